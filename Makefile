@@ -1,0 +1,51 @@
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+INSTALLED_DEV := $(VENV)/.installed-dev
+RUN_DIR := .rainbow
+
+.PHONY: help setup run test check bench docs clean
+
+help: ## Show what can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+# Debian ships venv apart from python3: where it is missing and we may, install it; else say how.
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "Rainbow needs Python 3.11 or newer; set PYTHON=..."'
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  if [ "$$(id -u)" = 0 ]; then apt-get update -qq && apt-get install -y -qq python3-venv >/dev/null; \
+	  else echo "Python's venv module is missing: run 'sudo apt-get install python3-venv', then again." >&2; exit 1; fi; }
+	$(PYTHON) -m venv $(VENV)
+
+$(INSTALLED): $(VENV)/bin/python setup.cfg pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[postgres]'
+	@touch $@
+
+$(INSTALLED_DEV): $(INSTALLED)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[postgres,dev]'
+	@touch $@
+
+setup: $(INSTALLED_DEV) ## Install everything for development into .venv
+
+run: $(INSTALLED) ## Start the admin on embedded SQLite and say what to try next
+	@mkdir -p $(RUN_DIR)
+	@$(BIN)/rainbow-admin serve --config config/rainbow.yaml --database sqlite:///$(RUN_DIR)/rainbow.db --welcome
+
+check: $(INSTALLED_DEV) ## Lint, check types and spelling
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/codespell
+
+test: $(INSTALLED_DEV) check ## Install what the tests need, start it, run all tests
+	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/install-servers
+	$(BIN)/pytest -n 2
+
+bench: $(INSTALLED_DEV) ## Measure, and print one table
+	$(BIN)/python -m bench
+
+clean: ## Remove what make made, the embedded database included
+	rm -rf $(VENV) $(RUN_DIR) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

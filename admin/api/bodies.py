@@ -1,0 +1,86 @@
+"""Request bodies, read strictly: one meaning each, or an error."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from flask import Flask, Request, request
+from flask.json.provider import DefaultJSONProvider
+
+from admin.core.problems import Invalid, Problem, shorten
+from admin.errors import UnsupportedMediaType
+
+_DEEPEST = 64
+
+
+class JsonProvider(DefaultJSONProvider):
+    """Answers in the order they were made, in UTF-8."""
+
+    sort_keys = False
+    ensure_ascii = False
+
+
+def install(app: Flask) -> None:
+    """Make an app answer with our JSON."""
+    app.json = JsonProvider(app)
+
+
+def read_body(*, optional: bool = False) -> dict[str, Any]:
+    """The mapping that a request carries; Invalid where it is no JSON, or JSON with two meanings."""
+    raw = request.get_data(cache=False)
+    if not raw:
+        if optional:
+            return {}
+        raise Invalid(Problem(field="", reason="The request has no body; send a JSON object."))
+    if not _is_json(request):
+        raise UnsupportedMediaType()
+    body = _parsed(raw)
+    if not isinstance(body, dict):
+        raise Invalid(Problem(field="", reason="The body is not a JSON object."))
+    return body
+
+
+def _is_json(incoming: Request) -> bool:
+    mime = incoming.mimetype
+    return mime == "application/json" or (mime.startswith("application/") and mime.endswith("+json"))
+
+
+def _parsed(raw: bytes) -> Any:
+    try:
+        body = json.loads(raw.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
+        if _depth_exceeds(body, _DEEPEST):
+            raise Invalid(Problem(field="", reason=f"The body is nested deeper than {_DEEPEST} levels."))
+        if b"\\u" in raw:  # an escape may name half a character, which no database can store
+            json.dumps(body, ensure_ascii=False).encode("utf-8")
+    except json.JSONDecodeError as error:
+        reason = f"The body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}."
+        raise Invalid(Problem(field="", reason=reason)) from error
+    except UnicodeError as error:
+        raise Invalid(Problem(field="", reason="The body is not UTF-8 text.")) from error
+    except RecursionError as error:
+        raise Invalid(Problem(field="", reason=f"The body is nested deeper than {_DEEPEST} levels.")) from error
+    except ValueError as error:
+        raise Invalid(Problem(field="", reason="The body holds a number that is too long.")) from error
+    return body
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise Invalid(Problem(field=shorten(twice), reason="this key stands twice in one object."))
+    return mapping
+
+
+def _no_constant(name: str) -> Any:
+    raise Invalid(Problem(field="", reason=f"{name} is not a JSON number."))
+
+
+def _depth_exceeds(value: Any, most: int) -> bool:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if not isinstance(value, list):
+        return False
+    return most == 0 or any(_depth_exceeds(item, most - 1) for item in value)

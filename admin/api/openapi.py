@@ -1,0 +1,111 @@
+"""The OpenAPI document, made from the operations and the registry of kinds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from apispec import APISpec
+from apispec.ext.marshmallow import MarshmallowPlugin
+from marshmallow import fields
+
+from admin import __version__
+from admin.api.operations import Operation
+from admin.api.schemas import ErrorAnswer, MatchingAttributes, Payload
+from admin.core.kinds import Kinds
+
+_ERRORS = {
+    400: "Something in the request is wrong; the details name the field and the remedy.",
+    401: "The bearer token is missing or wrong.",
+    404: "There is no such thing.",
+    409: "It contradicts what is stored.",
+    413: "The body is too large.",
+    415: "The body is not JSON.",
+    503: "The database does not answer right now.",
+}
+_HEADERS = {
+    "If-Match": "The version that the row must have, in quotes, or '*' for any.",
+    "If-None-Match": "'*' where the row must be new.",
+}
+
+
+def document(operations: Iterable[Operation], kinds: Kinds) -> dict[str, Any]:
+    """The whole document."""
+    plugin = MarshmallowPlugin()
+    spec = APISpec(
+        title="Rainbow admin",
+        version=__version__,
+        openapi_version="3.1.0",
+        info={"description": "Settings by scope, resolved most-specific-first, and explained."},
+        plugins=[plugin],
+        security=[{"bearer": []}],
+    )
+    assert plugin.converter is not None
+    plugin.converter.add_attribute_function(_references)  # type: ignore[no-untyped-call]
+    spec.components.security_scheme("bearer", {"type": "http", "scheme": "bearer"})
+    spec.components.schema("MatchingAttributes", _matching_attributes(kinds))
+    for operation in operations:
+        path, parameters = _path(operation)
+        spec.path(path=path, operations={operation.method.lower(): _operation(operation, parameters)})
+    return spec.to_dict()
+
+
+def _references(_converter: Any, field: fields.Field[Any], **_: Any) -> dict[str, Any]:
+    if isinstance(field, MatchingAttributes):
+        return {"$ref": "#/components/schemas/MatchingAttributes"}
+    return {"type": "object"} if isinstance(field, Payload) else {}
+
+
+def _matching_attributes(kinds: Kinds) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "description": "Exactly one payload, under the key of its kind.",
+        "properties": {kind.payload_key: kind.payload.schema() | {"minProperties": 1} for kind in kinds},
+        "additionalProperties": False,
+        "minProperties": 1,
+        "maxProperties": 1,
+    }
+
+
+def _path(operation: Operation) -> tuple[str, list[dict[str, Any]]]:
+    names = re.findall(r"<(?:path:)?([a-z_]+)>", operation.path)
+    parameters = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names]
+    return re.sub(r"<(?:path:)?([a-z_]+)>", r"{\1}", operation.path), parameters
+
+
+def _operation(operation: Operation, parameters: list[dict[str, Any]]) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "summary": operation.summary,
+        "tags": [operation.tag],
+        "parameters": parameters,
+        "responses": {"200": _answer(operation), **{str(code): _error(code) for code in _error_codes(operation)}},
+    }
+    if operation.query is not None:
+        described["parameters"].append({"in": "query", "schema": operation.query})
+    described["parameters"] += [
+        {"name": name, "in": "header", "schema": {"type": "string"}, "description": _HEADERS[name]}
+        for name in operation.headers
+    ]
+    if operation.body is not None:
+        content = {"application/json": {"schema": operation.body}}
+        described["requestBody"] = {"required": not operation.body_optional, "content": content}
+    if operation.is_open:
+        described["security"] = []
+    return described
+
+
+def _error_codes(operation: Operation) -> list[int]:
+    always = [503] if operation.is_open else [400, 401, 503]
+    with_body = [413, 415] if operation.body is not None else []
+    return sorted({*operation.errors, *always, *with_body})
+
+
+def _answer(operation: Operation) -> dict[str, Any]:
+    if operation.answer is None:
+        return {"description": "As the summary says.", "content": {"text/plain": {"schema": {"type": "string"}}}}
+    return {"description": "Done.", "content": {"application/json": {"schema": operation.answer}}}
+
+
+def _error(code: int) -> dict[str, Any]:
+    return {"description": _ERRORS[code], "content": {"application/json": {"schema": ErrorAnswer}}}

@@ -1,0 +1,105 @@
+"""Operations: a route, what it takes and gives, and its line in the OpenAPI document, declared in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from flask import Blueprint, Response, jsonify, request
+from marshmallow import Schema
+
+from admin.api.bodies import read_body
+from admin.api.schemas import RequestSchema, load
+from admin.core.problems import Invalid, Problem
+
+View = Callable[..., Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """One method of one path."""
+
+    method: str
+    path: str
+    summary: str
+    tag: str
+    query: type[RequestSchema] | None
+    body: type[RequestSchema] | None
+    body_optional: bool
+    answer: type[Schema] | None
+    errors: tuple[int, ...]
+    headers: tuple[str, ...]  #: request headers that matter
+    is_open: bool  #: needs no token
+
+
+class Operations:
+    """The operations of one noun; a blueprint that knows its own documentation."""
+
+    def __init__(self, noun: str, prefix: str = "/api/v1") -> None:
+        self.noun = noun
+        self.prefix = prefix
+        self.blueprint = Blueprint(noun, __name__)
+        self.all: list[Operation] = []
+
+    def add(
+        self,
+        method: str,
+        path: str,
+        *,
+        summary: str,
+        answer: type[Schema] | None,
+        query: type[RequestSchema] | None = None,
+        body: type[RequestSchema] | None = None,
+        body_optional: bool = False,
+        errors: tuple[int, ...] = (400,),
+        headers: tuple[str, ...] = (),
+        is_open: bool = False,
+    ) -> Callable[[View], View]:
+        """Declare an operation; its view gets the path's parts, and `query` and `body` where it declares them."""
+        operation = Operation(
+            method=method,
+            path=self.prefix + path,
+            summary=summary,
+            tag=self.noun,
+            query=query,
+            body=body,
+            body_optional=body_optional,
+            answer=answer,
+            errors=errors,
+            headers=headers,
+            is_open=is_open,
+        )
+
+        def register(view: View) -> View:
+            self.all.append(operation)
+            endpoint = f"{method.lower()}:{path}".replace(".", "_")
+            self.blueprint.add_url_rule(operation.path, endpoint, _handler(operation, view), methods=[method])
+            return view
+
+        return register
+
+
+def _handler(operation: Operation, view: View) -> Callable[..., Response]:
+    query = operation.query() if operation.query else None
+    body = operation.body() if operation.body else None
+
+    def handle(**path: str) -> Response:
+        given: dict[str, Any] = dict(path)
+        if query is not None:
+            given["query"] = load(query, _query_values())
+        elif request.args:
+            raise Invalid(Problem(field=next(iter(request.args)), reason="this path takes no query parameters."))
+        if body is not None:
+            given["body"] = load(body, read_body(optional=operation.body_optional))
+        answer = view(**given)
+        return answer if isinstance(answer, Response) else jsonify(answer)
+
+    return handle
+
+
+def _query_values() -> dict[str, str]:
+    for name, values in request.args.lists():
+        if len(values) > 1:
+            raise Invalid(Problem(field=name, reason="is given several times; give it once."))
+    return request.args.to_dict()

@@ -1,0 +1,243 @@
+"""Every configuration key: what it means, what it takes, and what it is when nobody says anything.
+
+`config/rainbow.yaml` explains the same keys to people; a test keeps the two together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from admin.core import names
+from admin.core.builtin_kinds import TASK_RESOURCE, WORKFLOW_EXECUTION_CONFIG
+from admin.core.fields import (
+    Boolean,
+    Choice,
+    Duration,
+    FreeForm,
+    Integer,
+    Leaf,
+    ListOf,
+    MapOf,
+    Number,
+    Path,
+    Record,
+    Section,
+    Text,
+)
+from admin.core.problems import Problem
+
+_NAME = Text(pattern=names.ENTITY_NAME, rule=names.ENTITY_NAME_RULE, max_length=255)
+_DOMAIN_ID = Text(pattern=names.DNS_LABEL, rule=names.DNS_LABEL_RULE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedRecord(Record):
+    """A record that may also be written as its id alone."""
+
+    def parse(self, value: Any, path: Path, problems: list[Problem]) -> dict[str, Any]:
+        return super().parse({"id": value} if isinstance(value, str) else value, path, problems)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TemplateData(Leaf):
+    """Template variables, as `name: text` or in Flyte's form `name: {value: text}`; a list of such maps will do."""
+
+    def parse(self, value: Any, path: Path, problems: list[Problem]) -> dict[str, Any]:
+        entries = value if isinstance(value, list) else [value]
+        if not all(isinstance(entry, dict) for entry in entries):
+            raise ValueError("is not a mapping of variables")
+        merged = {name: item for entry in entries for name, item in entry.items()}
+        return {name: self._text(item) for name, item in merged.items()}
+
+    def _text(self, item: Any) -> str:
+        if isinstance(item, dict) and set(item) == {"value"}:
+            item = item["value"]
+        if isinstance(item, bool) or not isinstance(item, str | int | float):
+            raise ValueError("holds something that is not text: write name: text, or name: {value: text}")
+        return str(item)
+
+    def details(self) -> dict[str, Any]:
+        return {}
+
+
+_MEMBERS = ListOf(
+    unique=False,
+    max_items=10_000,
+    item=Record(
+        required=("id",),
+        fields={"id": _NAME, "weight": Number(minimum=0, description="Share of the work; 0 is never chosen.")},
+    ),
+)
+
+CONFIGURATION = Section(
+    fields={
+        "server": Section(
+            fields={
+                "host": Text(description="Address to listen on."),
+                "port": Integer(minimum=0, maximum=65535, description="Port to listen on."),
+                "workers": Integer(minimum=1, maximum=64, description="Processes that answer requests."),
+                "threads": Integer(minimum=1, maximum=4096, description="Requests that one worker answers at once."),
+                "apiTokenFile": Text(description="File with the bearer token that clients must send."),
+                "maxBodyBytes": Integer(minimum=1024, maximum=2**30, description="Largest request body."),
+                "gracefulShutdownSeconds": Integer(
+                    minimum=0, maximum=3600, description="How long requests in flight may take to finish on shutdown."
+                ),
+                "tls": Section(
+                    fields={
+                        "certFile": Text(description="PEM certificate chain; with keyFile, the admin speaks https."),
+                        "keyFile": Text(description="PEM private key of the certificate."),
+                    }
+                ),
+            }
+        ),
+        "database": Section(
+            fields={
+                "url": Text(description="SQLAlchemy URL: sqlite:///file.db or postgresql+psycopg://…"),
+                "poolSize": Integer(minimum=1, maximum=1000, description="Database connections a worker may hold."),
+            }
+        ),
+        "logging": Section(
+            fields={
+                "level": Choice(words=("debug", "info", "warning", "error"), description="Least severity logged."),
+                "format": Choice(words=("json", "text"), description="One JSON object a line, or plain text."),
+            }
+        ),
+        "domains": ListOf(item=NamedRecord(required=("id",), fields={"id": _DOMAIN_ID, "name": Text(max_length=64)})),
+        "projects": ListOf(
+            min_items=0,
+            max_items=10_000,
+            item=NamedRecord(
+                required=("id",),
+                fields={
+                    "id": Text(pattern=names.DNS_LABEL, rule=names.DNS_LABEL_RULE),
+                    "name": Text(max_length=64),
+                    "description": Text(max_length=300),
+                    "labels": FreeForm(),
+                },
+            ),
+        ),
+        "attributes": Section(
+            fields={
+                "unknownNames": Choice(
+                    words=("warn", "refuse"), description="What a write that names an unknown label, pool or tag gets."
+                )
+            }
+        ),
+        "task_resources": Section(fields=TASK_RESOURCE.payload.fields, description=TASK_RESOURCE.description),
+        "workflow_execution_config": Section(
+            fields=WORKFLOW_EXECUTION_CONFIG.payload.fields, description=WORKFLOW_EXECUTION_CONFIG.description
+        ),
+        "cluster_resources": Section(
+            fields={
+                "templateData": TemplateData(description="Template variables for every project and domain."),
+                "customData": MapOf(value=TemplateData(), description="Template variables by domain."),
+            }
+        ),
+        "queues": Section(
+            fields={
+                "executionQueues": ListOf(
+                    min_items=0,
+                    description="Queues and the tags they serve.",
+                    item=Record(required=("dynamic",), fields={"dynamic": _NAME, "attributes": ListOf(item=Text())}),
+                ),
+                "workflowConfigs": ListOf(
+                    min_items=0,
+                    description="Tags for executions that no attribute gives any, by domain or for all.",
+                    item=Record(required=("tags",), fields={"domain": _DOMAIN_ID, "tags": ListOf(item=Text())}),
+                ),
+            }
+        ),
+        "qualityOfService": Section(
+            fields={
+                "tierExecutionValues": MapOf(
+                    value=Record(fields={"queueingBudget": Duration()}), description="What each tier means."
+                ),
+                "defaultTiers": MapOf(
+                    value=Choice(words=("UNDEFINED", "HIGH", "MEDIUM", "LOW")), description="The tier of each domain."
+                ),
+            }
+        ),
+        "clusters": Section(
+            fields={
+                "poolNameClusterMap": MapOf(value=_MEMBERS, description="Pools: their clusters and weights."),
+                "labelClusterMap": MapOf(value=_MEMBERS, description="Labels: their clusters and weights."),
+                "clusterConfigs": ListOf(
+                    min_items=0,
+                    max_items=10_000,
+                    description="The clusters.",
+                    item=Record(
+                        required=("name",),
+                        fields={
+                            "name": _NAME,
+                            "endpoint": Text(),
+                            "enabled": Boolean(),
+                            "auth": Record(fields={"type": Text(), "tokenPath": Text(), "certPath": Text()}),
+                        },
+                    ),
+                ),
+                "defaultExecutionLabel": Text(description="The label of executions that nothing else places."),
+                "defaultClusterPool": Text(description="The pool of executions that nothing else places."),
+            }
+        ),
+        "clusterPools": Section(
+            fields={
+                "clusterPoolAssignments": MapOf(
+                    value=Record(required=("pool",), fields={"pool": _NAME}), description="The pool of each domain."
+                )
+            }
+        ),
+        "kinds": MapOf(value=FreeForm(), max_entries=200, description="Kinds of the platform team's own."),
+    }
+)
+
+#: What holds where the file and the environment are silent. A key that the file gives replaces the one here; only
+#: the sections themselves are joined.
+DEFAULTS: dict[str, Any] = {
+    "server": {
+        "host": "127.0.0.1",
+        "port": 8088,
+        "workers": 2,
+        "threads": 64,
+        "maxBodyBytes": 1024 * 1024,
+        "gracefulShutdownSeconds": 10,
+    },
+    "database": {"poolSize": 10},
+    "logging": {"level": "info", "format": "json"},
+    "domains": [
+        {"id": "development", "name": "development"},
+        {"id": "staging", "name": "staging"},
+        {"id": "production", "name": "production"},
+    ],
+    "projects": [
+        {"id": "flyteexamples", "name": "flyteexamples", "description": "The documentation's examples."},
+        {"id": "flytesnacks", "name": "flytesnacks", "description": "Small workflows to learn from."},
+    ],
+    "attributes": {"unknownNames": "warn"},
+    "task_resources": {
+        "defaults": {"cpu": "2", "memory": "200Mi"},
+        "limits": {"cpu": "2", "memory": "1Gi", "gpu": "1"},
+    },
+    "workflow_execution_config": {"max_parallelism": 25},
+    "clusters": {
+        "labelClusterMap": {"mycluster": [{"id": "local", "weight": 1}]},
+        "clusterConfigs": [{"name": "local", "enabled": True}],
+    },
+    "kinds": {
+        "WORKFLOW_PRIORITY": {
+            "number": 10,
+            "description": "How important the executions of a scope are to each other; the larger goes first.",
+            "levels": "all",
+            "merge": "replace",
+            "fields": {
+                "priority": {
+                    "type": "int",
+                    "minimum": 0,
+                    "maximum": 100,
+                    "default": 50,
+                    "description": "From 0 to 100.",
+                }
+            },
+        }
+    },
+}

@@ -1,0 +1,61 @@
+"""What things may be called."""
+
+from __future__ import annotations
+
+import re
+
+DNS_LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+DNS_LABEL_RULE = "lower-case letters, digits and '-', at most 63, starting and ending with a letter or digit"
+
+#: Workflows and launch plans are often module paths, so dots and upper case are welcome.
+ENTITY_NAME = r"[A-Za-z0-9_.-]{1,255}"
+ENTITY_NAME_RULE = "letters, digits, '_', '.' and '-', at most 255"
+
+KIND_NAME = r"[A-Z][A-Z0-9_]{0,62}"
+KIND_NAME_RULE = "upper-case letters, digits and '_', at most 63, starting with a letter"
+
+FIELD_NAME = r"[a-z][a-z0-9_]{0,62}"
+FIELD_NAME_RULE = "lower-case letters, digits and '_', at most 63, starting with a letter"
+
+ENV_NAME = r"[A-Za-z_.-][A-Za-z0-9_.-]{0,254}"
+ENV_NAME_RULE = "letters, digits, '_', '.' and '-', at most 255, not starting with a digit"
+
+#: Kubernetes' qualified name: an optional DNS prefix and a slash, then a short name.
+QUALIFIED_NAME = (
+    r"(?=.{1,317}\Z)(?:(?=[^/]{1,253}/)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*/)?"
+    r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
+)
+QUALIFIED_NAME_RULE = (
+    "an optional DNS prefix and '/', then at most 63 letters, digits, '_', '.' and '-', "
+    "starting and ending with a letter or digit"
+)
+LABEL_VALUE = r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?"
+LABEL_VALUE_RULE = "at most 63 letters, digits, '_', '.' and '-', starting and ending with a letter or digit, or empty"
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Whether the whole text fits the pattern (a trailing newline does not)."""
+    return re.fullmatch(pattern, text) is not None
+
+
+def is_entity_name(text: str) -> bool:
+    """Whether a workflow or launch plan may be called this.
+
+    '.' and '..' fit the letters but are refused: URLs fold them away, so that a request would reach another scope.
+    """
+    return matches(ENTITY_NAME, text) and text not in {".", ".."}
+
+
+def camel(name: str) -> str:
+    """The camelCase spelling of a snake_case name."""
+    head, *tail = name.split("_")
+    return head + "".join(word[:1].upper() + word[1:] for word in tail)
+
+
+def pattern_error(pattern: str) -> str:
+    """Why a text is no regular expression, "" where it is one."""
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        return str(error)
+    return ""

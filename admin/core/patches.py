@@ -1,0 +1,56 @@
+"""Patches: change single leaves of a row and leave the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from admin.core.fields import Leaves, Path, dotted
+from admin.core.kinds import Kind, Payload
+from admin.core.problems import Invalid, Problem
+
+
+def patched(
+    kind: Kind, payload: Payload, *, set_: Mapping[str, Any], unset: Iterable[str], inherit: Iterable[str]
+) -> Payload:
+    """A row's payload after a patch; empty where nothing is left to say.
+
+    `set_` is a part of a payload, nested, or with dotted paths as keys; `unset` makes leaves null; `inherit` takes
+    them out of the row.
+    """
+    changes = _set_leaves(kind, set_)
+    removals: set[Path] = set()
+    for text in unset:
+        _claim(kind.payload.find(text), changes, removals)
+        changes[kind.payload.find(text)] = None
+    for text in inherit:
+        _claim(kind.payload.find(text), changes, removals)
+        removals.add(kind.payload.find(text))
+    if not changes and not removals:
+        raise Invalid(Problem(field="", reason="changes nothing: give set, unset or inherit."))
+    leaves = {path: leaf for path, leaf in kind.leaves(payload).items() if path not in removals} | changes
+    after = kind.nest(leaves)
+    return kind.read(after) if after else {}
+
+
+def _claim(path: Path, changes: Leaves, removals: set[Path]) -> None:
+    if path in changes or path in removals:
+        raise Invalid(Problem(field=dotted(path), reason="stands twice in the patch: set, unset or inherit it, once."))
+
+
+def _set_leaves(kind: Kind, given: Mapping[str, Any]) -> Leaves:
+    if set(given) == {kind.payload_key} and isinstance(given[kind.payload_key], dict):
+        given = given[kind.payload_key]
+    nested = {key: value for key, value in given.items() if "." not in key}
+    leaves = kind.leaves(kind.read(nested)) if nested else {}
+    for text in given.keys() - nested.keys():
+        path = kind.payload.find(text)
+        if path in leaves:
+            raise Invalid(Problem(field=dotted(path), reason="is set twice in the patch."))
+        leaves |= kind.leaves(kind.read(_nested_at(kind, path, given[text])))
+    return leaves
+
+
+def _nested_at(kind: Kind, path: Path, value: Any) -> Payload:
+    """One leaf given by its path, as the part of a payload that holds it."""
+    return kind.nest({path: value})

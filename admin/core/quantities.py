@@ -1,0 +1,50 @@
+"""Kubernetes quantities (`500m`, `1.5Gi`, `2e3`) and durations (`600s`, `1h30m`), exact, without rounding."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+_SUFFIXES = {
+    "n": Fraction(1, 10**9),
+    "u": Fraction(1, 10**6),
+    "m": Fraction(1, 10**3),
+    "": Fraction(1),
+    **{suffix: Fraction(1000**power) for power, suffix in enumerate("kMGTPE", start=1)},
+    **{suffix + "i": Fraction(1024**power) for power, suffix in enumerate("KMGTPE", start=1)},
+}
+#: Twenty digits and two of exponent hold every quantity that Kubernetes can, and keep hostile input cheap.
+QUANTITY = r"\+?([0-9]{1,20}(\.[0-9]{0,20})?|\.[0-9]{1,20})(n|u|m|k|Ki|[MGTPE]i?|[eE][+-]?[0-9]{1,2})?"
+_LARGEST = 2**63 - 1
+
+QUANTITY_RULE = "a quantity of zero or more, such as 500m, 2, 1.5Gi or 2e3"
+
+_UNITS = {"h": Fraction(3600), "m": Fraction(60), "s": Fraction(1), "ms": Fraction(1, 1000)}
+DURATION = r"([0-9]{1,12}(\.[0-9]{1,9})?(h|ms|m|s))+"
+DURATION_RULE = "a duration above zero, such as 600s, 10m or 1h30m"
+
+
+def parse_quantity(text: str) -> Fraction:
+    """The exact number a quantity stands for; ValueError with the rule where it is none."""
+    found = re.fullmatch(QUANTITY, text)
+    if found is None:
+        raise ValueError(f"is not {QUANTITY_RULE}")
+    number, suffix = found.group(1), found.group(3) or ""
+    factor = Fraction(10) ** int(suffix[1:]) if len(suffix) > 1 and suffix[0] in "eE" else _SUFFIXES[suffix]
+    value = Fraction(number if not number.startswith(".") else "0" + number) * factor
+    if value > _LARGEST:
+        raise ValueError("is larger than any machine; the most is 2^63-1")
+    return value
+
+
+def parse_duration(text: str) -> Fraction:
+    """The seconds a duration stands for, exact; ValueError with the rule where it is none."""
+    if len(text) > 64 or re.fullmatch(DURATION, text) is None:
+        raise ValueError(f"is not {DURATION_RULE}")
+    seconds = sum(
+        (Fraction(number) * _UNITS[unit] for number, _, unit in re.findall(r"([0-9]+(\.[0-9]+)?)(h|ms|m|s)", text)),
+        Fraction(0),
+    )
+    if seconds <= 0:
+        raise ValueError(f"is not {DURATION_RULE}")
+    return seconds

@@ -1,0 +1,145 @@
+"""Resolution: what a kind comes to at a scope, where each leaf is from, and every step that led there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from admin.core import platform as platforms
+from admin.core.fields import Path
+from admin.core.kinds import Kind, Merge, Payload
+from admin.core.platform import PlatformLeaves
+from admin.core.scopes import PLATFORM, Level, Scope
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One kind's payload stored at one scope."""
+
+    kind: str  #: the kind's name
+    scope: Scope
+    payload: Payload
+    version: int  #: number of the last revision that changed it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """Where a leaf comes from."""
+
+    scope: Scope
+    version: int | None = None  #: of the row, None for the platform
+    key: str = ""  #: the configuration key, for the platform
+
+    @property
+    def level(self) -> Level:
+        return self.scope.level
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """What one level said, which may be nothing."""
+
+    scope: Scope
+    payload: Payload | None  #: None where the level is silent
+    version: int | None = None
+    key: str = ""  #: the configuration section, for the platform
+    used: tuple[Path, ...] = ()  #: leaves that count in the end
+    overridden: tuple[Path, ...] = ()  #: leaves that a more specific level replaced
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resolved:
+    """One kind's effective value and every step that led to it."""
+
+    kind: Kind
+    scope: Scope
+    value: Payload  #: without nulls; empty where nothing is set
+    origins: dict[Path, Origin]  #: of every leaf in the value
+    unset: dict[Path, Origin]  #: leaves that a level cancelled, and which one
+    trail: tuple[Step, ...]  #: broadest first, including the levels that were silent
+
+    @property
+    def most_specific(self) -> Origin | None:
+        """The origin that says most about this scope, None where nothing says anything."""
+        origins = [*self.origins.values(), *self.unset.values()]
+        return max(origins, key=lambda origin: origin.level.specificity, default=None)
+
+
+def resolve(kind: Kind, scope: Scope, rows: Mapping[Scope, Row], platform: PlatformLeaves) -> Resolved:
+    """The effective value of a kind at a scope, from the rows of that kind and the platform's own leaves.
+
+    Rows of other scopes may be among them and do not count.
+    """
+    chain = [place for place in scope.chain() if place.level in kind.levels]
+    winning: dict[Path, tuple[Any, Origin]] = {
+        path: (leaf.value, Origin(scope=PLATFORM, key=leaf.key)) for path, leaf in platform.items()
+    }
+    for place in chain:
+        row = rows.get(place)
+        if row is None:
+            continue
+        if kind.merge is Merge.REPLACE:
+            winning = _declared_defaults(kind, platform)
+        origin = Origin(scope=place, version=row.version)
+        winning |= {path: (value, origin) for path, value in kind.leaves(row.payload).items()}
+    origins = {path: origin for path, (value, origin) in winning.items() if value is not None}
+    unset = {path: origin for path, (value, origin) in winning.items() if value is None}
+    return Resolved(
+        kind=kind,
+        scope=scope,
+        value=kind.nest({path: winning[path][0] for path in origins}),
+        origins=origins,
+        unset=unset,
+        trail=tuple(_trail(kind, chain, rows, platform, {**origins, **unset})),
+    )
+
+
+def _declared_defaults(kind: Kind, platform: PlatformLeaves) -> dict[Path, tuple[Any, Origin]]:
+    """What stays below a replacing row: the defaults of a declared kind's fields, for the fields it leaves out."""
+    if not kind.declared:
+        return {}
+    return {path: (leaf.value, Origin(scope=PLATFORM, key=leaf.key)) for path, leaf in platform.items()}
+
+
+def _trail(
+    kind: Kind,
+    chain: list[Scope],
+    rows: Mapping[Scope, Row],
+    platform: PlatformLeaves,
+    final: dict[Path, Origin],
+) -> list[Step]:
+    said = platforms.as_payload(kind.payload, platform) if platform else None
+    steps = [_step(PLATFORM, said, tuple(platform), final, key=_common_key(platform))]
+    for place in chain:
+        row = rows.get(place)
+        if row is None:
+            steps.append(Step(scope=place, payload=None))
+        else:
+            paths = tuple(kind.leaves(row.payload))
+            steps.append(_step(place, row.payload, paths, final, version=row.version))
+    return steps
+
+
+def _step(
+    scope: Scope,
+    payload: Payload | None,
+    paths: tuple[Path, ...],
+    final: dict[Path, Origin],
+    version: int | None = None,
+    key: str = "",
+) -> Step:
+    used = tuple(path for path in paths if path in final and final[path].scope == scope)
+    overridden = tuple(path for path in paths if path not in used)
+    return Step(scope=scope, payload=payload, version=version, key=key, used=used, overridden=overridden)
+
+
+def _common_key(platform: PlatformLeaves) -> str:
+    """The configuration section that all of the platform's leaves share."""
+    keys = [leaf.key.split(".") for leaf in platform.values()]
+    shared: list[str] = []
+    for parts in zip(*keys, strict=False):
+        if len(set(parts)) > 1:
+            break
+        shared.append(parts[0])
+    return ".".join(shared)

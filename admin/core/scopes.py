@@ -1,0 +1,135 @@
+"""Scopes: places in the hierarchy, and how specific they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from admin.core import names
+from admin.core.problems import Invalid, Problem, shorten
+
+
+class Level(Enum):
+    """How specific a scope is; the value is the word used in the API, the CLI and the docs."""
+
+    PLATFORM = "platform"  # the admin's own configuration
+    DOMAIN = "domain"  # every project in one domain
+    PROJECT = "project"  # one project, in every domain
+    PROJECT_DOMAIN = "project-domain"  # one project in one domain
+    WORKFLOW = "workflow"  # one workflow there
+    LAUNCH_PLAN = "launch-plan"  # one launch plan of it
+
+    @property
+    def specificity(self) -> int:
+        """The larger wins."""
+        return _SPECIFICITY[self]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The scope keys that a scope of this level has."""
+        return _KEYS[self]
+
+
+_SPECIFICITY = {
+    Level.PLATFORM: 0,
+    Level.DOMAIN: 1,
+    Level.PROJECT: 5,
+    Level.PROJECT_DOMAIN: 10,
+    Level.WORKFLOW: 100,
+    Level.LAUNCH_PLAN: 1000,
+}
+_KEYS: dict[Level, tuple[str, ...]] = {
+    Level.PLATFORM: (),
+    Level.DOMAIN: ("domain",),
+    Level.PROJECT: ("project",),
+    Level.PROJECT_DOMAIN: ("project", "domain"),
+    Level.WORKFLOW: ("project", "domain", "workflow"),
+    Level.LAUNCH_PLAN: ("project", "domain", "workflow", "launch_plan"),
+}
+_LEVEL_OF_KEYS = {frozenset(keys): level for level, keys in _KEYS.items()}
+
+#: The levels whose rows are stored, broadest first.
+STORED_LEVELS = tuple(level for level in Level if level is not Level.PLATFORM)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """A place in the hierarchy; an empty key means "any"."""
+
+    domain: str = ""
+    project: str = ""
+    workflow: str = ""
+    launch_plan: str = ""
+
+    @property
+    def level(self) -> Level:
+        """Raises KeyError for a combination that is no level; `check_scope` never lets one through."""
+        return _LEVEL_OF_KEYS[frozenset(self.keys())]
+
+    def keys(self) -> dict[str, str]:
+        """The keys that are set, in the order domain, project, workflow, launch plan."""
+        pairs = {
+            "domain": self.domain,
+            "project": self.project,
+            "workflow": self.workflow,
+            "launch_plan": self.launch_plan,
+        }
+        return {key: value for key, value in pairs.items() if value}
+
+    def at(self, level: Level) -> Scope:
+        """The part of this scope that a broader level sees."""
+        mine = self.keys()
+        return Scope(**{key: mine[key] for key in level.keys})
+
+    def chain(self) -> Iterator[Scope]:
+        """The stored scopes whose settings apply here, broadest first, this one last."""
+        mine = set(self.keys())
+        for level in STORED_LEVELS:
+            if mine.issuperset(level.keys):
+                yield self.at(level)
+
+    def __str__(self) -> str:
+        if self.level is Level.PLATFORM:
+            return "platform"
+        return f"{self.level.value} " + "/".join(self.keys()[key] for key in self.level.keys)
+
+
+PLATFORM = Scope()
+
+
+def check_scope(*, domain: str = "", project: str = "", workflow: str = "", launch_plan: str = "") -> Scope:
+    """A scope from its keys, or Invalid with every key that is missing or ill-formed.
+
+    Whether the project and domain exist is not asked here.
+    """
+    scope = Scope(domain=domain, project=project, workflow=workflow, launch_plan=launch_plan)
+    problems = [*_ill_formed(scope), *_missing(scope)]
+    if problems:
+        raise Invalid(*problems)
+    return scope
+
+
+def _ill_formed(scope: Scope) -> Iterator[Problem]:
+    for key in ("domain", "project"):
+        name = scope.keys().get(key)
+        if name and not names.matches(names.DNS_LABEL, name):
+            yield Problem(field=key, reason=f"'{shorten(name)}' is not a {key} id: use {names.DNS_LABEL_RULE}.")
+    for key in ("workflow", "launch_plan"):
+        name = scope.keys().get(key)
+        if name and not names.is_entity_name(name):
+            what = key.replace("_", " ")
+            yield Problem(
+                field=key,
+                reason=f"'{shorten(name)}' is not a {what} name: use {names.ENTITY_NAME_RULE} (not '.' or '..').",
+            )
+
+
+def _missing(scope: Scope) -> Iterator[Problem]:
+    mine = scope.keys()
+    needed = {"workflow": ("project", "domain"), "launch_plan": ("project", "domain", "workflow")}
+    for key, others in needed.items():
+        absent = [other for other in others if other not in mine]
+        if key in mine and absent:
+            yield Problem(field=absent[0], reason=f"a {key.replace('_', ' ')} needs its {' and '.join(absent)} too.")
+            return

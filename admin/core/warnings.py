@@ -1,0 +1,145 @@
+"""Warnings: what is stored but questionable, for as long as it is so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from admin.core.fields import Path, dotted
+from admin.core.kinds import Kind, NameList
+from admin.core.platform import PlatformValues
+from admin.core.problems import closest, did_you_mean
+from admin.core.resolution import Origin, Row, resolve
+from admin.core.scopes import Level, Scope
+from admin.core.task_resources import excesses
+
+KnownNames = Mapping[NameList, frozenset[str]]
+
+_CODES = {
+    NameList.LABEL: "unknown_label",
+    NameList.POOL: "unknown_pool",
+    NameList.QUEUE_TAG: "unknown_queue_tag",
+}
+
+#: The codes that `attributes.unknownNames: refuse` turns into errors.
+UNKNOWN_NAME_CODES = frozenset(_CODES.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Warning:
+    """One thing about one row that its owner should know."""
+
+    code: str
+    message: str
+    kind: str
+    scope: Scope
+    field: str
+    closest: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What a row is judged against."""
+
+    rows: Mapping[Scope, Row]  #: the rows of its kind that may touch it; its own among them
+    domain_rows: tuple[Row, ...]  #: those of them that stand at domain level
+    platform: PlatformValues
+    known: KnownNames
+
+    @classmethod
+    def of(cls, rows: Iterable[Row], platform: PlatformValues, known: KnownNames) -> Surroundings:
+        """The surroundings that some rows of one kind make."""
+        by_scope = {row.scope: row for row in rows}
+        domain_rows = tuple(row for row in by_scope.values() if row.scope.level is Level.DOMAIN)
+        return cls(rows=by_scope, domain_rows=domain_rows, platform=platform, known=known)
+
+
+def warnings_of(kind: Kind, row: Row, around: Surroundings) -> list[Warning]:
+    """Every warning about one row."""
+    return [
+        *_unknown_names(kind, row, around.known),
+        *_overridden_domains(kind, row, around.domain_rows),
+        *_capped_defaults(kind, row, around),
+        *_unread_fields(kind, row),
+    ]
+
+
+def _unknown_names(kind: Kind, row: Row, known: KnownNames) -> Iterator[Warning]:
+    leaves = kind.leaves(row.payload)
+    for path, list_of_names in kind.refers_to.items():
+        for name in _names_in(leaves.get(path)):
+            if name in known[list_of_names]:
+                continue
+            near = closest(name, known[list_of_names])
+            yield Warning(
+                code=_CODES[list_of_names],
+                message=f"No {list_of_names.value} is called '{name}' yet.{did_you_mean(near)} "
+                f"It takes effect once it is defined; until then executions that need it are refused.",
+                kind=kind.name,
+                scope=row.scope,
+                field=dotted(path),
+                closest=near,
+            )
+
+
+def _names_in(value: Any) -> list[str]:
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def _overridden_domains(kind: Kind, row: Row, domain_rows: tuple[Row, ...]) -> Iterator[Warning]:
+    """A project's row beats the rows of every domain, which few expect."""
+    if row.scope.level is not Level.PROJECT:
+        return
+    mine = set(kind.leaves(row.payload))
+    for other in domain_rows:
+        lost = _lost(kind, mine, set(kind.leaves(other.payload)))
+        if lost:
+            yield Warning(
+                code="overrides_domain",
+                message=f"Overrides {', '.join(map(dotted, lost))} of {other.scope} for this project: a project's row "
+                "is more specific than a domain's. Set it in single domains of the project if that is not meant.",
+                kind=kind.name,
+                scope=row.scope,
+                field=dotted(lost[0]),
+            )
+
+
+def _lost(kind: Kind, mine: set[Path], theirs: set[Path]) -> list[Path]:
+    return sorted(theirs if kind.merge.value == "replace" else mine & theirs)
+
+
+def _capped_defaults(kind: Kind, row: Row, around: Surroundings) -> Iterator[Warning]:
+    if kind.name != "TASK_RESOURCE":
+        return
+    resolved = resolve(kind, row.scope, around.rows, around.platform.at(kind, row.scope.domain))
+    for excess in excesses(resolved):
+        yield Warning(
+            code="default_capped",
+            message=f"The default {excess.resource} of {excess.default} ({described(excess.default_origin)}) is above "
+            f"the limit of {excess.limit} ({described(excess.limit_origin)}); executions get {excess.limit}.",
+            kind=kind.name,
+            scope=row.scope,
+            field=f"defaults.{excess.resource}",
+        )
+
+
+def described(origin: Origin) -> str:
+    """An origin in words."""
+    return f"platform, {origin.key}" if origin.level is Level.PLATFORM else str(origin.scope)
+
+
+def _unread_fields(kind: Kind, row: Row) -> Iterator[Warning]:
+    if kind.name != "TASK_RESOURCE":
+        return
+    for path in kind.leaves(row.payload):
+        if path[-1] == "storage":
+            yield Warning(
+                code="unread_field",
+                message=f"{dotted(path)} is stored but has no effect; use {path[0]}.ephemeral_storage.",
+                kind=kind.name,
+                scope=row.scope,
+                field=dotted(path),
+            )

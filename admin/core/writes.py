@@ -1,0 +1,64 @@
+"""Writes: whether a row may be changed as asked, and what its writer should know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from admin.core.kinds import Kind, Payload
+from admin.core.problems import Invalid, Problem
+from admin.core.resolution import Row, resolve
+from admin.core.scopes import Scope
+from admin.core.task_resources import excesses
+from admin.core.warnings import UNKNOWN_NAME_CODES, Surroundings, Warning, described, warnings_of
+
+#: The version of a row that is not stored yet.
+UNSTORED = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expectation:
+    """What a writer believes about the row: nothing, a version, that there is none, or that there is one."""
+
+    version: int | None = None
+    absent: bool = False
+    present: bool = False
+
+    def holds(self, current_version: int | None) -> bool:
+        """Whether the row is as the writer believes."""
+        if self.absent:
+            return current_version is None
+        if self.present:
+            return current_version is not None
+        return self.version is None or self.version == current_version
+
+
+def judge(
+    kind: Kind, scope: Scope, payload: Payload, around: Surroundings, *, refuse_unknown_names: bool
+) -> list[Warning]:
+    """The warnings that a row would carry; Invalid where it may not be stored."""
+    row = Row(kind=kind.name, scope=scope, payload=payload, version=UNSTORED)
+    after = Surroundings.of({**around.rows, scope: row}.values(), around.platform, around.known)
+    _check_defaults(kind, row, after)
+    warnings = warnings_of(kind, row, after)
+    unknown = [warning for warning in warnings if warning.code in UNKNOWN_NAME_CODES]
+    if refuse_unknown_names and unknown:
+        raise Invalid(*(Problem(field=one.field, reason=one.message, closest=one.closest) for one in unknown))
+    return warnings
+
+
+def _check_defaults(kind: Kind, row: Row, around: Surroundings) -> None:
+    """A default of this very row must pass the limit in force here; an inherited one is only capped."""
+    if kind.name != "TASK_RESOURCE":
+        return
+    resolved = resolve(kind, row.scope, around.rows, around.platform.at(kind, row.scope.domain))
+    problems = [
+        Problem(
+            field=f"defaults.{excess.resource}",
+            reason=f"{excess.default} is above the limit of {excess.limit} set at {described(excess.limit_origin)}: "
+            "lower the default or raise the limit.",
+        )
+        for excess in excesses(resolved)
+        if excess.default_origin.scope == row.scope
+    ]
+    if problems:
+        raise Invalid(*problems)

@@ -1,0 +1,59 @@
+"""Structured logs: one line an event, with the request it belongs to."""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import UTC, datetime
+from typing import Any
+
+#: What every record has; the rest was added by whoever logged.
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC)
+            .isoformat(timespec="milliseconds")
+            .replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **_extras(record),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+class TextFormatter(logging.Formatter):
+    """The same for people: time, level, message, and what was added."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S")
+        extras = " ".join(f"{name}={value}" for name, value in _extras(record).items())
+        line = f"{moment} {record.levelname.lower():7} {record.getMessage()} {extras}".rstrip()
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+def _extras(record: logging.LogRecord) -> dict[str, Any]:
+    return {name: value for name, value in vars(record).items() if name not in _STANDARD and value is not None}
+
+
+def log_configuration(level: str, style: str) -> dict[str, Any]:
+    """The logging configuration of every process of an admin."""
+    formatter = "admin.logs.JsonFormatter" if style == "json" else "admin.logs.TextFormatter"
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"line": {"()": formatter}},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "stream": "ext://sys.stderr"}},
+        "root": {"level": "WARNING", "handlers": ["stderr"]},
+        "loggers": {
+            "rainbow": {"level": level.upper(), "handlers": ["stderr"], "propagate": False},
+            "_granian": {"level": "ERROR", "handlers": ["stderr"], "propagate": False},
+        },
+    }

@@ -1,0 +1,161 @@
+"""rainbow-admin: the command line of the admin service."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import click
+import yaml
+
+from admin import __version__
+from admin.core.problems import Invalid
+from admin.errors import CannotStart
+from admin.settings import load_settings
+from admin.store.schema import current_revision, latest_revision, migrate
+
+_CONFIG_VARIABLE = "RAINBOW_ADMIN_CONFIG"
+
+_WELCOME = """
+Rainbow is up at {url}. In a second shell, in this directory:
+
+  . .venv/bin/activate
+  rainbowctl update execution-cluster-label --attrFile config/ec.yaml
+  rainbowctl get execution-cluster-label -p flyteexamples -d development
+  rainbowctl explain task-resource-attribute -p flyteexamples -d development
+
+The API is described at {url}/api/v1/docs/. Stop the admin with Ctrl-C.
+"""
+
+
+def _common(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that every command which opens the database takes."""
+    config = click.option(
+        "--config",
+        "config_file",
+        envvar=_CONFIG_VARIABLE,
+        metavar="FILE",
+        help=f"Configuration file (or {_CONFIG_VARIABLE}); every key has a default.",
+    )
+    database = click.option(
+        "--database",
+        metavar="URL",
+        help="sqlite:///file.db or postgresql+psycopg://user@host/name. By default an SQLite file in the user's "
+        "data directory.",
+    )
+    return config(database(command))
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="rainbow-admin")
+def cli() -> None:
+    """The Rainbow admin: keeps settings by scope, resolves them, and says why.
+
+    Start it with `rainbow-admin serve`; talk to it with `rainbowctl`.
+    """
+
+
+@cli.command()
+@_common
+@click.option("--host", metavar="ADDRESS", help="Address to listen on.  [default: 127.0.0.1]")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on, 0 for a free one.  [default: 8088]")
+@click.option("--workers", type=click.IntRange(1, 64), help="Processes that answer requests.")
+@click.option(
+    "--apiTokenFile",
+    "--api-token-file",
+    "api_token_file",
+    metavar="FILE",
+    help="File with the bearer token that clients must send; needed to listen beyond loopback.",
+)
+@click.option("--tlsCertFile", "--tls-cert-file", "tls_cert_file", metavar="FILE", help="PEM certificate, for https.")
+@click.option("--tlsKeyFile", "--tls-key-file", "tls_key_file", metavar="FILE", help="PEM key of the certificate.")
+@click.option(
+    "--log-format", "--logFormat", type=click.Choice(["json", "text"]), help="One JSON object a line, or text."
+)
+@click.option("--welcome", is_flag=True, hidden=True, help="Say what to try next.")
+def serve(welcome: bool, config_file: str | None, **flags: Any) -> None:
+    """Run the admin.
+
+    An empty database is set up first. Every option has a configuration key, and the option wins.
+
+    \b
+    Examples:
+      rainbow-admin serve
+      rainbow-admin serve --database postgresql+psycopg://rainbow@db/rainbow --host 0.0.0.0 --apiTokenFile token
+    """
+    with tempfile.TemporaryDirectory(prefix="rainbow-metrics-") as counts:
+        # Workers share their counts through files there; the metrics library looks for it when it is imported.
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = counts
+        from admin.server import serve as run
+
+        run(config_file, _overrides(**flags), _WELCOME if welcome else "")
+
+
+@cli.command("migrate")
+@_common
+@click.option("--to", default="head", metavar="REVISION", help="Schema revision to go to; the newest by default.")
+def migrate_command(config_file: str | None, database: str | None, to: str) -> None:
+    """Bring the database's schema to the revision that this version works with.
+
+    Stop the admins that use the database first, and back it up.
+    """
+    from admin.server import open_app
+
+    settings = load_settings(config_file, os.environ, _overrides(database=database))
+    engine = open_app(settings).extensions["rainbow"].database.engine
+    before = current_revision(engine)
+    migrate(engine, to)
+    click.echo(f"schema {before or 'empty'} -> {current_revision(engine) or 'empty'} (newest: {latest_revision()})")
+
+
+@cli.command("config")
+@_common
+def config_command(config_file: str | None, database: str | None) -> None:
+    """Check the configuration and print what is in force, every default included."""
+    settings = load_settings(config_file, os.environ, _overrides(database=database))
+    yaml.safe_dump(dict(settings.document), sys.stdout, sort_keys=False, allow_unicode=True)
+
+
+def _overrides(**flags: Any) -> dict[str, dict[str, Any]]:
+    """The configuration keys that the given flags set."""
+    keys = {
+        "host": ("server", "host"),
+        "port": ("server", "port"),
+        "workers": ("server", "workers"),
+        "api_token_file": ("server", "apiTokenFile"),
+        "database": ("database", "url"),
+        "log_format": ("logging", "format"),
+    }
+    overrides: dict[str, dict[str, Any]] = {}
+    for flag, (section, key) in keys.items():
+        if flags.get(flag) is not None:
+            overrides.setdefault(section, {})[key] = flags[flag]
+    tls = {
+        key: flags[flag]
+        for flag, key in (("tls_cert_file", "certFile"), ("tls_key_file", "keyFile"))
+        if flags.get(flag)
+    }
+    if tls:
+        overrides.setdefault("server", {})["tls"] = tls
+    return overrides
+
+
+def main() -> None:
+    """Run the command line; a wrong configuration is 2, any other reason not to start is 1."""
+    try:
+        cli(standalone_mode=False)
+    except click.exceptions.Abort:
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except Invalid as invalid:
+        for problem in invalid.problems:
+            click.echo(f"error: configuration: {problem}", err=True)
+        sys.exit(2)
+    except CannotStart as reason:
+        click.echo(f"error: {reason}", err=True)
+        sys.exit(1)

@@ -1,0 +1,62 @@
+"""Which configuration keys speak for which kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from admin.core import builtin_kinds
+from admin.core.kinds import Kind
+from admin.core.platform import PlatformLeaf, PlatformLeaves, PlatformValues, leaves
+
+
+def platform_values(document: Mapping[str, Any]) -> PlatformValues:
+    """The platform's own values of every kind, from a whole configuration."""
+    everywhere: dict[str, PlatformLeaves] = {}
+    by_domain: dict[tuple[str, str], PlatformLeaves] = {}
+    for kind, domain, said in _said(document):
+        if domain:
+            by_domain[kind.name, domain] = said
+        elif said:
+            everywhere[kind.name] = said
+    return PlatformValues(everywhere=everywhere, by_domain=by_domain)
+
+
+def _said(document: Mapping[str, Any]) -> Iterator[tuple[Kind, str, PlatformLeaves]]:
+    """Each kind, the domain it is said for ("" for all), and what is said."""
+    for kind, key in (
+        (builtin_kinds.TASK_RESOURCE, "task_resources"),
+        (builtin_kinds.WORKFLOW_EXECUTION_CONFIG, "workflow_execution_config"),
+    ):
+        yield kind, "", leaves(kind, document.get(key, {}), key)
+    resources = document.get("cluster_resources", {})
+    yield _templates("", resources.get("templateData", {}), "cluster_resources.templateData")
+    for domain, data in resources.get("customData", {}).items():
+        yield _templates(domain, data, f"cluster_resources.customData.{domain}")
+    for config in document.get("queues", {}).get("workflowConfigs", []):
+        tags = PlatformLeaf(value=config["tags"], key="queues.workflowConfigs")
+        yield builtin_kinds.EXECUTION_QUEUE, config.get("domain", ""), {("tags",): tags}
+    for domain, tier in document.get("qualityOfService", {}).get("defaultTiers", {}).items():
+        leaf = PlatformLeaf(value=tier, key=f"qualityOfService.defaultTiers.{domain}")
+        yield builtin_kinds.QUALITY_OF_SERVICE, domain, {("tier",): leaf}
+    yield from _placement(document)
+
+
+def _templates(domain: str, data: Mapping[str, str], key: str) -> tuple[Kind, str, PlatformLeaves]:
+    said: PlatformLeaves = {
+        ("attributes", name): PlatformLeaf(value=value, key=f"{key}.{name}") for name, value in data.items()
+    }
+    return builtin_kinds.CLUSTER_RESOURCE, domain, said
+
+
+def _placement(document: Mapping[str, Any]) -> Iterator[tuple[Kind, str, PlatformLeaves]]:
+    clusters = document.get("clusters", {})
+    if "defaultExecutionLabel" in clusters:
+        leaf = PlatformLeaf(value=clusters["defaultExecutionLabel"], key="clusters.defaultExecutionLabel")
+        yield builtin_kinds.EXECUTION_CLUSTER_LABEL, "", {("value",): leaf}
+    if "defaultClusterPool" in clusters:
+        leaf = PlatformLeaf(value=clusters["defaultClusterPool"], key="clusters.defaultClusterPool")
+        yield builtin_kinds.CLUSTER_ASSIGNMENT, "", {("cluster_pool_name",): leaf}
+    for domain, assigned in document.get("clusterPools", {}).get("clusterPoolAssignments", {}).items():
+        leaf = PlatformLeaf(value=assigned["pool"], key=f"clusterPools.clusterPoolAssignments.{domain}")
+        yield builtin_kinds.CLUSTER_ASSIGNMENT, domain, {("cluster_pool_name",): leaf}

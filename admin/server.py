@@ -1,0 +1,171 @@
+"""The server: checks that an admin may start, sets up its database, and runs its workers."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import logging
+import logging.config
+import os
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from flask import Flask
+from granian import Granian
+from granian.constants import Interfaces
+from granian.http import HTTP1Settings
+from granian.log import LogLevels
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import SQLAlchemyError
+
+from admin.app import create_app
+from admin.errors import CannotStart
+from admin.logs import log_configuration
+from admin.services.projects import seed_projects
+from admin.settings import Settings, load_settings
+from admin.store.schema import SchemaState, current_revision, latest_revision, migrate, schema_state
+
+#: How the workers, which are processes of their own, learn what the command line said.
+_WORKER_VARIABLE = "RAINBOW_ADMIN_WORKER"
+
+_log = logging.getLogger("rainbow.server")
+
+
+def open_app(settings: Settings) -> Flask:
+    """The app of a database that can be reached; CannotStart where it cannot."""
+    try:
+        app = create_app(settings)
+        schema_state(app.extensions["rainbow"].database.engine)
+    except ModuleNotFoundError as error:
+        raise CannotStart(f"The database driver {error.name} is missing: pip install 'rainbow[postgres]'.") from error
+    except SQLAlchemyError as error:
+        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+        raise CannotStart(f"The database cannot be opened: {reason}") from error
+    return app
+
+
+def prepare(app: Flask) -> None:
+    """Set an empty database up; refuse one whose schema this version does not work with."""
+    context = app.extensions["rainbow"]
+    engine = context.database.engine
+    match schema_state(engine):
+        case SchemaState.EMPTY:
+            migrate(engine)
+            _log.info("database set up", extra={"schema": latest_revision()})
+        case SchemaState.BEHIND:
+            raise CannotStart(
+                f"The database has schema {current_revision(engine)}, this version needs {latest_revision()}. "
+                "Back it up, then run `rainbow-admin migrate` with the same --database and --config."
+            )
+        case SchemaState.UNKNOWN:
+            raise CannotStart(
+                f"The database has a schema this version does not know ({current_revision(engine) or 'not ours'}). "
+                "Start the version of Rainbow that made it, or choose another --database."
+            )
+    seeded = seed_projects(context)
+    if seeded:
+        _log.info("projects created", extra={"projects": ", ".join(seeded)})
+
+
+def check_exposure(settings: Settings) -> None:
+    """Without a token nobody but this machine may ask."""
+    host = settings.server.host
+    if settings.server.api_token_file is None and not _is_loopback(host):
+        raise CannotStart(
+            f"Without a token the admin listens on loopback only, not on {host}. Give --apiTokenFile FILE "
+            "(`openssl rand -hex 32 > FILE` makes one), or --host 127.0.0.1."
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def free_port(host: str, port: int) -> int:
+    """The port to listen on, a free one for 0; CannotStart where something else has it."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+            found: int = probe.getsockname()[1]
+    except OSError as error:
+        raise CannotStart(f"Cannot listen on {host}:{port}: {error.strerror}. Choose another --port.") from error
+    return found
+
+
+def serve(config_file: str | None, overrides: Mapping[str, Mapping[str, Any]], welcome: str = "") -> None:
+    """Run an admin until it is told to stop."""
+    settings = load_settings(config_file, os.environ, overrides)
+    configuration = log_configuration(settings.log_level, settings.log_format)
+    logging.config.dictConfig(configuration)
+    check_exposure(settings)
+    app = open_app(settings)
+    prepare(app)
+    app.extensions["rainbow"].database.engine.dispose()
+    port = free_port(settings.server.host, settings.server.port)
+    os.environ[_WORKER_VARIABLE] = json.dumps({"config_file": config_file, "overrides": overrides})
+    server = _granian(settings, port, configuration)
+    threading.Thread(target=_announce, args=(settings, port, welcome), daemon=True).start()
+    server.serve()
+    _log.info("stopped")
+
+
+def _granian(settings: Settings, port: int, logs: dict[str, Any]) -> Any:
+    server = settings.server
+    return Granian(
+        target="admin.server:worker",
+        factory=True,
+        address=server.host,
+        port=port,
+        interface=Interfaces.WSGI,
+        workers=server.workers,
+        blocking_threads=server.threads,
+        backlog=2048,
+        http1_settings=HTTP1Settings(keep_alive=True),
+        log_dictconfig=logs,
+        log_access=False,
+        log_level=LogLevels.error,  # its own news would only repeat ours
+        ssl_cert=Path(server.tls_cert_file) if server.tls_cert_file else None,
+        ssl_key=Path(server.tls_key_file) if server.tls_key_file else None,
+        respawn_failed_workers=True,
+        workers_kill_timeout=server.graceful_shutdown_seconds,
+    )
+
+
+def worker() -> Flask:
+    """The app of one worker process."""
+    given = json.loads(os.environ[_WORKER_VARIABLE])
+    settings = load_settings(given["config_file"], os.environ, given["overrides"])
+    logging.config.dictConfig(log_configuration(settings.log_level, settings.log_format))
+    return create_app(settings)
+
+
+def _announce(settings: Settings, port: int, welcome: str) -> None:
+    """Say where the admin is once it answers."""
+    scheme = "https" if settings.server.tls_cert_file else "http"
+    host = f"[{settings.server.host}]" if ":" in settings.server.host else settings.server.host
+    url = f"{scheme}://{host}:{port}"
+    for _ in range(300):
+        time.sleep(0.1)  # first of all: the workers are forked meanwhile, and must not inherit a lock held here
+        try:
+            with socket.create_connection((settings.server.host, port), timeout=1):
+                break
+        except OSError:
+            continue
+    _log.info("listening", extra={"url": url, "database": _masked(settings.database_url)})
+    if welcome:
+        print(welcome.format(url=url), flush=True)
+
+
+def _masked(url: str) -> str:
+    return make_url(url).render_as_string(hide_password=True)

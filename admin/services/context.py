@@ -1,0 +1,24 @@
+"""What every service needs: settings, the database, and the time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from admin.settings import Settings
+from admin.store.database import Database
+
+
+def system_clock() -> datetime:
+    """The time now, in UTC."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """One admin's settings, database and clock."""
+
+    settings: Settings
+    database: Database
+    clock: Callable[[], datetime] = system_clock

@@ -1,0 +1,53 @@
+"""Scopes that exist: a project and domain that this admin knows."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+from admin.core.problems import closest, did_you_mean, shorten
+from admin.core.scopes import Scope
+from admin.errors import ProjectArchived, UnknownDomain, UnknownProject
+from admin.services.context import Context
+from admin.store import projects
+from admin.store.projects import ProjectState
+
+
+def check_readable(context: Context, connection: Connection, scope: Scope) -> None:
+    """Refuse a scope whose domain or project is unknown."""
+    if scope.domain:
+        _check_domain(context, scope.domain)
+    if scope.project and projects.get(connection, scope.project) is None:
+        raise unknown_project(connection, scope.project)
+
+
+def check_writable(context: Context, connection: Connection, scope: Scope) -> None:
+    """Refuse a scope that is unknown, or whose project is archived."""
+    check_readable(context, connection, scope)
+    project = projects.get(connection, scope.project) if scope.project else None
+    if project is not None and project.state is ProjectState.ARCHIVED:
+        remedy = f"Run `rainbowctl update project {project.id} --activate` first."
+        raise ProjectArchived(
+            f"Project '{project.id}' is archived: its attributes can be read, not written. {remedy}",
+            details=[{"field": "project", "reason": f"'{project.id}' is archived. {remedy}"}],
+        )
+
+
+def _check_domain(context: Context, domain: str) -> None:
+    known = context.settings.domain_ids()
+    if domain not in known:
+        near = closest(domain, known)
+        reason = (
+            f"No domain is called '{shorten(domain)}'.{did_you_mean(near)} Domains are configured at the admin; "
+            f"known are {', '.join(known)}."
+        )
+        raise UnknownDomain(reason, details=[{"field": "domain", "reason": reason, "closest": list(near)}])
+
+
+def unknown_project(connection: Connection, project: str) -> UnknownProject:
+    """The error for a project that is not there, with the ones that come closest."""
+    near = closest(project, projects.ids(connection))
+    reason = (
+        f"No project is called '{shorten(project)}'.{did_you_mean(near)} `rainbowctl get project` lists them; "
+        f"`rainbowctl create project --id … --name …` makes one."
+    )
+    return UnknownProject(reason, details=[{"field": "project", "reason": reason, "closest": list(near)}])

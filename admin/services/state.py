@@ -1,0 +1,45 @@
+"""The admin's own state, for probes and metrics."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from admin.services.context import Context
+from admin.services.warnings import list_warnings
+from admin.store import revisions
+from admin.store.schema import SchemaState, schema_state
+
+
+def is_ready(context: Context) -> tuple[bool, str]:
+    """Whether the database answers and has the schema this version works with; and if not, why."""
+    try:
+        state = schema_state(context.database.engine)
+        with context.database.reading() as connection:
+            revisions.head(connection)
+    except SQLAlchemyError as error:
+        return False, f"the database does not answer: {type(error).__name__}"
+    if state is not SchemaState.CURRENT:
+        return False, f"the schema is {state.value}: run `rainbow-admin migrate`"
+    return True, "ready"
+
+
+class StateSummary:
+    """Counts for metrics; the warnings are counted again only when a revision has been made since."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._lock = threading.Lock()
+        self._counted_at = -1
+        self._warnings: dict[str, int] = {}
+
+    def __call__(self) -> dict[str, dict[str, int]]:
+        with self._context.database.reading() as connection:
+            head = revisions.head(connection)
+        with self._lock:
+            if head != self._counted_at:
+                self._warnings = dict(Counter(warning.code for warning in list_warnings(self._context)))
+                self._counted_at = head
+            return {"warnings": self._warnings, "revision": {"head": head}}

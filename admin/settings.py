@@ -1,0 +1,272 @@
+"""The admin's settings: defaults, then the YAML file, then RAINBOW_* variables, then the command line."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from admin.configuration import CONFIGURATION, DEFAULTS
+from admin.core import builtin_kinds
+from admin.core.declared_kinds import registry
+from admin.core.fields import Boolean, Field, Integer, Leaf, ListOf, Section, read
+from admin.core.kinds import Kinds, NameList
+from admin.core.platform import PlatformValues
+from admin.core.problems import Invalid, Problem, closest, unknown_word
+from admin.core.warnings import KnownNames
+from admin.platform_values import platform_values
+from admin.yaml_documents import read_mapping
+
+#: The sections whose single values the environment may set; the rest are lists and maps, which belong in a file.
+_ENVIRONMENT_SECTIONS = ("server", "database", "logging", "attributes")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Domain:
+    """One domain, from configuration."""
+
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedProject:
+    """A project that is there from the start."""
+
+    id: str
+    name: str
+    description: str = ""
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Server:
+    """Where and how the admin listens."""
+
+    host: str
+    port: int
+    workers: int
+    threads: int
+    max_body_bytes: int
+    graceful_shutdown_seconds: int
+    api_token_file: str | None
+    tls_cert_file: str | None
+    tls_key_file: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Everything that configuration says, in the form the services use."""
+
+    server: Server
+    database_url: str
+    database_pool_size: int
+    log_level: str
+    log_format: str
+    domains: tuple[Domain, ...]
+    projects: tuple[SeedProject, ...]
+    refuse_unknown_names: bool
+    kinds: Kinds
+    platform: PlatformValues
+    known_names: KnownNames
+    document: Mapping[str, Any]  #: the whole configuration as it is in force
+
+    def domain_ids(self) -> list[str]:
+        """The ids of the domains, in configured order."""
+        return [domain.id for domain in self.domains]
+
+
+def load_settings(
+    config_file: str | None = None,
+    environment: Mapping[str, str] | None = None,
+    overrides: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Settings:
+    """Settings from a file, the environment and the command line; Invalid with every problem found."""
+    given = read_mapping(Path(config_file)) if config_file else {}
+    document = DEFAULTS
+    for layer in (given, _from_environment(environment or {}), overrides or {}):
+        document = _joined(CONFIGURATION, document, read(CONFIGURATION, layer))
+    return _settings(document)
+
+
+def _joined(section: Section, below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Sections joined key by key; everything else in the upper layer replaces what is below."""
+    joined = dict(below)
+    for key, value in above.items():
+        inner = section.fields[key]
+        if isinstance(inner, Section):
+            joined[key] = _joined(inner, below.get(key, {}), value)
+        elif value is not None:
+            joined[key] = value
+    return joined
+
+
+def default_database_url() -> str:
+    """The embedded database of this user, wherever the admin is started from."""
+    home = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return f"sqlite:///{Path(home) / 'rainbow' / 'rainbow.db'}"
+
+
+def _anchored(url: str) -> str:
+    """A database file is meant from where the admin is started."""
+    prefix, separator, path = url.partition(":///")
+    is_relative_file = prefix.startswith("sqlite") and path and not path.startswith(("/", ":memory:", "file:"))
+    return f"{prefix}{separator}{Path(path).absolute()}" if is_relative_file else url
+
+
+def environment_variables() -> dict[str, tuple[tuple[str, ...], Leaf]]:
+    """The variables that set configuration keys: their key path and type."""
+    found: dict[str, tuple[tuple[str, ...], Leaf]] = {}
+    for section in _ENVIRONMENT_SECTIONS:
+        for path, leaf in _scalars(CONFIGURATION.fields[section], (section,)):
+            words = [re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", part).upper() for part in path]
+            found["RAINBOW_" + "_".join(words)] = (path, leaf)
+    return found
+
+
+def _scalars(item: Field, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Leaf]]:
+    if isinstance(item, Section):
+        for name, inner in item.fields.items():
+            yield from _scalars(inner, (*path, name))
+    elif isinstance(item, Leaf) and not isinstance(item, ListOf):
+        yield path, item
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    known = environment_variables()
+    prefixes = tuple(f"RAINBOW_{section.upper()}_" for section in _ENVIRONMENT_SECTIONS)
+    document: dict[str, Any] = {}
+    for variable, text in environment.items():
+        if not variable.startswith(prefixes):
+            continue
+        if variable not in known:
+            reason = unknown_word("variable", variable, known)
+            raise Invalid(Problem(field=variable, reason=reason, closest=closest(variable, known)))
+        path, leaf = known[variable]
+        place = document
+        for part in path[:-1]:
+            place = place.setdefault(part, {})
+        place[path[-1]] = _typed(leaf, text)
+    return document
+
+
+def _typed(leaf: Leaf, text: str) -> Any:
+    if isinstance(leaf, Integer) and re.fullmatch(r"-?[0-9]{1,18}", text):
+        return int(text)
+    if isinstance(leaf, Boolean) and text in ("true", "false"):
+        return text == "true"
+    return text
+
+
+def _settings(document: Mapping[str, Any]) -> Settings:
+    _check_domains(document)
+    _check_members(document)
+    kinds = registry(document.get("kinds", {}))
+    server = document["server"]
+    tls = server.get("tls", {})
+    if ("certFile" in tls) != ("keyFile" in tls):
+        raise Invalid(Problem(field="server.tls", reason="needs both certFile and keyFile."))
+    return Settings(
+        server=Server(
+            host=server["host"],
+            port=server["port"],
+            workers=server["workers"],
+            threads=server["threads"],
+            max_body_bytes=server["maxBodyBytes"],
+            graceful_shutdown_seconds=server["gracefulShutdownSeconds"],
+            api_token_file=server.get("apiTokenFile"),
+            tls_cert_file=tls.get("certFile"),
+            tls_key_file=tls.get("keyFile"),
+        ),
+        database_url=_anchored(document["database"].get("url") or default_database_url()),
+        database_pool_size=document["database"]["poolSize"],
+        log_level=document["logging"]["level"],
+        log_format=document["logging"]["format"],
+        domains=tuple(Domain(id=item["id"], name=item.get("name", item["id"])) for item in document["domains"]),
+        projects=tuple(_seed_projects(document["projects"])),
+        refuse_unknown_names=document["attributes"]["unknownNames"] == "refuse",
+        kinds=kinds,
+        platform=platform_values(document),
+        known_names=_known_names(document),
+        document=document,
+    )
+
+
+def _check_domains(document: Mapping[str, Any]) -> None:
+    """Every domain that configuration mentions is one that it declares."""
+    ids = [item["id"] for item in document["domains"]]
+    mentioned = [
+        *(
+            ("queues.workflowConfigs", item["domain"])
+            for item in _at(document, "queues", "workflowConfigs", [])
+            if "domain" in item
+        ),
+        *(("qualityOfService.defaultTiers", name) for name in _at(document, "qualityOfService", "defaultTiers", {})),
+        *(
+            ("clusterPools.clusterPoolAssignments", name)
+            for name in _at(document, "clusterPools", "clusterPoolAssignments", {})
+        ),
+        *(("cluster_resources.customData", name) for name in _at(document, "cluster_resources", "customData", {})),
+    ]
+    problems = [
+        Problem(field=f"{key}.{name}", reason=unknown_word("domain", name, ids), closest=closest(name, ids))
+        for key, name in mentioned
+        if name not in ids
+    ]
+    problems += [
+        Problem(field="domains", reason=f"'{name}' is listed twice.")
+        for name in {name for name in ids if ids.count(name) > 1}
+    ]
+    if problems:
+        raise Invalid(*problems)
+
+
+def _check_members(document: Mapping[str, Any]) -> None:
+    """Weighted lists that could be drawn from: no cluster twice, some weight above zero."""
+    problems = []
+    for key in ("poolNameClusterMap", "labelClusterMap"):
+        for name, members in _at(document, "clusters", key, {}).items():
+            where = f"clusters.{key}.{name}"
+            ids = [member["id"] for member in members]
+            problems += [
+                Problem(field=where, reason=f"the cluster '{twice}' is listed twice.")
+                for twice in sorted({one for one in ids if ids.count(one) > 1})
+            ]
+            if not any(member.get("weight", 1) for member in members):
+                problems.append(Problem(field=where, reason="every weight is 0: nothing could ever be chosen."))
+    if problems:
+        raise Invalid(*problems)
+
+
+def _seed_projects(items: list[dict[str, Any]]) -> Iterator[SeedProject]:
+    labels = builtin_kinds.WORKFLOW_EXECUTION_CONFIG.payload.fields["labels"]
+    assert isinstance(labels, Section)
+    for index, item in enumerate(items):
+        problems: list[Problem] = []
+        given = item.get("labels", {})
+        values = labels.fields["values"].read(given.get("values", given), ("projects", str(index), "labels"), problems)
+        if problems:
+            raise Invalid(*problems)
+        yield SeedProject(
+            id=item["id"], name=item.get("name", item["id"]), description=item.get("description", ""), labels=values
+        )
+
+
+def _at(document: Mapping[str, Any], section: str, key: str, default: Any) -> Any:
+    return document.get(section, {}).get(key, default)
+
+
+def _known_names(document: Mapping[str, Any]) -> KnownNames:
+    pools = _at(document, "clusters", "poolNameClusterMap", {})
+    labels = _at(document, "clusters", "labelClusterMap", {})
+    declared = {config["name"] for config in _at(document, "clusters", "clusterConfigs", [])}
+    members = {member["id"] for members in [*pools.values(), *labels.values()] for member in members}
+    tags = {tag for queue in _at(document, "queues", "executionQueues", []) for tag in queue.get("attributes", [])}
+    return {
+        NameList.POOL: frozenset(pools),
+        NameList.LABEL: frozenset(labels) | declared | members,  # a cluster's own name is a label too
+        NameList.QUEUE_TAG: frozenset(tags),
+    }

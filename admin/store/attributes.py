@@ -1,0 +1,174 @@
+"""Attributes: one kind's payload at one scope."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    ColumnElement,
+    Connection,
+    Index,
+    Table,
+    Text,
+    and_,
+    delete,
+    insert,
+    or_,
+    select,
+    tuple_,
+    update,
+)
+from sqlalchemy import Row as DatabaseRow
+
+from admin.core.kinds import Payload
+from admin.core.resolution import Row
+from admin.core.scopes import Level, Scope
+from admin.store.database import UtcDateTime, metadata
+from admin.store.revisions import Authorship
+
+attributes = Table(
+    "attributes",
+    metadata,
+    Column("kind", Text, primary_key=True),
+    Column("project", Text, primary_key=True),
+    Column("domain", Text, primary_key=True),
+    Column("workflow", Text, primary_key=True),
+    Column("launch_plan", Text, primary_key=True),
+    Column("payload", JSON, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    Column("updated_by", Text, nullable=False),
+    Column("claimed_by", Text),
+    Index("ix_attributes_scope", "project", "domain", "workflow", "launch_plan"),
+)
+_SCOPE_COLUMNS = (attributes.c.project, attributes.c.domain, attributes.c.workflow, attributes.c.launch_plan)
+_KEY = (attributes.c.kind, *_SCOPE_COLUMNS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredAttribute(Row):
+    """A row with what is known of its last change."""
+
+    updated_at: datetime
+    updated_by: str
+    claimed_by: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filter:
+    """Which rows a list should hold; None for any."""
+
+    kinds: tuple[str, ...]
+    domain: str | None = None
+    project: str | None = None
+    workflow: str | None = None
+    launch_plan: str | None = None
+    level: Level | None = None
+
+
+def _stored(row: DatabaseRow[Any]) -> StoredAttribute:
+    return StoredAttribute(
+        kind=row.kind,
+        scope=Scope(domain=row.domain, project=row.project, workflow=row.workflow, launch_plan=row.launch_plan),
+        payload=row.payload,
+        version=row.version,
+        updated_at=row.updated_at,
+        updated_by=row.updated_by,
+        claimed_by=row.claimed_by,
+    )
+
+
+def _at(kind: str, scope: Scope) -> ColumnElement[bool]:
+    """Exactly one row. Every column is named, so that nothing below the scope is ever meant."""
+    return and_(
+        attributes.c.kind == kind,
+        attributes.c.project == scope.project,
+        attributes.c.domain == scope.domain,
+        attributes.c.workflow == scope.workflow,
+        attributes.c.launch_plan == scope.launch_plan,
+    )
+
+
+def get(connection: Connection, kind: str, scope: Scope) -> StoredAttribute | None:
+    """The row at exactly one scope."""
+    row = connection.execute(select(attributes).where(_at(kind, scope))).one_or_none()
+    return None if row is None else _stored(row)
+
+
+def applying(connection: Connection, kinds: Iterable[str], scope: Scope) -> list[StoredAttribute]:
+    """The rows of some kinds at a scope and at every broader one."""
+    places = [(place.project, place.domain, place.workflow, place.launch_plan) for place in scope.chain()]
+    found = select(attributes).where(attributes.c.kind.in_(list(kinds)), tuple_(*_SCOPE_COLUMNS).in_(places))
+    return [_stored(row) for row in connection.execute(found)]
+
+
+def touching(connection: Connection, kind: str, scope: Scope) -> list[StoredAttribute]:
+    """The rows of a kind that a change at a scope must look at: the ones that apply there, and every domain's."""
+    places = [(place.project, place.domain, place.workflow, place.launch_plan) for place in scope.chain()]
+    found = select(attributes).where(
+        attributes.c.kind == kind, or_(tuple_(*_SCOPE_COLUMNS).in_(places), attributes.c.project == "")
+    )
+    return [_stored(row) for row in connection.execute(found)]
+
+
+def page(
+    connection: Connection, wanted: Filter, after: tuple[str, ...] | None, limit: int
+) -> Iterator[StoredAttribute]:
+    """Rows in the order of their key, from the one after a given key on."""
+    found = select(attributes).where(attributes.c.kind.in_(wanted.kinds), *_conditions(wanted))
+    if after is not None:
+        found = found.where(tuple_(*_KEY) > after)
+    for row in connection.execute(found.order_by(*_KEY).limit(limit)):
+        yield _stored(row)
+
+
+def page_key(row: StoredAttribute) -> tuple[str, ...]:
+    """The key that `page` goes on after."""
+    scope = row.scope
+    return (row.kind, scope.project, scope.domain, scope.workflow, scope.launch_plan)
+
+
+def _conditions(wanted: Filter) -> Iterator[ColumnElement[bool]]:
+    for column in _SCOPE_COLUMNS:
+        value = getattr(wanted, column.name)
+        if value is not None:
+            yield column == value
+        if wanted.level is not None:
+            yield (column != "") if column.name in wanted.level.keys else (column == "")
+
+
+def every(connection: Connection, kind: str) -> list[Row]:
+    """All rows of a kind."""
+    return list(page(connection, Filter(kinds=(kind,)), after=None, limit=10_000_000))
+
+
+def kinds_in_use(connection: Connection) -> list[str]:
+    """The names of the kinds that have rows."""
+    return list(connection.execute(select(attributes.c.kind).distinct()).scalars())
+
+
+def put(
+    connection: Connection, kind: str, scope: Scope, payload: Payload, version: int, who: Authorship, now: datetime
+) -> None:
+    """Store a row, whether or not there is one. The head of the revisions must be locked."""
+    values = {
+        "payload": payload,
+        "version": version,
+        "updated_at": now,
+        "updated_by": who.author,
+        "claimed_by": who.claimed_by,
+    }
+    if connection.execute(update(attributes).where(_at(kind, scope)).values(values)).rowcount == 0:
+        key = {column.name: getattr(scope, column.name) for column in _SCOPE_COLUMNS}
+        connection.execute(insert(attributes).values(kind=kind, **key, **values))
+
+
+def remove(connection: Connection, kind: str, scope: Scope) -> None:
+    """Delete exactly one row and nothing below it."""
+    connection.execute(delete(attributes).where(_at(kind, scope)))

@@ -1,0 +1,88 @@
+"""The database: one engine, two ways to use it, and what SQLite needs to behave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from flask_sqlalchemy import SQLAlchemy
+from sqlalchemy import Connection, DateTime, Engine, MetaData, event
+from sqlalchemy.engine import make_url
+from sqlalchemy.types import TypeDecorator
+
+#: Constraint names are fixed, so that migrations can name them on every database.
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+db = SQLAlchemy(metadata=metadata)
+
+_WRITES = "rainbow_writes"
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """An aware time in UTC, on databases that forget the zone as well."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_result_value(self, value: datetime | None, dialect: Any) -> datetime | None:
+        return value if value is None or value.tzinfo else value.replace(tzinfo=UTC)
+
+
+class Database:
+    """Transactions on one engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        if engine.dialect.name == "sqlite":
+            event.listen(engine, "connect", _set_up_sqlite)
+            event.listen(engine, "begin", _begin_sqlite)
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """One consistent picture of the whole database."""
+        options = {} if self.engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
+        with self.engine.connect().execution_options(**options) as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A change that is committed as a whole, or not at all."""
+        with self.engine.connect().execution_options(**{_WRITES: True}) as connection, connection.begin():
+            yield connection
+
+
+def _set_up_sqlite(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None  # transactions are begun by _begin_sqlite, not by the driver
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=30000", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {pragma}").close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    """A writer takes the lock at once: one that starts as a reader may find that it cannot become a writer."""
+    writes = connection.get_execution_options().get(_WRITES, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def prepare_directory(url: str) -> None:
+    """The directory of an embedded database, for its owner alone."""
+    parsed = make_url(url)
+    if parsed.get_backend_name() == "sqlite" and parsed.database and parsed.database != ":memory:":
+        Path(parsed.database).absolute().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def engine_options(url: str, pool_size: int) -> dict[str, Any]:
+    """How Flask-SQLAlchemy should build the engine."""
+    options: dict[str, Any] = {"pool_size": pool_size, "max_overflow": pool_size, "pool_timeout": 30}
+    if make_url(url).get_backend_name() != "sqlite":
+        options["pool_pre_ping"] = True  # a database that was restarted costs no request
+    return options

@@ -1,0 +1,95 @@
+"""Projects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import Any
+
+from sqlalchemy import JSON, Column, Connection, Table, Text, insert, select, update
+from sqlalchemy import Row as DatabaseRow
+
+from admin.store.database import UtcDateTime, metadata
+
+projects = Table(
+    "projects",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("labels", JSON, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+)
+
+
+class ProjectState(Enum):
+    """Whether a project takes changes and executions."""
+
+    ACTIVE = "ACTIVE"
+    ARCHIVED = "ARCHIVED"  # readable, not writable
+
+
+@dataclass(frozen=True, kw_only=True)
+class Project:
+    """A tenant: something whose settings and executions belong together."""
+
+    id: str
+    name: str
+    description: str
+    labels: dict[str, str]
+    state: ProjectState
+    created_at: datetime
+    updated_at: datetime
+
+
+def _project(row: DatabaseRow[Any]) -> Project:
+    return Project(
+        id=row.id,
+        name=row.name,
+        description=row.description,
+        labels=row.labels,
+        state=ProjectState(row.state),
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
+
+
+def get(connection: Connection, project_id: str) -> Project | None:
+    """One project."""
+    found = select(projects).where(projects.c.id == project_id)
+    row = connection.execute(found).one_or_none()
+    return None if row is None else _project(row)
+
+
+def page(connection: Connection, *, state: ProjectState | None, after: str | None, limit: int) -> list[Project]:
+    """Projects by id, from the one after a given id on."""
+    found = select(projects).order_by(projects.c.id).limit(limit)
+    if state is not None:
+        found = found.where(projects.c.state == state.value)
+    if after is not None:
+        found = found.where(projects.c.id > after)
+    return [_project(row) for row in connection.execute(found)]
+
+
+def ids(connection: Connection) -> list[str]:
+    """The ids of every project, for suggestions."""
+    return list(connection.execute(select(projects.c.id)).scalars())
+
+
+def add(connection: Connection, new: Iterable[Project]) -> None:
+    """Store projects that are not there yet."""
+    for project in new:
+        connection.execute(insert(projects).values(**_values(project)))
+
+
+def change(connection: Connection, project: Project) -> None:
+    """Store a project that is there already."""
+    connection.execute(update(projects).where(projects.c.id == project.id).values(**_values(project)))
+
+
+def _values(project: Project) -> dict[str, Any]:
+    return {**vars(project), "state": project.state.value}

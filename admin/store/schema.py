@@ -1,0 +1,72 @@
+"""The schema's state, and how it is brought up to date."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, inspect, text
+
+#: Any number will do, as long as every admin takes the same: one migrates, the others wait.
+_LOCK = 727_001
+
+
+class SchemaState(Enum):
+    """What an admin finds when it opens a database."""
+
+    EMPTY = "empty"  # no tables at all
+    CURRENT = "current"  # what this version works with
+    BEHIND = "behind"  # made by an older version
+    UNKNOWN = "unknown"  # made by a newer version, or by something else
+
+
+def latest_revision() -> str:
+    """The schema revision that this version works with."""
+    return ScriptDirectory.from_config(_config()).get_current_head() or ""
+
+
+def current_revision(engine: Engine) -> str | None:
+    """The schema revision that a database is at."""
+    with engine.connect() as connection:
+        return MigrationContext.configure(connection).get_current_revision()
+
+
+def schema_state(engine: Engine) -> SchemaState:
+    """Whether this version can work with a database as it is."""
+    with engine.connect() as connection:
+        current = MigrationContext.configure(connection).get_current_revision()
+        if current is None:
+            return SchemaState.UNKNOWN if inspect(connection).get_table_names() else SchemaState.EMPTY
+    if current == latest_revision():
+        return SchemaState.CURRENT
+    known = {script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()}
+    return SchemaState.BEHIND if current in known else SchemaState.UNKNOWN
+
+
+def migrate(engine: Engine, to: str = "head") -> None:
+    """Bring a database to a schema revision, forward or back; one admin at a time."""
+    with engine.connect().execution_options(rainbow_writes=True) as connection, connection.begin():
+        _wait_for_others(connection)
+        config = _config()
+        config.attributes["connection"] = connection
+        known = ScriptDirectory.from_config(config)
+        current = MigrationContext.configure(connection).get_current_revision()
+        target = known.get_current_head() if to == "head" else to
+        older = {script.revision for script in known.iterate_revisions(current, "base")} if current else set()
+        is_back = to == "base" or (target in older and target != current)
+        (command.downgrade if is_back else command.upgrade)(config, to)
+
+
+def _wait_for_others(connection: Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    return config

@@ -1,0 +1,69 @@
+"""Configuration files, read strictly: what is written is what is meant.
+
+YAML's traps are closed: no aliases, no doubled keys, no `no` that becomes false, no 010 that becomes 8.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from admin.core.problems import Invalid, Problem
+
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
+_PLAIN_TAGS = frozenset(
+    f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "timestamp", "merge", "value")
+)
+
+
+def read_mapping(path: Path) -> dict[str, Any]:
+    """The one mapping a configuration file holds; Invalid with the place of what is wrong."""
+    try:
+        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+        document = None if node is None else _value(node, set())
+    except OSError as error:
+        raise Invalid(Problem(field=str(path), reason=f"cannot be read: {error.strerror}.")) from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
+        raise Invalid(Problem(field=where, reason=f"{error.problem}.")) from error
+    except (yaml.YAMLError, RecursionError, UnicodeDecodeError) as error:
+        raise Invalid(Problem(field=str(path), reason="is not YAML in UTF-8 that can be read.")) from error
+    if not isinstance(document, dict | None):
+        raise Invalid(Problem(field=str(path), reason="is not a mapping of configuration keys."))
+    return document or {}
+
+
+def _value(node: yaml.Node, seen: set[int]) -> Any:
+    if id(node) in seen:
+        raise yaml.MarkedYAMLError(problem="aliases are not allowed: write the value out", problem_mark=node.start_mark)
+    seen.add(id(node))
+    if isinstance(node, yaml.MappingNode):
+        return _mapping(node, seen)
+    if isinstance(node, yaml.SequenceNode):
+        return [_value(item, seen) for item in node.value]
+    if node.tag not in _PLAIN_TAGS:
+        raise yaml.MarkedYAMLError(problem=f"the tag {node.tag} is not allowed", problem_mark=node.start_mark)
+    return _scalar(str(node.value)) if getattr(node, "style", None) is None else str(node.value)
+
+
+def _mapping(node: yaml.MappingNode, seen: set[int]) -> dict[str, Any]:
+    mapping: dict[str, Any] = {}
+    for key_node, value_node in node.value:
+        key = str(key_node.value)
+        if not isinstance(key_node, yaml.ScalarNode) or key in mapping or key == "<<":
+            problem = f"the key '{key}' stands twice" if key in mapping else "this key is not plain text"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=key_node.start_mark)
+        mapping[key] = _value(value_node, seen)
+    return mapping
+
+
+def _scalar(text: str) -> Any:
+    if text in _WORDS:
+        return _WORDS[text]
+    return json.loads(text) if _NUMBER.fullmatch(text) and len(text) < 40 else text

@@ -1,0 +1,1 @@
+"""The command line of Rainbow, and the client library under it."""

@@ -1,0 +1,111 @@
+"""What the admin answers about attributes, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ctl.scopes import Scope
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attribute:
+    """One kind's payload at one scope: the row stored there, or what is inherited."""
+
+    scope: Scope
+    payload: Document
+    version: int | None = None  #: of the row; None when the value is inherited
+    updated_at: str | None = None
+    updated_by: str | None = None
+    claimed_by: str | None = None
+    inherited_from: Document | None = None  #: origin of the most specific contributor
+    origins: Mapping[str, Document] = field(default_factory=dict)  #: by leaf path, of an inherited value
+    kind: str | None = None  #: name of the kind, in lists
+
+    @classmethod
+    def from_document(cls, document: Document, scope: Scope) -> Attribute:
+        """From the answer to GET on a level's path."""
+        attributes = document.get("attributes") or {}
+        return cls(
+            scope=scope,
+            payload=sole_payload(attributes.get("matching_attributes")),
+            version=document.get("version"),
+            updated_at=document.get("updated_at"),
+            updated_by=document.get("updated_by"),
+            claimed_by=document.get("claimed_by"),
+            inherited_from=document.get("inherited_from"),
+            origins=document.get("origins") or {},
+        )
+
+    @classmethod
+    def from_entry(cls, entry: Document) -> Attribute:
+        """From one entry of `matchable_attributes`."""
+        return cls(
+            scope=Scope.from_document(entry),
+            payload=sole_payload(entry.get("attributes")),
+            version=entry.get("version"),
+            updated_at=entry.get("updated_at"),
+            updated_by=entry.get("updated_by"),
+            claimed_by=entry.get("claimed_by"),
+            kind=entry.get("resource_type"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """The answer to a write, or to a dry run of one."""
+
+    payload: Document  #: what the row holds afterwards; empty when nothing is left of it
+    before: Document | None  #: what it held
+    changed: bool
+    version: int | None
+    revision: int | None
+    warnings: list[Document]
+    document: Document  #: the answer as it came
+
+    @classmethod
+    def from_document(cls, document: Document) -> Change:
+        attributes = document.get("attributes") or {}
+        return cls(
+            payload=sole_payload(attributes.get("matching_attributes")),
+            before=document.get("before"),
+            changed=bool(document.get("changed", document.get("deleted", False))),
+            version=document.get("version"),
+            revision=document.get("revision"),
+            warnings=document.get("warnings") or [],
+            document=document,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effective:
+    """What one kind resolves to at a scope, and every step that led to it."""
+
+    resource_type: str
+    value: Document
+    origins: Mapping[str, Document]  #: by leaf path
+    unset: Mapping[str, Document]  #: leaves with no value because a level says so, by path
+    trail: list[Document]  #: broadest first, silent levels too
+
+    @classmethod
+    def from_document(cls, document: Document) -> Effective:
+        return cls(
+            resource_type=str(document.get("resource_type", "")),
+            value=document.get("value") or {},
+            origins=document.get("origins") or {},
+            unset=document.get("unset") or {},
+            trail=document.get("trail") or [],
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no level says anything."""
+        return not self.value and not self.unset
+
+
+def sole_payload(wrapped: Any) -> Document:
+    """The payload under its kind's key, which is the only one."""
+    return dict(next(iter(wrapped.values()), None) or {}) if wrapped else {}

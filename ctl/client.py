@@ -1,0 +1,317 @@
+"""
+A client of Rainbow's admin, for rainbowctl and for scripts.
+
+    from ctl.client import Client
+    from ctl.scopes import Scope
+
+    with Client.from_environment() as client:
+        scope = Scope(project="flyteexamples", domain="development")
+        label = client.get_attribute("execution-cluster-label", scope)
+        client.put_attribute("execution-cluster-label", scope, {"value": "gpu"}, if_match=label.version)
+
+A kind is given as a `Kind`, or by its noun, name or number. Errors are those of `ctl.errors.ClientError`. What is
+repeated after a failure, and what never is, stands at the top of `ctl.transport`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+from ctl.answers import Attribute, Change, Document, Effective
+from ctl.errors import InvalidInput
+from ctl.kinds import Kind, built_in, by_word
+from ctl.scopes import Scope, check_name
+from ctl.transport import Transport
+from ctl.words import did_you_mean
+
+
+class Client:
+    """Talks to one admin; a context manager that closes its connections."""
+
+    def __init__(
+        self,
+        endpoint: str,
+        *,
+        token: str | None = None,
+        ca_file: str | None = None,
+        timeout: float = 30.0,
+        retries: int = 2,
+    ) -> None:
+        """
+        Parameters
+        ----------
+        endpoint
+            `http://host:port`, `https://host:port`, `host:port` or `dns:///host:port`; see `ctl.endpoints`.
+        token
+            Sent as a bearer token.
+        ca_file
+            File with the certificate authorities to trust for https.
+        timeout
+            Seconds to wait for an answer, in each attempt.
+        retries
+            How often a failed read is tried again.
+        """
+        self._transport = Transport(endpoint, token=token, ca_file=ca_file, timeout=timeout, retries=retries)
+        self._kinds: tuple[Kind, ...] | None = None
+
+    @classmethod
+    def from_environment(cls) -> Client:
+        """A client for the context and the RAINBOW_* variables that rainbowctl would use."""
+        from ctl.contexts import load_settings
+
+        return cls.from_settings(load_settings({}))
+
+    @classmethod
+    def from_settings(cls, settings: Any, *, timeout: float | None = None, retries: int = 2) -> Client:
+        """A client for the settings of a command line (`ctl.contexts.Settings`)."""
+        return cls(
+            settings.endpoint.value,
+            token=settings.token(),
+            ca_file=settings.ca_file.value,
+            timeout=settings.timeout_seconds if timeout is None else timeout,
+            retries=retries,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._transport.close()
+
+    @property
+    def endpoint(self) -> str:
+        """The endpoint in use, with its protocol."""
+        return self._transport.url
+
+    # Attributes
+
+    def get_attribute(self, kind: Kind | str, scope: Scope, exact: bool = False) -> Attribute:
+        """
+        The row of a kind at a scope, or the inherited value, which has no version.
+
+        Raises NotFound where there is neither, and with `exact` where there is no row.
+        """
+        query = {"resource_type": self.kind(kind).name, **({"exact": "true"} if exact else {})}
+        return Attribute.from_document(self._read(scope.path, query), scope)
+
+    def put_attribute(
+        self,
+        kind: Kind | str,
+        scope: Scope,
+        payload: Mapping[str, Any],
+        *,
+        message: str | None = None,
+        claimed_by: str | None = None,
+        if_match: int | None = None,
+        if_none_match: bool = False,
+        dry_run: bool = False,
+    ) -> Change:
+        """
+        Replace the whole payload at exactly this scope.
+
+        Parameters
+        ----------
+        message, claimed_by
+            Why, and who says so; kept with the revision.
+        if_match
+            Only if the row still has this version; Conflict otherwise.
+        if_none_match
+            Only if there is no row yet; Conflict otherwise.
+        dry_run
+            Check everything and answer as if, but write nothing.
+        """
+        wrapped = {"matching_attributes": {self.kind(kind).payload_key: payload}}
+        body = {"attributes": wrapped, **_reasons(message, claimed_by)}
+        headers = _precondition(if_match, if_none_match)
+        return Change.from_document(
+            self._transport.call("PUT", scope.path, query=_dry(dry_run), body=body, headers=headers, is_safe=dry_run)
+        )
+
+    def patch_attribute(
+        self,
+        kind: Kind | str,
+        scope: Scope,
+        *,
+        set: Mapping[str, Any] | None = None,
+        unset: Sequence[str] = (),
+        inherit: Sequence[str] = (),
+        message: str | None = None,
+        claimed_by: str | None = None,
+        if_match: int | None = None,
+        if_none_match: bool = False,
+        dry_run: bool = False,
+    ) -> Change:
+        """
+        Change some leaves of the row at this scope and leave the others.
+
+        Parameters
+        ----------
+        set
+            A partial payload, nested.
+        unset
+            Leaves that shall have no value here, and inherit none.
+        inherit
+            Leaves this row shall no longer speak about. A row without leaves is removed.
+        """
+        body: Document = {"set": dict(set or {}), "unset": list(unset), "inherit": list(inherit)}
+        body = {key: value for key, value in body.items() if value} | _reasons(message, claimed_by)
+        return Change.from_document(
+            self._transport.call(
+                "PATCH",
+                scope.path,
+                query={"resource_type": self.kind(kind).name, **_dry(dry_run)},
+                body=body,
+                headers=_precondition(if_match, if_none_match),
+                is_safe=dry_run,
+            )
+        )
+
+    def delete_attribute(
+        self,
+        kind: Kind | str,
+        scope: Scope,
+        *,
+        message: str | None = None,
+        claimed_by: str | None = None,
+        if_match: int | None = None,
+        dry_run: bool = False,
+    ) -> Change:
+        """Delete the row at exactly this scope; `changed` tells whether there was one."""
+        return Change.from_document(
+            self._transport.call(
+                "DELETE",
+                scope.path,
+                query={"resource_type": self.kind(kind).name, **_dry(dry_run)},
+                body=_reasons(message, claimed_by) or None,
+                headers=_precondition(if_match, False),
+                is_safe=dry_run,
+            )
+        )
+
+    def list_attributes(
+        self,
+        kind: Kind | str | None = None,
+        *,
+        level: str | None = None,
+        project: str | None = None,
+        domain: str | None = None,
+        workflow: str | None = None,
+        launch_plan: str | None = None,
+        page_size: int = 500,
+    ) -> Iterator[Attribute]:
+        """Every stored row, page by page: of one kind or all, filtered by level and by scope keys."""
+        filters = {
+            "level": level,
+            "project": project,
+            "domain": domain,
+            "workflow": workflow,
+            "launch_plan": launch_plan,
+        }
+        query: Document = {"resource_type": "all" if kind is None else self.kind(kind).name, "limit": page_size}
+        query |= {key: value for key, value in filters.items() if value}
+        for entry in self._pages("matchable_attributes", "configurations", query):
+            yield Attribute.from_entry(entry)
+
+    def effective(self, scope: Scope, kind: Kind | str | None = None) -> list[Effective]:
+        """What one kind, or every kind, resolves to at a scope."""
+        return [Effective.from_document(value) for value in self.effective_document(scope, kind)["values"]]
+
+    def effective_document(self, scope: Scope, kind: Kind | str | None = None) -> Document:
+        """The answer behind `effective` as it came, with the revision it was resolved at."""
+        query: Document = {**scope.document(), **({"resource_type": self.kind(kind).name} if kind is not None else {})}
+        return self._read("effective_attributes", query)
+
+    # Kinds and warnings
+
+    def kinds(self) -> tuple[Kind, ...]:
+        """Every kind the admin has, declared ones too."""
+        return tuple(Kind.from_document(entry) for entry in self.kinds_document()["kinds"])
+
+    def kinds_document(self) -> Document:
+        """The answer behind `kinds` as it came."""
+        return self._read("kinds")
+
+    def kind(self, word: Kind | str) -> Kind:
+        """The kind meant by a noun, name or number; the admin is asked only for what is not built in."""
+        if isinstance(word, Kind):
+            return word
+        found = by_word(built_in(), word)
+        if found is None:
+            self._kinds = self._kinds or self.kinds()
+            found = by_word(self._kinds, word)
+        if found is None:
+            nouns = [kind.noun for kind in self._kinds or ()]
+            raise InvalidInput(f"There is no kind {word!r}.{did_you_mean(word, nouns)}")
+        return found
+
+    def warnings(self) -> list[Document]:
+        """Every stored row that is still questionable, and why."""
+        return list(self._read("warnings")["warnings"])
+
+    # Projects and domains
+
+    def projects(self, state: str = "ACTIVE") -> Iterator[Document]:
+        """Projects that are ACTIVE, ARCHIVED, or ALL of them, page by page."""
+        yield from self._pages("projects", "projects", {"state": state, "limit": 500})
+
+    def project(self, id: str) -> Document:
+        """One project, archived or not."""
+        return self._read(_project_path(id))
+
+    def create_project(self, id: str, **fields: Any) -> Document:
+        """Create a project; fields are name, description and labels (`{"values": {…}}`)."""
+        check_name("project", id)
+        return self._transport.call("POST", "projects", body={"project": {"id": id, **fields}})
+
+    def update_project(self, id: str, **fields: Any) -> Document:
+        """Change some of name, description, labels and state; the others stay."""
+        return self._transport.call("PATCH", _project_path(id), body=fields)
+
+    def domains(self) -> list[Document]:
+        """The domains every project has."""
+        return list(self._read("domains")["domains"])
+
+    def version(self) -> Document:
+        """The version of the admin."""
+        return self._read("version")
+
+    def _read(self, path: str, query: Mapping[str, Any] | None = None) -> Document:
+        return self._transport.call("GET", path, query=query, is_safe=True)
+
+    def _pages(self, path: str, key: str, query: Document) -> Iterator[Document]:
+        while True:
+            page = self._read(path, query)
+            yield from page.get(key) or []
+            token = page.get("token")
+            # A token that repeats would make this loop endless.
+            if not token or token == query.get("token"):
+                return
+            query = {**query, "token": token}
+
+
+def _project_path(id: str) -> str:
+    check_name("project", id)
+    return f"projects/{quote(id, safe='')}"
+
+
+def _dry(dry_run: bool) -> Document:
+    return {"dry_run": "true"} if dry_run else {}
+
+
+def _reasons(message: str | None, claimed_by: str | None) -> Document:
+    return {key: text for key, text in (("message", message), ("claimed_by", claimed_by)) if text}
+
+
+def _precondition(if_match: int | None, if_none_match: bool) -> dict[str, str]:
+    if if_match is not None:
+        return {"If-Match": f'"{if_match}"'}
+    return {"If-None-Match": "*"} if if_none_match else {}

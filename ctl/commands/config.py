@@ -1,0 +1,210 @@
+"""`config`: contexts, so that several admins can be spoken to without typing where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import click
+
+from ctl.contexts import (
+    CONTEXT_KEYS,
+    Configuration,
+    Setting,
+    config_path,
+    load_configuration,
+    parse_timeout,
+    save_configuration,
+)
+from ctl.endpoints import parse_endpoint
+from ctl.errors import InvalidInput, NothingSet
+from ctl.groups import Command, Entry, Group
+from ctl.options import Option, complete_context, domain_option, project_option
+from ctl.output import Printer
+from ctl.session import Session
+from ctl.words import flags as flag_names
+
+_PLACE = "ctl.commands.config:"
+_MASK = "********"
+
+
+def config() -> click.Command:
+    return Group(
+        "config",
+        help="Contexts: named sets of endpoint, token, project and domain, kept in a file of your own.",
+        entries={
+            "set-context": Entry(summary="Make a context, or change one", place=f"{_PLACE}set_context"),
+            "use-context": Entry(summary="Use a context from now on", place=f"{_PLACE}use_context"),
+            "get-contexts": Entry(summary="List the contexts", place=f"{_PLACE}get_contexts"),
+            "current-context": Entry(summary="Name the context in use", place=f"{_PLACE}current_context"),
+            "delete-context": Entry(summary="Delete a context", place=f"{_PLACE}delete_context"),
+            "view": Entry(summary="Show every setting in force, and where it comes from", place=f"{_PLACE}view"),
+        },
+        examples=[
+            "rainbowctl config set-context staging --endpoint https://rainbow.example.org --token-file ~/staging.token",
+            "rainbowctl config use-context staging",
+            "rainbowctl config view",
+        ],
+    )
+
+
+def set_context() -> click.Command:
+    def run(session: Session, name: str) -> None:
+        changes = {key: str(value) for key in CONTEXT_KEYS if (value := session.typed.get(key)) is not None}
+        _check(name, changes)
+        known = _configuration(session, may_be_missing=True)
+        entry = {key: value for key, value in {**known.contexts.get(name, {}), **changes}.items() if value}
+        current = known.current_context or name
+        save_configuration(replace(known, contexts={**known.contexts, name: entry}, current_context=current))
+        state = "Changed" if name in known.contexts else "Made"
+        _note(session, f"{state} context {name} in {known.path}.{' It is in use.' if current == name else ''}")
+
+    return Command(
+        "set-context",
+        run,
+        help="Make a context, or change settings of one: --endpoint, --token-file, --ca-file, --project, --domain, "
+        "--timeout. An empty value removes a setting. The first context is in use at once.",
+        params=[
+            _name_argument(),
+            project_option("Project to take where none is typed."),
+            domain_option("Domain to take where none is typed."),
+        ],
+        takes=("project", "domain"),
+        examples=[
+            "rainbowctl config set-context local --endpoint http://127.0.0.1:8088",
+            "rainbowctl config set-context staging --project flyteexamples --domain development",
+        ],
+    )
+
+
+def use_context() -> click.Command:
+    def run(session: Session, name: str) -> None:
+        known = _configuration(session)
+        known.context(name, "as typed")
+        save_configuration(replace(known, current_context=name))
+        _note(session, f"Context {name} is in use.")
+
+    return Command(
+        "use-context",
+        run,
+        help="Use a context from now on.",
+        params=[_name_argument()],
+        examples=["rainbowctl config use-context staging"],
+    )
+
+
+def delete_context() -> click.Command:
+    def run(session: Session, name: str) -> None:
+        known = _configuration(session)
+        known.context(name, "as typed")
+        left = {other: entry for other, entry in known.contexts.items() if other != name}
+        was_current = known.current_context == name
+        save_configuration(
+            replace(known, contexts=left, current_context=None if was_current else known.current_context)
+        )
+        _note(session, f"Deleted context {name}.{' No context is in use now.' if was_current else ''}")
+
+    return Command(
+        "delete-context",
+        run,
+        help="Delete a context.",
+        params=[_name_argument()],
+        examples=["rainbowctl config delete-context staging"],
+    )
+
+
+def current_context() -> click.Command:
+    def run(session: Session) -> None:
+        context = session.settings.context
+        if not context.value:
+            raise NothingSet("No context is in use: make one with `rainbowctl config set-context NAME --endpoint URL`.")
+        if session.printer.format in {"json", "yaml"}:
+            session.printer.document({"current_context": context.value, "origin": context.origin})
+        else:
+            session.printer.line(context.value)
+
+    return Command(
+        "current-context",
+        run,
+        help="Name the context in use.",
+        examples=["rainbowctl config current-context"],
+    )
+
+
+def get_contexts() -> click.Command:
+    def run(session: Session) -> None:
+        known, printer = session.settings.configuration, session.printer
+        current = session.settings.context.value
+        if printer.format == "name":
+            for name in known.contexts:
+                printer.line(f"context/{name}")
+        elif not printer.is_table:
+            printer.document({"current_context": current, "contexts": known.contexts} if current else {"contexts": {}})
+        elif known.contexts:
+            rows = [
+                ["*" if name == current else "", name, *(entry.get(key, "") for key in CONTEXT_KEYS)]
+                for name, entry in known.contexts.items()
+            ]
+            printer.table(["CURRENT", "NAME", *(key.upper().replace("_", " ") for key in CONTEXT_KEYS)], rows)
+        else:
+            printer.note(f"There are no contexts in {known.path}.")
+
+    return Command("get-contexts", run, help="List the contexts.", examples=["rainbowctl config get-contexts"])
+
+
+def view() -> click.Command:
+    def run(session: Session) -> None:
+        settings = session.settings
+        shown = {
+            "config": Setting(value=str(settings.configuration.path), origin=config_path(session.typed).origin),
+            "context": settings.context,
+            "endpoint": settings.endpoint,
+            "token": replace(settings.token_text, value=_MASK if settings.token_text.value else None),
+            "token_file": settings.token_file,
+            "ca_file": settings.ca_file,
+            "project": settings.project,
+            "domain": settings.domain,
+            "timeout": settings.timeout,
+            "output": replace(settings.output, value=session.printer.format),
+        }
+        if session.printer.is_table or session.printer.format == "name":
+            rows = [[key, setting.value or "", setting.origin] for key, setting in shown.items()]
+            session.printer.table(["SETTING", "VALUE", "FROM"], rows)
+        else:
+            known = {key: setting for key, setting in shown.items() if setting.value is not None}
+            session.printer.document({k: {"value": s.value, "origin": s.origin} for k, s in known.items()})
+
+    return Command(
+        "view",
+        run,
+        help="Show every setting in force and where it comes from: a flag, a variable, the context, or the default.",
+        params=[
+            project_option(),
+            domain_option(),
+            Option([*flag_names("showOrigin"), "show_origin"], is_flag=True, expose_value=False, hidden=True),
+        ],
+        takes=("project", "domain"),
+        examples=["rainbowctl config view", "rainbowctl --context staging config view -o json"],
+    )
+
+
+def _name_argument() -> click.Argument:
+    return click.Argument(["name"], shell_complete=complete_context)
+
+
+def _configuration(session: Session, may_be_missing: bool = False) -> Configuration:
+    return load_configuration(config_path(session.typed), may_be_missing=may_be_missing)
+
+
+def _note(session: Session, text: str) -> None:
+    """A remark that asks for no settings: the file they are in may be what is being mended."""
+    Printer(is_quiet=session.is_quiet).note(text)
+
+
+def _check(name: str, changes: Mapping[str, str]) -> None:
+    if not name or not name.isprintable() or name != name.strip():
+        raise InvalidInput(f"{name!r} cannot be the name of a context.")
+    if changes.get("endpoint"):
+        parse_endpoint(changes["endpoint"])
+    if changes.get("timeout"):
+        parse_timeout(changes["timeout"])

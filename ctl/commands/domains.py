@@ -1,0 +1,37 @@
+"""`get domain`."""
+
+from __future__ import annotations
+
+import click
+
+from ctl.errors import NotFound
+from ctl.groups import Command
+from ctl.options import complete_domain
+from ctl.session import Session
+from ctl.words import did_you_mean
+
+
+def get_domain() -> click.Command:
+    def run(session: Session, domain: str | None) -> None:
+        domains = session.client.domains()
+        if domain is not None:
+            known = [str(entry["id"]) for entry in domains]
+            domains = [entry for entry in domains if entry["id"] == domain]
+            if not domains:
+                raise NotFound(f"There is no domain {domain!r}.{did_you_mean(domain, known)}", name="domain_not_found")
+        printer = session.printer
+        if printer.format == "name":
+            for entry in domains:
+                printer.line(f"domain/{entry['id']}")
+        elif printer.is_table:
+            printer.table(["ID", "NAME"], [[str(entry["id"]), str(entry.get("name", ""))] for entry in domains])
+        else:
+            printer.document(domains if domain is None else domains[0])
+
+    return Command(
+        "domain",
+        run,
+        help="Show the domains, which every project has.",
+        params=[click.Argument(["domain"], required=False, metavar="[ID]", shell_complete=complete_domain)],
+        examples=["rainbowctl get domain", "rainbowctl get domains -o name"],
+    )

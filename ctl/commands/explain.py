@@ -1,0 +1,112 @@
+"""`explain`: what a kind resolves to at a scope, and every step that led to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ctl.answers import Document, Effective
+from ctl.commands.attributes import resolve_scope
+from ctl.groups import Command
+from ctl.kinds import Kind, built_in
+from ctl.options import scope_parameters
+from ctl.schemas import leaf_values, show, summary
+from ctl.scopes import Scope, describe_origin
+from ctl.session import Session
+
+_HELP = """Show what applies at a scope, and every step that led to it.
+
+KIND is a noun, a name or a number, or `all`, which is the default. The trail runs from the platform to the scope
+asked for; levels that say nothing are shown too. What a level says counts unless a more specific one
+says otherwise about the same field.
+"""
+
+
+def explain() -> click.Command:
+    def run(session: Session, kind: str | None, **flags: Any) -> None:
+        scope = resolve_scope(session, flags)
+        wanted = None if kind is None or kind == "all" else session.client.kind(kind)
+        document = session.client.effective_document(scope, wanted)
+        printer = session.printer
+        if printer.format == "name":
+            kinds = _kinds(session, wanted, document)
+            for value in document["values"]:
+                printer.line(scope.name(kinds[value["resource_type"]].noun))
+        elif not printer.is_table:
+            printer.document(document)
+        else:
+            _print(session, scope, document, _kinds(session, wanted, document))
+
+    return Command(
+        "explain",
+        run,
+        help=_HELP,
+        takes=("project", "domain"),
+        params=[
+            click.Argument(["kind"], required=False, metavar="[KIND|all]", shell_complete=_complete_kind),
+            *scope_parameters(),
+        ],
+        examples=[
+            "rainbowctl explain execution-cluster-label -p flyteexamples -d development",
+            "rainbowctl explain task-resource-attribute -p flyteexamples -d development my.workflow",
+            "rainbowctl explain all -d production -o json",
+        ],
+    )
+
+
+def _complete_kind(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    from ctl.commands.completion import declared_kinds
+
+    kinds = [*built_in(), *declared_kinds(ctx.ensure_object(Session))]
+    return [noun for noun in ("all", *(kind.noun for kind in kinds)) if noun.startswith(incomplete)]
+
+
+def _kinds(session: Session, wanted: Kind | None, document: Document) -> dict[str, Kind]:
+    """The kinds an answer speaks of, by name; the admin is asked again only for declared ones."""
+    kinds = {kind.name: kind for kind in (*built_in(), *([wanted] if wanted else []))}
+    if any(value["resource_type"] not in kinds for value in document["values"]):
+        kinds |= {kind.name: kind for kind in session.client.kinds()}
+    return kinds
+
+
+def _print(session: Session, scope: Scope, document: Document, kinds: dict[str, Kind]) -> None:
+    printer = session.printer
+    for index, entry in enumerate(document["values"]):
+        effective, kind = Effective.from_document(entry), kinds[entry["resource_type"]]
+        if index:
+            printer.line()
+        printer.line(f"{kind.noun} at {scope.describe()}")
+        printer.line()
+        printer.table(["LEVEL", "SCOPE", "SAYS", "EFFECT"], [_step_cells(kind, step) for step in effective.trail])
+        printer.line()
+        rows = [
+            [path, show(value), describe_origin(effective.origins.get(path, {}), scope)]
+            for path, value in leaf_values(kind.schema, effective.value)
+        ]
+        rows += [[path, "(unset)", describe_origin(origin, scope)] for path, origin in effective.unset.items()]
+        if rows:
+            printer.table(["FIELD", "VALUE", "ORIGIN"], rows)
+        else:
+            printer.line("No value: no level says anything.")
+
+
+def _step_cells(kind: Kind, step: Document) -> list[str]:
+    key = f" ({step['key']})" if step.get("key") else ""
+    where = Scope.from_document(step)
+    place = f"configuration{key}" if step["level"] == "platform" else where.describe()
+    if step.get("state") != "set":
+        return [step["level"], place, "", "silent"]
+    version = f" (version {step['version']})" if step.get("version") else ""
+    return [step["level"], place, summary(kind.schema, step.get("value") or {}) + version, _effect(step)]
+
+
+def _effect(step: Document) -> str:
+    used, overridden = step.get("used") or [], step.get("overridden") or []
+    if not used and not overridden:
+        return "none"
+    if not overridden:
+        return "used"
+    if not used:
+        return "overridden"
+    return f"used: {', '.join(used)}; overridden: {', '.join(overridden)}"

@@ -1,0 +1,108 @@
+"""`get kind`: what can be set, and with which fields."""
+
+from __future__ import annotations
+
+import click
+
+from ctl.errors import NotFound
+from ctl.groups import Command
+from ctl.kinds import Kind, built_in, by_word
+from ctl.output import to_yaml
+from ctl.schemas import Field, allowed_values, fields, show, type_name
+from ctl.session import Session
+from ctl.words import did_you_mean
+
+_EXAMPLE_SCOPE = {"project": "flyteexamples", "domain": "development"}
+
+
+def get_kind() -> click.Command:
+    def run(session: Session, kind: str | None) -> None:
+        entries = session.client.kinds_document()["kinds"]
+        kinds = [Kind.from_document(entry) for entry in entries]
+        if kind is None:
+            _list(session, kinds, entries)
+            return
+        found = by_word(kinds, kind)
+        if found is None:
+            nouns = [each.noun for each in kinds]
+            raise NotFound(f"There is no kind {kind!r}.{did_you_mean(kind, nouns)}", name="kind_not_found")
+        if session.printer.format == "name":
+            session.printer.line(f"kind/{found.noun}")
+        elif session.printer.is_table:
+            _describe(session, found)
+        else:
+            session.printer.document(entries[kinds.index(found)])
+
+    return Command(
+        "kind",
+        run,
+        help="Show the kinds of settings, built in and declared, or one of them with its fields and an example file.",
+        params=[click.Argument(["kind"], required=False, metavar="[KIND]", shell_complete=_complete)],
+        examples=[
+            "rainbowctl get kind",
+            "rainbowctl get kind task-resource-attribute",
+            "rainbowctl get kind 3 -o json",
+        ],
+    )
+
+
+def _complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    from ctl.commands.completion import declared_kinds
+
+    kinds = [*built_in(), *declared_kinds(ctx.ensure_object(Session))]
+    return [kind.noun for kind in kinds if kind.noun.startswith(incomplete)]
+
+
+def _list(session: Session, kinds: list[Kind], entries: list[dict[str, object]]) -> None:
+    printer = session.printer
+    if printer.format == "name":
+        for kind in kinds:
+            printer.line(f"kind/{kind.noun}")
+    elif printer.is_table:
+        columns = ["NOUN", "NUMBER", "NAME", "MERGE", "DECLARED", "LEVELS"] + (
+            ["DESCRIPTION"] if printer.is_wide else []
+        )
+        printer.table(columns, [_cells(kind, printer.is_wide) for kind in kinds])
+    else:
+        printer.document(entries)
+
+
+def _cells(kind: Kind, is_wide: bool) -> list[str]:
+    cells = [kind.noun, str(kind.number), kind.name, kind.merge, "yes" if kind.declared else "no"]
+    cells.append(", ".join(kind.levels))
+    return [*cells, kind.description] if is_wide else cells
+
+
+def _describe(session: Session, kind: Kind) -> None:
+    printer = session.printer
+    merge = "leaf by leaf" if kind.merge == "leaf" else "as a whole (the most specific row replaces the others)"
+    printer.line(f"{kind.noun} ({kind.name}, number {kind.number}{', declared' if kind.declared else ''})")
+    if kind.description:
+        printer.line(kind.description)
+    printer.line(f"Levels: {', '.join(kind.levels)}. Inherited {merge}.")
+    printer.line()
+    columns = ["FIELD", "TYPE", "ALLOWED", "DEFAULT", "DESCRIPTION"]
+    printer.table(columns, [_field_cells(entry) for entry in fields(kind.schema)])
+    printer.line()
+    printer.line(f"A file for `rainbowctl update {kind.noun} --attrFile`:")
+    printer.line()
+    scope = {key: name for key, name in _EXAMPLE_SCOPE.items() if key in _scope_keys(kind)}
+    for line in to_yaml({**scope, **kind.example}).splitlines():
+        printer.line(f"  {line}")
+
+
+def _scope_keys(kind: Kind) -> set[str]:
+    if "project-domain" in kind.levels or "workflow" in kind.levels:
+        return {"project", "domain"}
+    return set(kind.levels)
+
+
+def _field_cells(entry: Field) -> list[str]:
+    default = entry.schema.get("default")
+    return [
+        entry.path,
+        type_name(entry),
+        allowed_values(entry.schema),
+        "" if default is None else show(default),
+        str(entry.schema.get("description", "")),
+    ]

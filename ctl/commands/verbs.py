@@ -1,0 +1,164 @@
+"""The verbs that take nouns. Every kind is a noun; which kinds there are is data, not code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from ctl.errors import ClientError
+from ctl.groups import Entry, Group
+from ctl.kinds import Kind, built_in, by_noun
+from ctl.options import domain_option, global_options, project_option
+from ctl.session import Session
+from ctl.words import did_you_mean
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+_LOOKUP_SECONDS = 5.0
+_COMPLETION_SECONDS = 1.0
+
+_DECLARED = """
+Kinds that your platform team declared are nouns too; `rainbowctl get kind` lists them. Every noun may have a
+plural `s`.
+"""
+
+
+class KindGroup(Group):
+    """A verb whose nouns are its own and every kind's."""
+
+    def look_further(self, ctx: click.Context, name: str, args: list[str]) -> click.Command | None:
+        session = ctx.ensure_object(Session)
+        kind = by_noun(built_in(), name)
+        if kind is None:
+            _remember_flags(session, args)
+            kind = self._declared(ctx, session, name)
+        if kind is None:
+            return None
+        from ctl.commands.attributes import attribute_command
+
+        return attribute_command(str(self.name), kind)
+
+    def _declared(self, ctx: click.Context, session: Session, name: str) -> Kind | None:
+        seconds = _COMPLETION_SECONDS if ctx.resilient_parsing else _LOOKUP_SECONDS
+        try:
+            with session.hasty_client(seconds) as client:
+                kinds = client.kinds()
+        except ClientError as error:
+            if ctx.resilient_parsing:
+                return None
+            hint = did_you_mean(name, self._nouns(ctx, built_in()))
+            raise click.UsageError(
+                f"There is no noun {name!r}.{hint} It may be a kind your platform team declared, but that cannot be "
+                f"looked up: {error.message}",
+                ctx,
+            ) from error
+        found = by_noun(kinds, name)
+        if found is None and not ctx.resilient_parsing:
+            hint = did_you_mean(name, self._nouns(ctx, kinds)) or " `rainbowctl get kind` lists the kinds."
+            raise click.UsageError(f"There is no noun {name!r}.{hint}", ctx)
+        return found
+
+    def _nouns(self, ctx: click.Context, kinds: Sequence[Kind]) -> list[str]:
+        return [*self.list_commands(ctx), *(kind.noun for kind in kinds)]
+
+    def summaries(self) -> list[tuple[str, list[tuple[str, str]]]]:
+        return [*super().summaries(), ("Kinds", [(kind.noun, kind.title) for kind in built_in()])]
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        from ctl.commands.completion import declared_kinds
+
+        found = declared_kinds(ctx.ensure_object(Session))
+        return [
+            *super().shell_complete(ctx, incomplete),
+            *(CompletionItem(kind.noun, help=kind.title) for kind in found if kind.noun.startswith(incomplete)),
+        ]
+
+
+def _remember_flags(session: Session, args: list[str]) -> None:
+    """
+    Take note of the global flags after the noun before the noun is known.
+
+    Whether `workflow-priority` is a noun depends on the admin, and `--endpoint` says which admin.
+    """
+    scout = click.Command(
+        "scout",
+        params=[project_option(), domain_option(), *global_options()],
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
+    )
+    scout.make_context("scout", list(args), obj=session, resilient_parsing=True)
+
+
+def get() -> click.Command:
+    return KindGroup(
+        "get",
+        word="noun",
+        help="Show what is set: here, inherited, or everywhere.",
+        entries={
+            "project": Entry(summary="Projects", place="ctl.commands.projects:get_project", aliases=("projects",)),
+            "domain": Entry(summary="Domains", place="ctl.commands.domains:get_domain", aliases=("domains",)),
+            "kind": Entry(
+                summary="Kinds: what can be set, and their fields",
+                place="ctl.commands.kinds:get_kind",
+                aliases=("kinds",),
+            ),
+            "warnings": Entry(
+                summary="Stored settings that are still questionable",
+                place="ctl.commands.warnings:get_warnings",
+                aliases=("warning",),
+            ),
+        },
+        examples=[
+            "rainbowctl get execution-cluster-label -p flyteexamples -d development",
+            "rainbowctl get task-resource-attributes -A -o wide",
+            "rainbowctl get project",
+        ],
+        epilog=_DECLARED,
+    )
+
+
+def create() -> click.Command:
+    return Group(
+        "create",
+        word="noun",
+        help="Create something new.",
+        entries={
+            "project": Entry(summary="A project", place="ctl.commands.projects:create_project", aliases=("projects",))
+        },
+        examples=["rainbowctl create project --id flyteexamples --name 'Flyte examples'"],
+    )
+
+
+def update() -> click.Command:
+    return KindGroup(
+        "update",
+        word="noun",
+        help="Change something: shows the difference, asks on a terminal, then writes.",
+        entries={
+            "project": Entry(
+                summary="A project's name, description, labels or state",
+                place="ctl.commands.project_updates:update_project",
+                aliases=("projects",),
+            )
+        },
+        examples=[
+            "rainbowctl update execution-cluster-label --attrFile ec.yaml",
+            "rainbowctl update task-resource-attribute -p flyteexamples -d development --limits.memory 2Gi",
+        ],
+        epilog=_DECLARED,
+    )
+
+
+def delete() -> click.Command:
+    return KindGroup(
+        "delete",
+        word="noun",
+        help="Delete what is set at exactly one scope, so that it inherits again.",
+        entries={},
+        examples=["rainbowctl delete execution-cluster-label -p flyteexamples -d development"],
+        epilog=_DECLARED,
+    )

@@ -1,0 +1,53 @@
+"""`get warnings`: stored settings that are still questionable."""
+
+from __future__ import annotations
+
+import click
+
+from ctl.answers import Document
+from ctl.commands.attributes import warning_text
+from ctl.errors import WarningsFound
+from ctl.groups import Command
+from ctl.kinds import built_in
+from ctl.options import strict_option
+from ctl.scopes import Scope
+from ctl.session import Session
+
+
+def get_warnings() -> click.Command:
+    def run(session: Session, strict: bool) -> None:
+        warnings = session.client.warnings()
+        printer = session.printer
+        if printer.format == "name":
+            for warning in warnings:
+                printer.line(Scope.from_document(warning).name(_noun(warning)))
+        elif not printer.is_table:
+            printer.document(warnings)
+        elif warnings:
+            columns = ["KIND", "LEVEL", "SCOPE", "FIELD", "WARNING"] + (["CODE"] if printer.is_wide else [])
+            printer.table(columns, [_cells(warning, printer.is_wide) for warning in warnings])
+        else:
+            printer.note("No warnings: every stored setting makes sense to the admin.")
+        if strict and warnings:
+            raise WarningsFound(f"{len(warnings)} warning{'s' if len(warnings) > 1 else ''} under --strict.")
+
+    return Command(
+        "warnings",
+        run,
+        help="Show stored settings that name something unknown or contradict others, for as long as that is so.",
+        params=[strict_option()],
+        examples=["rainbowctl get warnings", "rainbowctl get warnings --strict -o json"],
+    )
+
+
+def _noun(warning: Document) -> str:
+    name = str(warning.get("resource_type", ""))
+    built = {kind.name: kind.noun for kind in built_in()}
+    return built.get(name, name.lower().replace("_", "-"))
+
+
+def _cells(warning: Document, is_wide: bool) -> list[str]:
+    scope = Scope.from_document(warning)
+    cells = [_noun(warning), str(warning.get("level", scope.level)), scope.describe(), str(warning.get("field", ""))]
+    cells.append(warning_text(warning))
+    return [*cells, str(warning.get("code", ""))] if is_wide else cells

@@ -1,0 +1,150 @@
+"""rainbowctl: the entry point, the verbs, and how every end becomes an exit status."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+
+import click
+
+from ctl.errors import EXIT_BROKEN_PIPE, EXIT_CODES, Interrupted, InvalidInput, RainbowError
+from ctl.groups import Entry, Group
+from ctl.output import print_error
+from ctl.session import Session
+
+PROGRAM = "rainbowctl"
+COMPLETE_VARIABLE = "_RAINBOWCTL_COMPLETE"
+
+_EXIT_TEXT = "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
+
+_EPILOG = f"""
+\b
+Exit status:
+{_EXIT_TEXT}
+
+\b
+Environment (a flag wins over a variable, a variable over the context):
+  RAINBOW_ENDPOINT, RAINBOW_TOKEN, RAINBOW_TOKEN_FILE, RAINBOW_CA_FILE, RAINBOW_PROJECT, RAINBOW_DOMAIN,
+  RAINBOW_CONTEXT, RAINBOW_CONFIG, RAINBOW_OUTPUT, RAINBOW_TIMEOUT, NO_COLOR
+
+Global flags work before the verb and after the noun. A flag of several words is read in camelCase and in
+kebab-case: --attrFile is --attr-file. A typed -p or -d switches off the context's project and domain, so that -p
+alone means the project's own level.
+"""
+
+
+def root() -> Group:
+    """The command line: every verb, none of them loaded yet."""
+    group = Group(
+        PROGRAM,
+        help="Rainbow decides where work runs, and can always say why. rainbowctl sets, shows and explains settings.",
+        entries={
+            "get": Entry(summary="Show what is set", place="ctl.commands.verbs:get"),
+            "create": Entry(summary="Create a project", place="ctl.commands.verbs:create"),
+            "update": Entry(summary="Change a setting or a project", place="ctl.commands.verbs:update"),
+            "delete": Entry(summary="Delete a setting", place="ctl.commands.verbs:delete"),
+            "explain": Entry(summary="Show what applies, and every step to it", place="ctl.commands.explain:explain"),
+            "config": Entry(summary="Contexts: which admin, as whom, where", place="ctl.commands.config:config"),
+            "completion": Entry(
+                summary="Completion for bash, zsh and fish", place="ctl.commands.completion:completion"
+            ),
+            "version": Entry(
+                summary="Versions of client and admin", place="ctl.commands.version:version", aliases=("versions",)
+            ),
+        },
+        examples=[
+            "rainbowctl get execution-cluster-label -p flyteexamples -d development",
+            "rainbowctl update execution-cluster-label --attrFile ec.yaml",
+            "rainbowctl explain execution-cluster-label -p flyteexamples -d development my.workflow",
+        ],
+        epilog=_EPILOG,
+    )
+    show_version = click.Option(
+        ["--version"],
+        is_flag=True,
+        expose_value=False,
+        is_eager=True,
+        callback=_print_version,
+        help="Show the version.",
+    )
+    group.params.append(show_version)
+    return group
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with its status."""
+    status = run(list(sys.argv[1:] if args is None else args))
+    sys.exit(status)
+
+
+def run(args: list[str]) -> int:
+    """Run one command and return its exit status; every error is printed here, once."""
+    if COMPLETE_VARIABLE in os.environ:
+        from click.shell_completion import shell_complete
+
+        return shell_complete(root(), {"obj": Session()}, PROGRAM, COMPLETE_VARIABLE, os.environ[COMPLETE_VARIABLE])
+    session = Session()
+    try:
+        with root().make_context(PROGRAM, args, obj=session) as ctx:
+            ctx.command.invoke(ctx)
+        sys.stdout.flush()
+        return 0
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except BrokenPipeError:
+        # Nobody reads on: keep the interpreter from complaining when it flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_BROKEN_PIPE
+    except (click.ClickException, click.Abort, RainbowError, KeyboardInterrupt) as problem:
+        return _report(problem, args)
+    except Exception as problem:
+        trace = problem.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        place = f"{trace.tb_frame.f_globals.get('__name__')}:{trace.tb_lineno}" if trace else "?"
+        return _report(RainbowError(f"rainbowctl failed at {place}: {type(problem).__name__}: {problem}"), args)
+    finally:
+        session.close()
+
+
+def _report(problem: BaseException, args: list[str]) -> int:
+    if isinstance(problem, click.exceptions.NoArgsIsHelpError):
+        print(problem.ctx.get_help() if problem.ctx else "", file=sys.stderr)
+        return problem.exit_code
+    error = _as_error(problem)
+    if isinstance(error, Interrupted):
+        print(file=sys.stderr)
+    print_error(error, as_json=_wants_json(args))
+    return error.exit_code
+
+
+def _as_error(problem: BaseException) -> RainbowError:
+    if isinstance(problem, RainbowError):
+        return problem
+    if isinstance(problem, click.UsageError):
+        command = problem.ctx.command_path if problem.ctx else PROGRAM
+        return InvalidInput(f"{problem.format_message()}\n  See `{command} --help`.")
+    if isinstance(problem, click.ClickException):
+        return InvalidInput(problem.format_message())
+    return Interrupted()
+
+
+def _wants_json(args: list[str]) -> bool:
+    """Whether errors are wanted as JSON; read from the words themselves, for parsing them may be what failed."""
+    text = "\0".join(args)
+    found: list[str] = re.findall(r"(?:^|\0)(?:-o|--output)[\0=]?([^\0]+)", text)
+    return (found[-1] if found else os.environ.get("RAINBOW_OUTPUT", "")).lower() == "json"
+
+
+def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from ctl.commands.version import client_version
+
+        print(f"{PROGRAM} {client_version()}")
+        ctx.exit()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""Flags that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from ctl.output import FORMATS, parse_format
+from ctl.session import Session
+from ctl.words import flags
+
+
+class Option(click.Option):
+    """An option whose further spellings work but do not crowd the help."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        all_opts = self.opts
+        long = [opt for opt in all_opts if opt.startswith("--")]
+        self.opts = [opt for opt in all_opts if not opt.startswith("--")] + long[:1]
+        try:
+            return super().get_help_record(ctx)
+        finally:
+            self.opts = all_opts
+
+
+class GlobalOption(Option):
+    """An option that every command takes and the session remembers."""
+
+
+def global_options() -> list[click.Parameter]:
+    """Fresh global options, for one command."""
+    return [
+        _stored(["--endpoint", "--admin.endpoint"], "endpoint", "URL", "Where the admin listens."),
+        _stored(["--context"], "context", "NAME", "Context to use.", complete_context),
+        _stored(["-c", "--config"], "config", "FILE", "File of contexts."),
+        _stored(["--token-file", "--tokenFile"], "token_file", "FILE", "File that holds the bearer token."),
+        _stored(
+            ["--ca-file", "--caFile", "--admin.caCertFilePath"],
+            "ca_file",
+            "FILE",
+            "Certificate authorities to trust for https.",
+        ),
+        _stored(["--timeout"], "timeout", "SECONDS", "How long to wait for an answer."),
+        _stored(["-o", "--output"], "output", "|".join(FORMATS), "Form of the answer.", complete_format),
+        GlobalOption(
+            ["-q", "--quiet"], is_flag=True, expose_value=False, callback=_quiet, help="No remarks beside the answer."
+        ),
+        GlobalOption(
+            ["--no-headers", "--noHeaders"],
+            is_flag=True,
+            expose_value=False,
+            callback=_no_headers,
+            help="Tables without headers.",
+        ),
+    ]
+
+
+def project_option(help: str = "Project.") -> click.Parameter:
+    return _stored(["-p", "--project"], "project", "PROJECT", help, complete_project, cls=Option)
+
+
+def domain_option(help: str = "Domain.") -> click.Parameter:
+    return _stored(["-d", "--domain"], "domain", "DOMAIN", help, complete_domain, cls=Option)
+
+
+def workflow_parameters() -> list[click.Parameter]:
+    """The rest of a scope: the workflow as an argument or a flag, and the launch plan."""
+    return [
+        click.Argument(["workflow"], required=False, metavar="[WORKFLOW]"),
+        Option(["-w", "--workflow", "workflow_flag"], metavar="WORKFLOW", help="Workflow, also as an argument."),
+        Option(
+            ["--launchplan", "--launch-plan", "--launchPlan", "launch_plan"],
+            metavar="NAME",
+            help="Launch plan of the workflow.",
+        ),
+    ]
+
+
+def scope_parameters() -> list[click.Parameter]:
+    """Every part of a scope."""
+    return [*workflow_parameters(), project_option(), domain_option()]
+
+
+def force_option(help: str) -> click.Parameter:
+    return Option(["--force"], is_flag=True, help=help)
+
+
+def dry_run_option() -> click.Parameter:
+    return Option([*flags("dryRun"), "dry_run"], is_flag=True, help="Let the admin check it, and change nothing.")
+
+
+def message_option() -> click.Parameter:
+    return Option(["-m", "--message"], metavar="WHY", help="Why; kept with the change.")
+
+
+def strict_option(help: str = "Exit with 7 if there are warnings.") -> click.Parameter:
+    return Option(["--strict"], is_flag=True, help=help)
+
+
+Completer = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def _stored(
+    names: list[str],
+    key: str,
+    metavar: str,
+    help: str,
+    complete: Completer | None = None,
+    cls: type[click.Option] = GlobalOption,
+) -> click.Option:
+    def store(ctx: click.Context, _param: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            ctx.ensure_object(Session).typed[key] = parse_format(value) if key == "output" else value
+
+    return cls(
+        [*names, f"stored_{key}"],
+        metavar=metavar,
+        help=help,
+        expose_value=False,
+        callback=store,
+        shell_complete=complete,
+    )
+
+
+def _quiet(ctx: click.Context, _param: click.Parameter, value: Any) -> None:
+    if value:
+        ctx.ensure_object(Session).is_quiet = True
+
+
+def _no_headers(ctx: click.Context, _param: click.Parameter, value: Any) -> None:
+    if value:
+        ctx.ensure_object(Session).has_headers = False
+
+
+def complete_project(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    from ctl.commands.completion import project_ids
+
+    return project_ids(ctx.ensure_object(Session), incomplete)
+
+
+def complete_domain(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    from ctl.commands.completion import domain_ids
+
+    return domain_ids(ctx.ensure_object(Session), incomplete)
+
+
+def complete_context(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    from ctl.commands.completion import context_names
+
+    return context_names(ctx.ensure_object(Session), incomplete)
+
+
+def complete_format(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in FORMATS if name.startswith(incomplete.lower())]

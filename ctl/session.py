@@ -1,0 +1,50 @@
+"""One call of rainbowctl: what was typed, the settings that follow, the client and the printer."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ctl.contexts import Settings, load_settings
+from ctl.output import Printer, parse_format
+
+if TYPE_CHECKING:
+    from ctl.client import Client
+
+
+class Session:
+    """Gathers the global flags, which may stand before the verb and after the noun; the last one counts."""
+
+    def __init__(self) -> None:
+        self.typed: dict[str, str | None] = {}
+        self.is_quiet = False
+        self.has_headers = True
+        self._client: Client | None = None
+
+    @cached_property
+    def settings(self) -> Settings:
+        return load_settings(self.typed)
+
+    @cached_property
+    def printer(self) -> Printer:
+        output = parse_format(self.typed.get("output") or str(self.settings.output.value))
+        return Printer(format=output, is_quiet=self.is_quiet, has_headers=self.has_headers)
+
+    @property
+    def client(self) -> Client:
+        """The client for the settings in force, made when first needed."""
+        if self._client is None:
+            from ctl.client import Client
+
+            self._client = Client.from_settings(self.settings)
+        return self._client
+
+    def hasty_client(self, seconds: float) -> Client:
+        """A client for answers nobody waits long for, such as completion; not kept."""
+        from ctl.client import Client
+
+        return Client.from_settings(load_settings(self.typed), timeout=seconds, retries=0)
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()

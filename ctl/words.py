@@ -1,0 +1,58 @@
+"""Spellings of one word, and the known words that come closest to a wrong one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+
+def fold(word: str) -> str:
+    """What `launch_plan`, `launchPlan`, `launch-plan` and `LaunchPlan` have in common."""
+    return word.replace("_", "").replace("-", "").lower()
+
+
+def spellings(path: str) -> list[str]:
+    """A dotted snake_case path as it is, in kebab-case and in camelCase, without repetitions."""
+    kebab = path.replace("_", "-")
+    camel = re.sub(r"_([a-z0-9])", lambda match: match[1].upper(), path)
+    return list(dict.fromkeys([path, kebab, camel]))
+
+
+def flags(*words: str) -> list[str]:
+    """Declarations of one flag: each camelCase word also in kebab-case (`--attrFile`, `--attr-file`)."""
+    declared = []
+    for word in words:
+        kebab = re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: "-" + match[1].lower(), word)
+        declared += [f"--{word}", f"--{kebab}"]
+    return list(dict.fromkeys(declared))
+
+
+def nearest(word: str, known: Iterable[str], limit: int = 3) -> list[str]:
+    """The known words closest to `word`, best first."""
+    from difflib import get_close_matches
+
+    by_fold = {fold(name): name for name in known}
+    matches = get_close_matches(fold(word), by_fold, n=limit, cutoff=0.6)
+    if not matches and len(word) >= 3:
+        matches = [folded for folded in by_fold if fold(word) in folded][:limit]
+    return [by_fold[match] for match in matches]
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """` Did you mean a or b?`, or nothing when no known word is close."""
+    close = nearest(word, known)
+    return f" Did you mean {' or '.join(close)}?" if close else ""
+
+
+def listed(words: Iterable[str], last: str = "and") -> str:
+    """`a, b and c`."""
+    found = list(words)
+    return f" {last} ".join([", ".join(found[:-1]), found[-1]]) if len(found) > 1 else "".join(found)
+
+
+def parse_pair(text: str) -> tuple[str, str]:
+    """`key=value` as a pair; a ValueError with the reason where it is none."""
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise ValueError(f"must be KEY=VALUE, got {text!r}")
+    return key, value
