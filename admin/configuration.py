@@ -198,7 +198,7 @@ DEFAULTS: dict[str, Any] = {
         "host": "127.0.0.1",
         "port": 8088,
         "workers": 2,
-        "threads": 64,
+        "threads": 1100,
         "maxBodyBytes": 1024 * 1024,
         "gracefulShutdownSeconds": 10,
     },

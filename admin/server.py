@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import ctypes
 import ipaddress
-import json
 import logging
 import logging.config
 import os
+import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from flask import Flask
 from granian import Granian
-from granian.constants import Interfaces
+from granian.constants import HTTPModes, Interfaces, SSLProtocols
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from sqlalchemy.engine import make_url
@@ -26,11 +29,8 @@ from admin.app import create_app
 from admin.errors import CannotStart
 from admin.logs import log_configuration
 from admin.services.projects import seed_projects
-from admin.settings import Settings, load_settings
+from admin.settings import Server, Settings, load_settings
 from admin.store.schema import SchemaState, current_revision, latest_revision, migrate, schema_state
-
-#: How the workers, which are processes of their own, learn what the command line said.
-_WORKER_VARIABLE = "RAINBOW_ADMIN_WORKER"
 
 _log = logging.getLogger("rainbow.server")
 
@@ -106,48 +106,58 @@ def free_port(host: str, port: int) -> int:
 def serve(config_file: str | None, overrides: Mapping[str, Mapping[str, Any]], welcome: str = "") -> None:
     """Run an admin until it is told to stop."""
     settings = load_settings(config_file, os.environ, overrides)
-    configuration = log_configuration(settings.log_level, settings.log_format)
-    logging.config.dictConfig(configuration)
+    logs = log_configuration(settings.log_level, settings.log_format)
+    logging.config.dictConfig(logs)
     check_exposure(settings)
+    port = free_port(settings.server.host, settings.server.port)
     app = open_app(settings)
     prepare(app)
     app.extensions["rainbow"].database.engine.dispose()
-    port = free_port(settings.server.host, settings.server.port)
-    os.environ[_WORKER_VARIABLE] = json.dumps({"config_file": config_file, "overrides": overrides})
-    server = _granian(settings, port, configuration)
+    server = _granian(settings.server, port, logs)
     threading.Thread(target=_announce, args=(settings, port, welcome), daemon=True).start()
-    server.serve()
+    server.serve(target_loader=partial(_worker, config_file, overrides), wrap_loader=False)
     _log.info("stopped")
 
 
-def _granian(settings: Settings, port: int, logs: dict[str, Any]) -> Any:
-    server = settings.server
+def _granian(server: Server, port: int, logs: dict[str, Any]) -> Any:
+    """The server; docs/decisions/0002-wsgi-server.md has the measurements behind the numbers."""
     return Granian(
-        target="admin.server:worker",
-        factory=True,
+        "admin.server:_worker",
+        interface=Interfaces.WSGI,
         address=server.host,
         port=port,
-        interface=Interfaces.WSGI,
         workers=server.workers,
         blocking_threads=server.threads,
+        blocking_threads_idle_timeout=60,
         backlog=2048,
-        http1_settings=HTTP1Settings(keep_alive=True),
+        backpressure=max(2048, server.threads),  # connections a worker holds, idle ones included
+        http=HTTPModes.http1,
+        http1_settings=HTTP1Settings(header_read_timeout=75_000, max_buffer_size=65_536),
+        ssl_cert=Path(server.tls_cert_file) if server.tls_cert_file else None,
+        ssl_key=Path(server.tls_key_file) if server.tls_key_file else None,
+        ssl_protocol_min=SSLProtocols.tls12,
+        respawn_failed_workers=True,
+        workers_kill_timeout=server.graceful_shutdown_seconds,
         log_dictconfig=logs,
         log_access=False,
         log_level=LogLevels.error,  # its own news would only repeat ours
-        ssl_cert=Path(server.tls_cert_file) if server.tls_cert_file else None,
-        ssl_key=Path(server.tls_key_file) if server.tls_key_file else None,
-        respawn_failed_workers=True,
-        workers_kill_timeout=server.graceful_shutdown_seconds,
     )
 
 
-def worker() -> Flask:
+def _worker(config_file: str | None, overrides: Mapping[str, Mapping[str, Any]]) -> Flask:
     """The app of one worker process."""
-    given = json.loads(os.environ[_WORKER_VARIABLE])
-    settings = load_settings(given["config_file"], os.environ, given["overrides"])
+    _end_with_parent()
+    for name in [name for name in os.environ if name.startswith("HTTP_")]:
+        del os.environ[name]  # the server would pass them on as if they were request headers
+    settings = load_settings(config_file, os.environ, overrides)
     logging.config.dictConfig(log_configuration(settings.log_level, settings.log_format))
     return create_app(settings)
+
+
+def _end_with_parent() -> None:
+    """Where the system can, let no worker outlive a main process that was killed."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
 def _announce(settings: Settings, port: int, welcome: str) -> None:

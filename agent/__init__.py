@@ -1,0 +1,1 @@
+"""The agent: stands beside a cluster and talks to the admin over HTTP only."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
 from ctl.answers import Attribute, Change, Document, Effective
@@ -26,6 +26,9 @@ from ctl.kinds import Kind, built_in, by_word
 from ctl.scopes import Scope, check_name
 from ctl.transport import Transport
 from ctl.words import did_you_mean
+
+if TYPE_CHECKING:
+    from ctl.contexts import Settings
 
 
 class Client:
@@ -65,10 +68,10 @@ class Client:
         return cls.from_settings(load_settings({}))
 
     @classmethod
-    def from_settings(cls, settings: Any, *, timeout: float | None = None, retries: int = 2) -> Client:
+    def from_settings(cls, settings: Settings, *, timeout: float | None = None, retries: int = 2) -> Client:
         """A client for the settings of a command line (`ctl.contexts.Settings`)."""
         return cls(
-            settings.endpoint.value,
+            str(settings.endpoint.value),
             token=settings.token(),
             ca_file=settings.ca_file.value,
             timeout=settings.timeout_seconds if timeout is None else timeout,

@@ -81,7 +81,7 @@ class Converter:
         for key, part in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 self.note(key, "a key must be text", path)
-            elif key.value == "<<" and key.style is None:
+            elif key.value == "<<" and not key.style:
                 self.note(key, "merge keys are not read: write the keys here", path)
             else:
                 pairs.append((key, part))
@@ -161,7 +161,8 @@ class Converter:
             if only and not isinstance(part, yaml.MappingNode):
                 item = {only: self.value(part, properties[only], here)}
             else:
-                item = self.mapping(part, {"properties": rest}, here)
+                required = [name for name in schema["items"].get("required", []) if name != key]
+                item = self.mapping(part, {"properties": rest, "required": required}, here)
             self._also_by_key(here, _join(path, str(index)))
             values[word.value] = {key: word.value, **item}
         return list(values.values())
@@ -178,7 +179,7 @@ class Converter:
             return self._map(node, {"additionalProperties": {}}, path)
         if isinstance(node, yaml.SequenceNode):
             return self._list(node, {"items": {}}, path)
-        for wanted in ("boolean", "integer", "number") if getattr(node, "style", None) is None else ():
+        for wanted in ("boolean", "integer", "number") if not getattr(node, "style", None) else ():
             try:
                 return scalar({"type": wanted}, node.value)
             except ValueError:
@@ -187,7 +188,7 @@ class Converter:
 
 
 def _is_null(node: yaml.Node) -> bool:
-    return isinstance(node, yaml.ScalarNode) and node.style is None and node.value in _NULLS
+    return isinstance(node, yaml.ScalarNode) and not node.style and node.value in _NULLS
 
 
 def _unknown(word: str, known: list[str]) -> str:

@@ -37,11 +37,12 @@ def _inheritance(attribute: Attribute) -> list[str]:
         return []
     here = attribute.scope
     origins = {path: describe_origin(origin, here) for path, origin in attribute.origins.items()}
-    source = describe_origin(attribute.inherited_from, here)
-    lines = [f"Nothing is set at {here.describe()} itself; the value is {_as_clause(source)}."]
+    start = f"Nothing is set at {here.describe()} itself; the value is "
+    end = "Updating with this file pins the value here."
     if len(set(origins.values())) > 1:
-        lines += [f"  {path}: {origin}" for path, origin in origins.items()]
-    return [*lines, "Updating with this file pins the value here."]
+        return [f"{start}inherited:", *(f"  {path}: {origin}" for path, origin in origins.items()), end]
+    source = describe_origin(attribute.inherited_from, here)
+    return [f"{start}{_as_clause(source)}.", end]
 
 
 def _as_clause(source: str) -> str:

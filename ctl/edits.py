@@ -24,7 +24,7 @@ from ctl.schemas import (
     value_property,
 )
 from ctl.scopes import Scope
-from ctl.words import listed, parse_pair, spellings
+from ctl.words import listed, parse_pair, sentence, spellings
 
 if TYPE_CHECKING:
     from ctl.client import Client
@@ -146,14 +146,14 @@ def _pair(flag: str, text: str) -> tuple[str, str]:
     try:
         return parse_pair(text)
     except ValueError as error:
-        raise InvalidInput(f"{flag} {error}.") from None
+        raise InvalidInput(sentence(f"{flag} {error}")) from None
 
 
 def _scalar(flag: str, schema: Schema | bool, text: str) -> Any:
     try:
         return scalar(schema if isinstance(schema, Mapping) else {}, text)
     except ValueError as error:
-        raise InvalidInput(f"{flag} {error}.") from None
+        raise InvalidInput(sentence(f"{flag} {error}")) from None
 
 
 def _flow(flag: str, schema: Schema, text: str) -> Any:
@@ -179,7 +179,7 @@ def _leaf(kind: Kind, flag: str, typed: str) -> str:
     try:
         return find_leaf(kind.schema, typed)
     except ValueError as error:
-        raise InvalidInput(f"{flag}: {error}") from None
+        raise InvalidInput(sentence(f"{flag}: {error}")) from None
 
 
 def _set_by_path(kind: Kind, changes: dict[str, Any], text: str) -> None:

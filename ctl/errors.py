@@ -51,16 +51,17 @@ class RainbowError(Exception):
     name = "failed"
     code = 2
 
-    def __init__(self, message: str | None = None, *, details: Sequence[dict[str, Any]] = ()) -> None:
+    def __init__(self, message: str | None = None, *, details: Sequence[dict[str, Any]] = (), hint: str = "") -> None:
         self.message = message or inspect.cleandoc(self.__doc__ or "").split("\n\n")[0].replace("\n", " ")
         self.details = list(details)
+        self.hint = hint  #: where to read on, for people
         self.request_id: str | None = None
         super().__init__(self.message)
 
     def lines(self) -> list[str]:
         """The message, and one indented line for each detail it does not already tell."""
         told = [_detail_line(detail) for detail in self.details if not self._tells(detail)]
-        return [self.message, *(f"  {line}" for line in told if line)]
+        return [self.message, *(f"  {line}" for line in [*told, self.hint] if line)]
 
     def _tells(self, detail: dict[str, Any]) -> bool:
         words = [detail.get("field") or "", detail.get("reason") or "", *(detail.get("closest") or [])]

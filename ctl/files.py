@@ -12,7 +12,7 @@ from ctl.errors import InvalidInput, InvalidRequest
 from ctl.kinds import Kind, Schema
 from ctl.scopes import KEYS, Scope, a_level
 from ctl.sources import Problem, Source, compose, read_source
-from ctl.words import fold, listed
+from ctl.words import count, fold, listed, sentence
 
 _TEXT: Schema = {"type": "string"}
 
@@ -60,10 +60,15 @@ class AttributeFile:
 
     def locate(self, error: InvalidRequest, kind: Kind) -> InvalidRequest:
         """The error with the position in this file beside each field it names."""
-        for detail in error.details:
-            position = self.position(str(detail.get("field", "")), kind.payload_key)
+        found = [self.position(str(detail.get("field", "")), kind.payload_key) for detail in error.details]
+        for detail, position in zip(error.details, found, strict=True):
             if position:
                 detail["position"] = f"{self.name}:{position[0]}:{position[1]}"
+        if found and all(found):
+            # The message repeats what the details say; with positions they say it better.
+            error.message = f"The admin refused {self.name}: {count(len(found), 'problem')}."
+            order = sorted(range(len(found)), key=lambda index: found[index] or (0, 0))
+            error.details = [error.details[index] for index in order]
         return error
 
     def position(self, path: str, payload_key: str) -> tuple[int, int] | None:
@@ -122,7 +127,7 @@ def parse_flow(text: str, schema: Schema, name: str) -> Any:
     value = converter.value(node, schema, "")
     problems += converter.problems
     if problems or value is BAD:
-        raise InvalidInput(f"{name}: {listed(_in_words(problem) for problem in problems)}.")
+        raise InvalidInput(sentence(f"{name}: {listed(_in_words(problem) for problem in problems)}"))
     return value
 
 

@@ -47,6 +47,7 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         session = ctx.ensure_object(Session)
+        session.check_output()
         for key, flag in (("project", "-p"), ("domain", "-d")):
             # Typed before the verb, where every command seems to take it.
             if session.typed.get(key) is not None and key not in self.takes:

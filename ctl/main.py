@@ -87,7 +87,7 @@ def run(args: list[str]) -> int:
         return shell_complete(root(), {"obj": Session()}, PROGRAM, COMPLETE_VARIABLE, os.environ[COMPLETE_VARIABLE])
     session = Session()
     try:
-        with root().make_context(PROGRAM, args, obj=session) as ctx:
+        with root().make_context(PROGRAM, list(args), obj=session) as ctx:  # click empties its list
             ctx.command.invoke(ctx)
         sys.stdout.flush()
         return 0
@@ -125,7 +125,7 @@ def _as_error(problem: BaseException) -> RainbowError:
         return problem
     if isinstance(problem, click.UsageError):
         command = problem.ctx.command_path if problem.ctx else PROGRAM
-        return InvalidInput(f"{problem.format_message()}\n  See `{command} --help`.")
+        return InvalidInput(problem.format_message(), hint=f"See `{command} --help`.")
     if isinstance(problem, click.ClickException):
         return InvalidInput(problem.format_message())
     return Interrupted()

@@ -25,6 +25,17 @@ class Option(click.Option):
             self.opts = all_opts
 
 
+class Argument(click.Argument):
+    """An argument that the help explains like an option."""
+
+    def __init__(self, name: str, *, explanation: str, metavar: str | None = None, **settings: Any) -> None:
+        super().__init__([name], metavar=metavar, **settings)
+        self.explanation = explanation
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
+        return self.make_metavar(ctx), self.explanation
+
+
 class GlobalOption(Option):
     """An option that every command takes and the session remembers."""
 
@@ -68,7 +79,7 @@ def domain_option(help: str = "Domain.") -> click.Parameter:
 def workflow_parameters() -> list[click.Parameter]:
     """The rest of a scope: the workflow as an argument or a flag, and the launch plan."""
     return [
-        click.Argument(["workflow"], required=False, metavar="[WORKFLOW]"),
+        Argument("workflow", required=False, metavar="[WORKFLOW]", explanation="Workflow of the project and domain."),
         Option(["-w", "--workflow", "workflow_flag"], metavar="WORKFLOW", help="Workflow, also as an argument."),
         Option(
             ["--launchplan", "--launch-plan", "--launchPlan", "launch_plan"],
@@ -81,6 +92,11 @@ def workflow_parameters() -> list[click.Parameter]:
 def scope_parameters() -> list[click.Parameter]:
     """Every part of a scope."""
     return [*workflow_parameters(), project_option(), domain_option()]
+
+
+def kind_argument(metavar: str, explanation: str) -> Argument:
+    """A kind, by any of the words it is known by."""
+    return Argument("kind", required=False, metavar=metavar, explanation=explanation, shell_complete=complete_kind)
 
 
 def force_option(help: str) -> click.Parameter:
@@ -144,6 +160,12 @@ def complete_domain(ctx: click.Context, _param: click.Parameter, incomplete: str
     from ctl.commands.completion import domain_ids
 
     return domain_ids(ctx.ensure_object(Session), incomplete)
+
+
+def complete_kind(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    from ctl.commands.completion import kind_nouns
+
+    return kind_nouns(ctx.ensure_object(Session), incomplete)
 
 
 def complete_context(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:

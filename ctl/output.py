@@ -81,12 +81,11 @@ def plain_table(header: list[str] | None, rows: list[list[str]]) -> str:
 
 
 def _draw(columns: Sequence[str], rows: list[list[str]], has_headers: bool) -> None:
-    from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD if has_headers else None, show_header=has_headers, pad_edge=False)
+    table = Table(box=None, show_header=has_headers, pad_edge=False, padding=(0, 2, 0, 0))
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:

@@ -78,6 +78,9 @@ def shape_of(schema: Schema) -> str:
         if key_property(schema):
             return "keyed"
         return "objects" if "object" in types(schema.get("items", {})) else "list"
+    # Where text is allowed beside numbers, as in quantities, text is what is written and sent.
+    if "string" in allowed:
+        return "text"
     return next((name for name in ("boolean", "integer", "number") if name in allowed), "text")
 
 
@@ -112,7 +115,8 @@ def _keyed_leaves(schema: Schema, items: list[Any], path: str) -> Iterator[tuple
     key, only = key_property(schema) or "", value_property(schema)
     for item in items:
         rest = {name: value for name, value in item.items() if name != key}
-        yield f"{path}.{item.get(key)}", rest.get(only) if only else rest
+        is_unset = all(value is None for value in rest.values())
+        yield f"{path}.{item.get(key)}", None if is_unset else rest[only] if only else rest
 
 
 def find_leaf(schema: Schema, typed: str) -> str:
@@ -146,30 +150,29 @@ def find_leaf(schema: Schema, typed: str) -> str:
 
 def scalar(schema: Schema, text: str) -> Any:
     """The value a text stands for where the schema wants a scalar; a ValueError with the reason if none."""
-    allowed = types(schema)
-    if "boolean" in allowed:
+    if schema.get("enum"):
+        return _enum_member(schema, text)
+    shape = shape_of(schema)
+    if shape == "boolean":
         if text.lower() not in {"true", "false"}:
             raise ValueError(f"must be true or false, got {text!r}")
         return text.lower() == "true"
-    value: Any = text
-    if "integer" in allowed and schema.get("enum") is None:
+    if shape == "integer":
         if not _WHOLE.fullmatch(text):
             raise ValueError(f"must be a whole number, got {text!r}")
-        value = int(text)
-    elif "number" in allowed:
+        return _in_range(schema, int(text))
+    if shape == "number":
         if not _DECIMAL.fullmatch(text) or not math.isfinite(float(text)):
             raise ValueError(f"must be a number, got {text!r}")
-        value = int(text) if _WHOLE.fullmatch(text) else float(text)
-    _check_range(schema, value)
-    return _enum_member(schema, value) if schema.get("enum") else value
+        return _in_range(schema, int(text) if _WHOLE.fullmatch(text) else float(text))
+    return text
 
 
-def _check_range(schema: Schema, value: Any) -> None:
+def _in_range(schema: Schema, value: float) -> float:
     least, most = schema.get("minimum"), schema.get("maximum")
-    if isinstance(value, str) or (least is None and most is None):
-        return
     if (least is not None and value < least) or (most is not None and value > most):
         raise ValueError(f"must be {allowed_values(schema)}, got {value}")
+    return value
 
 
 def _enum_member(schema: Schema, text: str) -> Any:
@@ -179,7 +182,7 @@ def _enum_member(schema: Schema, text: str) -> Any:
         if fold(str(member)) == fold(text) or str(numbers.get(str(member))) == text:
             return member
     names = [str(member) for member in members]
-    raise ValueError(f"must be {allowed_values(schema)}, got {text!r}.{did_you_mean(text, names)}".rstrip("."))
+    raise ValueError(f"must be {allowed_values(schema)}, got {text!r}.{did_you_mean(text, names)}")
 
 
 def allowed_values(schema: Schema) -> str:
@@ -188,6 +191,8 @@ def allowed_values(schema: Schema) -> str:
         numbers: Mapping[str, int] = schema.get("x-rainbow-enum-numbers", {})
         members = [str(member) for member in schema["enum"] if member is not None]
         return listed((f"{name} ({numbers[name]})" if name in numbers else name for name in members), "or")
+    if shape_of(schema) not in {"integer", "number"}:
+        return ""
     least, most = schema.get("minimum"), schema.get("maximum")
     if least is not None and most is not None:
         return f"between {least} and {most}"
@@ -205,6 +210,8 @@ def type_name(field: Field) -> str:
         "keyed": f"list by {key_property(field.schema)}",
         "object": "object, one leaf",
     }
+    if field.shape == "object" and field.leaf != field.path:
+        return "object"
     special = field.schema.get("x-rainbow-type")
     return str(special) if special else names.get(field.shape, field.shape)
 

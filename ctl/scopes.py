@@ -45,9 +45,9 @@ class Scope:
         for key, name in self.document().items():
             check_name(key, name)
         if self.workflow is not None and not (self.project and self.domain):
-            raise InvalidInput(f"workflow {self.workflow} needs a project and a domain: add -p and -d.")
+            raise InvalidInput(f"workflow {self.workflow} needs a project and a domain beside it.")
         if self.launch_plan is not None and not self.workflow:
-            raise InvalidInput(f"launch plan {self.launch_plan} needs its workflow: name it too.")
+            raise InvalidInput(f"launch plan {self.launch_plan} needs its workflow beside it.")
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Scope:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,11 @@ class Session:
     def printer(self) -> Printer:
         output = parse_format(self.typed.get("output") or str(self.settings.output.value))
         return Printer(format=output, is_quiet=self.is_quiet, has_headers=self.has_headers)
+
+    def check_output(self) -> None:
+        """Refuse a wrong RAINBOW_OUTPUT before anything is done; a typed format was checked when it was read."""
+        if "output" not in self.typed and os.environ.get("RAINBOW_OUTPUT"):
+            parse_format(os.environ["RAINBOW_OUTPUT"])
 
     @property
     def client(self) -> Client:

@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from ctl.errors import InvalidFile
+from ctl.words import count
 
 MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 20
@@ -45,9 +46,8 @@ class Source:
     def refuse(self, problems: list[Problem]) -> InvalidFile:
         """The error that reports every problem, in the order of the file."""
         ordered = sorted(set(problems), key=lambda problem: (problem.line, problem.column))
-        count = "1 problem" if len(ordered) == 1 else f"{len(ordered)} problems"
         return InvalidFile(
-            f"{self.name} cannot be used: {count}.",
+            f"{self.name} cannot be used: {count(len(ordered), 'problem')}.",
             details=[
                 {
                     "position": f"{self.name}:{problem.line}:{problem.column}",

@@ -67,10 +67,8 @@ class Transport:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         where = parse_endpoint(endpoint, has_ca_file=ca_file is not None)
-        if ca_file is not None and not Path(ca_file).expanduser().is_file():
-            raise InvalidInput(f"The CA file {ca_file} does not exist.")
         self.url = where.url
-        self._verify: bool | str = str(Path(ca_file).expanduser()) if ca_file is not None else True
+        self._verify: bool | str = True if ca_file is None else _checked_ca_file(Path(ca_file).expanduser())
         self._timeout = (min(timeout, _CONNECT_SECONDS), timeout)
         self._retries = retries
         self._sleep = sleep
@@ -167,6 +165,16 @@ class Transport:
         )
 
 
+def _checked_ca_file(path: Path) -> str:
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"The CA file {path} cannot be read: {error.strerror}.") from None
+    if b"-----BEGIN CERTIFICATE-----" not in text:
+        raise InvalidInput(f"The CA file {path} holds no certificate in PEM form.")
+    return str(path)
+
+
 class _Bearer(requests.auth.AuthBase):
     def __init__(self, token: str | None) -> None:
         self._token = token
@@ -203,6 +211,7 @@ _REASONS = {
     "CERTIFICATE_VERIFY_FAILED": "its certificate is not trusted",
     "Network is unreachable": "network unreachable",
     "No route to host": "no route to host",
+    "BadStatusLine": "what answers does not speak HTTP",
     "RemoteDisconnected": "it closed the connection",
     "Connection reset": "it closed the connection",
 }
@@ -211,6 +220,8 @@ _REASONS = {
 def _remedy(error: requests.RequestException) -> str:
     if "WRONG_VERSION_NUMBER" in str(error):
         return "Write the endpoint with http://."
+    if "BadStatusLine" in str(error):
+        return "If it serves TLS, write the endpoint with https://."
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
         return "Give the file of its certificate authority with --ca-file."
     if isinstance(error, requests.exceptions.SSLError):

@@ -50,6 +50,16 @@ def listed(words: Iterable[str], last: str = "and") -> str:
     return f" {last} ".join([", ".join(found[:-1]), found[-1]]) if len(found) > 1 else "".join(found)
 
 
+def count(number: int, noun: str) -> str:
+    """`1 problem`, `3 problems`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def sentence(text: str) -> str:
+    """Text with a full stop, unless it ends a sentence already."""
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
 def parse_pair(text: str) -> tuple[str, str]:
     """`key=value` as a pair; a ValueError with the reason where it is none."""
     key, equals, value = text.partition("=")

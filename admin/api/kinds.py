@@ -32,10 +32,11 @@ class KindsAnswer(Schema):
 
 @operations.add("GET", "/kinds", summary="List the kinds", answer=KindsAnswer)
 def list_kinds() -> dict[str, Any]:
-    return {"kinds": [_kind(kind) for kind in context().settings.kinds]}
+    return {"kinds": [as_answer(kind) for kind in context().settings.kinds]}
 
 
-def _kind(kind: Kind) -> dict[str, Any]:
+def as_answer(kind: Kind) -> dict[str, Any]:
+    """A kind as the API shows it."""
     return {
         "number": kind.number,
         "name": kind.name,

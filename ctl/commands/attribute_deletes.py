@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ctl.answers import Attribute, Document
-from ctl.commands.attribute_updates import own_row
+from ctl.commands.attribute_updates import check_expected_version, own_row
 from ctl.commands.attributes import default_scope, local_user, place, scope_for, typed_scope, warning_text
 from ctl.diffs import print_diff, unified
 from ctl.errors import ClientError, NotFound
@@ -22,6 +22,9 @@ from ctl.scopes import Scope, check_level, describe_origin
 from ctl.session import Session
 from ctl.words import flags as flag_names
 
+if TYPE_CHECKING:
+    from ctl.files import AttributeFile
+
 _HELP = """{description}
 
 Deletes the row stored at exactly one scope. Broader and more specific scopes keep theirs. Shows what goes, asks if
@@ -31,19 +34,20 @@ there is a terminal, and says what applies afterwards. Where nothing is set, tha
 
 def delete_attribute(kind: Kind) -> click.Command:
     def run(session: Session, **flags: Any) -> None:
-        scope, expected = _asked(session, kind, flags)
+        scope, file = _asked(session, kind, flags)
         row = own_row(session, kind, scope)
         if row is None:
             _answer(session, kind, scope, {"deleted": False, "dry_run": flags["dry_run"], "warnings": []})
             session.printer.note(f"Nothing was set for {place(kind, scope)}: there is nothing to delete.")
             return
+        if file is not None and not flags["force"]:
+            check_expected_version(file, row)
         asks = is_terminal() and not flags["force"] and not flags["dry_run"]
         if asks or not session.printer.is_quiet:
             _show(session, kind, scope, row)
         if asks:
             confirm("Delete this?", "Not confirmed: nothing was deleted.")
-        version = None if flags["force"] else expected if expected is not None else row.version
-        _delete(session, kind, scope, version, flags)
+        _delete(session, kind, scope, None if flags["force"] else row.version, flags)
 
     return Command(
         kind.noun,
@@ -70,7 +74,7 @@ def delete_attribute(kind: Kind) -> click.Command:
     )
 
 
-def _asked(session: Session, kind: Kind, flags: Mapping[str, Any]) -> tuple[Scope, int | None]:
+def _asked(session: Session, kind: Kind, flags: Mapping[str, Any]) -> tuple[Scope, AttributeFile | None]:
     if flags["attr_file"] is None:
         return scope_for(session, kind, flags), None
     from ctl.files import read_attribute_file
@@ -78,7 +82,7 @@ def _asked(session: Session, kind: Kind, flags: Mapping[str, Any]) -> tuple[Scop
     file = read_attribute_file(str(flags["attr_file"]), kind)
     scope = file.scope_with(typed_scope(session, flags), default_scope(session))
     check_level(scope, kind.noun, kind.levels)
-    return scope, file.version
+    return scope, file
 
 
 def _show(session: Session, kind: Kind, scope: Scope, row: Attribute) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,7 +19,7 @@ from ctl.commands.attributes import (
 )
 from ctl.diffs import print_diff, unified
 from ctl.edits import Edit, edit_from_flags, leaf_options
-from ctl.errors import InvalidInput, InvalidRequest, NotFound, WarningsFound
+from ctl.errors import Conflict, InvalidInput, InvalidRequest, NotFound, WarningsFound
 from ctl.groups import Command
 from ctl.kinds import Kind
 from ctl.options import (
@@ -35,7 +35,11 @@ from ctl.prompts import confirm, is_terminal
 from ctl.schemas import fields, leaf_values
 from ctl.scopes import Scope, check_level
 from ctl.session import Session
+from ctl.words import count
 from ctl.words import flags as flag_names
+
+if TYPE_CHECKING:
+    from ctl.files import AttributeFile
 
 _HELP = """{description}
 
@@ -105,12 +109,12 @@ class Update:
         self.printer = session.printer
         self.kind = kind
         self.flags = flags
-        self.file: Any = None  #: the AttributeFile, where there is one
+        self.file: AttributeFile | None = None
 
     def run(self) -> None:
         scope, edit = self._asked()
         row = own_row(self.session, self.kind, scope)
-        conditions: dict[str, Any] = {} if self.flags["force"] else self._conditions(row)
+        conditions: dict[str, Any] = {} if self.flags["force"] else _conditions(row)
         trial = self._send(edit, scope, dry_run=True, **conditions)
         for warning in trial.warnings:
             self.printer.warning(warning_text(warning))
@@ -119,6 +123,8 @@ class Update:
             self.printer.note(f"No changes: {place(self.kind, scope)} already says this.")
             self._strict(trial, "nothing needed to be written")
             return
+        if self.file is not None and not self.flags["force"]:
+            check_expected_version(self.file, row)
         self._show(scope, row, trial)
         if self.flags["dry_run"]:
             self._answer(scope, trial.document)
@@ -149,20 +155,13 @@ class Update:
     def _from_file(self, path: str) -> tuple[Scope, Edit]:
         from ctl.files import read_attribute_file
 
-        self.file = read_attribute_file(path, self.kind)
-        if not self.file.payload:
+        file = self.file = read_attribute_file(path, self.kind)
+        if not file.payload:
             names = ", ".join(self.kind.schema.get("properties", {}))
-            raise InvalidInput(
-                f"{self.file.name} sets nothing: give at least one of {names}; to remove a row, use delete."
-            )
-        scope = self.file.scope_with(typed_scope(self.session, self.flags), default_scope(self.session))
+            raise InvalidInput(f"{file.name} sets nothing: give at least one of {names}; to remove a row, use delete.")
+        scope = file.scope_with(typed_scope(self.session, self.flags), default_scope(self.session))
         check_level(scope, self.kind.noun, self.kind.levels)
-        return scope, Edit(payload=self.file.payload)
-
-    def _conditions(self, row: Attribute | None) -> dict[str, Any]:
-        if self.file is not None and self.file.version is not None:
-            return {"if_match": self.file.version}
-        return {"if_match": row.version} if row else {"if_none_match": True}
+        return scope, Edit(payload=file.payload)
 
     def _send(self, edit: Edit, scope: Scope, **conditions: Any) -> Change:
         try:
@@ -207,8 +206,24 @@ class Update:
 
     def _strict(self, change: Change, outcome: str) -> None:
         if self.flags["strict"] and change.warnings:
-            count = len(change.warnings)
-            raise WarningsFound(f"{count} warning{'s' if count > 1 else ''} under --strict; {outcome}.")
+            raise WarningsFound(f"{count(len(change.warnings), 'warning')} under --strict; {outcome}.")
+
+
+def _conditions(row: Attribute | None) -> dict[str, Any]:
+    return {"if_match": row.version} if row else {"if_none_match": True}
+
+
+def check_expected_version(file: AttributeFile, row: Attribute | None) -> None:
+    """Refuse a file that was made from another version than the one stored."""
+    if file.version is None or (row is not None and row.version == file.version):
+        return
+    now = f"the row is at version {row.version}" if row else "there is no row any more"
+    raise Conflict(
+        f"{file.name} was made from version {file.version}, but {now}. Look at it with `rainbowctl get`, then remove "
+        "the version from the file, or use --force.",
+        name="version_conflict",
+        details=[{"current_version": row.version} if row else {}],
+    )
 
 
 def own_row(session: Session, kind: Kind, scope: Scope) -> Attribute | None:

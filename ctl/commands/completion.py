@@ -9,7 +9,8 @@ import click
 
 from ctl.errors import RainbowError
 from ctl.groups import Command
-from ctl.kinds import Kind
+from ctl.kinds import Kind, built_in
+from ctl.options import Argument
 from ctl.session import Session
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def completion() -> click.Command:
         "completion",
         run,
         help=_HELP,
-        params=[click.Argument(["shell"], type=click.Choice(["bash", "zsh", "fish"]))],
+        params=[Argument("shell", type=click.Choice(["bash", "zsh", "fish"]), explanation="Which shell.")],
         examples=[
             "rainbowctl completion bash > ~/.local/share/bash-completion/completions/rainbowctl",
             'rainbowctl completion zsh > "${fpath[1]}/_rainbowctl"',
@@ -65,6 +66,10 @@ def context_names(session: Session, incomplete: str) -> list[str]:
         return _starting(incomplete, load_configuration(config_path(session.typed)).contexts)
     except RainbowError:
         return []
+
+
+def kind_nouns(session: Session, incomplete: str) -> list[str]:
+    return _starting(incomplete, (kind.noun for kind in (*built_in(), *declared_kinds(session))))
 
 
 def declared_kinds(session: Session) -> list[Kind]:

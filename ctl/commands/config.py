@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import click
 
@@ -19,7 +20,7 @@ from ctl.contexts import (
 from ctl.endpoints import parse_endpoint
 from ctl.errors import InvalidInput, NothingSet
 from ctl.groups import Command, Entry, Group
-from ctl.options import Option, complete_context, domain_option, project_option
+from ctl.options import Argument, Option, complete_context, domain_option, project_option
 from ctl.output import Printer
 from ctl.session import Session
 from ctl.words import flags as flag_names
@@ -52,6 +53,10 @@ def set_context() -> click.Command:
     def run(session: Session, name: str) -> None:
         changes = {key: str(value) for key in CONTEXT_KEYS if (value := session.typed.get(key)) is not None}
         _check(name, changes)
+        for key in ("token_file", "ca_file"):
+            if changes.get(key):
+                # The context is used from other directories too.
+                changes[key] = str(Path(changes[key]).expanduser().absolute())
         known = _configuration(session, may_be_missing=True)
         entry = {key: value for key, value in {**known.contexts.get(name, {}), **changes}.items() if value}
         current = known.current_context or name
@@ -139,7 +144,7 @@ def get_contexts() -> click.Command:
             for name in known.contexts:
                 printer.line(f"context/{name}")
         elif not printer.is_table:
-            printer.document({"current_context": current, "contexts": known.contexts} if current else {"contexts": {}})
+            printer.document({**({"current_context": current} if current else {}), "contexts": known.contexts})
         elif known.contexts:
             rows = [
                 ["*" if name == current else "", name, *(entry.get(key, "") for key in CONTEXT_KEYS)]
@@ -188,8 +193,8 @@ def view() -> click.Command:
     )
 
 
-def _name_argument() -> click.Argument:
-    return click.Argument(["name"], shell_complete=complete_context)
+def _name_argument() -> Argument:
+    return Argument("name", explanation="Name of the context.", shell_complete=complete_context)
 
 
 def _configuration(session: Session, may_be_missing: bool = False) -> Configuration:

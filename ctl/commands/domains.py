@@ -6,7 +6,7 @@ import click
 
 from ctl.errors import NotFound
 from ctl.groups import Command
-from ctl.options import complete_domain
+from ctl.options import Argument, complete_domain
 from ctl.session import Session
 from ctl.words import did_you_mean
 
@@ -32,6 +32,10 @@ def get_domain() -> click.Command:
         "domain",
         run,
         help="Show the domains, which every project has.",
-        params=[click.Argument(["domain"], required=False, metavar="[ID]", shell_complete=complete_domain)],
+        params=[
+            Argument(
+                "domain", required=False, metavar="[ID]", explanation="One domain.", shell_complete=complete_domain
+            )
+        ],
         examples=["rainbowctl get domain", "rainbowctl get domains -o name"],
     )

@@ -10,7 +10,7 @@ from ctl.answers import Document, Effective
 from ctl.commands.attributes import resolve_scope
 from ctl.groups import Command
 from ctl.kinds import Kind, built_in
-from ctl.options import scope_parameters
+from ctl.options import kind_argument, scope_parameters
 from ctl.schemas import leaf_values, show, summary
 from ctl.scopes import Scope, describe_origin
 from ctl.session import Session
@@ -44,7 +44,7 @@ def explain() -> click.Command:
         help=_HELP,
         takes=("project", "domain"),
         params=[
-            click.Argument(["kind"], required=False, metavar="[KIND|all]", shell_complete=_complete_kind),
+            kind_argument("[KIND|all]", "Noun, name or number; all without one."),
             *scope_parameters(),
         ],
         examples=[
@@ -53,13 +53,6 @@ def explain() -> click.Command:
             "rainbowctl explain all -d production -o json",
         ],
     )
-
-
-def _complete_kind(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    from ctl.commands.completion import declared_kinds
-
-    kinds = [*built_in(), *declared_kinds(ctx.ensure_object(Session))]
-    return [noun for noun in ("all", *(kind.noun for kind in kinds)) if noun.startswith(incomplete)]
 
 
 def _kinds(session: Session, wanted: Kind | None, document: Document) -> dict[str, Kind]:

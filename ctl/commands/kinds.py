@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import click
 
 from ctl.errors import NotFound
 from ctl.groups import Command
-from ctl.kinds import Kind, built_in, by_word
+from ctl.kinds import Kind, by_word
+from ctl.options import kind_argument
 from ctl.output import to_yaml
 from ctl.schemas import Field, allowed_values, fields, show, type_name
 from ctl.session import Session
@@ -37,20 +40,13 @@ def get_kind() -> click.Command:
         "kind",
         run,
         help="Show the kinds of settings, built in and declared, or one of them with its fields and an example file.",
-        params=[click.Argument(["kind"], required=False, metavar="[KIND]", shell_complete=_complete)],
+        params=[kind_argument("[KIND]", "Noun, name or number.")],
         examples=[
             "rainbowctl get kind",
             "rainbowctl get kind task-resource-attribute",
             "rainbowctl get kind 3 -o json",
         ],
     )
-
-
-def _complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    from ctl.commands.completion import declared_kinds
-
-    kinds = [*built_in(), *declared_kinds(ctx.ensure_object(Session))]
-    return [kind.noun for kind in kinds if kind.noun.startswith(incomplete)]
 
 
 def _list(session: Session, kinds: list[Kind], entries: list[dict[str, object]]) -> None:
@@ -82,13 +78,21 @@ def _describe(session: Session, kind: Kind) -> None:
     printer.line(f"Levels: {', '.join(kind.levels)}. Inherited {merge}.")
     printer.line()
     columns = ["FIELD", "TYPE", "ALLOWED", "DEFAULT", "DESCRIPTION"]
-    printer.table(columns, [_field_cells(entry) for entry in fields(kind.schema)])
+    printer.table(columns, [_field_cells(entry) for entry in _all_fields(kind)])
     printer.line()
     printer.line(f"A file for `rainbowctl update {kind.noun} --attrFile`:")
     printer.line()
     scope = {key: name for key, name in _EXAMPLE_SCOPE.items() if key in _scope_keys(kind)}
     for line in to_yaml({**scope, **kind.example}).splitlines():
         printer.line(f"  {line}")
+
+
+def _all_fields(kind: Kind) -> Iterator[Field]:
+    """The fields, and those of the objects in their lists as `overrides[].task_type`."""
+    for entry in fields(kind.schema):
+        yield entry
+        if entry.shape in {"keyed", "objects"}:
+            yield from fields(entry.schema["items"], f"{entry.path}[]", entry.leaf)
 
 
 def _scope_keys(kind: Kind) -> set[str]:

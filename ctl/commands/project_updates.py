@@ -44,7 +44,7 @@ def update_project() -> click.Command:
         if not fields:
             raise InvalidInput("Nothing to update: give --name, --description, --labels, --activate or --archive.")
         current = read_project(session, id)
-        _refuse_read_only(fields, current)
+        _drop_read_only(fields, current)
         changes = {key: value for key, value in fields.items() if not _says(current, key, value)}
         if not changes:
             _answer(session, id, current)
@@ -86,7 +86,9 @@ def _says(project: Mapping[str, Any], key: str, value: Any) -> bool:
     return bool((project.get(key) or "") == value)
 
 
-def _refuse_read_only(fields: dict[str, Any], current: Document) -> None:
+def _drop_read_only(fields: dict[str, Any], current: Document) -> None:
+    # When it was last changed says nothing about what to change.
+    fields.pop("updated_at", None)
     for key in READ_ONLY:
         if key in fields and fields.pop(key) != current.get(key):
             raise InvalidInput(f"{key} is decided by the admin and cannot be changed: remove it from the file.")

@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from ctl.answers import Document
-from ctl.errors import InvalidInput, NotFound
+from ctl.errors import Conflict, InvalidInput, NotFound
 from ctl.groups import Command
 from ctl.kinds import Schema
-from ctl.options import Option, complete_project, force_option, project_option
+from ctl.options import Argument, Option, complete_project, force_option, project_option
 from ctl.options import dry_run_option as dry_run
 from ctl.session import Session
 from ctl.sources import Problem
@@ -61,7 +61,7 @@ def get_project() -> click.Command:
         run,
         help="Show projects: all that are active, with -A the archived ones too, or one by its id.",
         params=[
-            click.Argument(["project"], required=False, metavar="[ID]", shell_complete=complete_project),
+            _id_argument(),
             project_option("Id of one project, also as an argument."),
             Option(["-A", "--all", "all_states"], is_flag=True, help="Archived projects too."),
         ],
@@ -108,7 +108,7 @@ def create_project() -> click.Command:
 def project_parameters(which: str) -> list[click.Parameter]:
     """The flags that create and update take alike."""
     return [
-        click.Argument(["project"], required=False, metavar="[ID]", shell_complete=complete_project),
+        _id_argument(),
         Option(["--id", "id_flag"], metavar="ID", help=f"Id of {which}, also as an argument."),
         project_option("Stands for --id."),
         Option(["--name"], help="Name for people."),
@@ -120,6 +120,11 @@ def project_parameters(which: str) -> list[click.Parameter]:
         dry_run(),
         force_option("Do not ask."),
     ]
+
+
+def _id_argument() -> Argument:
+    explanation = "Id of the project."
+    return Argument("project", required=False, metavar="[ID]", explanation=explanation, shell_complete=complete_project)
 
 
 def ids(session: Session, flags: Mapping[str, Any]) -> dict[str, str | None]:
@@ -206,7 +211,7 @@ def _dry_run(session: Session, id: str, fields: Mapping[str, Any]) -> None:
             _print(session, [planned], planned)
         session.printer.note("Dry run: nothing was created.")
         return
-    raise InvalidInput(f"There is a project {id!r} already. Dry run: nothing was created.")
+    raise Conflict(f"There is a project {id!r} already. Dry run: nothing was created.", name="project_exists", code=6)
 
 
 def _print(session: Session, projects: list[Document], document: Any) -> None:

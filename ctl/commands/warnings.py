@@ -12,6 +12,7 @@ from ctl.kinds import built_in
 from ctl.options import strict_option
 from ctl.scopes import Scope
 from ctl.session import Session
+from ctl.words import count
 
 
 def get_warnings() -> click.Command:
@@ -29,7 +30,7 @@ def get_warnings() -> click.Command:
         else:
             printer.note("No warnings: every stored setting makes sense to the admin.")
         if strict and warnings:
-            raise WarningsFound(f"{len(warnings)} warning{'s' if len(warnings) > 1 else ''} under --strict.")
+            raise WarningsFound(f"{count(len(warnings), 'warning')} under --strict.")
 
     return Command(
         "warnings",

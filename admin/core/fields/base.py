@@ -1,0 +1,75 @@
+"""What every field is, leaf or branch, and what reading one may find wrong."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from admin.core import names
+from admin.core.problems import Problem, closest, shorten, unknown_word
+
+Path = tuple[str, ...]
+Leaves = dict[Path, Any]
+Schema = dict[str, Any]
+
+#: Printable text: no control characters, which no setting needs and terminals and templates stumble over.
+PRINTABLE = r"[^\x00-\x1f\x7f]*"
+
+
+def dotted(path: Path) -> str:
+    """A path as people write it."""
+    return ".".join(path)
+
+
+def fault(problems: list[Problem], path: Path, reason: str, near: tuple[str, ...] = ()) -> None:
+    """Note what is wrong with the field at a path."""
+    problems.append(Problem(field=dotted(path), reason=reason, closest=near))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Field(ABC):
+    """One named value of a payload or of the configuration."""
+
+    description: str = ""
+
+    @abstractmethod
+    def read(self, value: Any, path: Path, problems: list[Problem]) -> Any:
+        """The value in its one normal form; what is wrong with it is added to the problems."""
+
+    @abstractmethod
+    def schema(self) -> Schema:
+        """JSON Schema of the value."""
+
+
+def quoted(value: Any) -> str:
+    """A value as it may stand in a sentence."""
+    return f"'{shorten(value)}'" if isinstance(value, str | int | float) else f"a {_json_name(value)}"
+
+
+def _json_name(value: Any) -> str:
+    kinds = {dict: "mapping", list: "list", bool: "boolean", int: "number", float: "number", str: "text"}
+    return kinds.get(type(value), "null")
+
+
+def known_keys(
+    given: Mapping[str, Any],
+    known: Mapping[str, Any],
+    path: Path,
+    problems: list[Problem],
+    also: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """What was given, under its canonical names; unknown and doubled names become problems."""
+    canonical = {names.camel(name): name for name in known} | {name: name for name in known} | dict(also or {})
+    found: dict[str, Any] = {}
+    for key, value in given.items():
+        name = canonical.get(key)
+        if name is None:
+            where = dotted((*path, shorten(key)))
+            problems.append(Problem(field=where, reason=unknown_word("field", key, known), closest=closest(key, known)))
+        elif name in found:
+            fault(problems, (*path, name), "is given twice, in two spellings.")
+        else:
+            found[name] = value
+    return found

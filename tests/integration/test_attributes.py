@@ -1,0 +1,280 @@
+"""Attributes over the API, on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from admin.core.builtin_kinds import BUILTIN_KINDS
+from admin.core.kinds import Kind
+from admin.core.scopes import Level
+from tests.conftest import MakeApp
+
+API = "/api/v1"
+PATHS = {
+    "domain": "domain_attributes/development",
+    "project": "project_attributes/flytesnacks",
+    "project-domain": "project_domain_attributes/flytesnacks/development",
+    "workflow": "workflow_attributes/flytesnacks/development/wf",
+    "launch-plan": "launch_plan_attributes/flytesnacks/development/wf/lp",
+}
+SCOPE = "project=flytesnacks&domain=development&workflow=wf&launch_plan=lp"
+
+
+def put(api: FlaskClient, path: str, matching: dict[str, Any], **kwargs: Any) -> Any:
+    body = {"attributes": {"matching_attributes": matching}, **kwargs.pop("more", {})}
+    return api.put(f"{API}/{path}", json=body, **kwargs)
+
+
+def put_label(api: FlaskClient, path: str, value: str | None, **kwargs: Any) -> Any:
+    return put(api, path, {"execution_cluster_label": {"value": value}}, **kwargs)
+
+
+def effective(api: FlaskClient, scope: str = SCOPE, kind: str = "3") -> Any:
+    answer = api.get(f"{API}/effective_attributes?{scope}&resource_type={kind}")
+    assert answer.status_code == 200, answer.json
+    return answer.json["values"][0]
+
+
+def test_a_label_at_each_level_gives_way_to_the_next_as_they_are_deleted(api: FlaskClient) -> None:
+    for level, path in PATHS.items():
+        assert put_label(api, path, f"at-{level}").status_code == 200
+    for level in reversed(PATHS):
+        found = effective(api)
+        assert found["value"] == {"value": f"at-{level}"}
+        assert found["origins"]["value"]["level"] == level
+        assert [step["level"] for step in found["trail"]] == ["platform", *PATHS]
+        assert api.delete(f"{API}/{PATHS[level]}?resource_type=3").json["deleted"] is True
+    assert effective(api)["value"] == {}
+
+
+def test_deleting_a_projects_row_leaves_what_is_below(api: FlaskClient) -> None:
+    for level, path in PATHS.items():
+        put_label(api, path, f"at-{level}")
+    api.delete(f"{API}/{PATHS['project']}?resource_type=EXECUTION_CLUSTER_LABEL")
+    listed = api.get(f"{API}/matchable_attributes?resource_type=3").json["configurations"]
+    assert sorted(row["level"] for row in listed) == ["domain", "launch-plan", "project-domain", "workflow"]
+
+
+def test_task_resources_are_merged_leaf_by_leaf(api: FlaskClient) -> None:
+    put(api, PATHS["domain"], {"task_resource_attributes": {"limits": {"memory": "4Gi"}}})
+    put(api, PATHS["project-domain"], {"task_resource_attributes": {"defaults": {"cpu": "1"}}})
+    put(api, PATHS["workflow"], {"task_resource_attributes": {"limits": {"cpu": None}}})
+    found = effective(api, kind="0")
+    assert found["value"] == {
+        "defaults": {"cpu": "1", "memory": "200Mi"},
+        "limits": {"gpu": "1", "memory": "4Gi"},
+    }
+    assert {path: origin["level"] for path, origin in found["origins"].items()} == {
+        "defaults.cpu": "project-domain",
+        "defaults.memory": "platform",
+        "limits.gpu": "platform",
+        "limits.memory": "domain",
+    }
+    assert found["unset"]["limits.cpu"]["level"] == "workflow"
+    assert found["origins"]["limits.gpu"]["key"] == "task_resources.limits.gpu"
+
+
+@pytest.mark.parametrize("kind", BUILTIN_KINDS, ids=lambda kind: kind.noun)
+def test_every_kind_is_written_read_listed_and_deleted_at_each_of_its_levels(api: FlaskClient, kind: Kind) -> None:
+    for level in Level:
+        if level is Level.PLATFORM:
+            continue
+        path = PATHS[level.value]
+        written = put(api, path, {kind.payload_key: kind.example})
+        if level not in kind.levels:
+            assert (written.status_code, written.json["details"][0]["field"]) == (400, "resource_type")
+            continue
+        assert written.status_code == 200, written.json
+        read = api.get(f"{API}/{path}?resource_type={kind.number}")
+        assert read.json["attributes"]["matching_attributes"] == {kind.payload_key: kind.example}
+        assert read.json["version"] == written.json["version"] == written.json["revision"]
+        assert read.headers["ETag"] == f'"{written.json["version"]}"'
+    listed = api.get(f"{API}/matchable_attributes?resource_type={kind.name}").json["configurations"]
+    assert [row["level"] for row in listed] == sorted(
+        [level.value for level in kind.levels],
+        key=lambda name: [row["level"] for row in listed].index(name),
+    )
+    assert len(listed) == len(kind.levels)
+    for level in kind.levels:
+        assert api.delete(f"{API}/{PATHS[level.value]}?resource_type={kind.noun}").json["deleted"] is True
+    assert api.get(f"{API}/matchable_attributes?resource_type={kind.number}").json == {"configurations": []}
+
+
+def test_reading_where_nothing_is_set_gives_what_is_inherited_and_says_from_where(api: FlaskClient) -> None:
+    put_label(api, PATHS["domain"], "mycluster")
+    read = api.get(f"{API}/{PATHS['workflow']}?resource_type=3").json
+    assert read["attributes"]["matching_attributes"] == {"execution_cluster_label": {"value": "mycluster"}}
+    assert read["inherited_from"] == {"level": "domain", "domain": "development", "version": 1}
+    assert "version" not in read
+    exact = api.get(f"{API}/{PATHS['workflow']}?resource_type=3&exact=true")
+    assert (exact.status_code, exact.json["error"]) == (404, "attribute_not_found")
+    put_label(api, PATHS["project"], None)
+    unset = api.get(f"{API}/{PATHS['workflow']}?resource_type=3")
+    assert unset.status_code == 404
+
+
+def test_an_unchanged_write_makes_no_revision(api: FlaskClient) -> None:
+    first = put_label(api, PATHS["domain"], "mycluster").json
+    second = put_label(api, PATHS["domain"], "mycluster").json
+    assert (first["changed"], second["changed"]) == (True, False)
+    assert (first["revision"], second["revision"], second["version"]) == (1, 1, 1)
+    assert api.get(f"{API}/effective_attributes?{SCOPE}").json["revision"] == 1
+
+
+def test_a_write_may_say_which_version_it_expects(api: FlaskClient) -> None:
+    path = PATHS["domain"]
+    assert put_label(api, path, "a", headers={"If-Match": '"1"'}).json["error"] == "version_conflict"
+    assert put_label(api, path, "a", headers={"If-None-Match": "*"}).status_code == 200
+    clash = put_label(api, path, "b", headers={"If-None-Match": "*"})
+    assert (clash.status_code, clash.json["details"]) == (409, [{"current_version": 1}])
+    assert put_label(api, path, "b", headers={"If-Match": '"1"'}).json["version"] == 2
+    assert put_label(api, path, "c", headers={"If-Match": "1"}).json["details"] == [{"current_version": 2}]
+    stale = api.delete(f"{API}/{path}?resource_type=3", headers={"If-Match": '"1"'})
+    assert stale.status_code == 409
+    assert api.delete(f"{API}/{path}?resource_type=3", headers={"If-Match": '"2"'}).json["revision"] == 3
+
+
+def test_a_dry_run_checks_everything_and_changes_nothing(api: FlaskClient) -> None:
+    path = PATHS["domain"]
+    dry = put_label(api, f"{path}?dry_run=true", "elsewhere").json
+    assert (dry["changed"], dry["dry_run"], [one["code"] for one in dry["warnings"]]) == (True, True, ["unknown_label"])
+    assert "version" not in dry
+    put_label(api, path, "mycluster")
+    assert api.delete(f"{API}/{path}?resource_type=3&dryRun=true").json == {
+        "deleted": False,
+        "dry_run": True,
+        "before": {"value": "mycluster"},
+        "warnings": [],
+    }
+    patch = api.patch(f"{API}/{path}?resource_type=3&dry_run=true", json={"unset": ["value"]}).json
+    assert (patch["changed"], patch["version"]) == (True, 1)
+    assert effective(api)["value"] == {"value": "mycluster"}
+    assert put(api, f"{path}?dry_run=true", {"execution_cluster_label": {"value": 7}}).status_code == 400
+
+
+def test_a_patch_changes_leaves_and_an_empty_row_is_removed(api: FlaskClient) -> None:
+    path = f"{API}/{PATHS['domain']}?resource_type=TASK_RESOURCE"
+    assert api.patch(path, json={"set": {"limits": {"cpu": "1", "memory": "1Gi"}}}).json["version"] == 1
+    patched = api.patch(path, json={"unset": ["limits.cpu"], "inherit": ["limits.memory"]}).json
+    assert patched["attributes"]["matching_attributes"] == {"task_resource_attributes": {"limits": {"cpu": None}}}
+    emptied = api.patch(path, json={"inherit": ["limits.cpu"]}).json
+    assert ("version" in emptied, emptied["revision"]) == (False, 3)
+    assert api.get(f"{API}/{PATHS['domain']}?resource_type=0&exact=true").status_code == 404
+
+
+def test_deleting_what_is_absent_is_fine_and_makes_no_revision(api: FlaskClient) -> None:
+    answer = api.delete(f"{API}/{PATHS['domain']}", json={"resource_type": "TASK_RESOURCE"})
+    assert (answer.status_code, answer.json) == (200, {"deleted": False, "dry_run": False, "warnings": []})
+    missing = api.delete(f"{API}/{PATHS['domain']}")
+    assert (missing.status_code, missing.json["details"][0]["field"]) == (400, "resource_type")
+
+
+def test_lists_are_filtered_and_paged(api: FlaskClient) -> None:
+    for number in range(5):
+        put_label(api, f"workflow_attributes/flytesnacks/development/wf{number}", "mycluster")
+    put_label(api, "workflow_attributes/flytesnacks/staging/wf0", "mycluster")
+    seen: list[str] = []
+    token = ""
+    while True:
+        url = f"{API}/matchable_attributes?resource_type=3&domain=development&limit=2"
+        page = api.get(url + (f"&token={token}" if token else "")).json
+        seen += [row["workflow"] for row in page["configurations"]]
+        if "token" not in page:
+            break
+        token = page["token"]
+    assert seen == [f"wf{number}" for number in range(5)]
+    assert len(api.get(f"{API}/matchable_attributes?resource_type=all&level=workflow").json["configurations"]) == 6
+    assert api.get(f"{API}/matchable_attributes?resource_type=3&level=project").json["configurations"] == []
+    assert api.get(f"{API}/matchable_attributes").status_code == 400
+
+
+def test_warnings_are_listed_for_as_long_as_they_are_true(api: FlaskClient) -> None:
+    put_label(api, PATHS["domain"], "mycluster")
+    written = put_label(api, PATHS["project"], "myclustre").json
+    assert [one["code"] for one in written["warnings"]] == ["unknown_label", "overrides_domain"]
+    assert written["warnings"][0]["closest"] == ["mycluster"]
+    assert api.get(f"{API}/warnings").json["warnings"] == written["warnings"]
+    assert 'rainbow_warnings{code="unknown_label"} 1.0' in api.get("/metrics").text
+    put_label(api, PATHS["project"], "local")
+    assert [one["code"] for one in api.get(f"{API}/warnings").json["warnings"]] == ["overrides_domain"]
+    api.delete(f"{API}/{PATHS['domain']}?resource_type=3")
+    assert api.get(f"{API}/warnings").json["warnings"] == []
+    assert "unknown_label" not in api.get("/metrics").text.split("rainbow_warnings")[-1]
+
+
+def test_unknown_names_can_be_refused(make_app: MakeApp) -> None:
+    api = make_app(attributes={"unknownNames": "refuse"}).test_client()
+    refused = put_label(api, PATHS["domain"], "myclustre")
+    assert (refused.status_code, refused.json["details"][0]["closest"]) == (400, ["mycluster"])
+    assert effective(api)["value"] == {}
+
+
+def test_a_declared_kind_is_set_inherited_explained_and_refused_with_no_code(make_app: MakeApp) -> None:
+    kinds = {
+        "GPU_POLICY": {
+            "number": 42,
+            "merge": "leaf",
+            "fields": {
+                "share": {"type": "float", "minimum": 0, "maximum": 1, "default": 0.5},
+                "model": {"type": "string", "enum": ["a100", "h100"]},
+                "most": {"type": "int", "maximum": 8},
+            },
+        }
+    }
+    app = make_app(kinds=kinds)
+    api = app.test_client()
+    assert put(api, PATHS["domain"], {"gpu_policy": {"model": "a100"}}).status_code == 200
+    assert put(api, PATHS["workflow"], {"gpuPolicy": {"most": 4}}).status_code == 200
+    found = effective(api, kind="gpu-policy")
+    assert found["value"] == {"share": 0.5, "model": "a100", "most": 4}
+    assert {path: origin["level"] for path, origin in found["origins"].items()} == {
+        "share": "platform",
+        "model": "domain",
+        "most": "workflow",
+    }
+    refused = put(api, PATHS["project"], {"gpu_policy": {"most": 9, "model": "v100"}})
+    assert [detail["field"] for detail in refused.json["details"]] == ["model", "most"]
+    listed = {kind["name"]: kind for kind in api.get(f"{API}/kinds").json["kinds"]}
+    assert listed["GPU_POLICY"]["declared"] is True
+    document = api.get(f"{API}/openapi.json").json
+    assert "gpu_policy" in document["components"]["schemas"]["MatchingAttributes"]["properties"]
+
+
+def test_rows_of_a_kind_that_is_no_longer_declared_are_kept_and_warned_of(make_app: MakeApp) -> None:
+    api = make_app().test_client()
+    put(api, PATHS["domain"], {"workflow_priority": {"priority": 80}})
+    without = make_app(kinds={"OTHER": {"number": 10, "fields": {"a": "int"}}}).test_client()
+    assert [one["code"] for one in without.get(f"{API}/warnings").json["warnings"]] == ["undeclared_kind"]
+    assert without.get(f"{API}/matchable_attributes?resource_type=all").json == {"configurations": []}
+    assert effective(make_app().test_client(), kind="10")["value"] == {"priority": 80}
+
+
+def test_whole_row_override_as_flyte_has_it(make_app: MakeApp) -> None:
+    api = make_app(kinds={"TASK_RESOURCE": {"merge": "replace"}}).test_client()
+    put(api, PATHS["domain"], {"task_resource_attributes": {"defaults": {"cpu": "1"}}})
+    assert effective(api, kind="0")["value"] == {"defaults": {"cpu": "1"}}
+
+
+def test_every_change_is_remembered_with_who_why_before_and_after(api: FlaskClient, context: Any) -> None:
+    from sqlalchemy import select
+
+    from admin.store import revisions
+
+    more = {"message": "because", "claimed_by": "ann"}
+    put_label(api, PATHS["domain"], "mycluster", more=more, headers={"X-Request-Id": "req-1"})
+    api.delete(f"{API}/{PATHS['domain']}?resource_type=3&message=why%20not")
+    with context.database.reading() as connection:
+        noted = connection.execute(select(revisions.revisions).order_by(revisions.revisions.c.number)).all()
+        changed = connection.execute(select(revisions.revision_changes)).all()
+    assert [(row.number, row.author, row.claimed_by, row.message) for row in noted] == [
+        (1, "anonymous", "ann", "because"),
+        (2, "anonymous", None, "why not"),
+    ]
+    assert noted[0].request_id == "req-1"
+    assert [(row.kind, row.domain, row.before, row.after) for row in changed] == [
+        ("EXECUTION_CLUSTER_LABEL", "development", None, {"value": "mycluster"}),
+        ("EXECUTION_CLUSTER_LABEL", "development", {"value": "mycluster"}, None),
+    ]

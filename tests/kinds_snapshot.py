@@ -1,0 +1,19 @@
+"""The built-in kinds as the admin's API gives them: what `ctl/kinds.json` must hold.
+
+`python -m tests.kinds_snapshot > ctl/kinds.json` (make kinds) writes it anew after a built-in kind has changed.
+"""
+
+from __future__ import annotations
+
+import json
+
+from admin.api.kinds import as_answer
+from admin.core.builtin_kinds import BUILTIN_KINDS
+
+
+def snapshot() -> str:
+    return json.dumps({"kinds": [as_answer(kind) for kind in BUILTIN_KINDS]}, indent=2, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    print(snapshot(), end="")

@@ -1,0 +1,87 @@
+"""Real admin processes for tests, each on its own database and port."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import requests
+
+from tests.support.postgresql import free_port
+
+BIN = Path(sys.executable).parent
+
+
+def clean_environment(**more: str) -> dict[str, str]:
+    """This process's environment without anything that would configure Rainbow."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("RAINBOW_", "PROMETHEUS_"))}
+    return {**kept, "PATH": f"{BIN}:{os.environ['PATH']}", **more}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunningAdmin:
+    """An admin that answers."""
+
+    process: subprocess.Popen[bytes]
+    url: str
+    log: Path
+
+    def get(self, path: str, **kwargs: object) -> requests.Response:
+        return requests.get(self.url + path, timeout=10, **kwargs)  # type: ignore[arg-type]
+
+    def stop(self) -> int:
+        """Ask it to stop, and answer its exit status."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=30)
+
+
+@contextmanager
+def running_admin(
+    directory: Path,
+    *arguments: str,
+    database: str | None = None,
+    environment: Mapping[str, str] | None = None,
+    scheme: str = "http",
+    verify: str | bool = True,
+) -> Iterator[RunningAdmin]:
+    """An admin started from the command line; it is stopped in any case."""
+    port = free_port()
+    log = directory / f"admin-{port}.log"
+    command = [str(BIN / "rainbow-admin"), "serve", "--port", str(port)]
+    command += ["--database", database or f"sqlite:///{directory / 'rainbow.db'}", *arguments]
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            command, cwd=directory, env=clean_environment(**(environment or {})), stdout=stream, stderr=stream
+        )
+    try:
+        url = f"{scheme}://127.0.0.1:{port}"
+        _wait_until_ready(process, url, log, verify)
+        yield RunningAdmin(process=process, url=url, log=log)
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _wait_until_ready(process: subprocess.Popen[bytes], url: str, log: Path, verify: str | bool) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise AssertionError(f"the admin ended with {process.returncode}:\n{log.read_text()}")
+        try:
+            if requests.get(f"{url}/readyz", timeout=5, verify=verify).status_code == 200:
+                return
+        except requests.ConnectionError:
+            time.sleep(0.05)
+    raise AssertionError(f"the admin did not become ready:\n{log.read_text()}")

@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from admin.core.builtin_kinds import BUILTIN_KINDS
+from admin.core.declared_kinds import registry
+from admin.core.kinds import Kind, Merge
+from admin.core.problems import Invalid
+from admin.core.scopes import STORED_LEVELS, Level
+
+KINDS = registry({})
+
+
+def problems(kind: str, payload: Any) -> dict[str, str]:
+    with pytest.raises(Invalid) as caught:
+        KINDS[kind].read(payload)
+    return {problem.field: problem.reason for problem in caught.value.problems}
+
+
+def test_the_built_in_kinds_are_numbered_named_and_merged_as_designed() -> None:
+    every = tuple(level.value for level in STORED_LEVELS)
+    assert [
+        (kind.number, kind.name, kind.noun, kind.payload_key, kind.merge.value, tuple(lv.value for lv in kind.levels))
+        for kind in KINDS
+    ] == [
+        (0, "TASK_RESOURCE", "task-resource-attribute", "task_resource_attributes", "leaf", every),
+        (1, "CLUSTER_RESOURCE", "cluster-resource-attribute", "cluster_resource_attributes", "leaf", every[:3]),
+        (2, "EXECUTION_QUEUE", "execution-queue-attribute", "execution_queue_attributes", "replace", every),
+        (3, "EXECUTION_CLUSTER_LABEL", "execution-cluster-label", "execution_cluster_label", "replace", every),
+        (4, "QUALITY_OF_SERVICE_SPECIFICATION", "quality-of-service", "quality_of_service", "replace", every),
+        (5, "PLUGIN_OVERRIDE", "plugin-override", "plugin_overrides", "leaf", every),
+        (6, "WORKFLOW_EXECUTION_CONFIG", "workflow-execution-config", "workflow_execution_config", "leaf", every),
+        (7, "CLUSTER_ASSIGNMENT", "cluster-pool-attribute", "cluster_assignment", "replace", every),
+    ]
+
+
+@pytest.mark.parametrize("kind", BUILTIN_KINDS, ids=lambda kind: kind.name)
+def test_an_example_is_in_normal_form_and_survives_its_own_leaves(kind: Kind) -> None:
+    assert kind.read(kind.example) == kind.example
+    assert kind.nest(kind.leaves(kind.example)) == kind.example
+
+
+@pytest.mark.parametrize("word", ["3", "EXECUTION_CLUSTER_LABEL", "execution_cluster_label", "execution-cluster-label"])
+def test_a_kind_is_found_by_number_name_and_noun(word: str) -> None:
+    assert KINDS.find(word).number == 3
+
+
+def test_an_unknown_kind_names_the_nearest() -> None:
+    with pytest.raises(Invalid) as caught:
+        KINDS.find("TASK_RESOURCES")
+    assert caught.value.problems[0].closest[0] == "TASK_RESOURCE"
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "field"),
+    [
+        ("TASK_RESOURCE", {"limits": None}, "limits"),
+        ("TASK_RESOURCE", {"limits": {"cpu": "1x"}}, "limits.cpu"),
+        ("TASK_RESOURCE", {"limits": {"cpu": "-1"}}, "limits.cpu"),
+        ("TASK_RESOURCE", {"limits": {"cpu": True}}, "limits.cpu"),
+        ("TASK_RESOURCE", {"limits": {"gpu": "500m"}}, "limits.gpu"),
+        ("TASK_RESOURCE", {"limits": {"mem": "1"}}, "limits.mem"),
+        ("TASK_RESOURCE", {"limits": {}}, ""),
+        ("TASK_RESOURCE", {}, ""),
+        ("TASK_RESOURCE", "text", ""),
+        ("CLUSTER_RESOURCE", {"attributes": {"project": "x"}}, "attributes.project"),
+        ("CLUSTER_RESOURCE", {"attributes": {"a b": "x"}}, "attributes.a b"),
+        ("CLUSTER_RESOURCE", {"attributes": {"a": 1}}, "attributes.a"),
+        ("EXECUTION_QUEUE", {"tags": []}, "tags"),
+        ("EXECUTION_QUEUE", {"tags": ["a", "a"]}, "tags"),
+        ("EXECUTION_QUEUE", {"tags": "a"}, "tags"),
+        ("EXECUTION_CLUSTER_LABEL", {"value": ""}, "value"),
+        ("EXECUTION_CLUSTER_LABEL", {"value": "a\x00b"}, "value"),
+        ("EXECUTION_CLUSTER_LABEL", {"value": "a" * 300}, "value"),
+        ("QUALITY_OF_SERVICE_SPECIFICATION", {"tier": "TOP"}, "tier"),
+        ("QUALITY_OF_SERVICE_SPECIFICATION", {"tier": "HIGH", "spec": {"queueing_budget": "1s"}}, "spec"),
+        ("QUALITY_OF_SERVICE_SPECIFICATION", {"spec": {"queueing_budget": "soon"}}, "spec.queueing_budget"),
+        ("PLUGIN_OVERRIDE", {"overrides": [{"task_type": "a", "plugin_id": []}]}, "overrides.0.plugin_id"),
+        ("PLUGIN_OVERRIDE", {"overrides": [{"plugin_id": ["x"]}]}, "overrides.0.task_type"),
+        ("WORKFLOW_EXECUTION_CONFIG", {"max_parallelism": -1}, "max_parallelism"),
+        ("WORKFLOW_EXECUTION_CONFIG", {"labels": {"values": {"-bad": "x"}}}, "labels.values.-bad"),
+        ("WORKFLOW_EXECUTION_CONFIG", {"labels": {"values": {"k": "not a label value"}}}, "labels.values.k"),
+        ("WORKFLOW_EXECUTION_CONFIG", {"interruptible": "yes"}, "interruptible"),
+        ("WORKFLOW_EXECUTION_CONFIG", {"security_context": {"run_as": {}}}, "security_context.run_as"),
+        ("WORKFLOW_EXECUTION_CONFIG", {"envs": {"values": [{"key": "1A", "value": "x"}]}}, "envs.values.0.key"),
+        ("CLUSTER_ASSIGNMENT", {"cluster_pool_name": ["gpu"]}, "cluster_pool_name"),
+    ],
+)
+def test_a_bad_payload_names_the_field(kind: str, payload: Any, field: str) -> None:
+    assert field in problems(kind, payload)
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "normal"),
+    [
+        (
+            "TASK_RESOURCE",
+            {"limits": {"cpu": 1, "ephemeralStorage": "1Gi"}},
+            {"limits": {"cpu": "1", "ephemeral_storage": "1Gi"}},
+        ),
+        ("TASK_RESOURCE", {"limits": {"cpu": None}, "defaults": {}}, {"limits": {"cpu": None}}),
+        ("QUALITY_OF_SERVICE_SPECIFICATION", {"tier": 1}, {"tier": "HIGH"}),
+        ("EXECUTION_CLUSTER_LABEL", {"value": None}, {"value": None}),
+        ("WORKFLOW_EXECUTION_CONFIG", {"interruptible": {"value": False}}, {"interruptible": False}),
+        (
+            "WORKFLOW_EXECUTION_CONFIG",
+            {"securityContext": {"runAs": {"k8sServiceAccount": "sa", "iamRole": ""}}},
+            {"security_context": {"run_as": {"k8s_service_account": "sa"}}},
+        ),
+        (
+            "WORKFLOW_EXECUTION_CONFIG",
+            {"envs": {"values": {"A": "1", "B": None}}},
+            {"envs": {"values": [{"key": "A", "value": "1"}, {"key": "B", "value": None}]}},
+        ),
+        (
+            "PLUGIN_OVERRIDE",
+            {
+                "overrides": [
+                    {"taskType": "t", "pluginId": ["a"], "missingPluginBehavior": 1},
+                    {"taskType": "u", "pluginId": None},
+                ]
+            },
+            {
+                "overrides": [
+                    {"task_type": "t", "plugin_id": ["a"], "missing_plugin_behavior": "USE_DEFAULT"},
+                    {"task_type": "u", "plugin_id": None},
+                ]
+            },
+        ),
+    ],
+)
+def test_every_accepted_spelling_has_one_normal_form(kind: str, given: Any, normal: Any) -> None:
+    assert KINDS[kind].read(given) == normal
+    assert KINDS[kind].read(normal) == normal
+
+
+THREE_FIELDS = {
+    "number": 11,
+    "levels": ["project", "workflow"],
+    "merge": "leaf",
+    "fields": {
+        "size": {"type": "int", "min": 1, "max": 9, "default": 3, "description": "How large."},
+        "colour": {"enum": ["red", "green"]},
+        "ratio": {"type": "float", "minimum": 0, "maximum": 1},
+    },
+}
+
+
+def test_a_declared_kind_is_a_kind_like_any_other() -> None:
+    kind = registry({"MY_KIND": THREE_FIELDS}).find("my-kind")
+    assert (kind.number, kind.payload_key, kind.merge, kind.levels, kind.declared) == (
+        11,
+        "my_kind",
+        Merge.LEAF,
+        (Level.PROJECT, Level.WORKFLOW),
+        True,
+    )
+    assert kind.read({"size": 9, "colour": "red", "ratio": 0.5}) == {"size": 9, "colour": "red", "ratio": 0.5}
+    assert kind.read(kind.example) == kind.example
+    for bad in ({"size": 10}, {"size": 1.5}, {"colour": "blue"}, {"ratio": 2}, {"other": 1}):
+        with pytest.raises(Invalid):
+            kind.read(bad)
+
+
+@pytest.mark.parametrize(
+    ("declaration", "field"),
+    [
+        ({**THREE_FIELDS, "number": 9}, "kinds.MY_KIND.number"),
+        ({key: value for key, value in THREE_FIELDS.items() if key != "number"}, "kinds.MY_KIND.number"),
+        ({**THREE_FIELDS, "levels": ["galaxy"]}, "kinds.MY_KIND.levels"),
+        ({**THREE_FIELDS, "merge": "mix"}, "kinds.MY_KIND.merge"),
+        ({**THREE_FIELDS, "noun": "project"}, "kinds.MY_KIND.noun"),
+        ({**THREE_FIELDS, "noun": "plugin-override"}, "kinds.MY_KIND.noun"),
+        ({**THREE_FIELDS, "colour": "red"}, "kinds.MY_KIND.colour"),
+        ({**THREE_FIELDS, "fields": {}}, "kinds.MY_KIND.fields"),
+        ({**THREE_FIELDS, "fields": {"a": "complex"}}, "kinds.MY_KIND.fields.a.type"),
+        ({**THREE_FIELDS, "fields": {"a": {"type": "int", "default": "x"}}}, "kinds.MY_KIND.fields.a.default"),
+        (
+            {**THREE_FIELDS, "fields": {"a": {"type": "int", "minimum": 5, "maximum": 1}}},
+            "kinds.MY_KIND.fields.a.minimum",
+        ),
+        ({**THREE_FIELDS, "fields": {"a": {"type": "bool", "maximum": 1}}}, "kinds.MY_KIND.fields.a.maximum"),
+        ({**THREE_FIELDS, "fields": {"a": {"type": "string", "pattern": "("}}}, "kinds.MY_KIND.fields.a.pattern"),
+        ({**THREE_FIELDS, "fields": {"A-b": "int"}}, "kinds.MY_KIND.fields.A-b"),
+        ("int", "kinds.MY_KIND"),
+    ],
+)
+def test_a_bad_declaration_names_the_key(declaration: Any, field: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        registry({"MY_KIND": declaration})
+    assert field in [problem.field for problem in caught.value.problems]
+
+
+def test_a_shop_may_have_whole_row_override_and_nothing_else_of_a_built_in_kind() -> None:
+    assert registry({"TASK_RESOURCE": {"merge": "replace"}})["TASK_RESOURCE"].merge is Merge.REPLACE
+    for bad in ({"number": 20}, {"fields": {"a": "int"}}):
+        with pytest.raises(Invalid):
+            registry({"TASK_RESOURCE": bad})
+    with pytest.raises(Invalid):
+        registry({"QUALITY_OF_SERVICE_SPECIFICATION": {"merge": "leaf"}})

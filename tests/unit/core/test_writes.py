@@ -1,0 +1,112 @@
+"""Whether a row may be stored, and the warnings it carries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from admin.core.builtin_kinds import CLUSTER_ASSIGNMENT, EXECUTION_CLUSTER_LABEL, EXECUTION_QUEUE, TASK_RESOURCE
+from admin.core.kinds import Kind, NameList
+from admin.core.platform import PlatformLeaf, PlatformValues
+from admin.core.problems import Invalid
+from admin.core.resolution import Row
+from admin.core.scopes import Scope
+from admin.core.warnings import Surroundings, Warning
+from admin.core.writes import Expectation, judge
+
+KNOWN = {
+    NameList.LABEL: frozenset({"mycluster", "gpu-east"}),
+    NameList.POOL: frozenset({"gpu"}),
+    NameList.QUEUE_TAG: frozenset({"critical"}),
+}
+PLATFORM = PlatformValues(
+    everywhere={
+        "TASK_RESOURCE": {
+            ("defaults", "memory"): PlatformLeaf(value="200Mi", key="task_resources.defaults.memory"),
+            ("limits", "memory"): PlatformLeaf(value="1Gi", key="task_resources.limits.memory"),
+        }
+    }
+)
+
+
+def judged(
+    kind: Kind, scope: Scope, payload: Any, stored: dict[Scope, Any] | None = None, *, refuse: bool = False
+) -> list[Warning]:
+    rows = [Row(kind=kind.name, scope=place, payload=said, version=1) for place, said in (stored or {}).items()]
+    around = Surroundings.of(rows, PLATFORM, KNOWN)
+    return judge(kind, scope, payload, around, refuse_unknown_names=refuse)
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "code", "closest"),
+    [
+        (EXECUTION_CLUSTER_LABEL, {"value": "myclsuter"}, "unknown_label", ("mycluster",)),
+        (CLUSTER_ASSIGNMENT, {"cluster_pool_name": "gpus"}, "unknown_pool", ("gpu",)),
+        (EXECUTION_QUEUE, {"tags": ["critical", "xyz"]}, "unknown_queue_tag", ()),
+    ],
+)
+def test_a_name_that_is_not_there_yet_is_warned_of_or_refused(
+    kind: Kind, payload: Any, code: str, closest: tuple[str, ...]
+) -> None:
+    [warning] = judged(kind, Scope(domain="d"), payload)
+    assert (warning.code, warning.closest) == (code, closest)
+    with pytest.raises(Invalid):
+        judged(kind, Scope(domain="d"), payload, refuse=True)
+
+
+@pytest.mark.parametrize("payload", [{"value": "mycluster"}, {"value": None}])
+def test_a_known_name_and_an_unset_one_need_no_warning(payload: Any) -> None:
+    assert judged(EXECUTION_CLUSTER_LABEL, Scope(domain="d"), payload, refuse=True) == []
+
+
+def test_a_projects_row_warns_of_each_domains_row_it_overrides() -> None:
+    stored = {Scope(domain="a"): {"value": "mycluster"}, Scope(domain="b"): {"value": "mycluster"}}
+    warnings = judged(EXECUTION_CLUSTER_LABEL, Scope(project="p"), {"value": "gpu-east"}, stored)
+    assert [warning.code for warning in warnings] == ["overrides_domain", "overrides_domain"]
+    assert judged(EXECUTION_CLUSTER_LABEL, Scope(project="p", domain="a"), {"value": "gpu-east"}, stored) == []
+
+
+def test_leaf_by_leaf_only_the_leaves_in_common_are_overridden() -> None:
+    stored = {Scope(domain="a"): {"limits": {"memory": "2Gi"}}}
+    assert judged(TASK_RESOURCE, Scope(project="p"), {"limits": {"cpu": "1"}}, stored) == []
+    [warning] = judged(TASK_RESOURCE, Scope(project="p"), {"limits": {"memory": "3Gi"}}, stored)
+    assert warning.field == "limits.memory"
+
+
+@pytest.mark.parametrize(
+    ("payload", "stored"),
+    [
+        ({"defaults": {"memory": "2Gi"}}, {}),
+        ({"defaults": {"cpu": "900m"}, "limits": {"cpu": "200m"}}, {}),
+        ({"defaults": {"memory": "600Mi"}}, {Scope(domain="d"): {"limits": {"memory": "512Mi"}}}),
+    ],
+)
+def test_a_default_above_the_limit_in_force_cannot_be_stored(payload: Any, stored: dict[Scope, Any]) -> None:
+    with pytest.raises(Invalid) as caught:
+        judged(TASK_RESOURCE, Scope(project="p", domain="d"), payload, stored)
+    assert caught.value.problems[0].field.startswith("defaults.")
+
+
+def test_a_limit_below_an_inherited_default_is_stored_with_a_warning() -> None:
+    [warning] = judged(TASK_RESOURCE, Scope(domain="d"), {"limits": {"memory": "100Mi"}})
+    assert (warning.code, warning.field) == ("default_capped", "defaults.memory")
+
+
+def test_a_default_may_be_as_large_as_one_likes_where_the_limit_is_unset() -> None:
+    payload = {"defaults": {"memory": "64Gi"}, "limits": {"memory": None}}
+    assert judged(TASK_RESOURCE, Scope(project="p", domain="d"), payload) == []
+
+
+@pytest.mark.parametrize(
+    ("expectation", "holds_without_row", "holds_at_7"),
+    [
+        (Expectation(), True, True),
+        (Expectation(version=7), False, True),
+        (Expectation(version=6), False, False),
+        (Expectation(absent=True), True, False),
+        (Expectation(present=True), False, True),
+    ],
+)
+def test_what_a_writer_expects(expectation: Expectation, holds_without_row: bool, holds_at_7: bool) -> None:
+    assert (expectation.holds(None), expectation.holds(7)) == (holds_without_row, holds_at_7)

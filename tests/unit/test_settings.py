@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from admin.core.kinds import NameList
+from admin.core.problems import Invalid
+from admin.settings import environment_variables, load_settings
+
+
+def load(tmp_path: Path, text: str, environment: dict[str, str] | None = None, **overrides: Any) -> Any:
+    file = tmp_path / "rainbow.yaml"
+    file.write_text(text)
+    return load_settings(str(file), environment or {}, overrides)
+
+
+def fields(tmp_path: Path, text: str) -> list[str]:
+    with pytest.raises(Invalid) as caught:
+        load(tmp_path, text)
+    return [problem.field for problem in caught.value.problems]
+
+
+def test_defaults_are_enough_to_start() -> None:
+    settings = load_settings()
+    assert (settings.server.host, settings.server.port) == ("127.0.0.1", 8088)
+    assert settings.domain_ids() == ["development", "staging", "production"]
+    assert [project.id for project in settings.projects] == ["flyteexamples", "flytesnacks"]
+    assert "mycluster" in settings.known_names[NameList.LABEL]
+    assert settings.kinds.find("workflow-priority").number == 10
+    assert settings.database_url.startswith("sqlite:////")
+
+
+def test_the_command_line_goes_before_variables_and_variables_before_the_file(tmp_path: Path) -> None:
+    text = "server: {port: 1, workers: 1}\nlogging: {level: debug}\n"
+    settings = load(tmp_path, text, {"RAINBOW_SERVER_PORT": "2", "RAINBOW_LOGGING_LEVEL": "error"}, server={"port": 3})
+    assert (settings.server.port, settings.server.workers, settings.log_level) == (3, 1, "error")
+
+
+def test_a_key_replaces_its_default_and_sections_are_joined(tmp_path: Path) -> None:
+    settings = load(tmp_path, "domains: [live]\ntask_resources: {limits: {cpu: 8}}\n")
+    assert settings.domain_ids() == ["live"]
+    assert settings.document["task_resources"]["limits"] == {"cpu": "8", "memory": "1Gi", "gpu": "1"}
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ("sever: {port: 1}", "sever"),
+        ("server: {prot: 1}", "server.prot"),
+        ("server: {port: high}", "server.port"),
+        ("server: {port: 99999}", "server.port"),
+        ("server: {tls: {certFile: x}}", "server.tls"),
+        ("server:", "server"),
+        ("domains: []", "domains"),
+        ("domains: [Live]", "domains.0.id"),
+        ("task_resources: {limits: {cpu: 1x}}", "task_resources.limits.cpu"),
+        ("attributes: {unknownNames: ignore}", "attributes.unknownNames"),
+        ("clusters: {poolNameClusterMap: {a: [{id: x, weight: -1}]}}", "clusters.poolNameClusterMap.a.0.weight"),
+        ("clusters: {poolNameClusterMap: {a: [{id: x, weight: 0}]}}", "clusters.poolNameClusterMap.a"),
+        ("clusters: {labelClusterMap: {a: [{id: x}, {id: x}]}}", "clusters.labelClusterMap.a"),
+        ("qualityOfService: {defaultTiers: {prod: HIGH}}", "qualityOfService.defaultTiers.prod"),
+        ("clusterPools: {clusterPoolAssignments: {prod: {pool: a}}}", "clusterPools.clusterPoolAssignments.prod"),
+        ("kinds: {MINE: {number: 10, fields: {a: int}, color: red}}", "kinds.MINE.color"),
+        ("projects: [Upper]", "projects.0.id"),
+    ],
+)
+def test_a_wrong_key_is_named(tmp_path: Path, text: str, field: str) -> None:
+    assert field in fields(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("server: {port: 1}\nserver: {port: 2}\n", ":2:1"),
+        ("a: &x 1\nb: *x\n", ""),
+        ("server:\n\tport: 1\n", ":2:1"),
+        ("- a\n", ""),
+        ("a: !!python/object:os.system {}\n", ""),
+        ("a: 1\n---\nb: 1\n", ":2:1"),
+    ],
+)
+def test_a_file_with_two_meanings_is_refused_with_its_place(tmp_path: Path, text: str, where: str) -> None:
+    [field] = fields(tmp_path, text)
+    assert where in field or field == "a"
+
+
+def test_words_and_numbers_are_taken_as_written(tmp_path: Path) -> None:
+    text = "clusters: {defaultExecutionLabel: no}\ntask_resources: {limits: {cpu: 010}}\n"
+    settings = load(tmp_path, text)
+    assert settings.document["clusters"]["defaultExecutionLabel"] == "no"
+    assert settings.document["task_resources"]["limits"]["cpu"] == "010"
+
+
+def test_an_unknown_variable_of_ours_is_an_error_and_others_are_not() -> None:
+    load_settings(environment={"RAINBOW_TOKEN": "x", "RAINBOW_ENDPOINT": "y", "OTHER": "z"})
+    with pytest.raises(Invalid) as caught:
+        load_settings(environment={"RAINBOW_SERVER_PROT": "1"})
+    assert caught.value.problems[0].closest[0] == "RAINBOW_SERVER_PORT"
+    assert "RAINBOW_DATABASE_URL" in environment_variables()
+
+
+def test_the_sample_of_the_pools_proposal_loads(tmp_path: Path) -> None:
+    text = """
+clusters:
+  poolNameClusterMap:
+    pool_1:
+      - {id: flyte-1-k8s, weight: 1}
+      - {id: flyte-2-k8s, weight: 2}
+    pool_2:
+      - {id: flyte-3-k8s, weight: 6}
+      - {id: flyte-4-k8s, weight: 99}
+  labelClusterMap:
+    production:
+      - {id: flyte-1-k8s, weight: 1}
+  clusterConfigs:
+    - name: flyte-1-k8s
+      endpoint: 127.0.0.1
+      enabled: true
+      auth: {type: file_path, tokenPath: /etc/token, certPath: /etc/cert}
+    - {name: flyte-2-k8s, endpoint: 127.0.0.2, enabled: true}
+"""
+    settings = load(tmp_path, text)
+    assert settings.known_names[NameList.POOL] == {"pool_1", "pool_2"}
+    assert settings.known_names[NameList.LABEL] == {"production", *(f"flyte-{number}-k8s" for number in range(1, 5))}
+
+
+def test_the_platform_speaks_for_each_kind_by_its_own_key(tmp_path: Path) -> None:
+    text = """
+cluster_resources:
+  templateData: {quota: {value: "1"}}
+  customData: {production: [{quota: {value: "9"}}]}
+queues:
+  executionQueues: [{dynamic: q, attributes: [t]}]
+  workflowConfigs: [{domain: production, tags: [t]}, {tags: [u]}]
+qualityOfService: {defaultTiers: {production: HIGH}}
+clusters: {defaultExecutionLabel: l, defaultClusterPool: p}
+clusterPools: {clusterPoolAssignments: {production: {pool: q}}}
+"""
+    settings = load(tmp_path, text)
+
+    def said(kind: str, domain: str) -> dict[str, tuple[Any, str]]:
+        leaves = settings.platform.at(settings.kinds[kind], domain)
+        return {".".join(path): (leaf.value, leaf.key) for path, leaf in leaves.items()}
+
+    assert said("CLUSTER_RESOURCE", "production") == {
+        "attributes.quota": ("9", "cluster_resources.customData.production.quota")
+    }
+    assert said("EXECUTION_QUEUE", "production") == {"tags": (["t"], "queues.workflowConfigs")}
+    assert said("EXECUTION_QUEUE", "staging") == {"tags": (["u"], "queues.workflowConfigs")}
+    assert said("QUALITY_OF_SERVICE_SPECIFICATION", "staging") == {}
+    assert said("EXECUTION_CLUSTER_LABEL", "") == {"value": ("l", "clusters.defaultExecutionLabel")}
+    assert said("CLUSTER_ASSIGNMENT", "production") == {
+        "cluster_pool_name": ("q", "clusterPools.clusterPoolAssignments.production")
+    }
+    assert said("WORKFLOW_PRIORITY", "production") == {
+        "priority": (50, "kinds.WORKFLOW_PRIORITY.fields.priority.default")
+    }
+
+
+def test_what_is_in_force_can_be_fed_back(tmp_path: Path) -> None:
+    document = load_settings().document
+    again = load(tmp_path, yaml.safe_dump(document))
+    assert again.document == document
