@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
 from ctl.answers import Attribute, Change, Document, Effective
-from ctl.errors import InvalidInput
+from ctl.errors import InvalidInput, ServerError
 from ctl.kinds import Kind, built_in, by_word
 from ctl.scopes import Scope, check_name
 from ctl.transport import Transport
@@ -231,7 +231,7 @@ class Client:
     def effective_document(self, scope: Scope, kind: Kind | str | None = None) -> Document:
         """The answer behind `effective` as it came, with the revision it was resolved at."""
         query: Document = {**scope.document(), **({"resource_type": self.kind(kind).name} if kind is not None else {})}
-        return self._read("effective_attributes", query)
+        return self._read("effective_attributes", query, holding="values")
 
     # Kinds and warnings
 
@@ -241,7 +241,7 @@ class Client:
 
     def kinds_document(self) -> Document:
         """The answer behind `kinds` as it came."""
-        return self._read("kinds")
+        return self._read("kinds", holding="kinds")
 
     def kind(self, word: Kind | str) -> Kind:
         """The kind meant by a noun, name or number; the admin is asked only for what is not built in."""
@@ -258,7 +258,7 @@ class Client:
 
     def warnings(self) -> list[Document]:
         """Every stored row that is still questionable, and why."""
-        return list(self._read("warnings")["warnings"])
+        return list(self._read("warnings", holding="warnings")["warnings"])
 
     # Projects and domains
 
@@ -281,19 +281,22 @@ class Client:
 
     def domains(self) -> list[Document]:
         """The domains every project has."""
-        return list(self._read("domains")["domains"])
+        return list(self._read("domains", holding="domains")["domains"])
 
     def version(self) -> Document:
         """The version of the admin."""
         return self._read("version")
 
-    def _read(self, path: str, query: Mapping[str, Any] | None = None) -> Document:
-        return self._transport.call("GET", path, query=query, is_safe=True)
+    def _read(self, path: str, query: Mapping[str, Any] | None = None, *, holding: str | None = None) -> Document:
+        answer = self._transport.call("GET", path, query=query, is_safe=True)
+        if holding is not None and not isinstance(answer.get(holding), list):
+            raise ServerError(f"{self.endpoint} answered without {holding!r}: is that an admin of this version?")
+        return answer
 
     def _pages(self, path: str, key: str, query: Document) -> Iterator[Document]:
         while True:
-            page = self._read(path, query)
-            yield from page.get(key) or []
+            page = self._read(path, query, holding=key)
+            yield from page[key]
             token = page.get("token")
             # A token that repeats would make this loop endless.
             if not token or token == query.get("token"):

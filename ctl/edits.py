@@ -88,7 +88,7 @@ def edit_from_flags(kind: Kind, values: Mapping[str, Any]) -> Edit:
     both = [path for path in unset if path in inherit]
     if both:
         raise InvalidInput(f"{listed(both)} cannot be unset and inherited at once.")
-    return Edit(set=changes, unset=unset, inherit=inherit)
+    return Edit(set=changes, unset=tuple(unset), inherit=tuple(inherit))
 
 
 def _metavar(entry: Field) -> str:

@@ -11,7 +11,7 @@ from ctl.conversion import BAD, Converter
 from ctl.errors import InvalidInput, InvalidRequest
 from ctl.kinds import Kind, Schema
 from ctl.scopes import KEYS, Scope, a_level
-from ctl.sources import Problem, Source, compose, read_source
+from ctl.sources import Problem, Source, compose, compose_mapping, read_source
 from ctl.words import count, fold, listed, sentence
 
 _TEXT: Schema = {"type": "string"}
@@ -89,7 +89,7 @@ def read_attribute_file(path: str, kind: Kind) -> AttributeFile:
 
 def parse_attribute_file(source: Source, kind: Kind) -> AttributeFile:
     """As `read_attribute_file`, from text."""
-    node, problems = compose(source)
+    node, problems = compose_mapping(source)
     converter = Converter()
     properties = {**kind.schema.get("properties", {}), **_FRAME}
     document = converter.mapping(node, {"properties": properties}, refused=_REFUSED)
@@ -111,7 +111,7 @@ def parse_attribute_file(source: Source, kind: Kind) -> AttributeFile:
 def read_document(path: str, schema: Schema) -> tuple[Source, dict[str, Any], Mapping[str, tuple[int, int]]]:
     """Any other file that one schema describes: its source, its values and their positions."""
     source = read_source(path)
-    node, problems = compose(source)
+    node, problems = compose_mapping(source)
     converter = Converter()
     document = converter.mapping(node, schema)
     if problems + converter.problems:

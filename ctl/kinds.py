@@ -49,7 +49,8 @@ class Kind:
 
     def is_called(self, noun: str) -> bool:
         """Whether `noun` is this kind's noun or its plural."""
-        return noun in {self.noun, f"{self.noun}s", f"{self.noun[:-1]}ies" if self.noun.endswith("y") else ""}
+        plurals = [f"{self.noun}s", *([f"{self.noun[:-1]}ies"] if self.noun.endswith("y") else [])]
+        return noun in {self.noun, *plurals}
 
 
 @cache

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ctl.kinds import Schema
-from ctl.words import did_you_mean, fold, listed
+from ctl.words import did_you_mean, fold, listed, nearest
 
 _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)")
 _DECIMAL = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
@@ -131,8 +131,9 @@ def find_leaf(schema: Schema, typed: str) -> str:
         known = part.get("properties", {})
         name = next((name for name in known if fold(name) == fold(word)), None)
         if name is None:
-            paths = [f"{here}.{name}" if here else name for name in known]
-            raise ValueError(f"no field {typed!r}.{did_you_mean(typed, paths) or f' There is {listed(paths)}.'}")
+            close = nearest(word, known) or list(known)
+            paths = [f"{here}.{name}" if here else name for name in close]
+            raise ValueError(f"there is no field {typed!r}. Did you mean {listed(paths, 'or')}?")
         here, part = (f"{here}.{name}" if here else name), known[name]
         shape = shape_of(part)
         if shape in {"map", "keyed"}:

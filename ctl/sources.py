@@ -81,6 +81,17 @@ def read_source(path: str) -> Source:
         raise Source(name=name, text="").refuse([problem]) from None
 
 
+def compose_mapping(source: Source) -> tuple[yaml.Node, list[Problem]]:
+    """As `compose`, for files, which hold keys and values."""
+    node, problems = compose(source)
+    if not isinstance(node, yaml.MappingNode):
+        reason = "the file must hold keys and values, such as `project: flyteexamples`"
+        if isinstance(node, yaml.ScalarNode) and not node.value:
+            reason = "the file is empty"
+        raise source.refuse([*problems, Problem.at(node.start_mark, reason)])
+    return node, problems
+
+
 def compose(source: Source) -> tuple[yaml.Node, list[Problem]]:
     """
     The first document as nodes, and the problems that do not stop anyone from reading on.
@@ -97,12 +108,6 @@ def compose(source: Source) -> tuple[yaml.Node, list[Problem]]:
         loader.dispose()
     if node is None:
         problems.append(Problem(line=1, column=1, reason="the file is empty"))
-        raise source.refuse(problems)
-    if not isinstance(node, yaml.MappingNode):
-        reason = "the file must hold keys and values, such as `project: flyteexamples`"
-        if isinstance(node, yaml.ScalarNode) and not node.value:
-            reason = "the file is empty"
-        problems.append(Problem.at(node.start_mark, reason))
         raise source.refuse(problems)
     return node, problems
 

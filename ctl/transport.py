@@ -147,10 +147,7 @@ class Transport:
             return ServerError(f"{self.url} redirects to {place}: set the endpoint to that place.", status=status)
         if status in _BY_STATUS and status != 404:
             return _BY_STATUS[status](f"{self.url} answered {status} {answer.reason}.", status=status)
-        return ServerError(
-            f"{self.url} answered {status} without a message of the admin's: is that the endpoint of an admin?",
-            status=status,
-        )
+        return ServerError(f"{self.url} answered {status}, but not as an admin does: is it one?", status=status)
 
     def _no_answer(self, error: requests.RequestException, is_safe: bool, request_id: str) -> ClientError:
         reason = _reason(error)

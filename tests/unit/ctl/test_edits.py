@@ -110,14 +110,14 @@ def test_set_takes_any_leaf_by_its_path(of: Kind, text: str, changes: dict[str, 
 
 def test_unset_and_inherit_take_paths_in_any_spelling() -> None:
     found = edit(CONFIG, unset=["envs.values.HOME", "securityContext.runAs"], inherit=["maxParallelism"])
-    assert found == Edit(unset=["envs.values.HOME", "security_context.run_as"], inherit=["max_parallelism"])
+    assert found == Edit(unset=("envs.values.HOME", "security_context.run_as"), inherit=("max_parallelism",))
 
 
 @pytest.mark.parametrize(
     ("of", "typed", "told"),
     [
         (RESOURCES, {"unset": ["limits"]}, "--unset: limits is no leaf: name one of limits.cpu,"),
-        (RESOURCES, {"unset": ["limits.cpus"]}, "no field 'limits.cpus'. Did you mean limits.cpu?"),
+        (RESOURCES, {"unset": ["limits.cpus"]}, "no field 'limits.cpus'. Did you mean limits.cpu"),
         (RESOURCES, {"inherit": ["limits.cpu.x"]}, "limits.cpu is one leaf"),
         (CONFIG, {"inherit": ["labels.values"]}, "labels.values holds entries: name one of them"),
         (CONFIG, {"unset": ["security_context.run_as.iam_role"]}, "security_context.run_as is one leaf"),
