@@ -42,7 +42,7 @@ def open_app(settings: Settings) -> Flask:
         schema_state(app.extensions["rainbow"].database.engine)
     except ModuleNotFoundError as error:
         raise CannotStart(f"The database driver {error.name} is missing: pip install 'rainbow[postgres]'.") from error
-    except SQLAlchemyError as error:
+    except (SQLAlchemyError, OSError) as error:
         reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
         raise CannotStart(f"The database cannot be opened: {reason}") from error
     return app

@@ -30,6 +30,9 @@ from ctl.words import did_you_mean
 if TYPE_CHECKING:
     from ctl.contexts import Settings
 
+#: A kind, or its noun, name or number.
+KindLike = Kind | str | int
+
 
 class Client:
     """Talks to one admin; a context manager that closes its connections."""
@@ -97,7 +100,7 @@ class Client:
 
     # Attributes
 
-    def get_attribute(self, kind: Kind | str, scope: Scope, exact: bool = False) -> Attribute:
+    def get_attribute(self, kind: KindLike, scope: Scope, exact: bool = False) -> Attribute:
         """
         The row of a kind at a scope, or the inherited value, which has no version.
 
@@ -108,7 +111,7 @@ class Client:
 
     def put_attribute(
         self,
-        kind: Kind | str,
+        kind: KindLike,
         scope: Scope,
         payload: Mapping[str, Any],
         *,
@@ -141,7 +144,7 @@ class Client:
 
     def patch_attribute(
         self,
-        kind: Kind | str,
+        kind: KindLike,
         scope: Scope,
         *,
         set: Mapping[str, Any] | None = None,
@@ -180,7 +183,7 @@ class Client:
 
     def delete_attribute(
         self,
-        kind: Kind | str,
+        kind: KindLike,
         scope: Scope,
         *,
         message: str | None = None,
@@ -202,7 +205,7 @@ class Client:
 
     def list_attributes(
         self,
-        kind: Kind | str | None = None,
+        kind: KindLike | None = None,
         *,
         level: str | None = None,
         project: str | None = None,
@@ -224,11 +227,11 @@ class Client:
         for entry in self._pages("matchable_attributes", "configurations", query):
             yield Attribute.from_entry(entry)
 
-    def effective(self, scope: Scope, kind: Kind | str | None = None) -> list[Effective]:
+    def effective(self, scope: Scope, kind: KindLike | None = None) -> list[Effective]:
         """What one kind, or every kind, resolves to at a scope."""
         return [Effective.from_document(value) for value in self.effective_document(scope, kind)["values"]]
 
-    def effective_document(self, scope: Scope, kind: Kind | str | None = None) -> Document:
+    def effective_document(self, scope: Scope, kind: KindLike | None = None) -> Document:
         """The answer behind `effective` as it came, with the revision it was resolved at."""
         query: Document = {**scope.document(), **({"resource_type": self.kind(kind).name} if kind is not None else {})}
         return self._read("effective_attributes", query, holding="values")
@@ -243,17 +246,17 @@ class Client:
         """The answer behind `kinds` as it came."""
         return self._read("kinds", holding="kinds")
 
-    def kind(self, word: Kind | str) -> Kind:
+    def kind(self, word: KindLike) -> Kind:
         """The kind meant by a noun, name or number; the admin is asked only for what is not built in."""
         if isinstance(word, Kind):
             return word
-        found = by_word(built_in(), word)
+        found = by_word(built_in(), str(word))
         if found is None:
             self._kinds = self._kinds or self.kinds()
-            found = by_word(self._kinds, word)
+            found = by_word(self._kinds, str(word))
         if found is None:
             nouns = [kind.noun for kind in self._kinds or ()]
-            raise InvalidInput(f"There is no kind {word!r}.{did_you_mean(word, nouns)}")
+            raise InvalidInput(f"There is no kind {str(word)!r}.{did_you_mean(str(word), nouns)}")
         return found
 
     def warnings(self) -> list[Document]:

@@ -64,7 +64,10 @@ class RainbowError(Exception):
         return [self.message, *(f"  {line}" for line in [*told, self.hint] if line)]
 
     def _tells(self, detail: dict[str, Any]) -> bool:
-        words = [detail.get("field") or "", detail.get("reason") or "", *(detail.get("closest") or [])]
+        """Whether the message says it all already, as the admin's does where there is one detail."""
+        words = list(detail.get("closest") or [])
+        if len(self.details) > 1:
+            words += [detail.get("field") or "", detail.get("reason") or ""]
         return "position" not in detail and all(str(word).rstrip(".") in self.message for word in words)
 
     def document(self) -> dict[str, Any]:

@@ -128,6 +128,8 @@ class Group(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, rows in self.summaries():
+            if not rows:
+                continue
             with formatter.section(title):
                 formatter.write_dl(rows)
 

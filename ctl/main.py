@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import sys
@@ -75,6 +76,10 @@ def root() -> Group:
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its status."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Names from elsewhere may hold what this terminal's encoding has no way to write.
+            stream.reconfigure(errors="backslashreplace")
     status = run(list(sys.argv[1:] if args is None else args))
     sys.exit(status)
 
@@ -93,10 +98,12 @@ def run(args: list[str]) -> int:
         return 0
     except click.exceptions.Exit as end:
         return end.exit_code
-    except BrokenPipeError:
-        # Nobody reads on: keep the interpreter from complaining when it flushes at its end.
+    except OSError as problem:
+        # What is still to be written goes nowhere, else the interpreter complains when it flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_BROKEN_PIPE
+        if isinstance(problem, BrokenPipeError):
+            return EXIT_BROKEN_PIPE
+        return _report(RainbowError(f"The output cannot be written: {problem.strerror or problem}."), args)
     except (click.ClickException, click.Abort, RainbowError, KeyboardInterrupt) as problem:
         return _report(problem, args)
     except Exception as problem:

@@ -97,6 +97,8 @@ def check_name(key: str, name: str) -> None:
     label = key.replace("_", " ")
     if not name:
         raise InvalidInput(f"The {label} is empty: name one, or leave it out.")
+    if not name.isprintable():
+        raise InvalidInput(f"The {label} {name!r} holds characters that no name can have.")
     if name in {".", ".."}:
         raise InvalidInput(f"{name!r} cannot be the name of a {label}.")
 

@@ -63,6 +63,8 @@ def read_source(path: str) -> Source:
     """The text of a file, or of stdin for `-`."""
     name = "stdin" if path == "-" else path
     try:
+        if path == "-" and sys.stdin is None:
+            raise InvalidFile("stdin is closed: there is nothing to read.")
         if path == "-":
             content = sys.stdin.buffer.read(MAX_BYTES + 1)
         else:

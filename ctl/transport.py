@@ -3,7 +3,8 @@ HTTP with the admin: one session, its retries, and its errors.
 
 What is tried again, with growing pauses and jitter, `Retry-After` honoured:
 
-* reads and dry runs, when there was no answer or the answer was 429, 502, 503 or 504;
+* reads and dry runs, when the connection failed or the answer was 429, 502, 503 or 504; not when the time was up, for
+  that may be the work itself;
 * writes, only when no connection came about, so that nothing was sent.
 
 A write that may have arrived is never repeated, with a version or without: its second answer would be a conflict with
@@ -108,7 +109,7 @@ class Transport:
                     allow_redirects=False,
                 )
             except requests.RequestException as error:
-                if is_last or not (is_safe or _never_sent(error)) or isinstance(error, requests.exceptions.SSLError):
+                if is_last or not _may_repeat(error, is_safe):
                     raise self._no_answer(error, is_safe, request_id) from error
                 self._sleep(_pause(attempt))
                 continue
@@ -180,6 +181,12 @@ class _Bearer(requests.auth.AuthBase):
         if self._token:
             request.headers["Authorization"] = f"Bearer {self._token}"
         return request
+
+
+def _may_repeat(error: requests.RequestException, is_safe: bool) -> bool:
+    if isinstance(error, (requests.exceptions.SSLError, requests.exceptions.ReadTimeout)):
+        return False
+    return is_safe or _never_sent(error)
 
 
 def _never_sent(error: requests.RequestException) -> bool:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+_CLOSE = 0.6
+_MARGIN = 0.1
+
 
 def fold(word: str) -> str:
     """What `launch_plan`, `launchPlan`, `launch-plan` and `LaunchPlan` have in common."""
@@ -28,20 +31,20 @@ def flags(*words: str) -> list[str]:
 
 
 def nearest(word: str, known: Iterable[str], limit: int = 3) -> list[str]:
-    """The known words closest to `word`, best first."""
-    from difflib import get_close_matches
+    """The known words closest to `word`, best first; none that is much farther off than the best."""
+    from difflib import SequenceMatcher
 
-    by_fold = {fold(name): name for name in known}
-    matches = get_close_matches(fold(word), by_fold, n=limit, cutoff=0.6)
-    if not matches and len(word) >= 3:
-        matches = [folded for folded in by_fold if fold(word) in folded][:limit]
-    return [by_fold[match] for match in matches]
+    typed = fold(word)
+    scored = sorted(((SequenceMatcher(None, typed, fold(name)).ratio(), name) for name in set(known)), reverse=True)
+    if not scored or scored[0][0] < _CLOSE:
+        return sorted(name for _score, name in scored if len(typed) >= 3 and typed in fold(name))[:limit]
+    return [name for score, name in scored if score >= max(_CLOSE, scored[0][0] - _MARGIN)][:limit]
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """` Did you mean a or b?`, or nothing when no known word is close."""
     close = nearest(word, known)
-    return f" Did you mean {' or '.join(close)}?" if close else ""
+    return f" Did you mean {listed(close, 'or')}?" if close else ""
 
 
 def listed(words: Iterable[str], last: str = "and") -> str:

@@ -25,7 +25,7 @@ from ctl.groups import Command
 from ctl.prompts import confirm, is_terminal
 from ctl.session import Session
 
-_DEPRECATED = {"--activateProject": "--activate", "--archiveProject": "--archive"}
+_DEPRECATED = {"activateProject": "activate", "archiveProject": "archive"}
 
 _HELP = """Change a project's name, description, labels or state.
 
@@ -36,8 +36,8 @@ asks if there is a terminal. An archived project keeps its settings, but nothing
 
 def update_project() -> click.Command:
     def run(session: Session, **flags: Any) -> None:
-        _note_deprecated(session)
-        fields = file_fields(session, flags) if flags["file"] else flag_fields(flags)
+        _note_deprecated(session, flags)
+        fields = file_fields(flags) if flags["file"] else flag_fields(flags)
         id = one_id(ids(session, flags) | {str(flags["file"]): fields.pop("id", None)})
         if id is None:
             raise InvalidInput("Which project? Give its id as an argument or with --id.")
@@ -73,10 +73,10 @@ def update_project() -> click.Command:
     )
 
 
-def _note_deprecated(session: Session) -> None:
+def _note_deprecated(session: Session, flags: Mapping[str, Any]) -> None:
     for old, new in _DEPRECATED.items():
-        if old in sys.argv:
-            session.printer.note(f"{old} is the old spelling of {new}.")
+        if flags[old]:
+            session.printer.note(f"--{old} is the old spelling of --{new}.")
 
 
 def _says(project: Mapping[str, Any], key: str, value: Any) -> bool:

@@ -76,9 +76,7 @@ def get_project() -> click.Command:
 
 def create_project() -> click.Command:
     def run(session: Session, **flags: Any) -> None:
-        if flags["activate"] or flags["archive"]:
-            raise InvalidInput("A new project is active; archive it with `rainbowctl update project ID --archive`.")
-        fields = file_fields(session, flags) if flags["file"] else flag_fields(flags)
+        fields = file_fields(flags) if flags["file"] else flag_fields(flags)
         id = one_id(ids(session, flags) | {str(flags["file"]): fields.pop("id", None)})
         if id is None:
             raise InvalidInput("The project needs an id: give --id ID.")
@@ -115,8 +113,10 @@ def project_parameters(which: str) -> list[click.Parameter]:
         Option(["--description"], help="What the project is for."),
         Option(["--labels"], metavar="K=V,K2=V2", help="Labels; those given replace all there are."),
         Option(["--file"], metavar="FILE", help="File with id, name, description, labels and state; - is stdin."),
-        Option([*flag_names("activate", "activateProject"), "activate"], is_flag=True, help="Make it active."),
-        Option([*flag_names("archive", "archiveProject"), "archive"], is_flag=True, help="Archive it."),
+        Option(["--activate"], is_flag=True, help="Make it active."),
+        Option(["--archive"], is_flag=True, help="Archive it."),
+        Option([*flag_names("activateProject"), "activateProject"], is_flag=True, hidden=True),
+        Option([*flag_names("archiveProject"), "archiveProject"], is_flag=True, hidden=True),
         dry_run(),
         force_option("Do not ask."),
     ]
@@ -161,10 +161,12 @@ def flag_fields(flags: Mapping[str, Any]) -> dict[str, Any]:
     fields: dict[str, Any] = {key: flags[key] for key in ("name", "description") if flags[key] is not None}
     if flags["labels"] is not None:
         fields["labels"] = {"values": parse_labels(flags["labels"])}
-    if flags["activate"] and flags["archive"]:
+    activates = flags["activate"] or flags["activateProject"]
+    archives = flags["archive"] or flags["archiveProject"]
+    if activates and archives:
         raise InvalidInput("--activate and --archive contradict each other: keep one.")
-    if flags["activate"] or flags["archive"]:
-        fields["state"] = "ACTIVE" if flags["activate"] else "ARCHIVED"
+    if activates or archives:
+        fields["state"] = "ACTIVE" if activates else "ARCHIVED"
     return fields
 
 
@@ -176,7 +178,7 @@ def parse_labels(text: str) -> dict[str, str]:
         raise InvalidInput(f"--labels {error}.") from None
 
 
-def file_fields(session: Session, flags: Mapping[str, Any]) -> dict[str, Any]:
+def file_fields(flags: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of --file, which no flag may add to."""
     from ctl.files import read_document
 
@@ -190,14 +192,12 @@ def file_fields(session: Session, flags: Mapping[str, Any]) -> dict[str, Any]:
     return document
 
 
-def _refuse_decided(fields: Mapping[str, Any]) -> None:
+def _refuse_decided(fields: dict[str, Any]) -> None:
     for key in READ_ONLY:
         if key in fields:
             raise InvalidInput(f"{key} of a new project is decided by the admin: remove it from the file.")
-    if fields.get("state") == "ARCHIVED":
-        raise InvalidInput("A new project is active: remove state from the file.")
-    if "state" in fields:
-        del fields["state"]  # type: ignore[attr-defined]
+    if fields.pop("state", "ACTIVE") != "ACTIVE":
+        raise InvalidInput("A new project is active; archive it with `rainbowctl update project ID --archive`.")
 
 
 def _dry_run(session: Session, id: str, fields: Mapping[str, Any]) -> None:

@@ -84,7 +84,7 @@ def test_help_loads_neither_requests_nor_yaml_nor_rich() -> None:
     ("args", "told"),
     [
         (["gte"], "There is no command 'gte'. Did you mean get?"),
-        (["create", "projet"], "There is no noun 'projet'. Did you mean project?"),
+        (["create", "projectt"], "There is no noun 'projectt'. Did you mean project?"),
         (["config", "use-contxt"], "There is no command 'use-contxt'. Did you mean use-context?"),
         (["get", "project", "--al"], "--all"),
         (["get", "execution-cluster-label"], "needs a scope"),

@@ -104,7 +104,7 @@ def test_an_unknown_context_is_refused_with_the_closest(environ: dict[str, str])
     ("text", "told"),
     [
         ("contxts: {}", "unknown key 'contxts'. Did you mean contexts?"),
-        ("contexts: {a: {endpont: x}}", "context a: unknown key 'endpont'. Did you mean endpoint?"),
+        ("contexts: {a: {endpoin: x}}", "context a: unknown key 'endpoin'. Did you mean endpoint?"),
         ("contexts: [a]", "contexts must hold keys and values"),
         ("contexts: {a: b}", "context a must hold keys and values"),
         ("contexts: [", "not valid YAML"),

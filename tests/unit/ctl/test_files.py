@@ -95,7 +95,7 @@ def test_the_schema_decides_what_a_scalar_is(text: str, of: Kind, payload: dict[
 @pytest.mark.parametrize(
     ("text", "of", "told"),
     [
-        ("vaule: x", LABEL, "f.yaml:1:1: vaule: unknown key. Did you mean value?"),
+        ("valuee: x", LABEL, "f.yaml:1:1: valuee: unknown key. Did you mean value?"),
         ("limits:\n  cpus: 1", RESOURCES, "f.yaml:2:3: limits.cpus: unknown key. Did you mean cpu?"),
         ("value: x\nvalue: y", LABEL, "f.yaml:2:1: value: given twice: keep one of the two"),
         ("launch_plan: x\nlaunchPlan: y\nworkflow: w\nproject: p\ndomain: d\nvalue: x", LABEL, "given twice"),

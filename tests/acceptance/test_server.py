@@ -1,0 +1,255 @@
+"""rainbow-admin as a process: how it starts, refuses to start, is guarded, counts, and stops."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import requests
+import trustme
+from sqlalchemy import create_engine
+
+from tests.support.admins import BIN, RunningAdmin, clean_environment, running_admin
+
+LABEL = {"attributes": {"matching_attributes": {"execution_cluster_label": {"value": "mycluster"}}}}
+PATH = "/api/v1/project_domain_attributes/flytesnacks/development"
+
+
+def rainbow_admin(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(BIN / "rainbow-admin"), *arguments],
+        cwd=cwd,
+        env=clean_environment(**environment),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def log_lines(admin: RunningAdmin) -> list[dict[str, object]]:
+    return [json.loads(line) for line in admin.log.read_text().splitlines()]
+
+
+def test_an_admin_sets_up_its_database_answers_and_stops_when_told(admin: RunningAdmin) -> None:
+    assert admin.get("/healthz").json() == {"status": "ok"}
+    assert admin.get("/readyz").json() == {"status": "ready"}
+    assert admin.get("/api/v1/version").json()["version"]
+    page = admin.get("/api/v1/docs/")
+    assert (page.status_code, page.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+    for asset in ("swagger-ui.css", "swagger-ui-bundle.js"):
+        assert asset in page.text
+        assert admin.get(f"/api/v1/docs/{asset}").status_code == 200
+    assert admin.stop() == 0
+
+
+def test_every_log_line_is_json_and_a_request_keeps_its_id(admin: RunningAdmin) -> None:
+    answer = admin.get("/api/v1/projects/none", headers={"X-Request-Id": "abc-1"})
+    assert (answer.headers["X-Request-Id"], answer.json()["request_id"]) == ("abc-1", "abc-1")
+    assert len(admin.get("/healthz", headers={"X-Request-Id": "no good\x09"}).headers["X-Request-Id"]) == 20
+    admin.stop()
+    [line] = [line for line in log_lines(admin) if line.get("request_id") == "abc-1"]
+    assert (line["method"], line["path"], line["status"], line["level"]) == (
+        "GET",
+        "/api/v1/projects/none",
+        404,
+        "info",
+    )
+
+
+def test_metrics_are_the_same_totals_whichever_worker_answers(admin: RunningAdmin) -> None:
+    for _ in range(40):  # each on a connection of its own, so that both workers get some
+        assert admin.get("/api/v1/domains").status_code == 200
+    name = 'rainbow_http_requests_total{method="GET",route="/api/v1/domains",status="200"}'
+    totals = {line for _ in range(20) for line in admin.get("/metrics").text.splitlines() if line.startswith(name)}
+    assert totals == {f"{name} 40.0"}
+
+
+def test_a_request_in_flight_is_answered_before_the_admin_stops(tmp_path: Path) -> None:
+    """The database is locked by someone else, so that a write waits while the admin is told to stop."""
+    with running_admin(tmp_path) as admin:
+        blocker = create_engine(f"sqlite:///{tmp_path / 'rainbow.db'}").connect()
+        blocker.exec_driver_sql("BEGIN IMMEDIATE")
+        answers: list[int] = []
+        writer = threading.Thread(
+            target=lambda: answers.append(requests.put(admin.url + PATH, json=LABEL, timeout=30).status_code)
+        )
+        writer.start()
+        writer.join(0.5)
+        assert answers == []
+        admin.process.send_signal(signal.SIGTERM)
+        writer.join(0.5)
+        assert answers == []
+        blocker.exec_driver_sql("ROLLBACK")
+        blocker.close()
+        writer.join(20)
+        assert answers == [200]
+        assert admin.process.wait(20) == 0
+
+
+def test_no_worker_outlives_a_main_process_that_was_killed(admin: RunningAdmin) -> None:
+    children = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(admin.process.pid)], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert len(children) == 2
+    admin.process.kill()
+    admin.process.wait()
+    for child in children:
+        subprocess.run(["tail", f"--pid={child}", "-f", "/dev/null"], timeout=20, check=True)
+
+
+def test_a_token_guards_every_route_of_the_api(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("correct-horse-battery-staple\n")
+    with running_admin(tmp_path, "--apiTokenFile", str(token)) as admin:
+        document = admin.get("/api/v1/openapi.json").json()
+        refused, open_paths = set(), set()
+        for path, operations in document["paths"].items():
+            url = admin.url + path.format(
+                domain="development", project="flytesnacks", workflow="w", launch_plan="lp", id="flytesnacks"
+            )
+            for method in operations:
+                for header in (
+                    {},
+                    {"Authorization": "Bearer wrong"},
+                    {"Authorization": "correct-horse-battery-staple"},
+                ):
+                    answer = requests.request(method, url, headers=header, timeout=10)
+                    (refused if answer.status_code == 401 else open_paths).add(path)
+        assert open_paths == {"/healthz", "/readyz", "/metrics", "/api/v1/version", "/api/v1/openapi.json"}
+        assert refused == set(document["paths"]) - open_paths
+        assert admin.get("/nowhere").status_code == 401
+        right = {"Authorization": "Bearer correct-horse-battery-staple"}
+        assert admin.get("/api/v1/projects", headers=right).status_code == 200
+        challenge = admin.get("/api/v1/projects")
+        assert challenge.headers["WWW-Authenticate"].startswith("Bearer")
+        assert "RAINBOW_TOKEN" in challenge.json()["message"]
+
+
+@pytest.mark.parametrize("content", ["", "short", "two words of a token here", "täg" * 10])
+def test_a_token_that_keeps_nobody_out_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "token").write_text(content)
+    done = rainbow_admin(
+        "serve", "--port", "0", "--apiTokenFile", "token", "--database", "sqlite:///x.db", cwd=tmp_path
+    )
+    assert (done.returncode, "server.apiTokenFile" in done.stderr) == (2, True)
+
+
+def test_without_a_token_an_admin_listens_on_loopback_only(tmp_path: Path) -> None:
+    done = rainbow_admin("serve", "--host", "0.0.0.0", "--port", "0", "--database", "sqlite:///x.db", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "--apiTokenFile" in done.stderr
+    assert not (tmp_path / "x.db").exists()
+
+
+def test_https_with_a_certificate_of_ones_own(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    certificate = authority.issue_cert("127.0.0.1", "localhost")
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    certificate.private_key_pem.write_to_path(tmp_path / "key.pem")
+    for number, part in enumerate(certificate.cert_chain_pems):
+        part.write_to_path(tmp_path / "cert.pem", append=number > 0)
+    tls = ("--tlsCertFile", "cert.pem", "--tlsKeyFile", "key.pem")
+    with running_admin(tmp_path, *tls, scheme="https", verify=str(tmp_path / "ca.pem")) as admin:
+        with pytest.raises(requests.exceptions.SSLError):
+            admin.get("/healthz")
+        env = {"RAINBOW_ENDPOINT": admin.url, "RAINBOW_CA_FILE": str(tmp_path / "ca.pem")}
+        for command in (["rainbowctl", "get", "domain", "-o", "name"], ["rainbow-agent", "check"]):
+            done = subprocess.run(command, env=clean_environment(**env), capture_output=True, text=True, timeout=30)
+            assert (done.returncode, done.stderr) == (0, ""), command
+        untrusting = clean_environment(RAINBOW_ENDPOINT=admin.url)
+        done = subprocess.run(
+            ["rainbowctl", "get", "domain"], env=untrusting, capture_output=True, text=True, timeout=30
+        )
+        assert done.returncode == 6
+        assert "certificate" in done.stderr.lower()
+
+
+def test_two_admins_do_not_share_a_port(admin: RunningAdmin, tmp_path: Path) -> None:
+    port = admin.url.rsplit(":", 1)[1]
+    done = rainbow_admin("serve", "--port", port, "--database", "sqlite:///other.db", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "in use" in done.stderr
+
+
+def test_an_older_or_foreign_schema_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    arguments = ("--database", "sqlite:///x.db")
+    assert rainbow_admin("migrate", *arguments, cwd=tmp_path).stdout.startswith("schema empty -> ")
+    engine = create_engine(f"sqlite:///{tmp_path / 'x.db'}")
+    with engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = 'from-the-future'")
+    engine.dispose()
+    done = rainbow_admin("serve", "--port", "0", *arguments, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "from-the-future" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("url", "word"),
+    [
+        ("postgresql+psycopg://rainbow@127.0.0.1:9/none", "cannot be opened"),
+        ("nosuch://x", "cannot be opened"),
+        ("sqlite:////proc/none/x.db", "cannot be opened"),
+    ],
+)
+def test_a_database_that_cannot_be_opened_is_said_in_one_line(tmp_path: Path, url: str, word: str) -> None:
+    done = rainbow_admin("serve", "--port", "0", "--database", url, cwd=tmp_path)
+    assert done.returncode == 1
+    assert word in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_wrong_configuration_is_named_and_nothing_starts(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("sever: {port: 1}\nlogging: {level: loud}\n")
+    done = rainbow_admin("serve", "--config", "c.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "Did you mean 'server'?" in done.stderr
+    assert "logging.level" in done.stderr
+    missing = rainbow_admin("serve", cwd=tmp_path, RAINBOW_ADMIN_CONFIG="none.yaml")
+    assert (missing.returncode, "none.yaml" in missing.stderr) == (2, True)
+
+
+def test_two_replicas_on_one_postgresql_set_it_up_once_and_see_each_others_writes(
+    tmp_path: Path, new_postgresql_database: Callable[[], str]
+) -> None:
+    database = new_postgresql_database()
+    with (
+        running_admin(tmp_path, database=database) as one,
+        running_admin(tmp_path, database=database) as other,
+    ):
+        assert requests.put(one.url + PATH, json=LABEL, timeout=10).json()["revision"] == 1
+        assert other.get(f"{PATH}?resource_type=3").json()["version"] == 1
+
+
+def test_the_programs_work_when_installed_outside_the_checkout(tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    source, site = tmp_path / "source", tmp_path / "site"
+    listed = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True, check=True).stdout
+    for name in listed.splitlines():
+        if (root / name).exists():
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(root / name, source / name)
+    install = [str(BIN / "python"), "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*install, "--target", str(site), str(source)], check=True, cwd=tmp_path, timeout=120)
+    env = clean_environment(PYTHONPATH=str(site), XDG_DATA_HOME=str(tmp_path / "data"))
+
+    def python(code: str) -> str:
+        command = [str(BIN / "python"), "-c", code]
+        return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=True).stdout
+
+    for module in ("admin", "ctl", "agent"):
+        assert python(f"import {module}; print({module}.__file__)").startswith(str(site))
+    migrated = python("import sys; sys.argv[1:] = ['migrate']; from admin.main import main; main()")
+    assert migrated.startswith("schema empty -> ")
+    assert (tmp_path / "data/rainbow/rainbow.db").exists()
+    assert (tmp_path / "data/rainbow").stat().st_mode & 0o077 == 0
+    for program in ("ctl.main", "agent.main"):
+        assert "Usage" in python(
+            f"import sys; sys.argv[1:] = ['--help']; from {program} import main\ntry: main()\nexcept SystemExit: pass"
+        )
