@@ -103,8 +103,8 @@ def force_option(help: str) -> click.Parameter:
     return Option(["--force"], is_flag=True, help=help)
 
 
-def dry_run_option() -> click.Parameter:
-    return Option([*flags("dryRun"), "dry_run"], is_flag=True, help="Let the admin check it, and change nothing.")
+def dry_run_option(help: str = "Let the admin check it, and change nothing.") -> click.Parameter:
+    return Option([*flags("dryRun"), "dry_run"], is_flag=True, help=help)
 
 
 def message_option() -> click.Parameter:

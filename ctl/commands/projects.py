@@ -117,7 +117,7 @@ def project_parameters(which: str) -> list[click.Parameter]:
         Option(["--archive"], is_flag=True, help="Archive it."),
         Option([*flag_names("activateProject"), "activateProject"], is_flag=True, hidden=True),
         Option([*flag_names("archiveProject"), "archiveProject"], is_flag=True, hidden=True),
-        dry_run(),
+        dry_run("Show what would change and send nothing; the admin does not check it."),
         force_option("Do not ask."),
     ]
 

@@ -1,0 +1,97 @@
+"""The documentation is true: its commands run, its links lead somewhere, and nothing is left out."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from admin import errors, metrics
+from admin.app import all_operations
+from admin.configuration import CONFIGURATION
+from admin.core import warnings
+from admin.core.fields import Field, MapOf, Section
+from admin.settings import environment_variables, load_settings
+from tests.support.admins import RunningAdmin, clean_environment
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+#: Done by the test itself: a running admin, and the programs on the path.
+NOT_RUN = {"make run", "make test", ". .venv/bin/activate"}
+
+
+def commands(page: Path) -> list[str]:
+    blocks = re.findall(r"```console\n(.*?)```", page.read_text(), flags=re.DOTALL)
+    lines = [line.removeprefix("$ ") for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+    return [line for line in lines if line not in NOT_RUN]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
+def test_the_commands_of_a_page_work_in_order_on_a_new_admin(page: Path, admin: RunningAdmin, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "config", tmp_path / "work/config")
+    home = tmp_path / "home"
+    home.mkdir()
+    env = clean_environment(RAINBOW_ENDPOINT=admin.url, HOME=str(home))
+    env.pop("XDG_CONFIG_HOME", None)
+    for command in commands(page):
+        here = command.replace("http://127.0.0.1:8088", admin.url)
+        done = subprocess.run(
+            ["bash", "-c", here], cwd=tmp_path / "work", env=env, capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+        assert '"error"' not in done.stdout, f"{command}\n{done.stdout}"
+
+
+@pytest.mark.parametrize("page", [*PAGES, *(ROOT / "docs/decisions").glob("*.md")], ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
+        if not target.startswith("http"):
+            assert (page.parent / target).exists(), target
+
+
+def keys(field: Field, path: str = "") -> set[str]:
+    """The last words of every configuration key; what the platform teams name themselves does not count."""
+    if isinstance(field, Section):
+        return {name for name in field.fields} | {key for inner in field.fields.values() for key in keys(inner)}
+    return set()
+
+
+def test_the_shipped_configuration_explains_every_key_and_holds_the_defaults() -> None:
+    text = (ROOT / "config/rainbow.yaml").read_text()
+    payload_fields = keys(CONFIGURATION.fields["workflow_execution_config"])
+    for key in keys(CONFIGURATION) - payload_fields - {"storage", "ephemeral_storage"}:
+        assert re.search(rf"(^|[\s{{#])\s*{key}:", text, flags=re.MULTILINE), f"{key} is not in config/rainbow.yaml"
+    assert load_settings(str(ROOT / "config/rainbow.yaml")).document == load_settings().document
+    assert isinstance(CONFIGURATION.fields["kinds"], MapOf)
+
+
+def test_every_section_and_variable_is_documented() -> None:
+    text = (ROOT / "docs/configuration.md").read_text()
+    for name in [*CONFIGURATION.fields, *environment_variables()]:
+        assert f"`{name}`" in text, f"{name} is not in docs/configuration.md"
+
+
+def test_every_path_and_error_is_documented() -> None:
+    text = (ROOT / "docs/api.md").read_text() + (ROOT / "docs/operations.md").read_text()
+    for operation in all_operations():
+        path = re.sub(r"<(?:path:)?([a-z_]+)>", r"{\1}", operation.path.removeprefix("/api/v1/"))
+        assert path in text, f"{path} is not documented"
+    named = {
+        kind.name
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, errors.RainbowError) and not kind.__subclasses__()
+    }
+    for name in named:
+        assert f"`{name}`" in text, f"the error {name} is not documented"
+
+
+def test_every_metric_and_warning_is_documented() -> None:
+    operations = (ROOT / "docs/operations.md").read_text()
+    for metric in re.findall(r'"(rainbow_[a-z_]+)"', Path(metrics.__file__).read_text()):
+        assert f"`{metric}`" in operations, f"{metric} is not documented"
+    concepts = (ROOT / "docs/concepts.md").read_text()
+    for code in [*re.findall(r'code="([a-z_]+)"', Path(warnings.__file__).read_text()), *warnings.UNKNOWN_NAME_CODES]:
+        assert f"`{code}`" in concepts, f"the warning {code} is not documented"

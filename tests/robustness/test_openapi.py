@@ -1,0 +1,139 @@
+"""The OpenAPI document is honest: what it describes is what the admin takes and answers.
+
+Checks that are left out, and why:
+
+* positive_data_acceptance: a schema cannot say which projects exist, that a default must not exceed a limit, or that a
+  quantity fits a machine, so much that fits the schema is rightly refused. The examples of `kinds` are tested instead.
+* negative_data_rejection: more is welcome than is documented (camelCase names, Flyte's enum numbers, `{value: true}`,
+  environment variables as a map), and every query parameter is text. The tables of bad requests are exact instead.
+* use_after_free, ensure_resource_availability, object_level_authorization: they follow links between operations, and
+  the document has none; a project cannot be deleted, and there are no users yet.
+* missing_required_header: no header is required but Authorization, which ignored_auth covers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from flask import Flask
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from schemathesis.checks import (
+    allow_header_conformance,
+    content_type_conformance,
+    ignored_auth,
+    not_a_server_error,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+    unsupported_method,
+)
+
+from admin.app import create_app
+from admin.services.context import Context
+from admin.services.projects import seed_projects
+from admin.settings import load_settings
+from admin.store.database import db
+from admin.store.schema import migrate
+
+TOKEN = "a-token-for-the-tests"
+HEADERS = {"Authorization": f"Bearer {TOKEN}"}
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    unsupported_method,
+    allow_header_conformance,
+]
+#: Half of the random names are ones that exist, so that requests get beyond the first check.
+REAL = {
+    "project": ["flyteexamples", "flytesnacks"],
+    "id": ["flyteexamples", "flytesnacks"],
+    "domain": ["development", "staging", "production"],
+    "workflow": ["core.sort"],
+    "launch_plan": ["nightly"],
+    "resource_type": [*map(str, range(8)), "10"],
+}
+
+
+@pytest.fixture(scope="module")
+def guarded_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flask]:
+    """An app with a token, for all examples of this module."""
+    directory: Path = tmp_path_factory.mktemp("openapi")
+    token_file = directory / "token"
+    token_file.write_text(TOKEN)
+    overrides = {
+        "database": {"url": f"sqlite:///{directory / 'rainbow.db'}"},
+        "server": {"apiTokenFile": str(token_file)},
+    }
+    app = create_app(load_settings(None, {}, overrides))
+    context: Context = app.extensions["rainbow"]
+    migrate(context.database.engine)
+    seed_projects(context)
+    yield app
+    with app.app_context():
+        db.engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def api_schema(guarded_app: Flask) -> Any:
+    return schemathesis.openapi.from_wsgi("/api/v1/openapi.json", guarded_app)
+
+
+schema = schemathesis.pytest.from_fixture("api_schema")
+
+
+@schema.parametrize()
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+def test_every_operation_answers_as_documented(case: schemathesis.Case) -> None:
+    case.call_and_validate(headers=HEADERS, checks=CHECKS)
+
+
+@schema.parametrize()
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+def test_every_operation_answers_as_documented_where_the_names_exist(case: schemathesis.Case) -> None:
+    chosen = {name: real[hash(str(case.body)) % len(real)] for name, real in REAL.items()}
+    case.path_parameters = {name: chosen.get(name, value) for name, value in (case.path_parameters or {}).items()}
+    if "resource_type" in (case.query or {}):
+        case.query["resource_type"] = chosen["resource_type"]
+    case.call_and_validate(headers=HEADERS, checks=CHECKS)
+
+
+@schema.parametrize()
+@settings(max_examples=3, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+def test_every_operation_wants_the_token_that_it_says_it_wants(case: schemathesis.Case) -> None:
+    case.call_and_validate(headers=HEADERS, checks=[not_a_server_error, ignored_auth])
+
+
+def test_the_document_lists_every_route(guarded_app: Flask) -> None:
+    document = guarded_app.test_client().get("/api/v1/openapi.json").json
+    described = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
+    routed = {
+        (method, str(rule).replace("<path:", "<").replace("<", "{").replace(">", "}"))
+        for rule in guarded_app.url_map.iter_rules()
+        for method in rule.methods - {"HEAD", "OPTIONS"}
+        if not str(rule).startswith(("/api/v1/docs", "/static"))
+    }
+    assert described == routed
+
+
+def test_every_pattern_is_one_that_any_json_schema_validator_reads(guarded_app: Flask) -> None:
+    """JSON Schema's expressions are ECMAScript's, which knows no \\Z, \\A, (?P…) or (?i)."""
+    document = guarded_app.test_client().get("/api/v1/openapi.json").get_json()
+    foreign = [pattern for pattern in _patterns(document) if any(word in pattern for word in (r"\Z", r"\A", "(?P", "(?i"))]
+    assert foreign == []
+
+
+def _patterns(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        yield from (value for key, value in node.items() if key == "pattern" and isinstance(value, str))
+        node = list(node.values())
+    if isinstance(node, list):
+        for item in node:
+            yield from _patterns(item)
