@@ -8,23 +8,26 @@ from datetime import datetime
 from flask import Flask
 from flask_swagger_ui import get_swaggerui_blueprint
 
-from admin.api import attributes, bodies, effective, kinds, projects, service, warnings
+from admin.api import attributes, bodies, changes, effective, kinds, projects, revisions, service, warnings
 from admin.api.authentication import guard, read_token
 from admin.api.failures import answer_failures
 from admin.api.observation import observe
 from admin.api.openapi import document
-from admin.api.operations import Operation
+from admin.api.operations import Operation, Rest
 from admin.metrics import StateCollector
 from admin.services.context import Context, system_clock
 from admin.services.state import StateSummary
 from admin.settings import Settings
 from admin.store.database import Database, db, engine_options, prepare_directory
+from admin.store.heads import Heads
 
 _OPERATIONS = (
     attributes.operations,
+    changes.operations,
     effective.operations,
     kinds.operations,
     projects.operations,
+    revisions.operations,
     warnings.operations,
     service.description,
     service.probes,
@@ -38,12 +41,14 @@ def create_app(settings: Settings, clock: Callable[[], datetime] = system_clock)
     app.config["MAX_CONTENT_LENGTH"] = settings.server.max_body_bytes
     app.config["SQLALCHEMY_DATABASE_URI"] = settings.database_url
     app.config["SQLALCHEMY_ENGINE_OPTIONS"] = engine_options(settings.database_url, settings.database_pool_size)
+    app.url_map.converters["rest"] = Rest
     app.url_map.strict_slashes = False
     app.url_map.merge_slashes = False  # a doubled slash is a mistake to be named, not to be redirected away
     prepare_directory(settings.database_url)
     db.init_app(app)
     with app.app_context():
-        context = Context(settings=settings, database=Database(db.engine), clock=clock)
+        database = Database(db.engine)
+    context = Context(settings=settings, database=database, heads=Heads(database), clock=clock)
     app.extensions["rainbow"] = context
     app.extensions["rainbow-metrics"] = StateCollector(StateSummary(context))
     app.extensions["rainbow-openapi"] = document(all_operations(), settings.kinds)
@@ -52,7 +57,9 @@ def create_app(settings: Settings, clock: Callable[[], datetime] = system_clock)
     answer_failures(app)
     for operations in _OPERATIONS:
         app.register_blueprint(operations.blueprint)
-    app.register_blueprint(get_swaggerui_blueprint(DOCS_PATH, "/api/v1/openapi.json", config={"app_name": "Rainbow"}))
+    app.register_blueprint(
+        get_swaggerui_blueprint(DOCS_PATH, "/api/v1/openapi.json", config={"app_name": "Rainbow", "validatorUrl": None})
+    )
     if settings.server.api_token_file:
         guard(app, read_token(settings.server.api_token_file), _open_rules(app))
     return app

@@ -48,17 +48,28 @@ class TemplateData(Leaf):
         if not all(isinstance(entry, dict) for entry in entries):
             raise ValueError("is not a mapping of variables")
         merged = {name: item for entry in entries for name, item in entry.items()}
-        return {name: self._text(item) for name, item in merged.items()}
+        return {name: self._text(item, (*path, name), problems) for name, item in merged.items()}
 
-    def _text(self, item: Any) -> str:
+    def _text(self, item: Any, path: Path, problems: list[Problem]) -> str:
         if isinstance(item, dict) and set(item) == {"value"}:
             item = item["value"]
         if isinstance(item, bool) or not isinstance(item, str | int | float):
-            raise ValueError("holds something that is not text: write name: text, or name: {value: text}")
+            reason = "is not text: write name: text, or name: {value: text}; valueFrom is not supported."
+            problems.append(Problem(field=".".join(path), reason=reason))
         return str(item)
 
     def details(self) -> dict[str, Any]:
         return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedMap(MapOf):
+    """A map that may also be written as a list of maps, as Flyte's files do to keep upper case."""
+
+    def read_branch(self, value: Any, path: Path, problems: list[Problem]) -> dict[str, Any]:
+        if isinstance(value, list) and all(isinstance(entry, dict) for entry in value):
+            value = {name: item for entry in value for name, item in entry.items()}
+        return super().read_branch(value, path, problems)
 
 
 _MEMBERS = ListOf(
@@ -131,7 +142,7 @@ CONFIGURATION = Section(
         "cluster_resources": Section(
             fields={
                 "templateData": TemplateData(description="Template variables for every project and domain."),
-                "customData": MapOf(value=TemplateData(), description="Template variables by domain."),
+                "customData": ListedMap(value=TemplateData(), description="Template variables by domain."),
             }
         ),
         "queues": Section(
@@ -150,18 +161,18 @@ CONFIGURATION = Section(
         ),
         "qualityOfService": Section(
             fields={
-                "tierExecutionValues": MapOf(
+                "tierExecutionValues": ListedMap(
                     value=Record(fields={"queueingBudget": Duration()}), description="What each tier means."
                 ),
-                "defaultTiers": MapOf(
+                "defaultTiers": ListedMap(
                     value=Choice(words=("UNDEFINED", "HIGH", "MEDIUM", "LOW")), description="The tier of each domain."
                 ),
             }
         ),
         "clusters": Section(
             fields={
-                "poolNameClusterMap": MapOf(value=_MEMBERS, description="Pools: their clusters and weights."),
-                "labelClusterMap": MapOf(value=_MEMBERS, description="Labels: their clusters and weights."),
+                "poolNameClusterMap": ListedMap(value=_MEMBERS, description="Pools: their clusters and weights."),
+                "labelClusterMap": ListedMap(value=_MEMBERS, description="Labels: their clusters and weights."),
                 "clusterConfigs": ListOf(
                     min_items=0,
                     max_items=10_000,
@@ -182,7 +193,7 @@ CONFIGURATION = Section(
         ),
         "clusterPools": Section(
             fields={
-                "clusterPoolAssignments": MapOf(
+                "clusterPoolAssignments": ListedMap(
                     value=Record(required=("pool",), fields={"pool": _NAME}), description="The pool of each domain."
                 )
             }

@@ -4,11 +4,13 @@ RainbowError
 ├── InvalidRequest            400  a field is wrong; the details say which and how to mend it
 │   ├── UnknownProject        400
 │   ├── UnknownDomain         400
+│   ├── UndeclaredKind        400
 │   └── ProjectArchived       400
 ├── Unauthenticated           401
 ├── NotFound                  404
 │   ├── AttributeNotFound     404
 │   ├── ProjectNotFound       404
+│   ├── RevisionNotFound      404
 │   └── PathNotFound          404
 ├── MethodNotAllowed          405
 ├── Conflict                  409
@@ -28,6 +30,9 @@ import inspect
 from typing import Any, ClassVar
 
 from admin.core.problems import Invalid, Problem
+
+#: A request with thousands of faults is answered with the first of them.
+MOST_DETAILS = 50
 
 
 class RainbowError(Exception):
@@ -54,12 +59,14 @@ class InvalidRequest(RainbowError):
         message = " ".join(str(problem) for problem in invalid.problems[:5])
         if len(invalid.problems) > 5:
             message += f" (and {len(invalid.problems) - 5} more)"
-        return cls(message, details=[problem_detail(problem) for problem in invalid.problems])
+        return cls(message, details=[problem_detail(problem) for problem in invalid.problems[:MOST_DETAILS]])
 
 
 def problem_detail(problem: Problem) -> dict[str, Any]:
     """A problem as it stands in an answer."""
     detail: dict[str, Any] = {"field": problem.field, "reason": problem.reason}
+    if problem.index is not None:
+        detail["index"] = problem.index
     return detail | {"closest": list(problem.closest)} if problem.closest else detail
 
 
@@ -73,6 +80,12 @@ class UnknownDomain(InvalidRequest):
     """No domain of that id. Choose one that `rainbowctl get domain` lists; domains are configured at the admin."""
 
     name = "unknown_domain"
+
+
+class UndeclaredKind(InvalidRequest):
+    """The change would bring back rows of a kind that configuration no longer declares. Declare it again first."""
+
+    name = "undeclared_kind"
 
 
 class ProjectArchived(InvalidRequest):
@@ -103,6 +116,12 @@ class ProjectNotFound(NotFound):
     """No project of that id."""
 
     name = "project_not_found"
+
+
+class RevisionNotFound(NotFound):
+    """No revision of that number. `rainbowctl history` lists them."""
+
+    name = "revision_not_found"
 
 
 class PathNotFound(NotFound):

@@ -36,6 +36,7 @@ class TextFormatter(logging.Formatter):
         moment = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S")
         extras = " ".join(f"{name}={value}" for name, value in _extras(record).items())
         line = f"{moment} {record.levelname.lower():7} {record.getMessage()} {extras}".rstrip()
+        line = "".join(char if char.isprintable() else "�" for char in line)
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 

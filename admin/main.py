@@ -15,7 +15,7 @@ from admin import __version__
 from admin.core.problems import Invalid
 from admin.errors import CannotStart
 from admin.settings import load_settings
-from admin.store.schema import current_revision, latest_revision, migrate
+from admin.store.schema import current_revision, latest_revision
 
 _CONFIG_VARIABLE = "RAINBOW_ADMIN_CONFIG"
 
@@ -102,12 +102,13 @@ def migrate_command(config_file: str | None, database: str | None, to: str) -> N
 
     Stop the admins that use the database first, and back it up.
     """
-    from admin.server import open_app
+    from admin.server import bring_up_to_date, open_app
 
     settings = load_settings(config_file, os.environ, _overrides(database=database))
-    engine = open_app(settings).extensions["rainbow"].database.engine
+    app = open_app(settings)
+    engine = app.extensions["rainbow"].database.engine
     before = current_revision(engine)
-    migrate(engine, to)
+    bring_up_to_date(app, to)
     click.echo(f"schema {before or 'empty'} -> {current_revision(engine) or 'empty'} (newest: {latest_revision()})")
 
 

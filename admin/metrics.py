@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 
 from admin import __version__
 from admin.services.attributes import Written
+from admin.services.changes import Changed
 
 requests_total = Counter("rainbow_http_requests_total", "HTTP requests answered.", ["method", "route", "status"])
 request_seconds = Histogram("rainbow_http_request_seconds", "Time to answer a request.", ["method", "route"])
@@ -22,6 +23,13 @@ def count_write(written: Written) -> None:
     """Count one write of an attribute."""
     outcome = "dry_run" if written.dry_run else "changed" if written.changed else "unchanged"
     writes_total.labels(written.kind.name, written.scope.level.value, outcome).inc()
+
+
+def count_change(changed: Changed) -> None:
+    """Count the attributes in a change of many rows."""
+    for row in changed.rows:
+        outcome = "dry_run" if changed.dry_run else "changed" if row.change.is_real else "unchanged"
+        writes_total.labels(row.change.kind, row.change.scope.level.value, outcome).inc()
 
 
 class StateCollector(Collector):

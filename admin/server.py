@@ -9,10 +9,11 @@ import logging.config
 import os
 import signal
 import socket
+import ssl
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,17 +27,31 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from admin.app import create_app
+from admin.core.problems import shorten
 from admin.errors import CannotStart
 from admin.logs import log_configuration
 from admin.services.projects import seed_projects
 from admin.settings import Server, Settings, load_settings
-from admin.store.schema import SchemaState, current_revision, latest_revision, migrate, schema_state
+from admin.store.schema import (
+    SchemaState,
+    current_revision,
+    known_revisions,
+    latest_revision,
+    migrate,
+    schema_state,
+)
 
 _log = logging.getLogger("rainbow.server")
 
 
 def open_app(settings: Settings) -> Flask:
     """The app of a database that can be reached; CannotStart where it cannot."""
+    backend = settings.database_url.partition(":")[0].partition("+")[0]
+    if backend not in ("sqlite", "postgresql"):
+        raise CannotStart(
+            f"The database cannot be opened: {shorten(backend)} is not supported. Use sqlite:///file.db or "
+            "postgresql+psycopg://user@host/name."
+        )
     try:
         app = create_app(settings)
         schema_state(app.extensions["rainbow"].database.engine)
@@ -62,13 +77,47 @@ def prepare(app: Flask) -> None:
                 "Back it up, then run `rainbow-admin migrate` with the same --database and --config."
             )
         case SchemaState.UNKNOWN:
-            raise CannotStart(
-                f"The database has a schema this version does not know ({current_revision(engine) or 'not ours'}). "
-                "Start the version of Rainbow that made it, or choose another --database."
-            )
+            raise CannotStart(_unknown_schema(current_revision(engine)))
     seeded = seed_projects(context)
     if seeded:
         _log.info("projects created", extra={"projects": ", ".join(seeded)})
+
+
+def bring_up_to_date(app: Flask, to: str) -> None:
+    """Migrate a database that is ours, or empty; CannotStart for any other, and where it fails."""
+    engine = app.extensions["rainbow"].database.engine
+    if schema_state(engine) is SchemaState.UNKNOWN:
+        raise CannotStart(_unknown_schema(current_revision(engine)))
+    if to not in ("head", "base") and to not in known_revisions():
+        raise CannotStart(f"There is no schema revision {shorten(to)}; known are {', '.join(known_revisions())}.")
+    try:
+        migrate(engine, to)
+    except SQLAlchemyError as error:
+        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+        raise CannotStart(f"The migration failed and was taken back: {reason}") from error
+
+
+def _unknown_schema(revision: str | None) -> str:
+    return (
+        f"The database has a schema this version does not know ({revision or 'not ours'}). "
+        "Start the version of Rainbow that made it, or choose another --database."
+    )
+
+
+def check_certificate(settings: Settings) -> None:
+    """Refuse a certificate or key that could not be served."""
+    cert, key = settings.server.tls_cert_file, settings.server.tls_key_file
+    if cert is None or key is None:
+        return
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password=_no_password)
+    except (OSError, ValueError) as error:  # ssl's own errors are OSErrors
+        reason = getattr(error, "strerror", None) or str(error)
+        raise CannotStart(f"The certificate {cert} with the key {key} cannot be used: {reason}.") from error
+
+
+def _no_password() -> str:
+    raise ValueError("the key is protected by a password, which nobody is there to type")
 
 
 def check_exposure(settings: Settings) -> None:
@@ -109,13 +158,14 @@ def serve(config_file: str | None, overrides: Mapping[str, Mapping[str, Any]], w
     logs = log_configuration(settings.log_level, settings.log_format)
     logging.config.dictConfig(logs)
     check_exposure(settings)
+    check_certificate(settings)
     port = free_port(settings.server.host, settings.server.port)
     app = open_app(settings)
     prepare(app)
     app.extensions["rainbow"].database.engine.dispose()
     server = _granian(settings.server, port, logs)
     threading.Thread(target=_announce, args=(settings, port, welcome), daemon=True).start()
-    server.serve(target_loader=partial(_worker, config_file, overrides), wrap_loader=False)
+    server.serve(target_loader=partial(_worker, os.getpid(), config_file, overrides), wrap_loader=False)
     _log.info("stopped")
 
 
@@ -144,20 +194,43 @@ def _granian(server: Server, port: int, logs: dict[str, Any]) -> Any:
     )
 
 
-def _worker(config_file: str | None, overrides: Mapping[str, Mapping[str, Any]]) -> Flask:
+def _worker(parent: int, config_file: str | None, overrides: Mapping[str, Mapping[str, Any]]) -> Flask:
     """The app of one worker process."""
-    _end_with_parent()
+    _end_with(parent)
     for name in [name for name in os.environ if name.startswith("HTTP_")]:
         del os.environ[name]  # the server would pass them on as if they were request headers
     settings = load_settings(config_file, os.environ, overrides)
     logging.config.dictConfig(log_configuration(settings.log_level, settings.log_format))
-    return create_app(settings)
+    app = create_app(settings)
+    _on_stop(app.extensions["rainbow"].heads.close)
+    return app
 
 
-def _end_with_parent() -> None:
+def _on_stop(act: Callable[[], None]) -> None:
+    """Act as soon as this worker is told to stop, so that requests which only wait are answered at once.
+
+    The server replaces signal handlers, but the descriptor that Python writes signals to stays ours.
+    """
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
+    signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+
+    def watch() -> None:
+        kept = reader, writer  # open to the end: a second signal may still be written
+        while not {signal.SIGTERM, signal.SIGINT}.intersection(kept[0].recv(64)):
+            pass
+        act()
+        threading.Event().wait()
+
+    threading.Thread(target=watch, name="stop", daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
     """Where the system can, let no worker outlive a main process that was killed."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+        if os.getppid() != parent:
+            sys.exit("the main process is gone already")
 
 
 def _announce(settings: Settings, port: int, welcome: str) -> None:

@@ -16,6 +16,9 @@ from admin.core.fields import Boolean, Field, Integer, Leaf, ListOf, Section, re
 from admin.core.kinds import Kinds, NameList
 from admin.core.platform import PlatformValues
 from admin.core.problems import Invalid, Problem, closest, unknown_word
+from admin.core.resolution import resolve
+from admin.core.scopes import PLATFORM
+from admin.core.task_resources import excesses, zero_limits
 from admin.core.warnings import KnownNames
 from admin.platform_values import platform_values
 from admin.yaml_documents import read_mapping
@@ -165,6 +168,8 @@ def _settings(document: Mapping[str, Any]) -> Settings:
     _check_domains(document)
     _check_members(document)
     kinds = registry(document.get("kinds", {}))
+    values = platform_values(document)
+    _check_task_resources(values)
     server = document["server"]
     tls = server.get("tls", {})
     if ("certFile" in tls) != ("keyFile" in tls):
@@ -189,7 +194,7 @@ def _settings(document: Mapping[str, Any]) -> Settings:
         projects=tuple(_seed_projects(document["projects"])),
         refuse_unknown_names=document["attributes"]["unknownNames"] == "refuse",
         kinds=kinds,
-        platform=platform_values(document),
+        platform=values,
         known_names=_known_names(document),
         document=document,
     )
@@ -219,6 +224,27 @@ def _check_domains(document: Mapping[str, Any]) -> None:
     problems += [
         Problem(field="domains", reason=f"'{name}' is listed twice.")
         for name in {name for name in ids if ids.count(name) > 1}
+    ]
+    if problems:
+        raise Invalid(*problems)
+
+
+def _check_task_resources(values: PlatformValues) -> None:
+    """No default of the platform's own above its own limit."""
+    kind = builtin_kinds.TASK_RESOURCE
+    problems = [
+        Problem(
+            field=excess.default_origin.key,
+            reason=f"{excess.default} is above {excess.limit_origin.key}, which is {excess.limit}.",
+        )
+        for excess in excesses(resolve(kind, PLATFORM, {}, values.at(kind, "")))
+    ]
+    limits = {path[1]: leaf.value for path, leaf in values.at(kind, "").items() if path[0] == "limits"}
+    problems += [
+        Problem(
+            field=f"task_resources.limits.{resource}", reason="is 0 and would let nothing run; leave it out for none."
+        )
+        for resource in zero_limits(limits)
     ]
     if problems:
         raise Invalid(*problems)

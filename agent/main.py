@@ -27,7 +27,9 @@ def main() -> None:
 @click.option("--token-file", envvar="RAINBOW_TOKEN_FILE", metavar="FILE", help="File with the bearer token.")
 @click.option("--ca-file", envvar="RAINBOW_CA_FILE", metavar="FILE", help="CA certificate, for https.")
 def check(endpoint: str, token_file: str | None, ca_file: str | None) -> None:
-    """Check that the admin can be reached from here, is ready, and accepts the token.
+    """Check the way to the admin.
+
+    The admin must answer, be ready, and accept the token.
 
     Exits 0 if all is well, 1 with the reason if not.
     """
@@ -39,8 +41,12 @@ def check(endpoint: str, token_file: str | None, ca_file: str | None) -> None:
         options: dict[str, Any] = {"timeout": 10, "verify": ca_file or True, "headers": headers}
         ready = requests.get(f"{endpoint.rstrip('/')}/readyz", **options)
         domains = requests.get(f"{endpoint.rstrip('/')}/api/v1/domains", **options)
-    except (OSError, ValueError) as error:  # requests' own errors are OSErrors
-        _fail(f"the admin at {endpoint} cannot be reached: {error}")
+    except requests.exceptions.SSLError:
+        _fail(f"the certificate of {endpoint} is not trusted: give the right CA with --ca-file")
+    except (requests.ConnectionError, requests.Timeout):
+        _fail(f"the admin at {endpoint} does not answer: check --endpoint, and that the admin runs")
+    except (OSError, ValueError) as error:
+        _fail(str(error))
     if ready.status_code != 200:
         _fail(f"the admin at {endpoint} is not ready: {_message(ready)}")
     if domains.status_code != 200:

@@ -85,6 +85,7 @@ def make_app(database_url: str) -> Iterator[MakeApp]:
 
     yield make
     for app in made:
+        app.extensions["rainbow"].heads.close()
         with app.app_context():
             db.engine.dispose()
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-from flask import Response, g, jsonify, request
+from flask import Response, g, jsonify
 from marshmallow import Schema, fields, validate
 
 from admin.api import rendering
 from admin.api.operations import Operations
 from admin.api.pages import key_of, token_of
+from admin.api.preconditions import WRITE_HEADERS, WriteQuery, expectation
 from admin.api.rendering import context
 from admin.api.schemas import (
     AuthorshipFields,
     Flag,
     MatchingAttributes,
+    Number,
     OriginAnswer,
     PageQuery,
     Payload,
@@ -27,9 +28,9 @@ from admin.api.schemas import (
 )
 from admin.core.fields import dotted
 from admin.core.kinds import Kind
-from admin.core.problems import Invalid, Problem
+from admin.core.problems import Invalid, Problem, shorten
+from admin.core.resolution import Row
 from admin.core.scopes import STORED_LEVELS, Level, Scope, check_scope
-from admin.core.writes import Expectation
 from admin.metrics import count_write
 from admin.services import attributes
 from admin.services.attributes import Reading, WriteOptions, Written
@@ -39,16 +40,11 @@ from admin.store.revisions import Authorship
 operations = Operations("attributes")
 
 _ALL = "all"
-_WRITE_HEADERS = ("If-Match", "If-None-Match")
 
 
 class ReadQuery(RequestSchema):
     resource_type = ResourceType(required=True)
     exact = Flag(load_default=False, metadata={"description": "Only this scope's own row, nothing inherited."})
-
-
-class WriteQuery(RequestSchema):
-    dry_run = Flag(load_default=False, metadata={"description": "Check everything and change nothing."})
 
 
 class PatchQuery(WriteQuery):
@@ -59,13 +55,19 @@ class DeleteQuery(WriteQuery, AuthorshipFields):
     resource_type = ResourceType()
 
 
-class AttributesBody(ScopeQuery):
-    """A scope, which must be the path's, and one payload."""
+class PathScope(ScopeQuery):
+    """The path's scope again, as Flyte's messages repeat it."""
+
+    org = fields.String(validate=validate.Equal("", error="there are no organisations here; leave it out."))
+
+
+class AttributesBody(PathScope):
+    """The path's scope, and one payload."""
 
     matching_attributes = MatchingAttributes(required=True)
 
 
-class PutBody(AuthorshipFields):
+class PutBody(PathScope, AuthorshipFields):
     attributes = fields.Nested(AttributesBody, required=True)
 
 
@@ -75,13 +77,14 @@ class PatchBody(AuthorshipFields):
     inherit = fields.List(fields.String(), load_default=list, metadata={"description": "Leaves to leave out."})
 
 
-class DeleteBody(AuthorshipFields):
+class DeleteBody(PathScope, AuthorshipFields):
     resource_type = ResourceType()
 
 
 class ListQuery(ScopeQuery, PageQuery):
     resource_type = ResourceType(required=True)
     level = fields.String(validate=validate.OneOf([level.value for level in STORED_LEVELS]))
+    at = Number(metadata={"description": "The rows as they were at this revision."})
 
 
 class AttributesAnswer(ScopeAnswer):
@@ -121,8 +124,8 @@ class ConfigurationAnswer(ScopeAnswer):
     resource_type = fields.String(required=True)
     level = fields.String(required=True)
     version = fields.Integer(required=True)
-    updated_at = fields.DateTime(required=True)
-    updated_by = fields.String(required=True)
+    updated_at = fields.DateTime(metadata={"description": "Absent for rows of the past."})
+    updated_by = fields.String()
     claimed_by = fields.String()
 
 
@@ -135,7 +138,7 @@ def _path(level: Level) -> str:
     """`/project_domain_attributes/<project>/<domain>`; the last part takes slashes, to be refused by name."""
     *parts, last = level.keys
     noun = level.value.replace("-", "_")
-    return "/".join([f"/{noun}_attributes", *(f"<{part}>" for part in parts), f"<path:{last}>"])
+    return "/".join([f"/{noun}_attributes", *(f"<{part}>" for part in parts), f"<rest:{last}>"])
 
 
 def _register(level: Level) -> None:
@@ -157,11 +160,12 @@ def _register(level: Level) -> None:
         body=PutBody,
         answer=WriteAnswer,
         errors=(400, 409),
-        headers=_WRITE_HEADERS,
+        headers=WRITE_HEADERS,
     )
     def put(query: dict[str, Any], body: dict[str, Any], **keys: str) -> Response:
         scope = check_scope(**keys)
-        _check_same_scope(scope, body["attributes"])
+        _check_same_scope(scope, body["attributes"], "attributes.")
+        _check_same_scope(scope, body)
         kind, payload = context().settings.kinds.of_payload(body["attributes"]["matching_attributes"])
         return _write_answer(attributes.put_attribute(context(), kind, scope, payload, _options(query, body)))
 
@@ -173,7 +177,7 @@ def _register(level: Level) -> None:
         body=PatchBody,
         answer=WriteAnswer,
         errors=(400, 409),
-        headers=_WRITE_HEADERS,
+        headers=WRITE_HEADERS,
     )
     def patch(query: dict[str, Any], body: dict[str, Any], **keys: str) -> Response:
         kind = context().settings.kinds.find(query["resource_type"])
@@ -192,12 +196,14 @@ def _register(level: Level) -> None:
         body_optional=True,
         answer=DeleteAnswer,
         errors=(400, 409),
-        headers=_WRITE_HEADERS,
+        headers=WRITE_HEADERS,
     )
     def delete(query: dict[str, Any], body: dict[str, Any], **keys: str) -> dict[str, Any]:
+        scope = check_scope(**keys)
+        _check_same_scope(scope, body)
         said = _agreed(query, body)
         kind = _kind(said.get("resource_type"))
-        return _delete_answer(attributes.delete_attribute(context(), kind, check_scope(**keys), _options(query, said)))
+        return _delete_answer(attributes.delete_attribute(context(), kind, scope, _options(query, said)))
 
 
 for _level in STORED_LEVELS:
@@ -205,7 +211,12 @@ for _level in STORED_LEVELS:
 
 
 @operations.add(
-    "GET", "/matchable_attributes", summary="List the stored attributes of a kind", query=ListQuery, answer=ListAnswer
+    "GET",
+    "/matchable_attributes",
+    summary="List the stored attributes of a kind",
+    query=ListQuery,
+    answer=ListAnswer,
+    errors=(400, 404),
 )
 def list_attributes(query: dict[str, Any]) -> dict[str, Any]:
     kinds = context().settings.kinds
@@ -215,7 +226,8 @@ def list_attributes(query: dict[str, Any]) -> dict[str, Any]:
         level=Level(query["level"]) if "level" in query else None,
         **{key: query[key] for key in ("domain", "project", "workflow", "launch_plan") if key in query},
     )
-    page = attributes.list_attributes(context(), wanted, key_of(query.get("token"), 5), query["limit"])
+    after = key_of(query.get("token"), 5)
+    page = attributes.list_attributes(context(), wanted, after, query["limit"], at=query.get("at"))
     answer: dict[str, Any] = {"configurations": [_configuration(kinds[row.kind], row) for row in page.rows]}
     return answer | {"token": token_of(page.next_key)} if page.next_key else answer
 
@@ -230,43 +242,28 @@ def _kind(word: str | None) -> Kind:
 def _agreed(query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
     """What query and body say together; Invalid where they contradict each other."""
     for key in query.keys() & body.keys():
-        if query[key] != body[key]:
+        same = _kind(query[key]) is _kind(body[key]) if key == "resource_type" else query[key] == body[key]
+        if not same:
             raise Invalid(Problem(field=key, reason="differs between query and body; give it once."))
     return {**query, **body}
 
 
-def _check_same_scope(scope: Scope, given: dict[str, Any]) -> None:
+def _check_same_scope(scope: Scope, given: dict[str, Any], under: str = "") -> None:
     """A body may repeat the path's scope, as Flyte's do; it may not name another."""
-    for key, value in given.items():
-        if key != "matching_attributes" and value and value != getattr(scope, key):
+    for key in ("domain", "project", "workflow", "launch_plan"):
+        value = given.get(key)
+        if value and value != getattr(scope, key):
             mine = getattr(scope, key)
             other = f"'{mine}'" if mine else "none"
-            reason = f"'{value}' is not what the path names ({other}); leave it out or use the path of that scope."
-            raise Invalid(Problem(field=f"attributes.{key}", reason=reason))
+            reason = (
+                f"'{shorten(value)}' is not what the path names ({other}); leave it out or use the path of that scope."
+            )
+            raise Invalid(Problem(field=f"{under}{key}", reason=reason))
 
 
 def _options(query: dict[str, Any], said: dict[str, Any]) -> WriteOptions:
     who = Authorship(claimed_by=said.get("claimed_by"), message=said.get("message"), request_id=g.request_id)
-    return WriteOptions(who=who, expectation=_expectation(), dry_run=query["dry_run"])
-
-
-def _expectation() -> Expectation:
-    match, none_match = request.headers.get("If-Match"), request.headers.get("If-None-Match")
-    if match is not None and none_match is not None:
-        raise Invalid(Problem(field="If-Match", reason="cannot stand beside If-None-Match; send one of them."))
-    if none_match is not None:
-        if none_match.strip() != "*":
-            raise Invalid(Problem(field="If-None-Match", reason="only '*' is meaningful here: the row must be new."))
-        return Expectation(absent=True)
-    if match is None:
-        return Expectation()
-    if match.strip() == "*":
-        return Expectation(present=True)
-    found = re.fullmatch(r'\s*(?:W/)?"?([0-9]{1,18})"?\s*', match)
-    if found is None:
-        reason = "is not a version; send the number that a read gave, in quotes, or '*'."
-        raise Invalid(Problem(field="If-Match", reason=reason))
-    return Expectation(version=int(found.group(1)))
+    return WriteOptions(who=who, expectation=expectation(), dry_run=query["dry_run"])
 
 
 def _read_answer(reading: Reading) -> Response:
@@ -298,7 +295,9 @@ def _write_answer(written: Written) -> Response:
         matching = rendering.matching(written.kind, written.after)
         answer["attributes"] = rendering.scope_with(written.scope, matching_attributes=matching)
     if written.version is not None:
-        answer |= {"revision": written.version} | ({"version": written.version} if written.after is not None else {})
+        answer["version"] = written.version
+    if written.revision is not None:
+        answer["revision"] = written.revision
     answer |= {"changed": written.changed, "dry_run": written.dry_run}
     if written.before is not None:
         answer["before"] = written.before
@@ -312,13 +311,14 @@ def _delete_answer(written: Written) -> dict[str, Any]:
     count_write(written)
     answer: dict[str, Any] = {"deleted": written.changed and not written.dry_run, "dry_run": written.dry_run}
     if answer["deleted"]:
-        answer["revision"] = written.version
+        answer["revision"] = written.revision
     if written.before is not None:
         answer["before"] = written.before
     return answer | {"warnings": []}
 
 
-def _configuration(kind: Kind, row: StoredAttribute) -> dict[str, Any]:
+def _configuration(kind: Kind, row: Row) -> dict[str, Any]:
     level = row.scope.level.value
     matching = rendering.matching(kind, row.payload)
-    return rendering.scope_with(row.scope, attributes=matching, resource_type=kind.name, level=level) | _stamp(row)
+    stamp = _stamp(row) if isinstance(row, StoredAttribute) else {"version": row.version}
+    return rendering.scope_with(row.scope, attributes=matching, resource_type=kind.name, level=level) | stamp

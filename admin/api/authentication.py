@@ -33,5 +33,7 @@ def guard(app: Flask, token: str, open_rules: frozenset[str]) -> None:
         if rule is not None and rule.rule in open_rules:
             return
         scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+        if given and scheme.lower() == "bearer" and not hmac.compare_digest(given.strip().encode(), token.encode()):
+            raise Unauthenticated("The bearer token is not the one that this admin accepts. Check RAINBOW_TOKEN.")
         if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), token.encode()):
             raise Unauthenticated()

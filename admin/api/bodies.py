@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 from flask import Flask, Request, request
 from flask.json.provider import DefaultJSONProvider
 
 from admin.core.problems import Invalid, Problem, shorten
-from admin.errors import UnsupportedMediaType
+from admin.errors import BodyTooLarge, UnsupportedMediaType
 
 _DEEPEST = 64
 
@@ -28,7 +29,7 @@ def install(app: Flask) -> None:
 
 def read_body(*, optional: bool = False) -> dict[str, Any]:
     """The mapping that a request carries; Invalid where it is no JSON, or JSON with two meanings."""
-    raw = request.get_data(cache=False)
+    raw = _raw()
     if not raw:
         if optional:
             return {}
@@ -41,6 +42,17 @@ def read_body(*, optional: bool = False) -> dict[str, Any]:
     return body
 
 
+def _raw() -> bytes:
+    """The bytes of the body. One that comes in chunks says its size only by ending, so one byte more is read."""
+    most = request.max_content_length
+    if most is not None and request.content_length is None:
+        request.max_content_length = most + 1
+    raw = request.get_data(cache=False)
+    if most is not None and len(raw) > most:
+        raise BodyTooLarge(f"The request body is larger than {most} bytes (server.maxBodyBytes).")
+    return raw
+
+
 def _is_json(incoming: Request) -> bool:
     mime = incoming.mimetype
     return mime == "application/json" or (mime.startswith("application/") and mime.endswith("+json"))
@@ -48,7 +60,9 @@ def _is_json(incoming: Request) -> bool:
 
 def _parsed(raw: bytes) -> Any:
     try:
-        body = json.loads(raw.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
+        body = json.loads(
+            raw.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite
+        )
         if _depth_exceeds(body, _DEEPEST):
             raise Invalid(Problem(field="", reason=f"The body is nested deeper than {_DEEPEST} levels."))
         if b"\\u" in raw:  # an escape may name half a character, which no database can store
@@ -66,12 +80,19 @@ def _parsed(raw: bytes) -> Any:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    mapping = dict(pairs)
-    if len(mapping) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise Invalid(Problem(field=shorten(twice), reason="this key stands twice in one object."))
+    mapping: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in mapping:
+            raise Invalid(Problem(field=shorten(key), reason="this key stands twice in one object."))
+        mapping[key] = value
     return mapping
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise Invalid(Problem(field="", reason=f"The number {shorten(text)} is too large."))
+    return number
 
 
 def _no_constant(name: str) -> Any:

@@ -7,17 +7,25 @@ from typing import Any
 from marshmallow import Schema, fields, validate
 
 from admin.api import rendering
+from admin.api.changes import MOST_BYTES, read_changes
 from admin.api.operations import Operations
 from admin.api.rendering import context
-from admin.api.schemas import OriginAnswer, Payload, ResourceType, ScopeQuery
-from admin.core.scopes import check_scope
-from admin.services.effective import effective_attributes
+from admin.api.schemas import Change, Number, OriginAnswer, Payload, ResourceType, ScopeQuery
+from admin.core.kinds import Kind
+from admin.core.scopes import Scope, check_scope
+from admin.services.effective import Effective, effective_attributes
 
 operations = Operations("effective attributes")
 
 
 class EffectiveQuery(ScopeQuery):
     resource_type = ResourceType()
+    at = Number(metadata={"description": "As of this revision; today's configuration applies."})
+
+
+class ProposalBody(ScopeQuery):
+    resource_type = ResourceType()
+    changes = fields.List(Change(allow_none=True), required=True, validate=validate.Length(min=1))
 
 
 class StepAnswer(OriginAnswer):
@@ -46,10 +54,34 @@ class EffectiveAnswer(Schema):
     summary="What applies at a scope, and why",
     query=EffectiveQuery,
     answer=EffectiveAnswer,
+    errors=(400, 404),
 )
 def get_effective(query: dict[str, Any]) -> dict[str, Any]:
+    return _answer(effective_attributes(context(), _scope(query), _kinds(query), at=query.get("at")))
+
+
+@operations.add(
+    "POST",
+    "/effective_attributes",
+    summary="What would apply at a scope if some changes were made, and why",
+    body=ProposalBody,
+    answer=EffectiveAnswer,
+    errors=(400, 409),
+    most_bytes=MOST_BYTES,
+)
+def get_proposed(body: dict[str, Any]) -> dict[str, Any]:
+    proposed = read_changes(body["changes"])
+    return _answer(effective_attributes(context(), _scope(body), _kinds(body), proposed=proposed))
+
+
+def _scope(said: dict[str, Any]) -> Scope:
+    return check_scope(**{key: said.get(key, "") for key in ("domain", "project", "workflow", "launch_plan")})
+
+
+def _kinds(said: dict[str, Any]) -> list[Kind]:
     kinds = context().settings.kinds
-    scope = check_scope(**{key: query.get(key, "") for key in ("domain", "project", "workflow", "launch_plan")})
-    wanted = [kinds.find(query["resource_type"])] if "resource_type" in query else list(kinds)
-    found = effective_attributes(context(), scope, wanted)
+    return [kinds.find(said["resource_type"])] if "resource_type" in said else list(kinds)
+
+
+def _answer(found: Effective) -> dict[str, Any]:
     return {"values": [rendering.resolved(one) for one in found.values], "revision": found.revision}

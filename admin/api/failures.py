@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from flask import Flask, Response, g, jsonify
+from flask import Flask, Response, g, jsonify, request
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from werkzeug.exceptions import HTTPException
@@ -36,7 +36,7 @@ def answer_failures(app: Flask) -> None:
 
     @app.errorhandler(HTTPException)
     def http(error: HTTPException) -> Response:
-        response = failure(_translated(error, app.config["MAX_CONTENT_LENGTH"]))
+        response = failure(_translated(error, request.max_content_length))
         for name, value in error.get_headers():
             if name == "Allow":
                 response.headers[name] = value
@@ -71,7 +71,7 @@ def failure(error: RainbowError) -> Response:
     return response
 
 
-def _translated(error: HTTPException, most_bytes: int) -> RainbowError:
+def _translated(error: HTTPException, most_bytes: int | None) -> RainbowError:
     match error.code:
         case 404:
             return PathNotFound()

@@ -12,6 +12,7 @@ from flask import Flask, Response, g, request
 from admin import metrics
 
 _log = logging.getLogger("rainbow.requests")
+_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
 _ACCEPTABLE_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 
 
@@ -28,8 +29,9 @@ def observe(app: Flask) -> None:
     def end(response: Response) -> Response:
         seconds = time.perf_counter() - g.started
         route = request.url_rule.rule if request.url_rule else "unknown"
-        metrics.requests_total.labels(request.method, route, response.status_code).inc()
-        metrics.request_seconds.labels(request.method, route).observe(seconds)
+        method = request.method if request.method in _METHODS else "other"
+        metrics.requests_total.labels(method, route, response.status_code).inc()
+        metrics.request_seconds.labels(method, route).observe(seconds)
         response.headers["X-Request-Id"] = g.request_id
         _log.info(
             "request",

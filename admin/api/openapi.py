@@ -11,8 +11,9 @@ from apispec.ext.marshmallow import MarshmallowPlugin
 from marshmallow import fields
 
 from admin import __version__
+from admin.api.changes import ChangeBody
 from admin.api.operations import Operation
-from admin.api.schemas import ErrorAnswer, MatchingAttributes, Payload
+from admin.api.schemas import Change, ErrorAnswer, MatchingAttributes, Payload
 from admin.core.kinds import Kinds
 
 _ERRORS = {
@@ -45,6 +46,7 @@ def document(operations: Iterable[Operation], kinds: Kinds) -> dict[str, Any]:
     plugin.converter.add_attribute_function(_references)  # type: ignore[no-untyped-call]
     spec.components.security_scheme("bearer", {"type": "http", "scheme": "bearer"})
     spec.components.schema("MatchingAttributes", _matching_attributes(kinds))
+    spec.components.schema("Change", schema=ChangeBody)
     for operation in operations:
         path, parameters = _path(operation)
         spec.path(path=path, operations={operation.method.lower(): _operation(operation, parameters)})
@@ -54,6 +56,8 @@ def document(operations: Iterable[Operation], kinds: Kinds) -> dict[str, Any]:
 def _references(_converter: Any, field: fields.Field[Any], **_: Any) -> dict[str, Any]:
     if isinstance(field, MatchingAttributes):
         return {"$ref": "#/components/schemas/MatchingAttributes"}
+    if isinstance(field, Change):
+        return {"$ref": "#/components/schemas/Change"}
     return {"type": "object"} if isinstance(field, Payload) else {}
 
 
@@ -69,9 +73,9 @@ def _matching_attributes(kinds: Kinds) -> dict[str, Any]:
 
 
 def _path(operation: Operation) -> tuple[str, list[dict[str, Any]]]:
-    names = re.findall(r"<(?:path:)?([a-z_]+)>", operation.path)
+    names = re.findall(r"<(?:rest:)?([a-z_]+)>", operation.path)
     parameters = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names]
-    return re.sub(r"<(?:path:)?([a-z_]+)>", r"{\1}", operation.path), parameters
+    return re.sub(r"<(?:rest:)?([a-z_]+)>", r"{\1}", operation.path), parameters
 
 
 def _operation(operation: Operation, parameters: list[dict[str, Any]]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from flask import Blueprint, Response, jsonify, request
 from marshmallow import Schema
+from werkzeug.routing import BaseConverter
 
 from admin.api.bodies import read_body
 from admin.api.schemas import RequestSchema, load
@@ -31,6 +32,14 @@ class Operation:
     errors: tuple[int, ...]
     headers: tuple[str, ...]  #: request headers that matter
     is_open: bool  #: needs no token
+    most_bytes: int | None  #: of its body, where it may be larger than others
+
+
+class Rest(BaseConverter):
+    """All that remains of a path, slashes and line breaks too, so that a bad name is refused by name."""
+
+    regex = "(?s:.+)"
+    part_isolating = False
 
 
 class Operations:
@@ -55,6 +64,7 @@ class Operations:
         errors: tuple[int, ...] = (400,),
         headers: tuple[str, ...] = (),
         is_open: bool = False,
+        most_bytes: int | None = None,
     ) -> Callable[[View], View]:
         """Declare an operation; its view gets the path's parts, and `query` and `body` where it declares them."""
         operation = Operation(
@@ -69,6 +79,7 @@ class Operations:
             errors=errors,
             headers=headers,
             is_open=is_open,
+            most_bytes=most_bytes,
         )
 
         def register(view: View) -> View:
@@ -90,6 +101,8 @@ def _handler(operation: Operation, view: View) -> Callable[..., Response]:
             given["query"] = load(query, _query_values())
         elif request.args:
             raise Invalid(Problem(field=next(iter(request.args)), reason="this path takes no query parameters."))
+        if operation.most_bytes is not None:
+            request.max_content_length = max(operation.most_bytes, request.max_content_length or 0)
         if body is not None:
             given["body"] = load(body, read_body(optional=operation.body_optional))
         answer = view(**given)

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
+from flask import g
 from marshmallow import Schema, ValidationError, fields, validate
 
 from admin.api import rendering
 from admin.api.operations import Operations
 from admin.api.pages import key_of, token_of
+from admin.api.preconditions import WRITE_HEADERS, WriteQuery, expectation
 from admin.api.rendering import context
-from admin.api.schemas import PageQuery, RequestSchema
+from admin.api.schemas import AuthorshipFields, PageQuery, Pattern, RequestSchema
 from admin.core import names
 from admin.core.builtin_kinds import WORKFLOW_EXECUTION_CONFIG
 from admin.core.fields import Section
-from admin.core.problems import Invalid, Problem
+from admin.core.problems import Invalid, Problem, shorten
+from admin.core.projects import Project, ProjectState
 from admin.services import projects
-from admin.store.projects import Project, ProjectState
+from admin.services.changes import ChangeOptions
+from admin.store.revisions import Authorship
 
 operations = Operations("projects")
 
-_TEXT = validate.Regexp(r"^[^\x00-\x1f\x7f]*\Z", error="control characters are not allowed.")
+_TEXT = Pattern(r"^[^\x00-\x1f\x7f]*$", error="control characters are not allowed.")
 _MOST_LABELS = 16
 
 
@@ -49,12 +53,23 @@ class ProjectFields(RequestSchema):
 class NewProject(ProjectFields):
     id = fields.String(
         required=True,
-        validate=validate.Regexp(f"^{names.DNS_LABEL}\\Z", error=f"is not a project id: use {names.DNS_LABEL_RULE}."),
+        validate=Pattern(f"^{names.DNS_LABEL}$", error=f"is not a project id: use {names.DNS_LABEL_RULE}."),
     )
 
 
-class CreateBody(RequestSchema):
+class CreateBody(AuthorshipFields):
     project = fields.Nested(NewProject, required=True)
+
+
+class UpdateBody(ProjectFields, AuthorshipFields):
+    """What to change; what only the admin sets may be repeated as it was read, and has no effect."""
+
+    id = fields.String()
+    domains = fields.Raw()
+    created_at = fields.Raw()
+    updated_at = fields.Raw()
+    version = fields.Raw()
+    org = fields.String(validate=validate.Equal("", error="there are no organisations here; leave it out."))
 
 
 class ProjectsQuery(PageQuery):
@@ -79,6 +94,7 @@ class ProjectAnswer(Schema):
     domains = fields.List(fields.Nested(DomainAnswer), required=True)
     created_at = fields.DateTime(required=True)
     updated_at = fields.DateTime(required=True)
+    version = fields.Integer(required=True, metadata={"description": "0 for one that configuration brought."})
 
 
 class ProjectsAnswer(Schema):
@@ -102,29 +118,45 @@ def list_projects(query: dict[str, Any]) -> dict[str, Any]:
 
 
 @operations.add(
-    "POST", "/projects", summary="Create a project", body=CreateBody, answer=ProjectAnswer, errors=(400, 409)
+    "POST",
+    "/projects",
+    summary="Create a project",
+    query=WriteQuery,
+    body=CreateBody,
+    answer=ProjectAnswer,
+    errors=(400, 409),
 )
-def create_project(body: dict[str, Any]) -> dict[str, Any]:
-    return _project(projects.create_project(context(), _given(body["project"])))
+def create_project(query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+    return _project(projects.create_project(context(), given_fields(body["project"], "project"), _options(query, body)))
 
 
-@operations.add("GET", "/projects/<path:id>", summary="Read a project", answer=ProjectAnswer, errors=(404,))
+@operations.add("GET", "/projects/<rest:id>", summary="Read a project", answer=ProjectAnswer, errors=(404,))
 def get_project(id: str) -> dict[str, Any]:
     return _project(projects.get_project(context(), id))
 
 
-def _update(id: str, body: dict[str, Any]) -> dict[str, Any]:
-    return _project(projects.update_project(context(), id, _given(body)))
+def _update(id: str, query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+    if body.get("id", id) != id:
+        raise Invalid(Problem(field="id", reason=f"is not the path's, '{shorten(id)}'; leave it out."))
+    given = given_fields({name: value for name, value in body.items() if name in ProjectFields().fields})
+    return _project(projects.update_project(context(), id, given, expectation(), _options(query, body)))
+
+
+def _options(query: dict[str, Any], body: dict[str, Any]) -> ChangeOptions:
+    who = Authorship(claimed_by=body.get("claimed_by"), message=body.get("message"), request_id=g.request_id)
+    return ChangeOptions(who=who, dry_run=query["dry_run"])
 
 
 for _method in ("PUT", "PATCH"):  # both leave alone what they do not name: nobody loses a label to a new description
     operations.add(
         _method,
-        "/projects/<path:id>",
+        "/projects/<rest:id>",
         summary="Change the given fields of a project",
-        body=ProjectFields,
+        query=WriteQuery,
+        body=UpdateBody,
         answer=ProjectAnswer,
-        errors=(400, 404),
+        errors=(400, 404, 409),
+        headers=WRITE_HEADERS,
     )(_update)
 
 
@@ -133,18 +165,23 @@ def list_domains() -> dict[str, Any]:
     return {"domains": _domains()}
 
 
-def _given(body: dict[str, Any]) -> dict[str, Any]:
-    return {**body, "labels": _labels(body["labels"]["values"])} if "labels" in body else body
+def given_fields(body: dict[str, Any], *under: str) -> dict[str, Any]:
+    """The fields of a project that a body gives, checked; `under` is where they stand in the body."""
+    return {**body, "labels": _labels(body["labels"]["values"], under)} if "labels" in body else body
 
 
-def _labels(values: dict[str, str]) -> dict[str, str]:
+def _labels(values: dict[str, str], under: tuple[str, ...]) -> dict[str, str]:
     """Labels by the same rule as those of executions."""
     labels = WORKFLOW_EXECUTION_CONFIG.payload.fields["labels"]
     assert isinstance(labels, Section)
     problems: list[Problem] = []
-    read: dict[str, str] = labels.fields["values"].read(values, ("labels", "values"), problems)
+    read: dict[str, str] = labels.fields["values"].read(values, (*under, "labels", "values"), problems)
     if len(values) > _MOST_LABELS:
-        problems.append(Problem(field="labels", reason=f"has {len(values)} entries; the most is {_MOST_LABELS}."))
+        problems.append(
+            Problem(
+                field=".".join((*under, "labels")), reason=f"has {len(values)} entries; the most is {_MOST_LABELS}."
+            )
+        )
     if problems:
         raise Invalid(*problems)
     return read
@@ -164,4 +201,5 @@ def _project(project: Project) -> dict[str, Any]:
         "domains": _domains(),
         "created_at": rendering.time(project.created_at),
         "updated_at": rendering.time(project.updated_at),
+        "version": project.version,
     }

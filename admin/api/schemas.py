@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from marshmallow import RAISE, Schema, ValidationError, fields, pre_load, validate
 
 from admin.core import names
-from admin.core.problems import Invalid, Problem, closest, unknown_word
+from admin.core.problems import Invalid, Problem, closest, shorten, unknown_word
 from admin.core.scopes import Level
 
+
+class Pattern(validate.Regexp):
+    """A pattern that the whole text must fit; with `$` alone a trailing line break would slip through."""
+
+    def __call__(self, value: Any) -> Any:
+        if self.regex.fullmatch(value) is None:
+            raise ValidationError(self._format_error(value))
+        return value
+
+
 #: Free text that people write for people; no control characters but a line break or a tab.
-_PRINTABLE = validate.Regexp(r"^[^\x00-\x08\x0b-\x1f\x7f]*\Z", error="control characters are not allowed.")
+PRINTABLE_LINES = Pattern(r"^[^\x00-\x08\x0b-\x1f\x7f]*$", error="control characters are not allowed.")
+_PRINTABLE = Pattern(r"^[^\x00-\x1f\x7f]*$", error="control characters are not allowed.")
+NAME = [validate.Length(max=255), _PRINTABLE]
+
+# Said to people who cannot see our code, so: what is wrong, and what to do.
+fields.Field.default_error_messages |= {"required": "is missing.", "null": "is null; leave it out instead."}
+fields.String.default_error_messages |= {"invalid": "is not text: put it in quotes."}
+fields.Integer.default_error_messages |= {"invalid": "is not a whole number."}
+fields.Float.default_error_messages |= {"invalid": "is not a number."}
+fields.Boolean.default_error_messages |= {"invalid": "is neither true nor false."}
+fields.List.default_error_messages |= {"invalid": "is not a list."}
+fields.Dict.default_error_messages |= {"invalid": "is not a mapping."}
 
 
 class RequestSchema(Schema):
@@ -25,7 +47,8 @@ class RequestSchema(Schema):
     def to_snake_case(self, data: Any, **_: Any) -> Any:
         if not isinstance(data, Mapping):
             return data
-        spelling = {names.camel(name): name for name in self.fields}
+        known = [field.data_key or name for name, field in self.fields.items()]
+        spelling = {names.camel(name): name for name in known}
         renamed: dict[str, Any] = {}
         for key, value in data.items():
             name = str(spelling.get(key, key))
@@ -35,12 +58,12 @@ class RequestSchema(Schema):
         return renamed
 
 
-def load(schema: RequestSchema, data: Any) -> dict[str, Any]:
-    """What a request says, checked; Invalid with every problem."""
+def load(schema: RequestSchema, data: Any, path: str = "") -> dict[str, Any]:
+    """What a request says, checked; Invalid with every problem. `path` is where the data stands in the body."""
     try:
         loaded: dict[str, Any] = schema.load(data)
     except ValidationError as error:
-        raise Invalid(*_problems(error.messages, schema)) from error
+        raise Invalid(*_problems(error.messages, schema, path)) from error
     return loaded
 
 
@@ -50,13 +73,20 @@ def _problems(messages: Any, schema: Schema | None, path: str = "") -> Iterator[
         return
     for key, below in messages.items():
         name = str(key)
-        where = path if name == "_schema" else f"{path}.{name}".lstrip(".")
+        where = path if name == "_schema" else f"{path}.{shorten(name)}".lstrip(".")
         field = schema.fields.get(name) if schema else None
         if below == ["Unknown field."] and schema is not None:
             known = list(schema.fields)
             yield Problem(field=where, reason=unknown_word("field", name, known), closest=closest(name, known))
         else:
-            yield from _problems(below, field.schema if isinstance(field, fields.Nested) else None, where)
+            inner = field.schema if isinstance(field, fields.Nested) else None
+            if inner is None and isinstance(below, dict) and below.keys() <= {"key", "value"}:
+                below = [message for messages in below.values() for message in messages]  # of one entry of a mapping
+            yield from _problems(below, inner, where)
+
+
+class Change(fields.Raw):
+    """One change among many; each is checked by itself, so that its problems carry its position."""
 
 
 class MatchingAttributes(fields.Raw):
@@ -71,7 +101,7 @@ class AuthorshipFields(RequestSchema):
     """Who changes something, and why."""
 
     message = fields.String(
-        validate=[validate.Length(max=1000), _PRINTABLE], metadata={"description": "Why, for the history."}
+        validate=[validate.Length(max=1000), PRINTABLE_LINES], metadata={"description": "Why, for the history."}
     )
     claimed_by = fields.String(
         validate=[validate.Length(max=255), _PRINTABLE], metadata={"description": "Who, by their own word."}
@@ -81,8 +111,12 @@ class AuthorshipFields(RequestSchema):
 class Flag(fields.Boolean):
     """true or false, and no other spelling."""
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(truthy={"true", True}, falsy={"false", False}, **kwargs)
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
+        if value is True or value is False:
+            return value
+        if value in ("true", "false"):
+            return value == "true"
+        raise self.make_error("invalid", input=value)
 
 
 class ResourceType(fields.String):
@@ -90,22 +124,54 @@ class ResourceType(fields.String):
 
     def __init__(self, **kwargs: Any) -> None:
         description = "A kind: its number, name or noun, as /api/v1/kinds lists them."
-        super().__init__(metadata={"description": description}, validate=validate.Length(min=1, max=100), **kwargs)
+        metadata = {"description": description, "type": ["string", "integer"]}
+        missing = "is missing: name a kind by number, name or noun; /api/v1/kinds lists them."
+        known = validate.Length(min=1, max=100, error="is no kind; /api/v1/kinds lists them.")
+        super().__init__(metadata=metadata, validate=known, error_messages={"required": missing}, **kwargs)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
+        is_number = isinstance(value, int) and not isinstance(value, bool)
+        return super()._deserialize(str(value)[:100] if is_number else value, attr, data, **kwargs)
+
+
+class Whole(fields.Integer):
+    """A whole number in plain digits; Python would also read 1_0 and digits of other scripts."""
+
+    def _validated(self, value: Any) -> Any:
+        if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,18}", value) is None:
+            raise self.make_error("invalid", input=value)
+        return super()._validated(value)
+
+
+class Seconds(fields.Float):
+    """A length of time in plain digits."""
+
+    def _validated(self, value: Any) -> Any:
+        if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", value) is None:
+            raise self.make_error("invalid", input=value)
+        return super()._validated(value)
+
+
+class Number(Whole):
+    """The number of a revision."""
+
+    def __init__(self, *, least: int = 0, **kwargs: Any) -> None:
+        super().__init__(validate=validate.Range(min=least, max=2**62), **kwargs)
 
 
 class ScopeQuery(RequestSchema):
-    """A scope in a query."""
+    """A scope in a query or a body."""
 
-    domain = fields.String()
-    project = fields.String()
-    workflow = fields.String()
-    launch_plan = fields.String()
+    domain = fields.String(validate=NAME)
+    project = fields.String(validate=NAME)
+    workflow = fields.String(validate=NAME)
+    launch_plan = fields.String(validate=NAME)
 
 
 class PageQuery(RequestSchema):
     """A page of a list."""
 
-    limit = fields.Integer(load_default=100, validate=validate.Range(min=1, max=1000))
+    limit = Whole(load_default=100, validate=validate.Range(min=1, max=1000))
     token = fields.String(metadata={"description": "The token of the page before."}, validate=validate.Length(max=4096))
 
 
@@ -137,9 +203,13 @@ class WarningAnswer(ScopeAnswer):
     closest = fields.List(fields.String())
 
 
-class ErrorDetail(Schema):
-    """One field that is wrong, or a fact that helps."""
+class ErrorDetail(ScopeAnswer):
+    """One field that is wrong, or one row that is not as expected."""
 
+    index = fields.Integer(metadata={"description": "Position of the change, where there are many."})
+    resource_type = fields.String()
+    expected_version = fields.Integer()
+    changed_by_revision = fields.Integer()
     field = fields.String()
     reason = fields.String()
     closest = fields.List(fields.String())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask import Response, current_app
-from marshmallow import Schema, fields
+from marshmallow import INCLUDE, Schema, fields
 
 from admin import __version__
 from admin.api.operations import Operations
@@ -34,6 +34,9 @@ class VersionAnswer(Schema):
 
 
 class DocumentAnswer(Schema):
+    class Meta:
+        unknown = INCLUDE
+
     openapi = fields.String(required=True)
 
 

@@ -35,6 +35,9 @@ _TAKEN_NOUNS = frozenset(
     | {"placement-counts", "project", "revision", "task", "token", "token-pool", "warnings", "workflow"}
 )
 
+#: Words that attribute files use beside the fields of a payload.
+_TAKEN_FIELDS = frozenset({"domain", "project", "workflow", "launch_plan", "version", "kind", "inherited_from"})
+
 _TYPES = {
     "int": "int",
     "integer": "int",
@@ -123,7 +126,7 @@ def _declared(name: str, declaration: Any) -> Kind:
     given = shape.read({key: raw[key] for key in raw if key not in ("levels", "fields")}, (), problems)
     if not isinstance(declaration, dict):
         problems.append(Problem(field="", reason="is not a mapping: give number, fields, merge and levels."))
-    if given.get("number") is None:
+    if raw.get("number") is None:
         problems.append(Problem(field="number", reason=f"is missing: choose one from {FIRST_DECLARED_NUMBER} on."))
     fields = dict(_fields(raw.get("fields"), problems))
     levels = _levels(raw.get("levels", "all"), problems)
@@ -168,6 +171,9 @@ def _fields(given: Any, problems: list[Problem]) -> Iterator[tuple[str, Field]]:
             reason = f"'{name}' is not a field name: use {names.FIELD_NAME_RULE}."
             problems.append(Problem(field=where, reason=reason))
             continue
+        if name in _TAKEN_FIELDS:
+            reason = f"'{name}' means something else in attribute files; choose another name."
+            problems.append(Problem(field=where, reason=reason))
         try:
             yield name, _field({"type": declaration} if isinstance(declaration, str) else declaration)
         except Invalid as invalid:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
 from admin.core import names
 from admin.core.fields import Leaves, Path, Section, read
-from admin.core.problems import Invalid, Problem, closest, unknown_word
+from admin.core.problems import Invalid, Problem, closest, shorten, unknown_word
 from admin.core.scopes import STORED_LEVELS, Level
 
 Payload = dict[str, Any]
@@ -49,11 +49,15 @@ class Kind:
 
     def read(self, payload: Any) -> Payload:
         """A payload in its normal form, or Invalid with every problem in it."""
-        normal: Payload = read(self.payload, payload)
+        try:
+            normal: Payload = read(self.payload, payload)
+        except Invalid as invalid:
+            named = (replace(one, field=one.field or self.payload_key) for one in invalid.problems)
+            raise Invalid(*named) from None
         if not normal:
             known = ", ".join(self.payload.fields)
             reason = f"says nothing: give at least one of {known}, or delete the attribute to inherit."
-            raise Invalid(Problem(field="", reason=reason))
+            raise Invalid(Problem(field=self.payload_key, reason=reason))
         return normal
 
     def leaves(self, payload: Payload) -> Leaves:
@@ -103,7 +107,7 @@ class Kinds:
             keys = ", ".join(kind.payload_key for kind in self)
             raise Invalid(Problem(field=where, reason=f"is missing: give one payload, one of {keys}."))
         if len(matching_attributes) > 1:
-            given = ", ".join(sorted(map(str, matching_attributes)))
+            given = shorten(", ".join(sorted(matching_attributes)), 200)
             raise Invalid(Problem(field=where, reason=f"holds several payloads ({given}): send one at a time."))
         [(key, payload)] = matching_attributes.items()
         for kind in self:
@@ -111,7 +115,7 @@ class Kinds:
                 return kind, payload
         keys_known = [kind.payload_key for kind in self]
         reason = unknown_word("payload", key, keys_known)
-        raise Invalid(Problem(field=f"{where}.{key}"[:120], reason=reason, closest=closest(key, keys_known)))
+        raise Invalid(Problem(field=f"{where}.{shorten(key)}", reason=reason, closest=closest(key, keys_known)))
 
 
 def _words(kind: Kind) -> set[str]:

@@ -22,7 +22,7 @@ ENV_NAME_RULE = "letters, digits, '_', '.' and '-', at most 255, not starting wi
 
 #: Kubernetes' qualified name: an optional DNS prefix and a slash, then a short name.
 QUALIFIED_NAME = (
-    r"(?=.{1,317}\Z)(?:(?=[^/]{1,253}/)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*/)?"
+    r"(?=.{1,317}$)(?:(?=[^/]{1,253}/)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*/)?"
     r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
 )
 QUALIFIED_NAME_RULE = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from admin.core.fields import Leaves, Path, dotted
@@ -47,10 +48,11 @@ def _set_leaves(kind: Kind, given: Mapping[str, Any]) -> Leaves:
         path = kind.payload.find(text)
         if path in leaves:
             raise Invalid(Problem(field=dotted(path), reason="is set twice in the patch."))
-        leaves |= kind.leaves(kind.read(_nested_at(kind, path, given[text])))
+        try:
+            leaf = kind.leaves(kind.read(kind.nest({path: given[text]})))
+        except Invalid as invalid:  # the problems name places in a payload that the writer never wrote
+            raise Invalid(*(replace(problem, field=dotted(path)) for problem in invalid.problems)) from None
+        if set(leaf) != {path}:
+            raise Invalid(Problem(field=dotted(path), reason="is given a value that names another entry."))
+        leaves |= leaf
     return leaves
-
-
-def _nested_at(kind: Kind, path: Path, value: Any) -> Payload:
-    """One leaf given by its path, as the part of a payload that holds it."""
-    return kind.nest({path: value})

@@ -14,6 +14,7 @@ class Problem:
     field: str  #: dotted path of what is wrong, "" for the whole
     reason: str  #: what is wrong and how to mend it, one sentence
     closest: tuple[str, ...] = ()  #: known words near the one that was given
+    index: int | None = None  #: position of the change it belongs to, where there are many
 
     def __str__(self) -> str:
         return f"{self.field}: {self.reason}" if self.field else self.reason
@@ -27,11 +28,17 @@ class Invalid(Exception):
         self.problems = problems
 
 
+#: Nobody means a known word by a longer one, and comparing it would take long.
+_LONGEST_WORD = 128
+
+
 def closest(word: str, known: Iterable[str], most: int = 3) -> tuple[str, ...]:
     """Known words that look like the given one, best first; upper and lower case count as the same."""
     by_folded = {_fold(name): name for name in known}
-    hits = difflib.get_close_matches(_fold(word), by_folded, n=most, cutoff=0.6)
-    return tuple(by_folded[hit] for hit in hits)
+    folded = _fold(word[:_LONGEST_WORD])
+    begun = [name for name in by_folded if len(folded) > 1 and name.startswith(folded)]
+    similar = difflib.get_close_matches(folded, by_folded, n=most, cutoff=0.6)
+    return tuple(by_folded[hit] for hit in dict.fromkeys([*similar, *sorted(begun)]))[:most]
 
 
 def _fold(word: str) -> str:

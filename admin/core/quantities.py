@@ -15,7 +15,7 @@ _SUFFIXES = {
 }
 #: Twenty digits and two of exponent hold every quantity that Kubernetes can, and keep hostile input cheap.
 QUANTITY = r"\+?([0-9]{1,20}(\.[0-9]{0,20})?|\.[0-9]{1,20})(n|u|m|k|Ki|[MGTPE]i?|[eE][+-]?[0-9]{1,2})?"
-_LARGEST = 2**63 - 1
+LARGEST = 2**63 - 1
 
 QUANTITY_RULE = "a quantity of zero or more, such as 500m, 2, 1.5Gi or 2e3"
 
@@ -32,7 +32,7 @@ def parse_quantity(text: str) -> Fraction:
     number, suffix = found.group(1), found.group(3) or ""
     factor = Fraction(10) ** int(suffix[1:]) if len(suffix) > 1 and suffix[0] in "eE" else _SUFFIXES[suffix]
     value = Fraction(number if not number.startswith(".") else "0" + number) * factor
-    if value > _LARGEST:
+    if value > LARGEST:
         raise ValueError("is larger than any machine; the most is 2^63-1")
     return value
 

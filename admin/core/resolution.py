@@ -72,6 +72,30 @@ def resolve(kind: Kind, scope: Scope, rows: Mapping[Scope, Row], platform: Platf
     Rows of other scopes may be among them and do not count.
     """
     chain = [place for place in scope.chain() if place.level in kind.levels]
+    winning = _winning(kind, chain, rows, platform)
+    origins = {path: origin for path, (value, origin) in winning.items() if value is not None}
+    unset = {path: origin for path, (value, origin) in winning.items() if value is None}
+    return Resolved(
+        kind=kind,
+        scope=scope,
+        value=kind.nest({path: winning[path][0] for path in origins}),
+        origins=origins,
+        unset=unset,
+        trail=tuple(_trail(kind, chain, rows, platform, {**origins, **unset})),
+    )
+
+
+def effective_leaves(kind: Kind, scope: Scope, rows: Mapping[Scope, Row], platform: PlatformLeaves) -> dict[Path, Any]:
+    """Only the values of `resolve`, for those who ask at thousands of scopes."""
+    chain = [place for place in scope.chain() if place.level in kind.levels]
+    winning = _winning(kind, chain, rows, platform)
+    return {path: value for path, (value, _) in winning.items() if value is not None}
+
+
+def _winning(
+    kind: Kind, chain: list[Scope], rows: Mapping[Scope, Row], platform: PlatformLeaves
+) -> dict[Path, tuple[Any, Origin]]:
+    """Every leaf that some level mentions, as the most specific one has it; None where that one unsets it."""
     winning: dict[Path, tuple[Any, Origin]] = {
         path: (leaf.value, Origin(scope=PLATFORM, key=leaf.key)) for path, leaf in platform.items()
     }
@@ -83,16 +107,7 @@ def resolve(kind: Kind, scope: Scope, rows: Mapping[Scope, Row], platform: Platf
             winning = _declared_defaults(kind, platform)
         origin = Origin(scope=place, version=row.version)
         winning |= {path: (value, origin) for path, value in kind.leaves(row.payload).items()}
-    origins = {path: origin for path, (value, origin) in winning.items() if value is not None}
-    unset = {path: origin for path, (value, origin) in winning.items() if value is None}
-    return Resolved(
-        kind=kind,
-        scope=scope,
-        value=kind.nest({path: winning[path][0] for path in origins}),
-        origins=origins,
-        unset=unset,
-        trail=tuple(_trail(kind, chain, rows, platform, {**origins, **unset})),
-    )
+    return winning
 
 
 def _declared_defaults(kind: Kind, platform: PlatformLeaves) -> dict[Path, tuple[Any, Origin]]:

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from admin.core.quantities import parse_quantity
 from admin.core.resolution import Origin, Resolved
+
+
+def zero_limits(limits: Mapping[str, str | None]) -> list[str]:
+    """The resources without which nothing runs and whose limit is 0, which Flyte takes for no limit at all."""
+    return [
+        resource
+        for resource in ("cpu", "memory")
+        if (limit := limits.get(resource)) is not None and parse_quantity(limit) == 0
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)

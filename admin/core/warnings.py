@@ -9,10 +9,10 @@ from typing import Any
 from admin.core.fields import Path, dotted
 from admin.core.kinds import Kind, NameList
 from admin.core.platform import PlatformValues
-from admin.core.problems import closest, did_you_mean
+from admin.core.problems import Invalid, closest, did_you_mean
 from admin.core.resolution import Origin, Row, resolve
 from admin.core.scopes import Level, Scope
-from admin.core.task_resources import excesses
+from admin.core.task_resources import excesses, zero_limits
 
 KnownNames = Mapping[NameList, frozenset[str]]
 
@@ -61,7 +61,8 @@ def warnings_of(kind: Kind, row: Row, around: Surroundings) -> list[Warning]:
         *_unknown_names(kind, row, around.known),
         *_overridden_domains(kind, row, around.domain_rows),
         *_capped_defaults(kind, row, around),
-        *_unread_fields(kind, row),
+        *_odd_resources(kind, row),
+        *_outdated(kind, row),
     ]
 
 
@@ -131,9 +132,34 @@ def described(origin: Origin) -> str:
     return f"platform, {origin.key}" if origin.level is Level.PLATFORM else str(origin.scope)
 
 
-def _unread_fields(kind: Kind, row: Row) -> Iterator[Warning]:
+def _outdated(kind: Kind, row: Row) -> Iterator[Warning]:
+    """A row that was stored when its kind was declared otherwise."""
+    if not kind.declared:
+        return
+    try:
+        kind.read(row.payload)
+    except Invalid as invalid:
+        problem = invalid.problems[0]
+        yield Warning(
+            code="outdated_payload",
+            message=f"Was stored when {kind.name} was declared otherwise, and no longer fits: {problem} Write it anew.",
+            kind=kind.name,
+            scope=row.scope,
+            field=problem.field,
+        )
+
+
+def _odd_resources(kind: Kind, row: Row) -> Iterator[Warning]:
     if kind.name != "TASK_RESOURCE":
         return
+    for resource in zero_limits(row.payload.get("limits", {})):
+        yield Warning(
+            code="zero_limit",
+            message=f"A limit of 0 lets nothing run that needs {resource}. Set limits.{resource} to null for no limit.",
+            kind=kind.name,
+            scope=row.scope,
+            field=f"limits.{resource}",
+        )
     for path in kind.leaves(row.payload):
         if path[-1] == "storage":
             yield Warning(

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from admin.core.kinds import Kind, Payload
 from admin.core.problems import Invalid, Problem
 from admin.core.resolution import Row, resolve
-from admin.core.scopes import Scope
 from admin.core.task_resources import excesses
 from admin.core.warnings import UNKNOWN_NAME_CODES, Surroundings, Warning, described, warnings_of
 
 #: The version of a row that is not stored yet.
 UNSTORED = 0
+
+
+def is_same(one: Payload | None, other: Payload | None) -> bool:
+    """Whether two payloads say the same; true and 1 do not, though Python takes them for equal."""
+    return one == other and json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,14 +37,10 @@ class Expectation:
         return self.version is None or self.version == current_version
 
 
-def judge(
-    kind: Kind, scope: Scope, payload: Payload, around: Surroundings, *, refuse_unknown_names: bool
-) -> list[Warning]:
-    """The warnings that a row would carry; Invalid where it may not be stored."""
-    row = Row(kind=kind.name, scope=scope, payload=payload, version=UNSTORED)
-    after = Surroundings.of({**around.rows, scope: row}.values(), around.platform, around.known)
-    _check_defaults(kind, row, after)
-    warnings = warnings_of(kind, row, after)
+def judge(kind: Kind, row: Row, around: Surroundings, *, refuse_unknown_names: bool) -> list[Warning]:
+    """The warnings that a row carries among the others, itself included; Invalid where it may not be stored."""
+    _check_defaults(kind, row, around)
+    warnings = warnings_of(kind, row, around)
     unknown = [warning for warning in warnings if warning.code in UNKNOWN_NAME_CODES]
     if refuse_unknown_names and unknown:
         raise Invalid(*(Problem(field=one.field, reason=one.message, closest=one.closest) for one in unknown))

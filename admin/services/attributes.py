@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection
-
 from admin.core.kinds import Kind, Payload
 from admin.core.patches import patched
-from admin.core.resolution import Resolved, resolve
+from admin.core.resolution import Resolved, Row, resolve
 from admin.core.scopes import Scope
-from admin.core.warnings import Surroundings, Warning
-from admin.core.writes import Expectation, judge
-from admin.errors import AttributeNotFound, VersionConflict
+from admin.core.warnings import Warning
+from admin.core.writes import Expectation
+from admin.errors import AttributeNotFound
+from admin.services.changes import ChangeOptions, ChangeSet, RowWrite, make_change
 from admin.services.context import Context
-from admin.services.scopes import check_readable, check_writable
-from admin.store import attributes, revisions
+from admin.services.revisions import check_number
+from admin.services.scopes import check_existed, check_readable
+from admin.store import attributes, history
 from admin.store.attributes import Filter, StoredAttribute
-from admin.store.revisions import Authorship, RowChange
+from admin.store.revisions import Authorship
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +39,8 @@ class Written:
     scope: Scope
     before: Payload | None  #: None where there was no row
     after: Payload | None  #: None where there is none any more
-    version: int | None  #: of the row as it is now stored
+    version: int | None  #: of the row as it is now stored, None where there is none
+    revision: int | None  #: the last one that changed the row, this one included
     changed: bool
     dry_run: bool
     warnings: tuple[Warning, ...] = ()
@@ -60,7 +60,7 @@ class Reading:
 class Page:
     """Some rows of a list, and the key to go on after, if there are more."""
 
-    rows: tuple[StoredAttribute, ...]
+    rows: tuple[Row, ...]
     next_key: tuple[str, ...] | None
 
 
@@ -103,10 +103,20 @@ def delete_attribute(context: Context, kind: Kind, scope: Scope, options: WriteO
     return _write(context, kind, scope, lambda _before: None, options)
 
 
-def list_attributes(context: Context, wanted: Filter, after: tuple[str, ...] | None, limit: int) -> Page:
-    """Rows in the order of kind, project, domain, workflow and launch plan."""
+def list_attributes(
+    context: Context, wanted: Filter, after: tuple[str, ...] | None, limit: int, at: int | None = None
+) -> Page:
+    """Rows in the order of kind, project, domain, workflow and launch plan; of a revision, if one is given."""
+    rows: tuple[Row, ...]
     with context.database.reading() as connection:
-        rows = tuple(attributes.page(connection, wanted, after, limit + 1))
+        check_existed(context, connection, Scope(domain=wanted.domain or "", project=wanted.project or ""))
+        if at is None:
+            rows = tuple(attributes.page(connection, wanted, after, limit + 1))
+        else:
+            check_number(connection, at)
+            past = [row for row in history.every_at(connection, at, list(wanted.kinds)) if wanted.has(row)]
+            past.sort(key=attributes.page_key)
+            rows = tuple(row for row in past if after is None or attributes.page_key(row) > after)[: limit + 1]
     more = len(rows) > limit
     return Page(rows=rows[:limit], next_key=attributes.page_key(rows[limit - 1]) if more else None)
 
@@ -118,70 +128,19 @@ def _write(
     change: Callable[[Payload | None], Payload | None],
     options: WriteOptions,
 ) -> Written:
-    with _transaction(context, dry_run=options.dry_run) as connection:
-        check_writable(context, connection, scope)
-        row = attributes.get(connection, kind.name, scope)
-        _check_expectation(options.expectation, row, scope)
-        before = row.payload if row else None
-        after = change(before)
-        warnings = _judged(context, connection, kind, scope, after)
-        changed = after != before
-        version = row.version if row else None
-        if changed and not options.dry_run:
-            written = RowChange(kind=kind.name, scope=scope, before=before, after=after)
-            version = _store(context, connection, written, options)
+    """A change of one row."""
+    write = RowWrite(kind=kind, scope=scope, change=change, expectation=options.expectation)
+    how = ChangeOptions(who=options.who, dry_run=options.dry_run, only_active=True)
+    changed = make_change(context, ChangeSet(rows=(write,)), how)
+    [row] = changed.rows
     return Written(
         kind=kind,
         scope=scope,
-        before=before,
-        after=after,
-        version=version,
-        changed=changed,
+        before=row.change.before,
+        after=row.change.after,
+        version=row.version,
+        revision=changed.revision if changed.is_change and not options.dry_run else row.version,
+        changed=changed.is_change,
         dry_run=options.dry_run,
-        warnings=warnings,
+        warnings=changed.warnings,
     )
-
-
-@contextmanager
-def _transaction(context: Context, *, dry_run: bool) -> Iterator[Connection]:
-    """A dry run goes the same way as a write, on a picture of the database that it cannot change."""
-    if dry_run:
-        with context.database.reading() as connection:
-            yield connection
-    else:
-        with context.database.writing() as connection:
-            revisions.lock_head(connection)
-            yield connection
-
-
-def _check_expectation(expectation: Expectation, row: StoredAttribute | None, scope: Scope) -> None:
-    current = row.version if row else None
-    if expectation.holds(current):
-        return
-    found = f"it is at version {current}" if current is not None else "there is no row"
-    raise VersionConflict(
-        f"The row at {scope} is not as expected: {found}. Read it again and repeat the change on what is there now.",
-        details=[{"current_version": current}] if current is not None else [],
-    )
-
-
-def _judged(
-    context: Context, connection: Connection, kind: Kind, scope: Scope, after: Payload | None
-) -> tuple[Warning, ...]:
-    if after is None:
-        return ()
-    settings = context.settings
-    rows = attributes.touching(connection, kind.name, scope)
-    around = Surroundings.of(rows, settings.platform, settings.known_names)
-    return tuple(judge(kind, scope, after, around, refuse_unknown_names=settings.refuse_unknown_names))
-
-
-def _store(context: Context, connection: Connection, change: RowChange, options: WriteOptions) -> int | None:
-    """Write one changed row and its revision; answers the row's new version."""
-    now = context.clock()
-    number = revisions.append(connection, [change], options.who, now)
-    if change.after is None:
-        attributes.remove(connection, change.kind, change.scope)
-    else:
-        attributes.put(connection, change.kind, change.scope, change.after, number, options.who, now)
-    return number

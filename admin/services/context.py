@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from admin.settings import Settings
 from admin.store.database import Database
+from admin.store.heads import Heads
 
 
 def system_clock() -> datetime:
@@ -21,4 +22,5 @@ class Context:
 
     settings: Settings
     database: Database
+    heads: Heads
     clock: Callable[[], datetime] = system_clock

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from admin.core.kinds import Kind
 from admin.core.resolution import Resolved, Row, resolve
 from admin.core.scopes import Scope
+from admin.services.changes import ChangeOptions, ChangeSet, make_change, rows_after
 from admin.services.context import Context
-from admin.services.scopes import check_readable
-from admin.store import attributes, revisions
+from admin.services.revisions import check_number
+from admin.services.scopes import check_existed, check_readable
+from admin.store import attributes, history, revisions
+from admin.store.revisions import PROJECT, RowChange
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,16 +24,40 @@ class Effective:
     revision: int
 
 
-def effective_attributes(context: Context, scope: Scope, kinds: Iterable[Kind]) -> Effective:
-    """What each kind comes to at a scope, with the trail that led there."""
+def effective_attributes(
+    context: Context, scope: Scope, kinds: Iterable[Kind], *, at: int | None = None, proposed: ChangeSet | None = None
+) -> Effective:
+    """What each kind comes to at a scope, with the trail that led there.
+
+    `at` asks for the rows as they were at a revision; `proposed` as they would be after a change.
+    """
     wanted = list(kinds)
+    names = [kind.name for kind in wanted]
     with context.database.reading() as connection:
-        check_readable(context, connection, scope)
+        if proposed is None:
+            (check_readable if at is None else check_existed)(context, connection, scope)
         revision = revisions.head(connection)
-        rows = attributes.applying(connection, [kind.name for kind in wanted], scope)
-    by_kind: dict[str, dict[Scope, Row]] = {kind.name: {} for kind in wanted}
-    for row in rows:
-        by_kind[row.kind][row.scope] = row
+        rows: list[Row]
+        if at is None:
+            rows = list(attributes.applying(connection, names, scope))
+        else:
+            check_number(connection, at)
+            rows, revision = history.applying_at(connection, at, names, scope), at
+    changes = [] if proposed is None else _proposed(context, scope, proposed)
     platform = context.settings.platform
-    values = [resolve(kind, scope, by_kind[kind.name], platform.at(kind, scope.domain)) for kind in wanted]
+    values = []
+    for kind in wanted:
+        mine = rows_after(
+            [row for row in rows if row.kind == kind.name], [change for change in changes if change.kind == kind.name]
+        )
+        values.append(resolve(kind, scope, mine, platform.at(kind, scope.domain)))
     return Effective(values=tuple(values), revision=revision)
+
+
+def _proposed(context: Context, scope: Scope, proposed: ChangeSet) -> list[RowChange]:
+    """What a change would do to rows, checked as a whole but not made."""
+    planned = make_change(context, proposed, ChangeOptions(dry_run=True))
+    created = {row.change.scope.project for row in planned.rows if row.change.kind == PROJECT and row.change.after}
+    with context.database.reading() as connection:
+        check_readable(context, connection, Scope(domain=scope.domain) if scope.project in created else scope)
+    return [row.change for row in planned.rows]

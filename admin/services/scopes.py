@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sqlalchemy import Connection
 
 from admin.core.problems import closest, did_you_mean, shorten
+from admin.core.projects import Project, ProjectState
 from admin.core.scopes import Scope
 from admin.errors import ProjectArchived, UnknownDomain, UnknownProject
 from admin.services.context import Context
-from admin.store import projects
-from admin.store.projects import ProjectState
+from admin.store import projects, revisions
 
 
 def check_readable(context: Context, connection: Connection, scope: Scope) -> None:
     """Refuse a scope whose domain or project is unknown."""
     if scope.domain:
-        _check_domain(context, scope.domain)
+        check_domain(context, scope.domain)
     if scope.project and projects.get(connection, scope.project) is None:
-        raise unknown_project(connection, scope.project)
+        raise unknown_project(scope.project, projects.ids(connection))
 
 
-def check_writable(context: Context, connection: Connection, scope: Scope) -> None:
-    """Refuse a scope that is unknown, or whose project is archived."""
+def check_existed(context: Context, connection: Connection, scope: Scope) -> None:
+    """Refuse a scope that is unknown now and that history does not mention: its project may be gone by now."""
+    is_gone = bool(scope.project) and projects.get(connection, scope.project) is None
+    if is_gone and revisions.has_project(connection, scope.project):
+        scope = Scope(domain=scope.domain)
     check_readable(context, connection, scope)
-    project = projects.get(connection, scope.project) if scope.project else None
-    if project is not None and project.state is ProjectState.ARCHIVED:
+
+
+def check_active(project: Project) -> None:
+    """Refuse a project that is archived."""
+    if project.state is ProjectState.ARCHIVED:
         remedy = f"Run `rainbowctl update project {project.id} --activate` first."
         raise ProjectArchived(
             f"Project '{project.id}' is archived: its attributes can be read, not written. {remedy}",
@@ -32,7 +40,8 @@ def check_writable(context: Context, connection: Connection, scope: Scope) -> No
         )
 
 
-def _check_domain(context: Context, domain: str) -> None:
+def check_domain(context: Context, domain: str) -> None:
+    """Refuse a domain that configuration does not have."""
     known = context.settings.domain_ids()
     if domain not in known:
         near = closest(domain, known)
@@ -43,9 +52,9 @@ def _check_domain(context: Context, domain: str) -> None:
         raise UnknownDomain(reason, details=[{"field": "domain", "reason": reason, "closest": list(near)}])
 
 
-def unknown_project(connection: Connection, project: str) -> UnknownProject:
-    """The error for a project that is not there, with the ones that come closest."""
-    near = closest(project, projects.ids(connection))
+def unknown_project(project: str, known: Iterable[str]) -> UnknownProject:
+    """The error for a project that is not there, with the known ones that come closest."""
+    near = closest(project, known)
     reason = (
         f"No project is called '{shorten(project)}'.{did_you_mean(near)} `rainbowctl get project` lists them; "
         f"`rainbowctl create project --id … --name …` makes one."

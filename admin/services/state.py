@@ -19,8 +19,8 @@ def is_ready(context: Context) -> tuple[bool, str]:
         state = schema_state(context.database.engine)
         with context.database.reading() as connection:
             revisions.head(connection)
-    except SQLAlchemyError as error:
-        return False, f"the database does not answer: {type(error).__name__}"
+    except SQLAlchemyError:
+        return False, "the database does not answer; the log has the reason"
     if state is not SchemaState.CURRENT:
         return False, f"the schema is {state.value}: run `rainbow-admin migrate`"
     return True, "ready"

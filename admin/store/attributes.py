@@ -26,11 +26,10 @@ from sqlalchemy import (
 )
 from sqlalchemy import Row as DatabaseRow
 
-from admin.core.kinds import Payload
 from admin.core.resolution import Row
 from admin.core.scopes import Level, Scope
 from admin.store.database import UtcDateTime, metadata
-from admin.store.revisions import Authorship
+from admin.store.revisions import Authorship, RowChange
 
 attributes = Table(
     "attributes",
@@ -48,7 +47,11 @@ attributes = Table(
     Index("ix_attributes_scope", "project", "domain", "workflow", "launch_plan"),
 )
 _SCOPE_COLUMNS = (attributes.c.project, attributes.c.domain, attributes.c.workflow, attributes.c.launch_plan)
+_SCOPE_NAMES = tuple(column.name for column in _SCOPE_COLUMNS)
 _KEY = (attributes.c.kind, *_SCOPE_COLUMNS)
+
+#: Keys in one statement; databases limit how many values a statement may carry.
+_CHUNK = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +73,11 @@ class Filter:
     workflow: str | None = None
     launch_plan: str | None = None
     level: Level | None = None
+
+    def has(self, row: Row) -> bool:
+        """Whether a row that did not come from the table belongs to the list."""
+        keys = (getattr(self, key) in (None, getattr(row.scope, key)) for key in _SCOPE_NAMES)
+        return row.kind in self.kinds and all(keys) and self.level in (None, row.scope.level)
 
 
 def _stored(row: DatabaseRow[Any]) -> StoredAttribute:
@@ -128,7 +136,7 @@ def page(
         yield _stored(row)
 
 
-def page_key(row: StoredAttribute) -> tuple[str, ...]:
+def page_key(row: Row) -> tuple[str, ...]:
     """The key that `page` goes on after."""
     scope = row.scope
     return (row.kind, scope.project, scope.domain, scope.workflow, scope.launch_plan)
@@ -153,22 +161,50 @@ def kinds_in_use(connection: Connection) -> list[str]:
     return list(connection.execute(select(attributes.c.kind).distinct()).scalars())
 
 
-def put(
-    connection: Connection, kind: str, scope: Scope, payload: Payload, version: int, who: Authorship, now: datetime
-) -> None:
-    """Store a row, whether or not there is one. The head of the revisions must be locked."""
-    values = {
-        "payload": payload,
-        "version": version,
-        "updated_at": now,
-        "updated_by": who.author,
-        "claimed_by": who.claimed_by,
-    }
-    if connection.execute(update(attributes).where(_at(kind, scope)).values(values)).rowcount == 0:
-        key = {column.name: getattr(scope, column.name) for column in _SCOPE_COLUMNS}
-        connection.execute(insert(attributes).values(kind=kind, **key, **values))
+def exactly(connection: Connection, keys: list[tuple[str, Scope]]) -> dict[tuple[str, Scope], StoredAttribute]:
+    """The rows of some kinds at some exact scopes."""
+    found: dict[tuple[str, Scope], StoredAttribute] = {}
+    for start in range(0, len(keys), _CHUNK):
+        places = [
+            (kind, scope.project, scope.domain, scope.workflow, scope.launch_plan)
+            for kind, scope in keys[start : start + _CHUNK]
+        ]
+        for row in connection.execute(select(attributes).where(tuple_(*_KEY).in_(places))):
+            stored = _stored(row)
+            found[stored.kind, stored.scope] = stored
+    return found
 
 
-def remove(connection: Connection, kind: str, scope: Scope) -> None:
-    """Delete exactly one row and nothing below it."""
-    connection.execute(delete(attributes).where(_at(kind, scope)))
+def scopes(connection: Connection) -> list[Scope]:
+    """Every scope that has rows."""
+    found = select(*_SCOPE_COLUMNS).distinct()
+    return [Scope(**dict(row._mapping)) for row in connection.execute(found)]
+
+
+def keys_below(connection: Connection, project: str) -> list[tuple[str, Scope]]:
+    """The kind and scope of everything that is stored below a project."""
+    found = connection.execute(select(*_KEY).where(attributes.c.project == project))
+    return [(row.kind, Scope(**{name: getattr(row, name) for name in _SCOPE_NAMES})) for row in found]
+
+
+def write(connection: Connection, changes: Iterable[RowChange], version: int, who: Authorship, now: datetime) -> None:
+    """Store changed rows, and delete exactly those that are to go. The head of the revisions must be locked."""
+    new: list[dict[str, Any]] = []
+    for change in changes:
+        if change.after is None:
+            connection.execute(delete(attributes).where(_at(change.kind, change.scope)))
+            continue
+        values = {
+            "payload": change.after,
+            "version": version,
+            "updated_at": now,
+            "updated_by": who.author,
+            "claimed_by": who.claimed_by,
+        }
+        if change.before is not None:
+            connection.execute(update(attributes).where(_at(change.kind, change.scope)).values(values))
+        else:
+            key = {column.name: getattr(change.scope, column.name) for column in _SCOPE_COLUMNS}
+            new.append({"kind": change.kind, **key, **values})
+    if new:
+        connection.execute(insert(attributes), new)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,12 @@ class UtcDateTime(TypeDecorator[datetime]):
     impl = DateTime(timezone=True)
     cache_ok = True
 
+    def process_bind_param(self, value: datetime | None, dialect: Any) -> datetime | None:
+        try:
+            return value if value is None else value.astimezone(UTC)
+        except OverflowError:  # within a day of the first or the last time there is
+            return value and value.replace(tzinfo=UTC)
+
     def process_result_value(self, value: datetime | None, dialect: Any) -> datetime | None:
         return value if value is None or value.tzinfo else value.replace(tzinfo=UTC)
 
@@ -43,7 +52,9 @@ class Database:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        self._turn: AbstractContextManager[Any] = nullcontext()
         if engine.dialect.name == "sqlite":
+            self._turn = _Turn(engine.url.database)
             event.listen(engine, "connect", _set_up_sqlite)
             event.listen(engine, "begin", _begin_sqlite)
 
@@ -57,8 +68,37 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A change that is committed as a whole, or not at all."""
-        with self.engine.connect().execution_options(**{_WRITES: True}) as connection, connection.begin():
+        with (
+            self._turn,
+            self.engine.connect().execution_options(**{_WRITES: True}) as connection,
+            connection.begin(),
+        ):
             yield connection
+
+
+class _Turn:
+    """One writer at a time, of all threads and processes, in about the order they came.
+
+    SQLite's own way of waiting for its lock is to try again later, which lets unlucky writers starve.
+    """
+
+    def __init__(self, database: str | None) -> None:
+        self._among_threads = threading.Lock()
+        self._path = f"{database}.turn" if database and database != ":memory:" else None
+        self._held: int | None = None
+
+    def __enter__(self) -> None:
+        self._among_threads.acquire()
+        if self._path is not None:
+            with suppress(OSError):  # where there can be no file, writers are merely served out of turn
+                self._held = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
+                fcntl.flock(self._held, fcntl.LOCK_EX)
+
+    def __exit__(self, *_: object) -> None:
+        if self._held is not None:
+            os.close(self._held)  # which gives the lock up
+            self._held = None
+        self._among_threads.release()
 
 
 def _set_up_sqlite(connection: Any, _record: Any) -> None:

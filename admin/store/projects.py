@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import datetime
-from enum import Enum
 from typing import Any
 
-from sqlalchemy import JSON, Column, Connection, Table, Text, insert, select, update
+from sqlalchemy import JSON, BigInteger, Column, Connection, Table, Text, delete, insert, select, update
 from sqlalchemy import Row as DatabaseRow
 
+from admin.core.projects import Project, ProjectState
 from admin.store.database import UtcDateTime, metadata
 
 projects = Table(
@@ -23,27 +21,8 @@ projects = Table(
     Column("state", Text, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
+    Column("version", BigInteger, nullable=False, server_default="0"),
 )
-
-
-class ProjectState(Enum):
-    """Whether a project takes changes and executions."""
-
-    ACTIVE = "ACTIVE"
-    ARCHIVED = "ARCHIVED"  # readable, not writable
-
-
-@dataclass(frozen=True, kw_only=True)
-class Project:
-    """A tenant: something whose settings and executions belong together."""
-
-    id: str
-    name: str
-    description: str
-    labels: dict[str, str]
-    state: ProjectState
-    created_at: datetime
-    updated_at: datetime
 
 
 def _project(row: DatabaseRow[Any]) -> Project:
@@ -55,6 +34,7 @@ def _project(row: DatabaseRow[Any]) -> Project:
         state=ProjectState(row.state),
         created_at=row.created_at,
         updated_at=row.updated_at,
+        version=row.version,
     )
 
 
@@ -75,20 +55,30 @@ def page(connection: Connection, *, state: ProjectState | None, after: str | Non
     return [_project(row) for row in connection.execute(found)]
 
 
+def some(connection: Connection, wanted: Iterable[str]) -> dict[str, Project]:
+    """Those of some projects that exist, by id."""
+    found = select(projects).where(projects.c.id.in_(list(wanted)))
+    return {row.id: _project(row) for row in connection.execute(found)}
+
+
 def ids(connection: Connection) -> list[str]:
     """The ids of every project, for suggestions."""
     return list(connection.execute(select(projects.c.id)).scalars())
 
 
-def add(connection: Connection, new: Iterable[Project]) -> None:
-    """Store projects that are not there yet."""
-    for project in new:
-        connection.execute(insert(projects).values(**_values(project)))
+def add(connection: Connection, project: Project) -> None:
+    """Store a project that is not there yet."""
+    connection.execute(insert(projects).values(**_values(project)))
 
 
 def change(connection: Connection, project: Project) -> None:
     """Store a project that is there already."""
     connection.execute(update(projects).where(projects.c.id == project.id).values(**_values(project)))
+
+
+def remove(connection: Connection, project_id: str) -> None:
+    """Take a project away, as if it had never been created."""
+    connection.execute(delete(projects).where(projects.c.id == project_id))
 
 
 def _values(project: Project) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,19 +11,29 @@ from sqlalchemy import (
     JSON,
     BigInteger,
     Column,
+    ColumnElement,
     Connection,
     ForeignKey,
     Index,
     Integer,
     Table,
     Text,
+    and_,
+    exists,
+    func,
     insert,
     select,
+    tuple_,
     update,
 )
+from sqlalchemy import Row as DatabaseRow
 
 from admin.core.scopes import Scope
+from admin.core.writes import is_same
 from admin.store.database import UtcDateTime, metadata
+
+#: What a change of a project is called where changes of attributes have the name of their kind.
+PROJECT = "PROJECT"
 
 #: One row that every writer locks first, so that numbers have no gaps and follow the order of commits.
 revision_head = Table(
@@ -55,8 +66,14 @@ revision_changes = Table(
     Column("launch_plan", Text, nullable=False),
     Column("before", JSON(none_as_null=True)),
     Column("after", JSON(none_as_null=True)),
+    Column("before_version", BigInteger),
     Index("ix_revision_changes_scope", "project", "domain", "workflow", "launch_plan", "kind"),
 )
+_changes = revision_changes.c
+_SCOPE = (_changes.project, _changes.domain, _changes.workflow, _changes.launch_plan)
+_KEY = (_changes.kind, *_SCOPE)
+
+RowKey = tuple[str, Scope]  #: a kind's name, or PROJECT, and a scope
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +94,50 @@ class RowChange:
     scope: Scope
     before: dict[str, Any] | None
     after: dict[str, Any] | None
+    before_version: int | None = None  #: the row's version before, None where there was no row
+    revision: int = 0  #: the revision it belongs to, 0 before it is stored
+
+    @property
+    def key(self) -> RowKey:
+        return self.kind, self.scope
+
+    @property
+    def action(self) -> str:
+        """What it does to the row: create, update, delete, or leave it unchanged."""
+        if is_same(self.before, self.after):
+            return "unchanged"
+        return "create" if self.before is None else "delete" if self.after is None else "update"
+
+    @property
+    def is_real(self) -> bool:
+        """Whether the row is another one afterwards."""
+        return self.action != "unchanged"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Revision:
+    """One change of one or more rows: who, when, why."""
+
+    number: int
+    created_at: datetime
+    who: Authorship
+    change_count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RevisionFilter:
+    """Which revisions a list should hold; None for any."""
+
+    kind: str | None = None
+    domain: str | None = None
+    project: str | None = None
+    workflow: str | None = None
+    launch_plan: str | None = None
+    author: str | None = None
+    claimed_by: str | None = None
+    after: datetime | None = None
+    before: datetime | None = None
+    above: int | None = None  #: only numbers above this one, oldest first
 
 
 def head(connection: Connection) -> int:
@@ -103,21 +164,102 @@ def append(connection: Connection, changes: list[RowChange], who: Authorship, no
             request_id=who.request_id,
         )
     )
-    connection.execute(
-        insert(revision_changes),
-        [
-            {
-                "revision": number,
-                "ordinal": ordinal,
-                "kind": change.kind,
-                "domain": change.scope.domain,
-                "project": change.scope.project,
-                "workflow": change.scope.workflow,
-                "launch_plan": change.scope.launch_plan,
-                "before": change.before,
-                "after": change.after,
-            }
-            for ordinal, change in enumerate(changes)
-        ],
-    )
+    connection.execute(insert(revision_changes), [_values(number, *pair) for pair in enumerate(changes)])
     return number
+
+
+def _values(number: int, ordinal: int, change: RowChange) -> dict[str, Any]:
+    return {
+        "revision": number,
+        "ordinal": ordinal,
+        "kind": change.kind,
+        **{column.name: getattr(change.scope, column.name) for column in _SCOPE},
+        "before": change.before,
+        "after": change.after,
+        "before_version": change.before_version,
+    }
+
+
+def page(connection: Connection, wanted: RevisionFilter, from_number: int | None, limit: int) -> list[Revision]:
+    """Revisions newest first, or oldest first above a number; from the one after a given number on."""
+    count = select(func.count()).where(_changes.revision == revisions.c.number).scalar_subquery()
+    found = select(revisions, count.label("change_count")).where(*_conditions(wanted)).limit(limit)
+    is_rising = wanted.above is not None
+    if from_number is not None:
+        found = found.where(revisions.c.number > from_number if is_rising else revisions.c.number < from_number)
+    found = found.order_by(revisions.c.number if is_rising else revisions.c.number.desc())
+    return [_revision(row) for row in connection.execute(found)]
+
+
+def _conditions(wanted: RevisionFilter) -> Iterator[ColumnElement[bool]]:
+    if wanted.above is not None:
+        yield revisions.c.number > wanted.above
+    for column in (revisions.c.author, revisions.c.claimed_by):
+        if getattr(wanted, column.name) is not None:
+            yield column == getattr(wanted, column.name)
+    if wanted.after is not None:
+        yield revisions.c.created_at >= wanted.after
+    if wanted.before is not None:
+        yield revisions.c.created_at < wanted.before
+    named = [column == getattr(wanted, column.name) for column in _KEY if getattr(wanted, column.name) is not None]
+    if named:
+        yield exists().where(and_(_changes.revision == revisions.c.number, *named))
+
+
+def get(connection: Connection, number: int) -> Revision | None:
+    """One revision."""
+    found = page(connection, RevisionFilter(above=number - 1), None, 1)
+    return found[0] if found and found[0].number == number else None
+
+
+def changes_of(connection: Connection, number: int) -> list[RowChange]:
+    """The rows that a revision changed, in the order they were given."""
+    found = select(revision_changes).where(_changes.revision == number).order_by(_changes.ordinal)
+    return [_change(row) for row in connection.execute(found)]
+
+
+def changes_above(
+    connection: Connection,
+    number: int,
+    *,
+    kinds: list[str] | None = None,
+    scopes: list[Scope] | None = None,
+    rows_of: int | None = None,
+    up_to: int | None = None,
+) -> Iterator[RowChange]:
+    """Every change of rows after a revision, oldest first; perhaps only of some kinds, scopes, or a revision's rows."""
+    found = select(revision_changes).where(_changes.revision > number)
+    if up_to is not None:
+        found = found.where(_changes.revision <= up_to)
+    if kinds is not None:
+        found = found.where(_changes.kind.in_(kinds))
+    if scopes is not None:
+        found = found.where(
+            tuple_(*_SCOPE).in_([(one.project, one.domain, one.workflow, one.launch_plan) for one in scopes])
+        )
+    if rows_of is not None:
+        found = found.where(tuple_(*_KEY).in_(select(*_KEY).where(_changes.revision == rows_of)))
+    for row in connection.execute(found.order_by(_changes.revision, _changes.ordinal)):
+        yield _change(row)
+
+
+def has_project(connection: Connection, project: str) -> bool:
+    """Whether history mentions a project, which may be gone by now."""
+    found = select(_changes.revision).where(_changes.project == project).limit(1)
+    return connection.execute(found).first() is not None
+
+
+def _revision(row: DatabaseRow[Any]) -> Revision:
+    who = Authorship(author=row.author, claimed_by=row.claimed_by, message=row.message, request_id=row.request_id)
+    return Revision(number=row.number, created_at=row.created_at, who=who, change_count=row.change_count)
+
+
+def _change(row: DatabaseRow[Any]) -> RowChange:
+    return RowChange(
+        kind=row.kind,
+        scope=Scope(domain=row.domain, project=row.project, workflow=row.workflow, launch_plan=row.launch_plan),
+        before=row.before,
+        after=row.after,
+        before_version=row.before_version,
+        revision=row.revision,
+    )

@@ -29,6 +29,11 @@ def latest_revision() -> str:
     return ScriptDirectory.from_config(_config()).get_current_head() or ""
 
 
+def known_revisions() -> list[str]:
+    """Every schema revision that this version knows, oldest first."""
+    return [script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()][::-1]
+
+
 def current_revision(engine: Engine) -> str | None:
     """The schema revision that a database is at."""
     with engine.connect() as connection:
@@ -43,8 +48,7 @@ def schema_state(engine: Engine) -> SchemaState:
             return SchemaState.UNKNOWN if inspect(connection).get_table_names() else SchemaState.EMPTY
     if current == latest_revision():
         return SchemaState.CURRENT
-    known = {script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()}
-    return SchemaState.BEHIND if current in known else SchemaState.UNKNOWN
+    return SchemaState.BEHIND if current in known_revisions() else SchemaState.UNKNOWN
 
 
 def migrate(engine: Engine, to: str = "head") -> None:

@@ -129,9 +129,9 @@ def test_a_write_may_say_which_version_it_expects(api: FlaskClient) -> None:
     assert put_label(api, path, "a", headers={"If-Match": '"1"'}).json["error"] == "version_conflict"
     assert put_label(api, path, "a", headers={"If-None-Match": "*"}).status_code == 200
     clash = put_label(api, path, "b", headers={"If-None-Match": "*"})
-    assert (clash.status_code, clash.json["details"]) == (409, [{"current_version": 1}])
+    assert (clash.status_code, clash.json["details"][0]["current_version"]) == (409, 1)
     assert put_label(api, path, "b", headers={"If-Match": '"1"'}).json["version"] == 2
-    assert put_label(api, path, "c", headers={"If-Match": "1"}).json["details"] == [{"current_version": 2}]
+    assert put_label(api, path, "c", headers={"If-Match": "1"}).json["details"][0]["current_version"] == 2
     stale = api.delete(f"{API}/{path}?resource_type=3", headers={"If-Match": '"1"'})
     assert stale.status_code == 409
     assert api.delete(f"{API}/{path}?resource_type=3", headers={"If-Match": '"2"'}).json["revision"] == 3
@@ -170,6 +170,33 @@ def test_deleting_what_is_absent_is_fine_and_makes_no_revision(api: FlaskClient)
     assert (answer.status_code, answer.json) == (200, {"deleted": False, "dry_run": False, "warnings": []})
     missing = api.delete(f"{API}/{PATHS['domain']}")
     assert (missing.status_code, missing.json["details"][0]["field"]) == (400, "resource_type")
+
+
+def test_messages_as_flytes_clients_send_them(api: FlaskClient) -> None:
+    label = {"execution_cluster_label": {"value": "mycluster"}}
+    scope = {"project": "flytesnacks", "domain": "development"}
+    body = {"attributes": {**scope, "org": "", "matchingAttributes": label}, **scope, "org": ""}
+    path = f"{API}/{PATHS['project-domain']}"
+    assert api.put(path, json=body).status_code == 200
+    other = api.put(path, json={**body, "domain": "staging"})
+    assert (other.status_code, other.json["details"][0]["field"]) == (400, "domain")
+    read = api.get(f"{path}?resourceType=EXECUTION_CLUSTER_LABEL").json
+    assert api.put(path, json={"attributes": read["attributes"]}).json["changed"] is False
+    assert api.delete(path, json={**scope, "resource_type": "EXECUTION_CLUSTER_LABEL"}).json["deleted"] is True
+
+
+def test_a_filter_by_an_unknown_name_is_refused_rather_than_empty(api: FlaskClient) -> None:
+    for query in ("project=flytesnack", "domain=prod"):
+        for path in ("matchable_attributes?resource_type=all&", "revisions?"):
+            assert api.get(f"{API}/{path}{query}").status_code == 400
+
+
+def test_a_limit_of_zero_is_warned_of(api: FlaskClient) -> None:
+    written = put(api, PATHS["domain"], {"task_resource_attributes": {"limits": {"cpu": 0, "gpu": 0}}}).json
+    assert [(one["code"], one["field"]) for one in written["warnings"]] == [
+        ("default_capped", "defaults.cpu"),
+        ("zero_limit", "limits.cpu"),
+    ]
 
 
 def test_lists_are_filtered_and_paged(api: FlaskClient) -> None:

@@ -54,6 +54,17 @@ def test_an_archived_projects_attributes_can_be_read_not_written(api: FlaskClien
     assert api.delete(f"{path}?resource_type=3").status_code == 200
 
 
+def test_a_project_can_be_put_back_as_it_was_read(api: FlaskClient) -> None:
+    read = api.get(f"{API}/projects/flytesnacks").json
+    assert api.put(f"{API}/projects/flytesnacks", json={**read, "description": "New."}).json["description"] == "New."
+    refused = api.put(f"{API}/projects/flytesnacks", json={"id": "flyteexamples"})
+    assert (refused.status_code, refused.json["details"][0]["field"]) == (400, "id")
+    dry = api.put(f"{API}/projects/flytesnacks?dry_run=true", json={"name": "X"}).json
+    assert (dry["name"], api.get(f"{API}/projects/flytesnacks").json["name"]) == ("X", "flytesnacks")
+    stale = api.put(f"{API}/projects/flytesnacks", json={"name": "X"}, headers={"If-Match": '"0"'})
+    assert stale.status_code == 409
+
+
 def test_projects_are_paged(api: FlaskClient) -> None:
     first = api.get(f"{API}/projects?limit=1").json
     second = api.get(f"{API}/projects?limit=1&token={first['token']}").json

@@ -63,6 +63,10 @@ def test_a_key_replaces_its_default_and_sections_are_joined(tmp_path: Path) -> N
         ("clusters: {labelClusterMap: {a: [{id: x}, {id: x}]}}", "clusters.labelClusterMap.a"),
         ("qualityOfService: {defaultTiers: {prod: HIGH}}", "qualityOfService.defaultTiers.prod"),
         ("clusterPools: {clusterPoolAssignments: {prod: {pool: a}}}", "clusterPools.clusterPoolAssignments.prod"),
+        ("task_resources: {defaults: {cpu: 4}}", "task_resources.defaults.cpu"),
+        ("task_resources: {defaults: {cpu: 0}, limits: {cpu: 0}}", "task_resources.limits.cpu"),
+        ("cluster_resources: {templateData: {a: {valueFrom: {env: X}}}}", "cluster_resources.templateData.a"),
+        ("cluster_resources: {templatePath: /etc}", "cluster_resources.templatePath"),
         ("kinds: {MINE: {number: 10, fields: {a: int}, color: red}}", "kinds.MINE.color"),
         ("projects: [Upper]", "projects.0.id"),
     ],
@@ -158,6 +162,24 @@ clusterPools: {clusterPoolAssignments: {production: {pool: q}}}
     assert said("WORKFLOW_PRIORITY", "production") == {
         "priority": (50, "kinds.WORKFLOW_PRIORITY.fields.priority.default")
     }
+
+
+def test_maps_may_be_lists_of_maps_as_in_the_charts(tmp_path: Path) -> None:
+    text = """
+cluster_resources:
+  customData:
+    - production:
+        - projectQuotaCpu: {value: "5"}
+        - projectQuotaMemory: {value: 4000Mi}
+clusters:
+  labelClusterMap:
+    - Team1: [{id: c1, weight: 1}]
+"""
+    settings = load(tmp_path, text)
+    assert settings.document["cluster_resources"]["customData"] == {
+        "production": {"projectQuotaCpu": "5", "projectQuotaMemory": "4000Mi"}
+    }
+    assert "Team1" in settings.known_names[NameList.LABEL]
 
 
 def test_what_is_in_force_can_be_fed_back(tmp_path: Path) -> None:

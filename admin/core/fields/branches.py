@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from admin.core import names
 from admin.core.fields.base import PRINTABLE, Field, Leaves, Path, Schema, dotted, fault, known_keys, quoted
@@ -16,6 +16,8 @@ from admin.core.problems import Invalid, Problem, closest, shorten, unknown_word
 @dataclass(frozen=True, kw_only=True)
 class Branch(Field):
     """A value made of leaves; null on it is refused, since it could mean too many things."""
+
+    holds: ClassVar[type] = dict
 
     def read(self, value: Any, path: Path, problems: list[Problem]) -> Any:
         if value is None:
@@ -81,7 +83,7 @@ class Section(Branch):
     def leaves(self, value: Any) -> Iterator[tuple[Path, Any]]:
         for name, item in value.items():
             known = self.fields.get(name)
-            if isinstance(known, Branch):
+            if isinstance(known, Branch) and isinstance(item, known.holds):
                 yield from (((name, *path), leaf) for path, leaf in known.leaves(item))
             elif known is not None:
                 yield (name,), item
@@ -91,11 +93,16 @@ class Section(Branch):
         for name, known in self.fields.items():
             below = {path[1:]: leaf for path, leaf in leaves.items() if path[0] == name}
             if below:
-                nested[name] = known.nest(below) if isinstance(known, Branch) else below[()]
+                is_whole = () in below  # a leaf, or a value stored when the field was declared as one
+                nested[name] = known.nest(below) if isinstance(known, Branch) and not is_whole else below[()]
         return nested
 
     def find(self, text: str, path: Path = ()) -> Path:
-        head, _, rest = text.partition(".")
+        head, dot, rest = text.partition(".")
+        if dot and not rest:
+            raise Invalid(
+                Problem(field=dotted((*path, shorten(head))), reason="is followed by a dot and nothing; name a field.")
+            )
         name = next((name for name in self.fields if head in (name, names.camel(name))), None)
         if name is None:
             reason = unknown_word("field", head, self.fields)
@@ -173,6 +180,8 @@ class KeyedList(Branch):
     entry: Record
     key: str
     marker: str
+
+    holds: ClassVar[type] = list
     max_entries: int = 1024
 
     def read_branch(self, value: Any, path: Path, problems: list[Problem]) -> list[dict[str, Any]]:
@@ -183,7 +192,7 @@ class KeyedList(Branch):
             fault(problems, path, reason)
             return []
         entries = [self._read_entry(item, (*path, str(index)), problems) for index, item in enumerate(value)]
-        keys = [entry[self.key] for entry in entries if self.key in entry]
+        keys = [entry[self.key] for entry in entries if entry.get(self.key) is not None]
         for key in {key for key in keys if keys.count(key) > 1}:
             fault(problems, (*path, key), f"the {self.key} '{shorten(key)}' is listed twice.")
         return entries
@@ -192,11 +201,17 @@ class KeyedList(Branch):
         unset = isinstance(item, dict) and any(
             item.get(spelling, self) is None for spelling in (self.marker, names.camel(self.marker))
         )
+        if item is None:
+            fault(problems, path, "null cannot stand in a list.")
         if not unset:
             return self.entry.read(item, path, problems) or {}
-        key_only = Record(fields={self.key: self.entry.fields[self.key]}, required=(self.key,))
-        named = key_only.read({name: part for name, part in item.items() if part is not None}, path, problems)
-        return {**(named or {}), self.marker: None}
+        given = known_keys(item, self.entry.fields, path, problems)
+        for name in given.keys() - {self.key, self.marker}:
+            fault(problems, (*path, name), f"stands beside {self.marker}: null, which unsets the entry; leave it out.")
+        if given.get(self.key) is None:
+            fault(problems, (*path, self.key), "is missing.")
+        key = self.entry.fields[self.key].read(given.get(self.key), (*path, self.key), problems)
+        return {self.key: key, self.marker: None}
 
     def schema(self) -> Schema:
         entry = without_null(self.entry.schema())
@@ -214,7 +229,10 @@ class KeyedList(Branch):
             yield (entry[self.key],), None if rest == {self.marker: None} else rest
 
     def nest(self, leaves: Leaves) -> list[dict[str, Any]]:
-        return [{self.key: path[0], **({self.marker: None} if leaf is None else leaf)} for path, leaf in leaves.items()]
+        return [
+            {self.key: path[0], **(leaf if isinstance(leaf, dict) else {self.marker: leaf})}
+            for path, leaf in leaves.items()
+        ]
 
     def find(self, text: str, path: Path = ()) -> Path:
         return (*path, text)

@@ -108,7 +108,9 @@ class Number(Leaf):
     json_type: ClassVar[str] = "number"
 
     def parse(self, value: Any, path: Path, problems: list[Problem]) -> float | int:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError("is not a number")
+        if isinstance(value, float) and not math.isfinite(value):
             raise ValueError("is not a finite number")
         if not self.minimum <= value <= self.maximum:
             raise ValueError(f"is out of range: give a number from {self.minimum:g} to {self.maximum:g}")
@@ -164,8 +166,8 @@ class Quantity(Leaf):
     whole: bool = False
 
     def parse(self, value: Any, path: Path, problems: list[Problem]) -> str:
-        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-            value = str(value)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            value = str(value) if abs(value) < 1e20 else ""
         if not isinstance(value, str):
             raise ValueError(f"is not {quantities.QUANTITY_RULE}")
         number = quantities.parse_quantity(value)
@@ -178,6 +180,8 @@ class Quantity(Leaf):
             "type": ["string", "number", "null"],
             "pattern": f"^{quantities.QUANTITY}$",
             "minimum": 0,
+            "maximum": quantities.LARGEST,
+            **({"multipleOf": 1} if self.whole else {}),
             "x-rainbow-type": "quantity",
         }
 
@@ -212,8 +216,9 @@ class ListOf(Leaf):
             raise ValueError("is not a list")
         if not self.min_items <= len(value) <= self.max_items:
             raise ValueError(f"has {len(value)} entries; give {self.min_items} to {self.max_items}")
+        found = len(problems)
         items = [self._read_item(item, (*path, str(index)), problems) for index, item in enumerate(value)]
-        if self.unique and any(item in items[:index] for index, item in enumerate(items)):
+        if self.unique and len(problems) == found and any(item in items[:index] for index, item in enumerate(items)):
             fault(problems, path, "the same entry is listed twice.")
         return items
 
@@ -257,11 +262,12 @@ class Record(Leaf):
             given = {name: item for name, item in given.items() if item not in ("", None)}
         record = {name: self.fields[name].read(item, (*path, name), problems) for name, item in given.items()}
         for name in self.required:
-            if record.get(name) is None:
+            if given.get(name) is None:
                 fault(problems, (*path, name), "is missing.")
-        if not record:
+        said = {name: item for name, item in record.items() if item is not None}
+        if not any(item is not None for item in given.values()):
             raise ValueError(f"says nothing: give at least one of {', '.join(self.fields)}")
-        return {name: item for name, item in record.items() if item is not None}
+        return said
 
     def details(self) -> Schema:
         details: Schema = {

@@ -33,9 +33,10 @@ PLATFORM = PlatformValues(
 def judged(
     kind: Kind, scope: Scope, payload: Any, stored: dict[Scope, Any] | None = None, *, refuse: bool = False
 ) -> list[Warning]:
-    rows = [Row(kind=kind.name, scope=place, payload=said, version=1) for place, said in (stored or {}).items()]
+    state = {**(stored or {}), scope: payload}
+    rows = [Row(kind=kind.name, scope=place, payload=said, version=1) for place, said in state.items()]
     around = Surroundings.of(rows, PLATFORM, KNOWN)
-    return judge(kind, scope, payload, around, refuse_unknown_names=refuse)
+    return judge(kind, around.rows[scope], around, refuse_unknown_names=refuse)
 
 
 @pytest.mark.parametrize(
