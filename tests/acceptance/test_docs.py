@@ -55,7 +55,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 def keys(field: Field, path: str = "") -> set[str]:
     """The last words of every configuration key; what the platform teams name themselves does not count."""
     if isinstance(field, Section):
-        return {name for name in field.fields} | {key for inner in field.fields.values() for key in keys(inner)}
+        return set(field.fields) | {key for inner in field.fields.values() for key in keys(inner)}
     return set()
 
 
@@ -77,7 +77,7 @@ def test_every_section_and_variable_is_documented() -> None:
 def test_every_path_and_error_is_documented() -> None:
     text = (ROOT / "docs/api.md").read_text() + (ROOT / "docs/operations.md").read_text()
     for operation in all_operations():
-        path = re.sub(r"<(?:path:)?([a-z_]+)>", r"{\1}", operation.path.removeprefix("/api/v1/"))
+        path = re.sub(r"<(?:rest:)?([a-z_]+)>", r"{\1}", operation.path.removeprefix("/api/v1/"))
         assert path in text, f"{path} is not documented"
     named = {
         kind.name

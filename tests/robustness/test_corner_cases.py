@@ -102,7 +102,11 @@ def test_a_row_with_nulls_comes_back_as_it_was_written(api: FlaskClient, payload
 @pytest.mark.parametrize(
     ("name", "given", "normal"),
     [
-        ("TASK_RESOURCE", {"taskResourceAttributes": {"limits": {"ephemeralStorage": "1Gi"}}}, {"limits": {"ephemeral_storage": "1Gi"}}),
+        (
+            "TASK_RESOURCE",
+            {"taskResourceAttributes": {"limits": {"ephemeralStorage": "1Gi"}}},
+            {"limits": {"ephemeral_storage": "1Gi"}},
+        ),
         ("TASK_RESOURCE", {"TASK_RESOURCE": {"limits": {"cpu": 1}}}, {"limits": {"cpu": "1"}}),
         ("TASK_RESOURCE", {"task_resource_attributes": {"limits": {"cpu": 0.5}}}, {"limits": {"cpu": "0.5"}}),
         ("TASK_RESOURCE", {"task_resource_attributes": {"limits": {"cpu": 0}}}, {"limits": {"cpu": "0"}}),
@@ -127,11 +131,7 @@ def test_a_row_with_nulls_comes_back_as_it_was_written(api: FlaskClient, payload
         (
             "WORKFLOW_EXECUTION_CONFIG",
             {"workflow_execution_config": {"envs": {"values": {"A": "1", "B": "", "C": None}}}},
-            {
-                "envs": {
-                    "values": [{"key": "A", "value": "1"}, {"key": "B", "value": ""}, {"key": "C", "value": None}]
-                }
-            },
+            {"envs": {"values": [{"key": "A", "value": "1"}, {"key": "B", "value": ""}, {"key": "C", "value": None}]}},
         ),
         (
             "WORKFLOW_EXECUTION_CONFIG",
@@ -152,7 +152,9 @@ def test_a_row_with_nulls_comes_back_as_it_was_written(api: FlaskClient, payload
         ("CLUSTER_ASSIGNMENT", {"clusterAssignment": {"clusterPoolName": "gpu"}}, {"cluster_pool_name": "gpu"}),
     ],
 )
-def test_another_spelling_is_stored_in_the_one_normal_form(api: FlaskClient, name: str, given: Any, normal: Any) -> None:
+def test_another_spelling_is_stored_in_the_one_normal_form(
+    api: FlaskClient, name: str, given: Any, normal: Any
+) -> None:
     answer = api.put(PROJECT, json={"attributes": {"matchingAttributes": given}, "claimedBy": "ännchen"})
     assert (answer.status_code, answer.json["changed"]) == (200, True), answer.json
     assert payload_at(api, PROJECT, name) == normal
@@ -305,5 +307,5 @@ def test_a_project_keeps_what_an_update_leaves_out(api: FlaskClient) -> None:
     for method, body in (("PUT", {}), ("PATCH", {"name": "Sück 😀"}), ("PUT", {"state": 0})):
         assert api.open(f"{BASE}/projects/search", method=method, json=body).json == created.json
     archived = api.put(f"{BASE}/projects/search", json={"state": 1}).json
-    assert archived == {**created.json, "state": "ARCHIVED", "updated_at": archived["updated_at"]}
+    assert archived == {**created.json, "state": "ARCHIVED", "updated_at": archived["updated_at"], "version": 2}
     assert api.get(f"{BASE}/projects/search").json == archived

@@ -21,7 +21,7 @@ def keys(number: int) -> dict[str, int]:
 
 
 def body_with_a_key_twice() -> bytes:
-    return json.dumps(keys(70_000)).encode()[:-1] + b', "1116f": 2}'
+    return json.dumps(keys(40_000)).encode()[:-1] + b', "9c3f": 2}'
 
 
 MANY_KEYS = [
@@ -32,7 +32,12 @@ MANY_KEYS = [
     pytest.param(put_body("task_resource_attributes", {"x" * 1_000_000: 1}), id="a long field"),
     pytest.param({"x" * 1_000_000: 1}, id="a long key"),
     pytest.param(
-        {"attributes": {"project": "x" * 1_000_000, "matching_attributes": {"execution_cluster_label": {"value": "a"}}}},
+        {
+            "attributes": {
+                "project": "x" * 1_000_000,
+                "matching_attributes": {"execution_cluster_label": {"value": "a"}},
+            }
+        },
         id="a long project",
     ),
     pytest.param(put_body("execution_cluster_label", {"value": "x" * 1_000_000}), id="a long value"),
@@ -57,7 +62,7 @@ def test_a_key_that_stands_twice_among_many_is_found_soon(api: FlaskClient) -> N
     sent = body_with_a_key_twice()
     assert len(sent) < LARGEST
     begun = time.monotonic()
-    refused(api, lambda: api.put(PROJECT, data=sent, content_type="application/json"), field="1116f")
+    refused(api, lambda: api.put(PROJECT, data=sent, content_type="application/json"), field="9c3f")
     assert time.monotonic() - begun < SECONDS
 
 
