@@ -41,6 +41,18 @@ class Attribute:
         )
 
     @classmethod
+    def inherited(cls, effective: Effective, scope: Scope) -> Attribute:
+        """From what a kind resolves to at a scope that has no row of its own."""
+        # The trail runs from the broadest level, so the last one that counts is the most specific contributor.
+        steps = [step for step in effective.trail if step.get("used")]
+        return cls(
+            scope=scope,
+            payload=effective.value,
+            inherited_from=steps[-1] if steps else {"level": "platform"},
+            origins=effective.origins,
+        )
+
+    @classmethod
     def from_entry(cls, entry: Document) -> Attribute:
         """From one entry of `matchable_attributes`."""
         return cls(
@@ -81,6 +93,66 @@ class Change:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RowChange:
+    """What becomes, or became, of one row."""
+
+    action: str  #: create, update, delete or unchanged
+    kind: str  #: name of the kind, PROJECT for a project
+    scope: Scope
+    before: Document | None
+    after: Document | None
+    version: int | None = None  #: of the row as it is stored
+    index: int | None = None  #: of the change that asked for it
+
+    @classmethod
+    def from_document(cls, document: Document) -> RowChange:
+        before, after = document.get("before"), document.get("after")
+        action = "create" if before is None else "delete" if after is None else "update"
+        return cls(
+            action=str(document.get("action", action)),
+            kind=str(document.get("resource_type", "")),
+            scope=Scope.from_document(document),
+            before=before,
+            after=after,
+            version=document.get("version"),
+            index=document.get("index"),
+        )
+
+    @property
+    def is_real(self) -> bool:
+        """Whether the row is another one afterwards."""
+        return self.action != "unchanged"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeSet:
+    """The answer to a change of many rows or to a rollback, or to a dry run of one."""
+
+    rows: list[RowChange]  #: in the order of the request
+    revision: int  #: the new one, or the latest when nothing changed or in a dry run
+    changed: bool
+    warnings: list[Document]
+    effective: Document | None  #: which effective values change, in a dry run
+    document: Document  #: the answer as it came
+
+    @classmethod
+    def from_document(cls, document: Document) -> ChangeSet:
+        return cls(
+            rows=[RowChange.from_document(row) for row in document.get("rows") or []],
+            revision=int(document.get("revision") or 0),
+            changed=bool(document.get("changed")),
+            warnings=document.get("warnings") or [],
+            effective=document.get("effective"),
+            document=document,
+        )
+
+    @property
+    def real(self) -> list[RowChange]:
+        """The rows that are others afterwards."""
+        return [row for row in self.rows if row.is_real]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Effective:
     """What one kind resolves to at a scope, and every step that led to it."""
 
@@ -109,3 +181,10 @@ class Effective:
 def sole_payload(wrapped: Any) -> Document:
     """The payload under its kind's key, which is the only one."""
     return dict(next(iter(wrapped.values()), None) or {}) if wrapped else {}
+
+
+def warning_text(warning: Document) -> str:
+    """One warning of the admin's in words."""
+    text = str(warning.get("message", warning.get("code", "")))
+    closest = [str(word) for word in warning.get("closest") or [] if str(word) not in text]
+    return f"{text} Closest: {', '.join(closest)}." if closest else text

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
 from ctl.answers import Attribute, Change, Document, Effective
-from ctl.errors import InvalidInput, ServerError
+from ctl.change_calls import ChangeCalls, KindLike, dry, reasons
+from ctl.errors import InvalidInput, NotFound
 from ctl.kinds import Kind, built_in, by_word
 from ctl.scopes import Scope, check_name
 from ctl.transport import Transport
@@ -30,11 +31,8 @@ from ctl.words import did_you_mean
 if TYPE_CHECKING:
     from ctl.contexts import Settings
 
-#: A kind, or its noun, name or number.
-KindLike = Kind | str | int
 
-
-class Client:
+class Client(ChangeCalls):
     """Talks to one admin; a context manager that closes its connections."""
 
     def __init__(
@@ -93,21 +91,28 @@ class Client:
         """Close the connections."""
         self._transport.close()
 
-    @property
-    def endpoint(self) -> str:
-        """The endpoint in use, with its protocol."""
-        return self._transport.url
-
     # Attributes
 
-    def get_attribute(self, kind: KindLike, scope: Scope, exact: bool = False) -> Attribute:
+    def get_attribute(self, kind: KindLike, scope: Scope, exact: bool = False, *, at: int | None = None) -> Attribute:
         """
-        The row of a kind at a scope, or the inherited value, which has no version.
+        The row of a kind at a scope, or the inherited value, which has no version; with `at`, as of that revision.
 
         Raises NotFound where there is neither, and with `exact` where there is no row.
         """
+        if at is not None:
+            return self._attribute_at(self.kind(kind), scope, exact, at)
         query = {"resource_type": self.kind(kind).name, **({"exact": "true"} if exact else {})}
         return Attribute.from_document(self._read(scope.path, query), scope)
+
+    def _attribute_at(self, kind: Kind, scope: Scope, exact: bool, at: int) -> Attribute:
+        filters: Document = {**scope.document(), "level": scope.level, "at": at}
+        for row in self.list_attributes(kind, **filters):
+            if row.scope == scope:
+                return row
+        found = None if exact else next(iter(self.effective(scope, kind, at=at)), None)
+        if found is None or found.is_empty:
+            raise NotFound(f"No {kind.noun} applied at {scope.describe()} then.", name="attribute_not_found")
+        return Attribute.inherited(found, scope)
 
     def put_attribute(
         self,
@@ -136,10 +141,10 @@ class Client:
             Check everything and answer as if, but write nothing.
         """
         wrapped = {"matching_attributes": {self.kind(kind).payload_key: payload}}
-        body = {"attributes": wrapped, **_reasons(message, claimed_by)}
+        body = {"attributes": wrapped, **reasons(message, claimed_by)}
         headers = _precondition(if_match, if_none_match)
         return Change.from_document(
-            self._transport.call("PUT", scope.path, query=_dry(dry_run), body=body, headers=headers, is_safe=dry_run)
+            self._transport.call("PUT", scope.path, query=dry(dry_run), body=body, headers=headers, is_safe=dry_run)
         )
 
     def patch_attribute(
@@ -169,12 +174,12 @@ class Client:
             Leaves this row shall no longer speak about. A row without leaves is removed.
         """
         body: Document = {"set": dict(set or {}), "unset": list(unset), "inherit": list(inherit)}
-        body = {key: value for key, value in body.items() if value} | _reasons(message, claimed_by)
+        body = {key: value for key, value in body.items() if value} | reasons(message, claimed_by)
         return Change.from_document(
             self._transport.call(
                 "PATCH",
                 scope.path,
-                query={"resource_type": self.kind(kind).name, **_dry(dry_run)},
+                query={"resource_type": self.kind(kind).name, **dry(dry_run)},
                 body=body,
                 headers=_precondition(if_match, if_none_match),
                 is_safe=dry_run,
@@ -196,8 +201,8 @@ class Client:
             self._transport.call(
                 "DELETE",
                 scope.path,
-                query={"resource_type": self.kind(kind).name, **_dry(dry_run)},
-                body=_reasons(message, claimed_by) or None,
+                query={"resource_type": self.kind(kind).name, **dry(dry_run)},
+                body=reasons(message, claimed_by) or None,
                 headers=_precondition(if_match, False),
                 is_safe=dry_run,
             )
@@ -212,28 +217,35 @@ class Client:
         domain: str | None = None,
         workflow: str | None = None,
         launch_plan: str | None = None,
+        at: int | None = None,
         page_size: int = 500,
     ) -> Iterator[Attribute]:
-        """Every stored row, page by page: of one kind or all, filtered by level and by scope keys."""
+        """
+        Every stored row, page by page: of one kind or all, filtered by level and by scope keys.
+
+        With `at`, the rows as they were at that revision.
+        """
         filters = {
             "level": level,
             "project": project,
             "domain": domain,
             "workflow": workflow,
             "launch_plan": launch_plan,
+            "at": at,
         }
         query: Document = {"resource_type": "all" if kind is None else self.kind(kind).name, "limit": page_size}
-        query |= {key: value for key, value in filters.items() if value}
+        query |= {key: value for key, value in filters.items() if value not in (None, "")}
         for entry in self._pages("matchable_attributes", "configurations", query):
             yield Attribute.from_entry(entry)
 
-    def effective(self, scope: Scope, kind: KindLike | None = None) -> list[Effective]:
-        """What one kind, or every kind, resolves to at a scope."""
-        return [Effective.from_document(value) for value in self.effective_document(scope, kind)["values"]]
+    def effective(self, scope: Scope, kind: KindLike | None = None, *, at: int | None = None) -> list[Effective]:
+        """What one kind, or every kind, resolves to at a scope; with `at`, what it resolved to at that revision."""
+        return [Effective.from_document(value) for value in self.effective_document(scope, kind, at=at)["values"]]
 
-    def effective_document(self, scope: Scope, kind: KindLike | None = None) -> Document:
+    def effective_document(self, scope: Scope, kind: KindLike | None = None, *, at: int | None = None) -> Document:
         """The answer behind `effective` as it came, with the revision it was resolved at."""
         query: Document = {**scope.document(), **({"resource_type": self.kind(kind).name} if kind is not None else {})}
+        query |= {"at": at} if at is not None else {}
         return self._read("effective_attributes", query, holding="values")
 
     # Kinds and warnings
@@ -259,6 +271,15 @@ class Client:
             raise InvalidInput(f"There is no kind {str(word)!r}.{did_you_mean(str(word), nouns)}")
         return found
 
+    def noun(self, name: str) -> str:
+        """The word for rows of a kind, by the name answers give it: PROJECT is `project`."""
+        built = next((kind.noun for kind in built_in() if kind.name == name), None)
+        if built is not None or name == "PROJECT":
+            return built or "project"
+        self._kinds = self._kinds or self.kinds()
+        # A kind that is declared no longer has a history all the same.
+        return next((kind.noun for kind in self._kinds if kind.name == name), name.lower().replace("_", "-"))
+
     def warnings(self) -> list[Document]:
         """Every stored row that is still questionable, and why."""
         return list(self._read("warnings", holding="warnings")["warnings"])
@@ -273,14 +294,27 @@ class Client:
         """One project, archived or not."""
         return self._read(_project_path(id))
 
-    def create_project(self, id: str, **fields: Any) -> Document:
+    def create_project(
+        self, id: str, *, message: str | None = None, claimed_by: str | None = None, **fields: Any
+    ) -> Document:
         """Create a project; fields are name, description and labels (`{"values": {…}}`)."""
         check_name("project", id)
-        return self._transport.call("POST", "projects", body={"project": {"id": id, **fields}})
+        body = {"project": {"id": id, **fields}, **reasons(message, claimed_by)}
+        return self._transport.call("POST", "projects", body=body)
 
-    def update_project(self, id: str, **fields: Any) -> Document:
-        """Change some of name, description, labels and state; the others stay."""
-        return self._transport.call("PATCH", _project_path(id), body=fields)
+    def update_project(
+        self,
+        id: str,
+        *,
+        message: str | None = None,
+        claimed_by: str | None = None,
+        if_match: int | None = None,
+        **fields: Any,
+    ) -> Document:
+        """Change some of name, description, labels and state; the others stay. The rest is as in `put_attribute`."""
+        headers = _precondition(if_match, False)
+        body = {**fields, **reasons(message, claimed_by)}
+        return self._transport.call("PATCH", _project_path(id), body=body, headers=headers)
 
     def domains(self) -> list[Document]:
         """The domains every project has."""
@@ -290,34 +324,10 @@ class Client:
         """The version of the admin."""
         return self._read("version")
 
-    def _read(self, path: str, query: Mapping[str, Any] | None = None, *, holding: str | None = None) -> Document:
-        answer = self._transport.call("GET", path, query=query, is_safe=True)
-        if holding is not None and not isinstance(answer.get(holding), list):
-            raise ServerError(f"{self.endpoint} answered without {holding!r}: is that an admin of this version?")
-        return answer
-
-    def _pages(self, path: str, key: str, query: Document) -> Iterator[Document]:
-        while True:
-            page = self._read(path, query, holding=key)
-            yield from page[key]
-            token = page.get("token")
-            # A token that repeats would make this loop endless.
-            if not token or token == query.get("token"):
-                return
-            query = {**query, "token": token}
-
 
 def _project_path(id: str) -> str:
     check_name("project", id)
     return f"projects/{quote(id, safe='')}"
-
-
-def _dry(dry_run: bool) -> Document:
-    return {"dry_run": "true"} if dry_run else {}
-
-
-def _reasons(message: str | None, claimed_by: str | None) -> Document:
-    return {key: text for key, text in (("message", message), ("claimed_by", claimed_by)) if text}
 
 
 def _precondition(if_match: int | None, if_none_match: bool) -> dict[str, str]:

@@ -117,11 +117,15 @@ def load_settings(
     configuration = load_configuration(config_path(typed, environ))
     context = _first(typed, environ, "context", configuration.current_context, f"{configuration.path}")
     chosen = configuration.context(context.value, context.origin) if context.value else {}
+    from_context = f"context {context.value}"
 
     def pick(key: str) -> Setting:
-        return _first(typed, environ, key, chosen.get(key), f"context {context.value}")
+        return _first(typed, environ, key, chosen.get(key), from_context)
 
+    endpoint = pick("endpoint")
     token_file = pick("token_file")
+    if token_file.origin == from_context and endpoint.value != chosen.get("endpoint", endpoints.DEFAULT):
+        token_file = Setting(value=None)  # a context's token is for that context's admin and nobody else
     token_text = _variable(environ, "RAINBOW_TOKEN")
     if typed.get("token_file"):
         token_text = Setting(value=None)
@@ -129,7 +133,7 @@ def load_settings(
     no_defaults = Setting(value=None)
     return Settings(
         context=context,
-        endpoint=pick("endpoint"),
+        endpoint=endpoint,
         token_file=no_defaults if token_text.value else token_file,
         token_text=token_text,
         ca_file=pick("ca_file"),

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import yaml
+
 from ctl.conversion import BAD, Converter
 from ctl.errors import InvalidInput, InvalidRequest
 from ctl.kinds import Kind, Schema
@@ -90,22 +92,27 @@ def read_attribute_file(path: str, kind: Kind) -> AttributeFile:
 def parse_attribute_file(source: Source, kind: Kind) -> AttributeFile:
     """As `read_attribute_file`, from text."""
     node, problems = compose_mapping(source)
+    file, found = convert_attribute(node, kind, source.name)
+    if problems + found:
+        raise source.refuse(problems + found)
+    return file
+
+
+def convert_attribute(node: yaml.Node, kind: Kind, name: str) -> tuple[AttributeFile, list[Problem]]:
+    """What one document says about one kind, and every problem with it."""
     converter = Converter()
     properties = {**kind.schema.get("properties", {}), **_FRAME}
     document = converter.mapping(node, {"properties": properties}, refused=_REFUSED)
-    problems += converter.problems
+    problems = converter.problems
     positions = converter.positions
     frame = {key: document.pop(key) for key in _FRAME if key in document}
     word = frame.get("kind")
-    if word is not None and not _means(word, kind):
+    if word is not None and not means(word, kind):
         reason = f"this file is for {word}, the command is for {kind.noun}"
         problems.append(_problem(positions, "kind", reason))
     scope = _scope(frame, kind, positions, problems)
-    if problems:
-        raise source.refuse(problems)
-    return AttributeFile(
-        name=source.name, scope=scope, payload=document, version=frame.get("version"), positions=positions
-    )
+    file = AttributeFile(name=name, scope=scope, payload=document, version=frame.get("version"), positions=positions)
+    return file, problems
 
 
 def read_document(path: str, schema: Schema) -> tuple[Source, dict[str, Any], Mapping[str, tuple[int, int]]]:
@@ -135,7 +142,8 @@ def _in_words(problem: Problem) -> str:
     return f"{problem.field}: {problem.reason}" if problem.field else problem.reason
 
 
-def _means(word: str, kind: Kind) -> bool:
+def means(word: str, kind: Kind) -> bool:
+    """Whether a file's `kind` is this one: its noun, name or payload key in any spelling."""
     return fold(word) in {fold(kind.noun), fold(f"{kind.noun}s"), fold(kind.name), fold(kind.payload_key)}
 
 

@@ -46,6 +46,15 @@ def root() -> Group:
             "create": Entry(summary="Create a project", place="ctl.commands.verbs:create"),
             "update": Entry(summary="Change a setting or a project", place="ctl.commands.verbs:update"),
             "delete": Entry(summary="Delete a setting", place="ctl.commands.verbs:delete"),
+            "edit": Entry(summary="Change a setting in your editor", place="ctl.commands.verbs:edit"),
+            "apply": Entry(summary="Make files or a plan so, as one change", place="ctl.commands.apply:apply"),
+            "diff": Entry(summary="Show what applying files would change", place="ctl.commands.diff:diff"),
+            "plan": Entry(summary="Show it, and keep it to be applied exactly so", place="ctl.commands.plan:plan"),
+            "export": Entry(summary="Write what is set as files to apply", place="ctl.commands.export:export"),
+            "history": Entry(summary="Show who changed what, when and why", place="ctl.commands.history:history"),
+            "rollback": Entry(
+                summary="Undo a change, or go back to a revision", place="ctl.commands.rollback:rollback"
+            ),
             "explain": Entry(summary="Show what applies, and every step to it", place="ctl.commands.explain:explain"),
             "config": Entry(summary="Contexts: which admin, as whom, where", place="ctl.commands.config:config"),
             "completion": Entry(
@@ -59,6 +68,7 @@ def root() -> Group:
             "rainbowctl get execution-cluster-label -p flyteexamples -d development",
             "rainbowctl update execution-cluster-label --attrFile ec.yaml",
             "rainbowctl explain execution-cluster-label -p flyteexamples -d development my.workflow",
+            "rainbowctl apply -f settings/ -m 'new limits'",
         ],
         epilog=_EPILOG,
     )
@@ -103,26 +113,30 @@ def run(args: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(problem, BrokenPipeError):
             return EXIT_BROKEN_PIPE
-        return _report(RainbowError(f"The output cannot be written: {problem.strerror or problem}."), args)
+        error = RainbowError(f"The output cannot be written: {problem.strerror or problem}.")
+        return _report(error, args, session.error_status)
     except (click.ClickException, click.Abort, RainbowError, KeyboardInterrupt) as problem:
-        return _report(problem, args)
+        return _report(problem, args, session.error_status)
     except Exception as problem:
         trace = problem.__traceback__
         while trace is not None and trace.tb_next is not None:
             trace = trace.tb_next
         place = f"{trace.tb_frame.f_globals.get('__name__')}:{trace.tb_lineno}" if trace else "?"
-        return _report(RainbowError(f"rainbowctl failed at {place}: {type(problem).__name__}: {problem}"), args)
+        error = RainbowError(f"rainbowctl failed at {place}: {type(problem).__name__}: {problem}")
+        return _report(error, args, session.error_status)
     finally:
         session.close()
 
 
-def _report(problem: BaseException, args: list[str]) -> int:
+def _report(problem: BaseException, args: list[str], status: int | None = None) -> int:
     if isinstance(problem, click.exceptions.NoArgsIsHelpError):
         print(problem.ctx.get_help() if problem.ctx else "", file=sys.stderr)
         return problem.exit_code
     error = _as_error(problem)
     if isinstance(error, Interrupted):
         print(file=sys.stderr)
+    elif status is not None:
+        error.exit_code = status
     print_error(error, as_json=_wants_json(args))
     return error.exit_code
 

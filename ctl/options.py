@@ -78,9 +78,15 @@ def domain_option(help: str = "Domain.") -> click.Parameter:
 
 def workflow_parameters() -> list[click.Parameter]:
     """The rest of a scope: the workflow as an argument or a flag, and the launch plan."""
+    argument = Argument(
+        "workflow", required=False, metavar="[WORKFLOW]", explanation="Workflow of the project and domain."
+    )
+    return [argument, *_workflow_options("Workflow, also as an argument.")]
+
+
+def _workflow_options(help: str) -> list[click.Parameter]:
     return [
-        Argument("workflow", required=False, metavar="[WORKFLOW]", explanation="Workflow of the project and domain."),
-        Option(["-w", "--workflow", "workflow_flag"], metavar="WORKFLOW", help="Workflow, also as an argument."),
+        Option(["-w", "--workflow", "workflow_flag"], metavar="WORKFLOW", help=help),
         Option(
             ["--launchplan", "--launch-plan", "--launchPlan", "launch_plan"],
             metavar="NAME",
@@ -92,6 +98,33 @@ def workflow_parameters() -> list[click.Parameter]:
 def scope_parameters() -> list[click.Parameter]:
     """Every part of a scope."""
     return [*workflow_parameters(), project_option(), domain_option()]
+
+
+def filter_parameters(rows: str = "Rows", everything: str | None = None) -> list[click.Parameter]:
+    """Every key of a scope as a filter on rows, each with or without the others; and -A where all can be asked for."""
+    options = [project_option(f"{rows} of this project."), domain_option(f"{rows} of this domain.")]
+    options += _workflow_options(f"{rows} of this workflow.")
+    if everything is not None:
+        options.append(Option(["-A", "--all", "all_scopes"], is_flag=True, help=everything))
+    return options
+
+
+def files_option(help: str) -> click.Parameter:
+    return Option(["-f", "--file", "files"], metavar="FILE|DIR|-", multiple=True, help=help)
+
+
+def at_option(help: str) -> click.Parameter:
+    return Option(["--at"], metavar="REVISION", callback=revision_number, help=help)
+
+
+def revision_number(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """The number of a revision, as a flag takes it; 0 is before the first."""
+    if value is None:
+        return None
+    if not (value.isascii() and value.isdecimal()):
+        reason = f"{value!r} is not the number of a revision, as `rainbowctl history` shows them."
+        raise click.BadParameter(reason, ctx, param)
+    return int(value)
 
 
 def kind_argument(metavar: str, explanation: str) -> Argument:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, Any
 
 from ctl.errors import InvalidInput, RainbowError
@@ -40,6 +41,10 @@ class Printer:
     def is_wide(self) -> bool:
         return self.format == "wide"
 
+    def without_headers(self) -> Printer:
+        """The same, for rows that go on a table."""
+        return replace(self, has_headers=False)
+
     def line(self, text: str = "") -> None:
         """One line of data."""
         print(text, file=sys.stdout)
@@ -65,7 +70,7 @@ class Printer:
         """A table: drawn on a terminal, plain aligned columns anywhere else."""
         cells = [[printable(cell) for cell in row] for row in rows]
         header = list(columns) if self.has_headers else None
-        if sys.stdout.isatty():
+        if sys.stdout.isatty() and _has_room(columns, cells):
             _draw(columns, cells, bool(header))
         else:
             sys.stdout.write(plain_table(header, cells))
@@ -78,6 +83,12 @@ def plain_table(header: list[str] | None, rows: list[list[str]]) -> str:
     return "".join(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() + "\n" for line in lines
     )
+
+
+def _has_room(columns: Sequence[str], rows: list[list[str]]) -> bool:
+    """Whether the terminal is wide enough to fold only the last column; else lines that run over read better."""
+    widths = [max(len(line[index]) for line in [columns, *rows]) + 2 for index in range(len(columns) - 1)]
+    return sum(widths) <= shutil.get_terminal_size().columns * 2 // 3
 
 
 def _draw(columns: Sequence[str], rows: list[list[str]], has_headers: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ class Session:
         self.typed: dict[str, str | None] = {}
         self.is_quiet = False
         self.has_headers = True
+        self.error_status: int | None = None  #: of every error, for a command whose statuses mean something else
         self._client: Client | None = None
 
     @cached_property
@@ -54,3 +56,11 @@ class Session:
     def close(self) -> None:
         if self._client is not None:
             self._client.close()
+
+
+def local_user() -> str | None:
+    """Who claims a change: the name of the local user, where the system knows one."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return None

@@ -1,7 +1,8 @@
 """
 YAML and JSON files as written: text to nodes that know their line and column.
 
-What YAML offers beyond plain data is refused rather than interpreted: anchors, aliases, tags, several documents.
+What YAML offers beyond plain data is refused rather than interpreted: anchors, aliases, tags. Several documents are
+read only where a set of them is asked for.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import yaml
 from ctl.errors import InvalidFile
 from ctl.words import count
 
-MAX_BYTES = 1024 * 1024
+MIB = 1024 * 1024
+MAX_BYTES = MIB
 MAX_DEPTH = 20
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -59,21 +61,23 @@ class Source:
         )
 
 
-def read_source(path: str) -> Source:
-    """The text of a file, or of stdin for `-`."""
+def read_source(path: str, max_bytes: int = MAX_BYTES) -> Source:
+    """The text of a file, or of stdin for `-`; what is too large is not read to its end."""
     name = "stdin" if path == "-" else path
     try:
         if path == "-" and sys.stdin is None:
             raise InvalidFile("stdin is closed: there is nothing to read.")
         if path == "-":
-            content = sys.stdin.buffer.read(MAX_BYTES + 1)
+            content = sys.stdin.buffer.read(max_bytes + 1)
+        elif (size := Path(path).stat().st_size) > max_bytes:
+            raise InvalidFile(f"{name} is larger than {max_bytes // MIB} MiB: it has {size // MIB} MiB.")
         else:
             with Path(path).open("rb") as file:
-                content = file.read(MAX_BYTES + 1)
+                content = file.read(max_bytes + 1)
     except OSError as error:
         raise InvalidFile(f"{name} cannot be read: {error.strerror}.") from None
-    if len(content) > MAX_BYTES:
-        raise InvalidFile(f"{name} is larger than 1 MiB.")
+    if len(content) > max_bytes:
+        raise InvalidFile(f"{name} is larger than {max_bytes // MIB} MiB.")
     try:
         return Source(name=name, text=content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -114,7 +118,33 @@ def compose(source: Source) -> tuple[yaml.Node, list[Problem]]:
     return node, problems
 
 
-def _structure(source: Source) -> tuple[list[Problem], bool]:
+def compose_all(source: Source) -> tuple[list[yaml.MappingNode], list[Problem]]:
+    """
+    Every document as nodes, and the problems that do not stop anyone from reading on.
+
+    A list at the top counts as that many documents, so that a JSON file can hold several; documents without anything
+    in them are passed over. Raises InvalidFile for problems that leave nothing to read.
+    """
+    problems, is_readable = _structure(source, may_be_many=True)
+    if not is_readable:
+        raise source.refuse(problems)
+    nodes: list[yaml.MappingNode] = []
+    loader = _LOADER(source.text)
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            for part in node.value if isinstance(node, yaml.SequenceNode) else [node]:
+                if isinstance(part, yaml.MappingNode):
+                    nodes.append(part)
+                elif not isinstance(part, yaml.ScalarNode) or part.value or part.style:
+                    reason = "a document must hold keys and values, such as `kind: execution-cluster-label`"
+                    problems.append(Problem.at(part.start_mark, reason))
+    finally:
+        loader.dispose()
+    return nodes, problems
+
+
+def _structure(source: Source, *, may_be_many: bool = False) -> tuple[list[Problem], bool]:
     problems: list[Problem] = []
     depth = documents = 0
     is_readable = True
@@ -122,7 +152,7 @@ def _structure(source: Source) -> tuple[list[Problem], bool]:
         for event in yaml.parse(source.text, Loader=_LOADER):
             if isinstance(event, yaml.DocumentStartEvent):
                 documents += 1
-                if documents > 1:
+                if documents > 1 and not may_be_many:
                     reason = (
                         "a second document starts here: one file sets one attribute; `rainbowctl apply -f` takes many"
                     )

@@ -92,8 +92,14 @@ class Transport:
         body: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
         is_safe: bool = False,
+        more_seconds: float = 0.0,
     ) -> dict[str, Any]:
-        """The JSON answer to one request below `/api/v1/`; `is_safe` marks what may be sent twice."""
+        """
+        The JSON answer to one request below `/api/v1/`.
+
+        `is_safe` marks what may be sent twice; `more_seconds` is how much longer than usual the answer may take.
+        """
+        connect, wait = self._timeout
         request_id = secrets.token_hex(8)
         for attempt in range(self._retries + 1):
             is_last = attempt == self._retries
@@ -104,7 +110,7 @@ class Transport:
                     params=query,
                     json=body,
                     headers={**(headers or {}), "X-Request-Id": request_id},
-                    timeout=self._timeout,
+                    timeout=(connect, wait + more_seconds),
                     verify=self._verify,
                     allow_redirects=False,
                 )

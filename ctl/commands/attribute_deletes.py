@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ctl.answers import Attribute, Document
+from ctl.answers import Attribute, Document, warning_text
 from ctl.commands.attribute_updates import check_expected_version, own_row
-from ctl.commands.attributes import default_scope, local_user, place, scope_for, typed_scope, warning_text
+from ctl.commands.scopes import default_scope, place, scope_for, typed_scope
 from ctl.diffs import print_diff, unified
 from ctl.errors import ClientError, NotFound
 from ctl.groups import Command
@@ -19,7 +19,7 @@ from ctl.options import Option, dry_run_option, force_option, message_option, sc
 from ctl.prompts import confirm, is_terminal
 from ctl.schemas import summary
 from ctl.scopes import Scope, check_level, describe_origin
-from ctl.session import Session
+from ctl.session import Session, local_user
 from ctl.words import flags as flag_names
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ there is a terminal, and says what applies afterwards. Where nothing is set, tha
 def delete_attribute(kind: Kind) -> click.Command:
     def run(session: Session, **flags: Any) -> None:
         scope, file = _asked(session, kind, flags)
-        row = own_row(session, kind, scope)
+        row = own_row(session, kind, scope, file)
         if row is None:
             _answer(session, kind, scope, {"deleted": False, "dry_run": flags["dry_run"], "warnings": []})
             session.printer.note(f"Nothing was set for {place(kind, scope)}: there is nothing to delete.")

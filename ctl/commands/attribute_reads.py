@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ctl.answers import Attribute, Document
-from ctl.commands.attributes import place, scope_for, typed_scope
+from ctl.answers import Attribute, Document, Effective
+from ctl.commands.attribute_lists import list_rows, updated
+from ctl.commands.scopes import place, scope_for
 from ctl.documents import attribute_yaml, flat, sample_yaml
 from ctl.errors import InvalidInput, NotFound, NothingSet
 from ctl.groups import Command
 from ctl.kinds import Kind
-from ctl.options import Option, force_option, scope_parameters
-from ctl.schemas import leaf_values, show, summary
-from ctl.scopes import Scope, check_name, describe_origin
+from ctl.options import Option, at_option, force_option, scope_parameters
+from ctl.schemas import leaf_values, show
+from ctl.scopes import Scope, describe_origin
 from ctl.session import Session
 from ctl.words import flags as flag_names
 
@@ -32,12 +33,17 @@ nothing is set, the file holds a sample.
 
 def get_attribute(kind: Kind) -> click.Command:
     def run(session: Session, **flags: Any) -> None:
+        if flags["watch"] and (flags["attr_file"] or flags["at"] is not None):
+            raise InvalidInput("--watch shows what changes from now on; leave out --attrFile and --at.")
         if flags["all_scopes"]:
-            _list(session, kind, flags)
+            list_rows(session, kind, flags)
         elif flags["attr_file"]:
             _write_file(session, kind, scope_for(session, kind, flags), flags)
+        elif flags["watch"]:
+            watch_value(session, kind, scope_for(session, kind, flags), exact=flags["exact"])
         else:
-            _show(session, kind, scope_for(session, kind, flags), flags["exact"])
+            scope = scope_for(session, kind, flags)
+            show_value(session, kind, scope, read_value(session, kind, scope, exact=flags["exact"], at=flags["at"]))
 
     return Command(
         kind.noun,
@@ -51,6 +57,8 @@ def get_attribute(kind: Kind) -> click.Command:
             Option(["--exact"], is_flag=True, help="Only the row of this very scope, nothing inherited."),
             Option([*flag_names("attrFile"), "attr_file"], metavar="FILE", help="Write the value to a file."),
             force_option("Overwrite the file without asking."),
+            at_option("As it was at this revision."),
+            Option(["--watch"], is_flag=True, help="Show it again whenever it changes, until Ctrl-C."),
         ],
         examples=_examples(kind),
     )
@@ -68,27 +76,38 @@ def _examples(kind: Kind) -> list[str]:
     return lines
 
 
-def _show(session: Session, kind: Kind, scope: Scope, exact: bool) -> None:
+def read_value(
+    session: Session, kind: Kind, scope: Scope, *, exact: bool, at: int | None = None
+) -> Attribute | Effective:
+    """What is shown of one scope: for a table what counts in the end, so that a row and what it inherits are seen."""
+    if not session.printer.is_table or exact:
+        return _read(session, kind, scope, exact, at)
+    effective = session.client.effective(scope, kind, at=at)
+    if not effective or effective[0].is_empty:
+        raise _nothing(kind, scope, exact=False)
+    return effective[0]
+
+
+def show_value(session: Session, kind: Kind, scope: Scope, found: Attribute | Effective) -> None:
+    """Print what `read_value` found."""
     printer = session.printer
-    if printer.is_table and not exact:
-        _show_effective(session, kind, scope)
-        return
-    attribute = _read(session, kind, scope, exact)
-    if printer.format == "json":
-        printer.document(flat(attribute))
+    if isinstance(found, Effective):
+        _show_effective(session, kind, scope, found)
+    elif printer.format == "json":
+        printer.document(flat(found))
     elif printer.format == "yaml":
-        printer.text(attribute_yaml(attribute))
+        printer.text(attribute_yaml(found))
     elif printer.format == "name":
         printer.line(scope.name(kind.noun))
     else:
-        here = {"level": scope.level, **scope.document(), "version": attribute.version}
-        leaves = dict(leaf_values(kind.schema, attribute.payload))
-        _leaf_table(session, scope, leaves, dict.fromkeys(leaves, here), attribute)
+        here = {"level": scope.level, **scope.document(), "version": found.version}
+        leaves = dict(leaf_values(kind.schema, found.payload))
+        _leaf_table(session, scope, leaves, dict.fromkeys(leaves, here), found)
 
 
-def _read(session: Session, kind: Kind, scope: Scope, exact: bool) -> Attribute:
+def _read(session: Session, kind: Kind, scope: Scope, exact: bool, at: int | None = None) -> Attribute:
     try:
-        return session.client.get_attribute(kind, scope, exact=exact)
+        return session.client.get_attribute(kind, scope, exact=exact, at=at)
     except NotFound as error:
         if error.name != "attribute_not_found":
             raise
@@ -103,19 +122,43 @@ def _nothing(kind: Kind, scope: Scope, exact: bool) -> NothingSet:
     return NothingSet(f"No {kind.noun} is set at {scope.describe()}, nor at any level above it.")
 
 
-def _show_effective(session: Session, kind: Kind, scope: Scope) -> None:
-    """The table: what counts in the end, so that a row and what it inherits beside it are seen together."""
-    effective = session.client.effective(scope, kind)
-    found = effective[0] if effective else None
-    if found is None or found.is_empty:
-        raise _nothing(kind, scope, exact=False)
+def _show_effective(session: Session, kind: Kind, scope: Scope, found: Effective) -> None:
     leaves = {**dict(leaf_values(kind.schema, found.value)), **dict.fromkeys(found.unset)}
     origins = {**found.origins, **found.unset}
-    is_here = any(Scope.from_document(origin) == scope for origin in origins.values())
-    row = _read(session, kind, scope, exact=True) if session.printer.is_wide and is_here else None
+    versions = [origin.get("version") for origin in origins.values() if Scope.from_document(origin) == scope]
+    row = _row(session, kind, scope, versions[0]) if session.printer.is_wide and versions else None
     _leaf_table(session, scope, leaves, origins, row)
-    if not is_here:
+    if not versions:
         session.printer.note(f"Nothing is set at {scope.describe()} itself: all of it is inherited.")
+
+
+def _row(session: Session, kind: Kind, scope: Scope, version: int | None) -> Attribute | None:
+    """Who wrote the row, if it is still the one that is shown."""
+    try:
+        row = session.client.get_attribute(kind, scope, exact=True)
+    except NotFound:
+        return None
+    return row if row.version == version else None
+
+
+def watch_value(session: Session, kind: Kind, scope: Scope, *, exact: bool) -> None:
+    """Print the value, and again whenever it is another one."""
+    from ctl.commands.watching import separator, watch
+
+    def read() -> Attribute | Effective | None:
+        try:
+            return read_value(session, kind, scope, exact=exact)
+        except NothingSet:
+            return None
+
+    def show(found: Attribute | Effective | None, before: Attribute | Effective | None, is_first: bool) -> None:
+        separator(session, is_first)
+        if found is None:
+            session.printer.note(_nothing(kind, scope, exact).message)
+        else:
+            show_value(session, kind, scope, found)
+
+    watch(session, read, show)
 
 
 def _leaf_table(
@@ -133,59 +176,9 @@ def _leaf_table(
         cells = [path, show(value), describe_origin(origin, scope) if origin else ""]
         if printer.is_wide:
             own = row if row is not None and Scope.from_document(origin) == scope else None
-            cells += [str(origin.get("version") or ""), *_updated(own)]
+            cells += [str(origin.get("version") or ""), *updated(own)]
         rows.append(cells)
     printer.table(columns, rows)
-
-
-def _updated(row: Attribute | None) -> list[str]:
-    if row is None:
-        return ["", ""]
-    claim = f" (says {row.claimed_by})" if row.claimed_by else ""
-    return [row.updated_at or "", f"{row.updated_by or ''}{claim}"]
-
-
-def _list(session: Session, kind: Kind, flags: Mapping[str, Any]) -> None:
-    if flags["attr_file"] or flags["exact"]:
-        raise InvalidInput("-A lists the rows of every scope; --attrFile and --exact are for one.")
-    filters = typed_scope(session, flags)
-    for key, name in filters.items():
-        if name is not None:
-            check_name(key, name)
-    rows = session.client.list_attributes(
-        kind,
-        project=filters["project"],
-        domain=filters["domain"],
-        workflow=filters["workflow"],
-        launch_plan=filters["launch_plan"],
-    )
-    printer = session.printer
-    if printer.format == "name":
-        for row in rows:
-            printer.line(row.scope.name(kind.noun))
-    elif printer.format == "json":
-        printer.document([flat(row, kind.noun) for row in rows])
-    elif printer.format == "yaml":
-        for row in rows:
-            printer.text("---\n")
-            printer.document(flat(row, kind.noun))
-    else:
-        _row_table(session, kind, rows)
-
-
-def _row_table(session: Session, kind: Kind, rows: Iterator[Attribute]) -> None:
-    printer = session.printer
-    columns = ["LEVEL", "PROJECT", "DOMAIN", "WORKFLOW", "LAUNCH PLAN", "VALUE", "VERSION"]
-    cells = []
-    for row in rows:
-        scope = row.scope
-        line = [scope.level, scope.project or "", scope.domain or "", scope.workflow or "", scope.launch_plan or ""]
-        line += [summary(kind.schema, row.payload), str(row.version or "")]
-        cells.append(line + (_updated(row) if printer.is_wide else []))
-    if not cells:
-        printer.note(f"No {kind.noun} is set at any scope asked for.")
-        return
-    printer.table(columns + (["UPDATED", "BY"] if printer.is_wide else []), cells)
 
 
 def _write_file(session: Session, kind: Kind, scope: Scope, flags: Mapping[str, Any]) -> None:
@@ -193,7 +186,7 @@ def _write_file(session: Session, kind: Kind, scope: Scope, flags: Mapping[str, 
     if session.typed.get("output"):
         raise InvalidInput("--attrFile writes YAML to a file; leave out -o.")
     try:
-        attribute = _read(session, kind, scope, flags["exact"])
+        attribute = _read(session, kind, scope, flags["exact"], flags["at"])
         text, remark = attribute_yaml(attribute), f"Wrote {place(kind, scope)} to {file}."
         if attribute.version is None:
             remark += " The value is inherited; updating with the file pins it here."

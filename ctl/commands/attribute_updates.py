@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ctl.answers import Attribute, Change
-from ctl.commands.attributes import (
-    default_scope,
-    local_user,
-    place,
-    scope_for,
-    typed_scope,
-    warning_text,
-)
+from ctl.answers import Attribute, Change, warning_text
+from ctl.commands.scopes import default_scope, place, scope_for, typed_scope
 from ctl.diffs import print_diff, unified
 from ctl.edits import Edit, edit_from_flags, leaf_options
 from ctl.errors import Conflict, InvalidInput, InvalidRequest, NotFound, WarningsFound
@@ -34,7 +27,7 @@ from ctl.options import (
 from ctl.prompts import confirm, is_terminal
 from ctl.schemas import fields, leaf_values
 from ctl.scopes import Scope, check_level
-from ctl.session import Session
+from ctl.session import Session, local_user
 from ctl.words import count
 from ctl.words import flags as flag_names
 
@@ -104,16 +97,20 @@ def _examples(kind: Kind) -> list[str]:
 class Update:
     """One update, step by step: what is asked, what it changes, the question, the write."""
 
-    def __init__(self, session: Session, kind: Kind, flags: Mapping[str, Any]) -> None:
+    def __init__(self, session: Session, kind: Kind, flags: Mapping[str, Any], *, may_ask: bool = True) -> None:
         self.session = session
         self.printer = session.printer
         self.kind = kind
         self.flags = flags
+        self.may_ask = may_ask
         self.file: AttributeFile | None = None
 
     def run(self) -> None:
         scope, edit = self._asked()
-        row = own_row(self.session, self.kind, scope)
+        self.carry_out(scope, edit, own_row(self.session, self.kind, scope, self.file))
+
+    def carry_out(self, scope: Scope, edit: Edit, row: Attribute | None) -> None:
+        """Show what an edit of the row as it was read would change, and write it."""
         conditions: dict[str, Any] = {} if self.flags["force"] else _conditions(row)
         trial = self._send(edit, scope, dry_run=True, **conditions)
         for warning in trial.warnings:
@@ -136,7 +133,7 @@ class Update:
         self._write(edit, scope, trial, conditions)
 
     def _asks(self) -> bool:
-        return is_terminal() and not self.flags["force"] and not self.flags["dry_run"]
+        return self.may_ask and is_terminal() and not self.flags["force"] and not self.flags["dry_run"]
 
     def _asked(self) -> tuple[Scope, Edit]:
         edit = edit_from_flags(self.kind, self.flags)
@@ -226,10 +223,12 @@ def check_expected_version(file: AttributeFile, row: Attribute | None) -> None:
     )
 
 
-def own_row(session: Session, kind: Kind, scope: Scope) -> Attribute | None:
-    """The row stored at exactly this scope, if there is one."""
+def own_row(session: Session, kind: Kind, scope: Scope, file: AttributeFile | None = None) -> Attribute | None:
+    """The row stored at exactly this scope, if there is one; `file` is where the scope was read."""
     try:
         return session.client.get_attribute(kind, scope, exact=True)
+    except InvalidRequest as error:
+        raise (file.locate(error, kind) if file else error) from None
     except NotFound as error:
         if error.name != "attribute_not_found":
             raise

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from ctl.answers import Document, Effective
-from ctl.commands.attributes import resolve_scope
+from ctl.commands.scopes import resolve_scope
+from ctl.errors import InvalidInput, InvalidRequest
 from ctl.groups import Command
 from ctl.kinds import Kind, built_in
-from ctl.options import kind_argument, scope_parameters
+from ctl.options import Option, at_option, kind_argument, scope_parameters
 from ctl.schemas import leaf_values, show, summary
 from ctl.scopes import Scope, describe_origin
 from ctl.session import Session
@@ -20,6 +22,9 @@ _HELP = """Show what applies at a scope, and every step that led to it.
 KIND is a noun, a name or a number, or `all`, which is the default. The trail runs from the platform to the scope
 asked for; levels that say nothing are shown too. What a level says counts unless a more specific one
 says otherwise about the same field.
+
+--with FILE answers as if the documents in it had been applied, without applying them; --at as of a revision, with the
+platform's configuration of today.
 """
 
 
@@ -27,7 +32,7 @@ def explain() -> click.Command:
     def run(session: Session, kind: str | None, **flags: Any) -> None:
         scope = resolve_scope(session, flags)
         wanted = None if kind is None or kind == "all" else session.client.kind(kind)
-        document = session.client.effective_document(scope, wanted)
+        document = _document(session, scope, wanted, flags)
         printer = session.printer
         if printer.format == "name":
             kinds = _kinds(session, wanted, document)
@@ -46,13 +51,37 @@ def explain() -> click.Command:
         params=[
             kind_argument("[KIND|all]", "Noun, name or number; all without one."),
             *scope_parameters(),
+            Option(
+                ["--with", "files"],
+                metavar="FILE|DIR|-",
+                multiple=True,
+                help="As if these documents were applied. Repeatable.",
+            ),
+            at_option("As of this revision."),
         ],
         examples=[
             "rainbowctl explain execution-cluster-label -p flyteexamples -d development",
             "rainbowctl explain task-resource-attribute -p flyteexamples -d development my.workflow",
             "rainbowctl explain all -d production -o json",
+            "rainbowctl explain task-resource-attribute -p flyteexamples -d development --with limits.yaml",
+            "rainbowctl explain all -p flyteexamples -d development --at 12",
         ],
     )
+
+
+def _document(session: Session, scope: Scope, wanted: Kind | None, flags: Mapping[str, Any]) -> Document:
+    if not flags["files"]:
+        return session.client.effective_document(scope, wanted, at=flags["at"])
+    if flags["at"] is not None:
+        raise InvalidInput("--with is about what is to come, --at about what was: keep one of the two.")
+    from ctl.commands.proposing import read
+    from ctl.proposals import Proposal
+
+    proposal = Proposal.from_documents(read(session, flags["files"]))
+    try:
+        return session.client.effective_with(scope, wanted, changes=proposal.changes)
+    except InvalidRequest as error:
+        raise proposal.locate(error) from None
 
 
 def _kinds(session: Session, wanted: Kind | None, document: Document) -> dict[str, Kind]:

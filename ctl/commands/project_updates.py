@@ -9,21 +9,13 @@ from typing import Any
 import click
 
 from ctl.answers import Document
-from ctl.commands.projects import (
-    EDITABLE,
-    READ_ONLY,
-    file_fields,
-    flag_fields,
-    ids,
-    one_id,
-    project_parameters,
-    read_project,
-)
+from ctl.commands.projects import file_fields, flag_fields, ids, one_id, project_parameters, read_project
 from ctl.diffs import print_diff, unified
-from ctl.errors import InvalidInput
+from ctl.errors import Conflict, InvalidInput
 from ctl.groups import Command
+from ctl.project_files import EDITABLE, READ_ONLY
 from ctl.prompts import confirm, is_terminal
-from ctl.session import Session
+from ctl.session import Session, local_user
 
 _DEPRECATED = {"activateProject": "activate", "archiveProject": "archive"}
 
@@ -41,6 +33,7 @@ def update_project() -> click.Command:
         id = one_id(ids(session, flags) | {str(flags["file"]): fields.pop("id", None)})
         if id is None:
             raise InvalidInput("Which project? Give its id as an argument or with --id.")
+        expected = fields.pop("version", None)
         if not fields:
             raise InvalidInput("Nothing to update: give --name, --description, --labels, --activate or --archive.")
         current = read_project(session, id)
@@ -50,12 +43,20 @@ def update_project() -> click.Command:
             _answer(session, id, current)
             session.printer.note(f"No changes: project {id} already says this.")
             return
+        if not flags["force"]:
+            _check_version(str(flags["file"]), expected, current)
         _confirmed(session, id, current, changes, flags)
         if flags["dry_run"]:
             _answer(session, id, {**current, **changes})
             session.printer.note("Dry run: nothing was written.")
             return
-        updated = session.client.update_project(id, **changes)
+        updated = session.client.update_project(
+            id,
+            message=flags["message"],
+            claimed_by=local_user(),
+            if_match=None if flags["force"] else current.get("version"),
+            **changes,
+        )
         _answer(session, id, updated)
         session.printer.note(f"Updated project {id}.")
 
@@ -77,6 +78,16 @@ def _note_deprecated(session: Session, flags: Mapping[str, Any]) -> None:
     for old, new in _DEPRECATED.items():
         if flags[old]:
             session.printer.note(f"--{old} is the old spelling of --{new}.")
+
+
+def _check_version(file: str, expected: int | None, current: Document) -> None:
+    if expected is not None and expected != current.get("version"):
+        raise Conflict(
+            f"{file} was made from version {expected}, but the project is at version {current.get('version')}. Look at "
+            "it with `rainbowctl get project`, then remove the version from the file, or use --force.",
+            name="version_conflict",
+            details=[{"current_version": current.get("version")}],
+        )
 
 
 def _says(project: Mapping[str, Any], key: str, value: Any) -> bool:

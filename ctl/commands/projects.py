@@ -10,38 +10,13 @@ import click
 from ctl.answers import Document
 from ctl.errors import Conflict, InvalidInput, NotFound
 from ctl.groups import Command
-from ctl.kinds import Schema
-from ctl.options import Argument, Option, complete_project, force_option, project_option
+from ctl.options import Argument, Option, complete_project, force_option, message_option, project_option
 from ctl.options import dry_run_option as dry_run
-from ctl.session import Session
+from ctl.project_files import FILE_SCHEMA, READ_ONLY
+from ctl.session import Session, local_user
 from ctl.sources import Problem
 from ctl.words import did_you_mean, parse_pair
 from ctl.words import flags as flag_names
-
-_TEXT: Schema = {"type": "string"}
-
-#: A project's file; what the admin alone decides may stand in it, so that what `get -o yaml` printed can be read.
-FILE_SCHEMA: Schema = {
-    "properties": {
-        "id": _TEXT,
-        "name": _TEXT,
-        "description": _TEXT,
-        "labels": {
-            "type": "object",
-            "properties": {"values": {"type": "object", "additionalProperties": _TEXT}},
-        },
-        "state": {
-            "type": "string",
-            "enum": ["ACTIVE", "ARCHIVED"],
-            "x-rainbow-enum-numbers": {"ACTIVE": 0, "ARCHIVED": 1},
-        },
-        "domains": {"type": "array", "items": {"type": "object", "properties": {"id": _TEXT, "name": _TEXT}}},
-        "created_at": _TEXT,
-        "updated_at": _TEXT,
-    }
-}
-EDITABLE = ("name", "description", "labels", "state")
-READ_ONLY = ("domains", "created_at", "updated_at")
 
 
 def get_project() -> click.Command:
@@ -84,7 +59,7 @@ def create_project() -> click.Command:
         if flags["dry_run"]:
             _dry_run(session, id, fields)
             return
-        created = session.client.create_project(id, **fields)
+        created = session.client.create_project(id, message=flags["message"], claimed_by=local_user(), **fields)
         if session.printer.is_table:
             session.printer.note(f"Created project {id}.")
         else:
@@ -119,6 +94,7 @@ def project_parameters(which: str) -> list[click.Parameter]:
         Option([*flag_names("archiveProject"), "archiveProject"], is_flag=True, hidden=True),
         dry_run("Show what would change and send nothing; the admin does not check it."),
         force_option("Do not ask."),
+        message_option(),
     ]
 
 
@@ -193,7 +169,7 @@ def file_fields(flags: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_decided(fields: dict[str, Any]) -> None:
-    for key in READ_ONLY:
+    for key in (*READ_ONLY, "version"):
         if key in fields:
             raise InvalidInput(f"{key} of a new project is decided by the admin: remove it from the file.")
     if fields.pop("state", "ACTIVE") != "ACTIVE":

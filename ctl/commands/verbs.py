@@ -9,7 +9,7 @@ import click
 
 from ctl.errors import ClientError
 from ctl.groups import Entry, Group
-from ctl.kinds import Kind, built_in, by_noun
+from ctl.kinds import Kind, built_in, by_word
 from ctl.options import domain_option, global_options, project_option
 from ctl.session import Session
 from ctl.words import did_you_mean
@@ -31,7 +31,7 @@ class KindGroup(Group):
 
     def look_further(self, ctx: click.Context, name: str, args: list[str]) -> click.Command | None:
         session = ctx.ensure_object(Session)
-        kind = by_noun(built_in(), name)
+        kind = by_word(built_in(), name)
         if kind is None:
             _remember_flags(session, args)
             kind = self._declared(ctx, session, name)
@@ -50,12 +50,16 @@ class KindGroup(Group):
             if ctx.resilient_parsing:
                 return None
             hint = did_you_mean(name, self._nouns(ctx, built_in()))
-            raise click.UsageError(
-                f"There is no noun {name!r}.{hint} It may be a kind your platform team declared, but that cannot be "
-                f"looked up: {error.message}",
-                ctx,
-            ) from error
-        found = by_noun(kinds, name)
+            told = (
+                f"No built-in noun is called {name!r}.{hint} It may be a kind your platform team declared, but that "
+                f"cannot be looked up: {error.message}"
+            )
+            if hint:
+                raise click.UsageError(told, ctx) from error
+            # Most likely the noun is right and the admin is what is missing: the exit status says that.
+            error.message = told
+            raise
+        found = by_word(kinds, name)
         if found is None and not ctx.resilient_parsing:
             hint = did_you_mean(name, self._nouns(ctx, kinds)) or " `rainbowctl get kind` lists the kinds."
             raise click.UsageError(f"There is no noun {name!r}.{hint}", ctx)
@@ -149,6 +153,17 @@ def update() -> click.Command:
             "rainbowctl update execution-cluster-label --attrFile ec.yaml",
             "rainbowctl update task-resource-attribute -p flyteexamples -d development --limits.memory 2Gi",
         ],
+        epilog=_DECLARED,
+    )
+
+
+def edit() -> click.Command:
+    return KindGroup(
+        "edit",
+        word="noun",
+        help="Change what is set at one scope in your editor: $VISUAL, else $EDITOR, else vi.",
+        entries={},
+        examples=["rainbowctl edit task-resource-attribute -p flyteexamples -d development"],
         epilog=_DECLARED,
     )
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ctl.answers import Document
-from ctl.commands.attributes import warning_text
+from ctl.answers import Document, warning_text
 from ctl.errors import WarningsFound
 from ctl.groups import Command
 from ctl.kinds import built_in

@@ -1,0 +1,56 @@
+"""The scope that a command is for: from what was typed, the variables and the context."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ctl.errors import InvalidInput
+from ctl.kinds import Kind
+from ctl.scopes import Scope, check_level, check_name
+from ctl.session import Session
+
+
+def typed_scope(session: Session, flags: Mapping[str, Any]) -> dict[str, str | None]:
+    """The scope keys typed on this command line; defaults play no part."""
+    argument, flag = flags.get("workflow"), flags.get("workflow_flag")
+    if argument is not None and flag is not None and argument != flag:
+        raise InvalidInput(f"Two workflows are named, {argument} and {flag} (--workflow): keep one.")
+    return {
+        "project": session.typed.get("project"),
+        "domain": session.typed.get("domain"),
+        "workflow": argument if argument is not None else flag,
+        "launch_plan": flags.get("launch_plan"),
+    }
+
+
+def scope_filters(session: Session, flags: Mapping[str, Any]) -> dict[str, str]:
+    """The scope keys typed on this command line, each a filter of its own."""
+    filters = {key: name for key, name in typed_scope(session, flags).items() if name is not None}
+    for key, name in filters.items():
+        check_name(key, name)
+    return filters
+
+
+def default_scope(session: Session) -> dict[str, str | None]:
+    """Project and domain to take where none is typed: from variables or the context."""
+    return {"project": session.settings.project.value, "domain": session.settings.domain.value}
+
+
+def resolve_scope(session: Session, flags: Mapping[str, Any]) -> Scope:
+    """The scope a command is for: what was typed, completed by the defaults."""
+    typed = {key: name for key, name in typed_scope(session, flags).items() if name is not None}
+    defaults = {key: name for key, name in default_scope(session).items() if name is not None}
+    return Scope(**(defaults | typed))
+
+
+def scope_for(session: Session, kind: Kind, flags: Mapping[str, Any]) -> Scope:
+    """As `resolve_scope`, checked against the levels of a kind."""
+    scope = resolve_scope(session, flags)
+    check_level(scope, kind.noun, kind.levels)
+    return scope
+
+
+def place(kind: Kind, scope: Scope) -> str:
+    """A row in words: `execution-cluster-label at project flyteexamples, domain development`."""
+    return f"{kind.noun} at {scope.describe()}"

@@ -1,0 +1,252 @@
+"""History, rollback, the past, editing and watching, on a real admin."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.test_changes_apply import head
+from tests.acceptance.test_rainbowctl_shell import Shell
+from tests.support.admins import RunningAdmin, running_admin
+
+PRIORITY = "rainbowctl update workflow-priority"
+
+
+@pytest.fixture
+def shell(admin: RunningAdmin, tmp_path: Path) -> Shell:
+    return Shell(admin, tmp_path)
+
+
+def numbers(shell: Shell, flags: str) -> list[int]:
+    return [revision["number"] for revision in json.loads(shell.ok(f"rainbowctl history {flags} -o json"))]
+
+
+def test_history_says_who_changed_what_when_and_why(shell: Shell) -> None:
+    shell.ok(f"{PRIORITY} -d staging --priority 1 -m first", LOGNAME="ann")
+    shell.ok("rainbowctl create project --id search", LOGNAME="bob")
+    shell.ok("rainbowctl apply -f -", stdin="kind: project\nid: a\n---\nkind: project\nid: b\n", LOGNAME="bob")
+    when = r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+    lines = shell.ok("rainbowctl history").splitlines()
+    assert lines[0].split() == ["REVISION", "WHEN", "WHO", "WHAT", "WHY"]
+    assert re.fullmatch(rf"3 +{when}  anonymous \(says bob\)  2 rows +-", lines[1])
+    assert re.fullmatch(rf"2 +{when}  anonymous .*create project search +-", lines[2])
+    assert re.fullmatch(
+        rf"1 +{when}  anonymous \(says ann\)  create workflow-priority at domain staging +first", lines[3]
+    )
+    assert numbers(shell, "") == [3, 2, 1]
+    assert numbers(shell, "--limit 2") == [3, 2]
+    assert numbers(shell, "workflow-priority") == [1]
+    assert numbers(shell, "project") == [3, 2]
+    assert numbers(shell, "-p search") == [2]
+    assert numbers(shell, "-d staging") == [1]
+    assert numbers(shell, "--author ann") == [1]
+    assert numbers(shell, "--author anonymous") == [3, 2, 1]
+    assert numbers(shell, "--since 1h") == [3, 2, 1]
+    assert numbers(shell, "--until 1h") == []
+    assert shell.ok("rainbowctl history -o name").split() == ["revision/3", "revision/2", "revision/1"]
+
+
+def test_a_scope_and_a_kind_go_back_to_what_they_were(shell: Shell) -> None:
+    for priority in (1, 2, 3):
+        shell.ok(f"{PRIORITY} -d staging --priority {priority}")
+    shell.ok("rainbowctl update execution-cluster-label -d staging --value mycluster")
+    shell.ok("rainbowctl rollback --to 1 workflow-priority -d staging")
+    assert shell.values("WORKFLOW_PRIORITY") == [{"priority": 1}]
+    assert shell.values("EXECUTION_CLUSTER_LABEL") == [{"value": "mycluster"}]
+    shell.ok("rainbowctl rollback --to 2 -d staging")
+    assert shell.values("WORKFLOW_PRIORITY") == [{"priority": 2}]
+    assert shell.values("EXECUTION_CLUSTER_LABEL") == []
+    again = shell.run("rainbowctl rollback --to 2 -d staging")
+    assert (again.status, again.out, head(shell)) == (0, "", 6)
+    assert again.err == "No changes: everything is as it was then.\n"
+    assert "Dry run: nothing was written." in shell.run("rainbowctl rollback --to 0 --everything --dryRun").err
+    assert head(shell) == 6
+
+
+def test_a_revision_whose_rows_changed_again_is_not_undone(shell: Shell) -> None:
+    shell.ok(f"{PRIORITY} -d staging --priority 1")
+    shell.ok(f"{PRIORITY} -d staging --priority 2")
+    told = shell.refused(5, "rainbowctl rollback 1")
+    assert "1 row of revision 1 changed again since: nothing was written." in told
+    assert "workflow-priority at domain staging: changed again by revision 2" in told
+
+
+def test_the_past_can_be_read(shell: Shell) -> None:
+    shell.ok(f"{PRIORITY} -d staging --priority 1")
+    shell.ok(f"{PRIORITY} -d staging --priority 2")
+    assert "priority=1" in shell.ok("rainbowctl get workflow-priority -A --at 1")
+    assert "priority: 1\nversion: 1\n" in shell.ok("rainbowctl get workflow-priority -d staging --at 1 -o yaml")
+    assert "here (version 1)" in shell.ok("rainbowctl get workflow-priority -d staging --at 1")
+    inherited = json.loads(shell.ok("rainbowctl get workflow-priority -p flytesnacks -d staging --at 1 -o json"))
+    assert (inherited["priority"], inherited["inherited_from"]["domain"]) == (1, "staging")
+    assert shell.run("rainbowctl get workflow-priority -d staging --at 0").status in {0, 3}
+    assert shell.run("rainbowctl get workflow-priority -d staging --at 0 --exact").status == 3
+    assert '"priority": 1' in shell.ok("rainbowctl explain workflow-priority -d staging --at 1 -o json")
+
+
+# Editing
+
+
+def editor(shell: Shell, *steps: str) -> str:
+    """An editor that does one step each time it is called, and keeps what it was shown."""
+    path = shell.cwd / "editor"
+    cases = "\n".join(f"{index}) {step};;" for index, step in enumerate(steps))
+    path.write_text(f'#!/bin/bash\nn=$(ls shown* 2>/dev/null | wc -l)\ncp "$1" shown$n\ncase $n in\n{cases}\nesac\n')
+    path.chmod(0o755)
+    return str(path)
+
+
+EDIT = "rainbowctl edit task-resource-attribute -p flytesnacks -d staging"
+
+
+def test_a_row_is_edited_and_written_with_the_version_that_was_read(shell: Shell) -> None:
+    shell.ok("rainbowctl update task-resource-attribute -d staging --limits.cpu 3")
+    visual = editor(shell, 'echo "limits: {cpu: 2}" >> "$1"', "sed -i s/2/1/ $1", "")
+    seen = shell.ok(f"{EDIT} -m why", VISUAL=visual)
+    assert "+  cpu: '2'\n" in seen
+    assert "limits.cpu: 3    inherited from domain staging" in (shell.cwd / "shown0").read_text()
+    assert "#   memory: 450Mi" in (shell.cwd / "shown0").read_text()
+    shell.ok(EDIT, EDITOR=visual)
+    assert "limits:\n  cpu: '2'\n" in (shell.cwd / "shown1").read_text()
+    done = shell.run(EDIT, EDITOR=visual)
+    assert (done.status, done.err, head(shell)) == (0, "Cancelled: nothing was changed.\n", 3)
+
+
+def test_what_cannot_be_accepted_is_opened_again_with_the_problems_on_top(shell: Shell) -> None:
+    steps = ('echo "limitz: {cpu: 3}" > "$1"', 'sed -i "s/limitz: .*/limits: {cpu: much}/" $1', "sed -i s/much/2/ $1")
+    shell.ok(EDIT, VISUAL=editor(shell, *steps))
+    assert "#! line 3:1: limitz: unknown key. Did you mean limits?\n" in (shell.cwd / "shown1").read_text()
+    assert "#! line 3:15: limits.cpu: 'much' is not a quantity" in (shell.cwd / "shown2").read_text()
+    assert shell.values("TASK_RESOURCE") == [{"limits": {"cpu": "2"}}]
+
+
+@pytest.mark.parametrize(
+    ("steps", "status"),
+    [
+        (('echo "limitz: {cpu: 3}" > "$1"', ""), 2),
+        (('echo "limits: {cpu: 3}" > "$1"; exit 4',), 1),
+        (
+            (
+                'echo "limits: {cpu: 2}" > "$1"; rainbowctl update task-resource-attribute -p flytesnacks -d staging '
+                "--limits.cpu 1 -q",
+            ),
+            5,
+        ),
+    ],
+)
+def test_what_was_written_is_never_lost(shell: Shell, steps: tuple[str, ...], status: int) -> None:
+    told = shell.refused(status, EDIT, VISUAL=editor(shell, *steps), TMPDIR=str(shell.cwd))
+    found = re.search(r"What you wrote is kept in (\S+)\.\n", told)
+    assert found, told
+    assert "cpu: " in Path(found[1]).read_text()
+    assert Path(found[1]).stat().st_mode & 0o777 == 0o600
+
+
+def test_an_empty_file_changes_nothing_and_leaves_nothing_behind(shell: Shell) -> None:
+    done = shell.run(EDIT, VISUAL=editor(shell, 'echo "# no" > "$1"'), TMPDIR=str(shell.cwd))
+    assert (done.status, done.err, head(shell)) == (0, "Cancelled: nothing was changed.\n", 0)
+    assert not list(shell.cwd.glob("rainbowctl-*"))
+
+
+# Watching
+
+
+class Watch:
+    """A command that goes on printing."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.seen = ""
+        self._changed = threading.Condition()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            with self._changed:
+                self.seen += line
+                self._changed.notify_all()
+
+    def wait_for(self, text: str) -> None:
+        deadline = time.monotonic() + 60
+        with self._changed:
+            while text not in self.seen:
+                assert self._changed.wait(deadline - time.monotonic()), f"{text!r} did not come: {self.seen}"
+
+    def interrupt(self) -> int:
+        self.process.send_signal(signal.SIGINT)
+        status = self.process.wait(timeout=30)
+        self._reader.join(timeout=30)
+        return status
+
+
+@contextmanager
+def watching(shell: Shell, command: str) -> Iterator[Watch]:
+    process = subprocess.Popen(
+        ["bash", "-c", f"exec {command}"],
+        cwd=shell.cwd,
+        env=shell.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        yield Watch(process)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_value_is_shown_again_whenever_it_changes(shell: Shell) -> None:
+    with watching(shell, "rainbowctl get workflow-priority -p flytesnacks -d staging --watch -o yaml") as watch:
+        watch.wait_for("---\n")
+        shell.ok(f"{PRIORITY} -d staging --priority 1")
+        watch.wait_for("priority: 1\n")
+        # Another scope's row is no news here.
+        shell.ok(f"{PRIORITY} -d production --priority 77")
+        shell.ok(f"{PRIORITY} -p flytesnacks -d staging --priority 2")
+        watch.wait_for("priority: 2\nversion: 3\n")
+        assert watch.interrupt() == 130
+        assert "77" not in watch.seen
+
+
+def test_changed_rows_are_shown_as_they_change(shell: Shell) -> None:
+    shell.ok(f"{PRIORITY} -d staging --priority 1")
+    with watching(shell, "rainbowctl get workflow-priority -A --watch") as watch:
+        watch.wait_for("priority=1")
+        shell.ok(f"{PRIORITY} -d production --priority 2")
+        watch.wait_for("priority=2")
+        shell.ok("rainbowctl delete workflow-priority -d staging")
+        watch.wait_for("(deleted)")
+        assert watch.interrupt() == 130
+        assert watch.seen.count("priority=1") == 1
+        assert watch.seen.count("LEVEL") == 1
+
+
+def test_watching_goes_on_when_the_admin_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with running_admin(tmp_path) as first:
+        shell = Shell(first, tmp_path)
+        port = int(first.url.rsplit(":", 1)[1])
+        monkeypatch.setattr("tests.support.admins.free_port", lambda: port)
+        shell.ok(f"{PRIORITY} -d staging --priority 1")
+        with watching(shell, "rainbowctl get workflow-priority -d staging --watch -o json") as watch:
+            watch.wait_for('"priority": 1')
+            first.stop()
+            watch.wait_for("Trying again until it answers.")
+            with running_admin(tmp_path):
+                watch.wait_for("The admin answers again.")
+                shell.ok(f"{PRIORITY} -d staging --priority 2")
+                watch.wait_for('"priority": 2')
+                assert watch.interrupt() == 130
+            assert watch.seen.count('"priority": 1') == 1

@@ -1,0 +1,233 @@
+"""What is read: one value, every row page by page, files to edit, and the explanation of a value."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+import yaml
+
+from tests.acceptance.test_rainbowctl_shell import Shell
+from tests.support.admins import RunningAdmin, running_admin
+
+ROWS = 503  #: more than one page, whose size is 500
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    directory = tmp_path_factory.mktemp("reads")
+    with running_admin(directory) as admin:
+        yield Shell(admin, directory)
+
+
+@pytest.fixture
+def new_shell(admin: RunningAdmin, tmp_path: Path) -> Shell:
+    return Shell(admin, tmp_path)
+
+
+def test_all_rows_are_listed_across_pages_and_names_lead_back_to_them(shell: Shell) -> None:
+    shell.project("many")
+    names = [f"wf{number:04}" for number in range(ROWS)]
+    with requests.Session() as session:
+        for name in names:
+            body = {"attributes": {"matching_attributes": {"execution_cluster_label": {"value": "mycluster"}}}}
+            url = f"{shell.admin.url}/api/v1/workflow_attributes/many/staging/{name}"
+            assert session.put(url, json=body, timeout=10).status_code == 200
+    get = "rainbowctl get execution-cluster-label -A -p many"
+    expected = [f"execution-cluster-label/many/staging/{name}" for name in names]
+    assert shell.ok(f"{get} -o name").splitlines() == expected
+    assert len(shell.ok(f"{get} --no-headers").splitlines()) == ROWS
+    assert shell.ok(f"{get} -o name -w wf0502") == "execution-cluster-label/many/staging/wf0502\n"
+
+    pipe = "set -o pipefail; " + f"{get} -o name | tail -2 | while IFS=/ read kind project domain workflow; do "
+    pipe += "rainbowctl delete $kind -p $project -d $domain $workflow -q; done"
+    shell.ok(pipe)
+    rest = shell.rest("GET", "matchable_attributes?resource_type=3&project=many&limit=1000")["configurations"]
+    assert [row["workflow"] for row in rest] == names[:-2]
+
+
+def test_rows_are_listed_with_who_and_when_and_filtered_by_scope(shell: Shell) -> None:
+    shell.project("filtered")
+    for domain in ("staging", "production"):
+        shell.ok(f"rainbowctl update workflow-priority -p filtered -d {domain} --priority 9 -q")
+    get = "rainbowctl get workflow-priority -A -p filtered"
+    header, *rows = shell.ok(f"{get} -o wide").splitlines()
+    assert " ".join(header.split()) == "LEVEL PROJECT DOMAIN WORKFLOW LAUNCH PLAN VALUE VERSION UPDATED BY"
+    assert [row.split()[2] for row in rows] == ["production", "staging"]
+    assert all("anonymous (says " in row for row in rows)
+    [row] = json.loads(shell.ok(f"{get} -d staging -o json"))
+    assert list(yaml.safe_load_all(shell.ok(f"{get} -d staging -o yaml"))) == [row]
+    assert {
+        "kind": "workflow-priority",
+        "project": "filtered",
+        "domain": "staging",
+        "priority": 9,
+    }.items() <= row.items()
+    done = shell.run(f"{get} -d development")
+    assert (done.status, done.out) == (0, "")
+    assert done.err == "No workflow-priority is set at any scope asked for.\n"
+
+
+def test_what_is_not_set_exits_with_3_and_says_so(shell: Shell) -> None:
+    shell.project("unset")
+    for form in ("table", "json"):
+        done = shell.run(f"rainbowctl get execution-cluster-label -p unset -d staging -o {form}")
+        assert (done.status, done.out) == (3, "")
+        assert (
+            "No execution-cluster-label is set at project unset, domain staging, nor at any level above it." in done.err
+        )
+
+
+def test_what_does_not_exist_is_told_apart_from_what_is_not_set(shell: Shell) -> None:
+    told = shell.refused(2, "rainbowctl get execution-cluster-label -p flytesnaks -d staging")
+    assert told.startswith("error: No project is called 'flytesnaks'. Did you mean 'flytesnacks'")
+    told = shell.refused(2, "rainbowctl get execution-cluster-label -p flytesnacks -d stagin")
+    assert told.startswith("error: No domain is called 'stagin'. Did you mean 'staging'?")
+
+
+def test_a_value_written_to_a_file_changes_nothing_when_it_is_written_back(shell: Shell) -> None:
+    name = shell.project("roundtrip")
+    payload = {
+        "max_parallelism": 4,
+        "labels": {"values": {"app.kubernetes.io/name": "no"}},
+        "envs": {"values": [{"key": "A", "value": "010"}]},
+        "interruptible": None,
+        "security_context": {"run_as": {"k8s_service_account": "robot"}},
+    }
+    version = shell.put(f"project_attributes/{name}", workflow_execution_config=payload)
+    get = f"rainbowctl get workflow-execution-config -p {name} --attrFile round.yaml"
+    done = shell.run(get)
+    assert (done.status, done.out) == (0, "")
+    assert done.err == "Wrote workflow-execution-config at project roundtrip to round.yaml.\n"
+    file = shell.cwd / "round.yaml"
+    assert yaml.safe_load(file.read_text()) == {"project": name, **payload, "version": version}
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    done = shell.run("rainbowctl update workflow-execution-config --attrFile round.yaml")
+    assert (done.status, done.out) == (0, "")
+    assert done.err == "No changes: workflow-execution-config at project roundtrip already says this.\n"
+    pipe = f"rainbowctl get workflow-execution-config -p {name} -o yaml"
+    assert "No changes" in shell.run(f"{pipe} | rainbowctl update workflow-execution-config --attrFile -").err
+    assert shell.ok(f"rainbowctl get workflow-execution-config -p {name} --attrFile -") == file.read_text()
+
+
+def test_a_file_that_exists_is_overwritten_only_when_told(shell: Shell) -> None:
+    file = shell.file("kept.yaml", "mine\n")
+    get = "rainbowctl get workflow-execution-config -d staging --attrFile kept.yaml"
+    assert shell.refused(2, get) == "error: kept.yaml exists: use --force to overwrite it.\n"
+    with shell.at_terminal(get) as terminal:
+        terminal.wait_for("kept.yaml exists. Overwrite it? [y/N] ")
+        terminal.type("n\n")
+        assert terminal.finish().status == 1
+    assert file.read_text() == "mine\n"
+    shell.ok(f"{get} --force")
+    assert "max_parallelism: 25" in file.read_text()
+    assert shell.refused(2, f"{get} -o yaml") == "error: --attrFile writes YAML to a file; leave out -o.\n"
+    assert "cannot be written" in shell.refused(2, get.replace("kept.yaml", "none/kept.yaml"))
+    assert list(shell.cwd.glob(".*")) == []
+
+
+def test_where_nothing_is_set_a_sample_is_written_that_can_be_used_as_it_is(shell: Shell) -> None:
+    name = shell.project("sampled")
+    done = shell.run(f"rainbowctl get execution-cluster-label -p {name} -d staging --attrFile sample.yaml")
+    assert done.status == 0
+    assert done.err == (
+        "No execution-cluster-label is set at project sampled, domain staging, nor at any level above it. "
+        "Wrote a sample to sample.yaml.\n"
+    )
+    assert (shell.cwd / "sample.yaml").read_text() == (
+        "# A sample: no execution-cluster-label is set at project sampled, domain staging, and none is inherited.\n"
+        "# Change the values below, remove what you do not need, then run\n"
+        "#   rainbowctl update execution-cluster-label --attrFile sample.yaml\n"
+        "project: sampled\ndomain: staging\n"
+        "# Name of a label, or of a single cluster.\nvalue: mycluster\n"
+    )
+    shell.ok("rainbowctl update execution-cluster-label --attrFile sample.yaml")
+    assert shell.values("3", f"project={name}") == [{"value": "mycluster"}]
+
+
+def test_an_explanation_shows_all_six_levels_broadest_first_and_the_silent_ones(new_shell: Shell) -> None:
+    new_shell.put("domain_attributes/staging", task_resource_attributes={"limits": {"memory": "4Gi"}})
+    new_shell.put(
+        "project_domain_attributes/flytesnacks/staging",
+        task_resource_attributes={"limits": {"memory": "3Gi"}, "defaults": {"cpu": "1"}},
+    )
+    new_shell.put("workflow_attributes/flytesnacks/staging/my.wf", task_resource_attributes={"limits": {"cpu": None}})
+    explain = "rainbowctl explain task-resource-attribute -p flytesnacks -d staging my.wf --launchplan nightly"
+    out = new_shell.ok(explain)
+    title, trail, leaves = out.split("\n\n")
+    assert (
+        title == "task-resource-attribute at project flytesnacks, domain staging, workflow my.wf, launch plan nightly"
+    )
+    cells = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in trail.splitlines()]
+    assert cells == [
+        ["LEVEL", "SCOPE", "SAYS", "EFFECT"],
+        [
+            "platform",
+            "configuration (task_resources)",
+            "defaults.cpu=2, defaults.memory=200Mi, limits.cpu=2, limits.gpu=1, limits.memory=1Gi",
+            "used: defaults.memory, limits.gpu; overridden: defaults.cpu, limits.cpu, limits.memory",
+        ],
+        ["domain", "domain staging", "limits.memory=4Gi (version 1)", "overridden"],
+        ["project", "project flytesnacks", "-", "silent"],
+        [
+            "project-domain",
+            "project flytesnacks, domain staging",
+            "defaults.cpu=1, limits.memory=3Gi (version 2)",
+            "used",
+        ],
+        [
+            "workflow",
+            "project flytesnacks, domain staging, workflow my.wf",
+            "limits.cpu=(unset) (version 3)",
+            "used",
+        ],
+        [
+            "launch-plan",
+            "project flytesnacks, domain staging, workflow my.wf, launch plan nightly",
+            "-",
+            "silent",
+        ],
+    ]
+    above = "inherited from project flytesnacks, domain staging"
+    assert [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in leaves.splitlines()] == [
+        ["FIELD", "VALUE", "ORIGIN"],
+        ["defaults.cpu", "1", above],
+        ["defaults.memory", "200Mi", "platform (task_resources.defaults.memory)"],
+        ["limits.gpu", "1", "platform (task_resources.limits.gpu)"],
+        ["limits.memory", "3Gi", above],
+        ["limits.cpu", "(unset)", f"{above}, workflow my.wf"],
+    ]
+    path = "effective_attributes?project=flytesnacks&domain=staging&workflow=my.wf&launch_plan=nightly"
+    answer = new_shell.rest("GET", f"{path}&resource_type=0")
+    assert json.loads(new_shell.ok(f"{explain} -o json")) == answer
+    assert yaml.safe_load(new_shell.ok(f"{explain} -o yaml")) == answer
+
+
+def test_every_kind_is_explained_at_once_by_noun_name_or_number(shell: Shell) -> None:
+    kinds = [kind["noun"] for kind in shell.rest("GET", "kinds")["kinds"]]
+    names = shell.ok("rainbowctl explain -d production -o name").splitlines()
+    assert names == [f"{noun}/-/production" for noun in kinds]
+    answer = json.loads(shell.ok("rainbowctl explain all -d production -o json"))
+    assert answer == shell.rest("GET", "effective_attributes?domain=production")
+    titles = [
+        line
+        for line in shell.ok("rainbowctl explain -d production").splitlines()
+        if line.endswith("at domain production")
+    ]
+    assert titles == [f"{noun} at domain production" for noun in kinds]
+    forms = {
+        shell.ok(f"rainbowctl explain {word}") for word in ("3", "EXECUTION_CLUSTER_LABEL", "execution-cluster-labels")
+    }
+    [out] = forms
+    assert out.startswith("execution-cluster-label at the platform\n")
+    assert out.endswith("No value: no level says anything.\n")
+
+
+def test_a_kind_may_be_typed_by_its_name_or_number_too(shell: Shell) -> None:
+    by_noun = shell.ok("rainbowctl get workflow-priority -d production -o json")
+    assert shell.ok("rainbowctl get WORKFLOW_PRIORITY -d production -o json") == by_noun
+    assert shell.ok("rainbowctl get 10 -d production -o json") == by_noun

@@ -1,0 +1,373 @@
+"""rainbowctl as a program among others: exit statuses, streams, pipes, terminals, completion."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from ctl.errors import EXIT_CODES
+from tests.support.admins import RunningAdmin, clean_environment, running_admin
+from tests.support.postgresql import free_port
+
+ROOT = Path(__file__).parents[2]
+CONFIG = ROOT / "config"
+_SECONDS = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """A command that has ended."""
+
+    status: int
+    out: str
+    err: str
+
+
+class Terminal:
+    """A command that runs with a terminal as its stdin; what it prints goes elsewhere, as `> file` does."""
+
+    def __init__(self, process: subprocess.Popen[bytes], keyboard: int) -> None:
+        self.process = process
+        self._keyboard = keyboard
+        self._err = b""
+
+    def wait_for(self, text: str) -> None:
+        """Read stderr up to a text."""
+        assert self.process.stderr is not None
+        deadline = time.monotonic() + _SECONDS
+        while text.encode() not in self._err:
+            readable, _, _ = select.select([self.process.stderr], [], [], max(0.0, deadline - time.monotonic()))
+            read = os.read(self.process.stderr.fileno(), 4096) if readable else b""
+            assert read, f"{text!r} did not come: {self._err!r}"
+            self._err += read
+
+    def type(self, text: str) -> None:
+        os.write(self._keyboard, text.encode())
+
+    def finish(self) -> Done:
+        out, err = self.process.communicate(timeout=_SECONDS)
+        return Done(status=self.process.returncode, out=out.decode(), err=(self._err + err).decode())
+
+
+class Shell:
+    """A shell with rainbowctl on its path, an admin to speak to, and a home of its own."""
+
+    def __init__(self, admin: RunningAdmin, directory: Path) -> None:
+        self.admin = admin
+        self.home = directory / "home"
+        self.home.mkdir(exist_ok=True)
+        self.cwd = directory / "work"
+        self.cwd.mkdir(exist_ok=True)
+        self.environment = clean_environment(RAINBOW_ENDPOINT=admin.url, HOME=str(self.home), TERM="xterm")
+        for name in ("XDG_CONFIG_HOME", "NO_COLOR"):
+            self.environment.pop(name, None)
+
+    def run(self, command: str, stdin: str | bytes = "", **variables: str) -> Done:
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=self.cwd,
+            env={**self.environment, **variables},
+            input=stdin.encode() if isinstance(stdin, str) else stdin,
+            capture_output=True,
+            timeout=_SECONDS,
+        )
+        result = Done(status=done.returncode, out=done.stdout.decode(), err=done.stderr.decode())
+        assert "Traceback" not in result.out + result.err
+        return result
+
+    def ok(self, command: str, stdin: str | bytes = "", **variables: str) -> str:
+        """What a command that succeeds prints."""
+        done = self.run(command, stdin, **variables)
+        assert done.status == 0, f"{command}: {done.status}\n{done.out}{done.err}"
+        return done.out
+
+    def refused(self, status: int, command: str, stdin: str | bytes = "", **variables: str) -> str:
+        """What a command that fails says; it prints no data and one error."""
+        done = self.run(command, stdin, **variables)
+        assert (done.status, done.out) == (status, ""), f"{command}: {done.status}\n{done.out}{done.err}"
+        assert done.err.count("error: ") == 1, done.err
+        return done.err
+
+    @contextmanager
+    def at_terminal(self, command: str) -> Iterator[Terminal]:
+        keyboard, stdin = pty.openpty()
+        process = subprocess.Popen(
+            ["bash", "-c", f"exec {command}"],
+            cwd=self.cwd,
+            env=self.environment,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+        )
+        os.close(stdin)
+        try:
+            yield Terminal(process, keyboard)
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+            os.close(keyboard)
+
+    def on_screen(self, command: str, keys: str = "", **variables: str) -> tuple[int, str]:
+        """The status, and what a person sees who runs a command and has typed `keys`."""
+        master, screen = pty.openpty()
+        env = {**self.environment, "COLUMNS": "100", **variables}
+        process = subprocess.Popen(
+            ["bash", "-c", f"exec {command}"], cwd=self.cwd, env=env, stdin=screen, stdout=screen, stderr=screen
+        )
+        os.close(screen)
+        os.write(master, keys.encode())
+        seen = b""
+        while True:
+            try:
+                read = os.read(master, 4096)
+            except OSError:  # how Linux says that nobody holds the other end any more
+                break
+            if not read:
+                break
+            seen += read
+        os.close(master)
+        return process.wait(timeout=_SECONDS), seen.decode().replace("\r\n", "\n")
+
+    def file(self, name: str, text: str) -> Path:
+        path = self.cwd / name
+        path.write_text(text)
+        return path
+
+    def project(self, id: str) -> str:
+        """A new project of that id."""
+        self.rest("POST", "projects", {"project": {"id": id}})
+        return id
+
+    def rest(self, method: str, path: str, body: Any = None) -> Any:
+        """The answer of the API, which must be a good one."""
+        answer = requests.request(method, f"{self.admin.url}/api/v1/{path}", json=body, timeout=10)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def put(self, path: str, **payload: Any) -> int:
+        """Store a payload over REST, and answer its version."""
+        version: int = self.rest("PUT", path, {"attributes": {"matching_attributes": payload}})["version"]
+        return version
+
+    def rows(self, kind: str, query: str = "") -> list[dict[str, Any]]:
+        """The stored rows of a kind without what differs from run to run."""
+        listed = self.rest("GET", f"matchable_attributes?resource_type={kind}&{query}")["configurations"]
+        return [
+            {key: value for key, value in row.items() if key not in {"version", "updated_at"}} | {"attributes": inner}
+            for row in listed
+            for inner in row["attributes"].values()
+        ]
+
+    def values(self, kind: str, query: str = "") -> list[dict[str, Any]]:
+        """The stored payloads of a kind."""
+        return [row["attributes"] for row in self.rows(kind, query)]
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    directory = tmp_path_factory.mktemp("shell")
+    with running_admin(directory) as admin:
+        yield Shell(admin, directory)
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("gett project", "There is no command 'gett'. Did you mean get?"),
+        ("get execution-cluster-lable -d staging", "There is no noun 'execution-cluster-lable'. Did you mean"),
+        ("get workflow-prioritie -d staging", "Did you mean workflow-priority?"),
+        ("delete project flytesnacks", "There is no noun 'project'."),
+        ("get bogus", "There is no noun 'bogus'. `rainbowctl get kind` lists the kinds."),
+        ("update execution-cluster-label -d staging --vale x", "No such option '--vale'. (Did you mean one of: "),
+        ("get project -o jason", "There is no output format 'jason'"),
+        ("explain execution-cluster-labl -d staging", "Did you mean execution-cluster-label?"),
+    ],
+)
+def test_a_wrong_word_exits_with_2_and_names_the_nearest(shell: Shell, command: str, told: str) -> None:
+    assert told in shell.refused(2, f"rainbowctl {command}")
+
+
+def test_an_error_is_told_once_on_stderr(shell: Shell) -> None:
+    told = shell.refused(3, "rainbowctl get project flytesnaks")
+    assert told == "error: There is no project 'flytesnaks'. Did you mean flytesnacks?\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "name"),
+    [
+        ("rainbowctl get project flytesnaks -o json", 3, "project_not_found"),
+        ("rainbowctl -o json get bogus", 2, "invalid_input"),
+        ("rainbowctl get execution-queue-attribute -d staging --output=json", 3, "nothing_set"),
+        ("rainbowctl update execution-cluster-label -p flytesnaks --value x -ojson", 2, "unknown_project"),
+        ("RAINBOW_OUTPUT=json rainbowctl update execution-cluster-label --attrFile none.yaml", 2, "invalid_file"),
+        ("rainbowctl --endpoint http://127.0.0.1:9 get domain -o json", 6, "unreachable"),
+    ],
+)
+def test_an_error_is_json_where_json_is_asked_for(shell: Shell, command: str, status: int, name: str) -> None:
+    done = shell.run(command)
+    assert (done.status, done.out) == (status, "")
+    error = json.loads(done.err)["error"]
+    assert (error["exit_code"], error["name"]) == (status, name)
+    assert error["message"]
+
+
+def test_an_admin_that_cannot_be_reached_exits_with_6(shell: Shell) -> None:
+    nowhere = f"http://127.0.0.1:{free_port()}"
+    told = shell.refused(6, "rainbowctl get project", RAINBOW_ENDPOINT=nowhere)
+    assert told == (
+        f"error: The admin at {nowhere} cannot be reached: connection refused. "
+        "Check that it runs, and the endpoint that `rainbowctl config view` shows.\n"
+    )
+    for command in ("update execution-cluster-label -d staging --value x", "get workflow-priority -d staging"):
+        assert "connection refused" in shell.refused(6, f"rainbowctl {command}", RAINBOW_ENDPOINT=nowhere)
+
+
+def test_a_missing_or_wrong_token_exits_with_4_and_the_right_one_opens(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("a-token-of-the-admin-and-its-users\n")
+    (tmp_path / "wrong").write_text("another-token-that-is-not-the-one\n")
+    token = {"RAINBOW_SERVER_API_TOKEN_FILE": str(tmp_path / "token")}
+    with running_admin(tmp_path, environment=token) as admin:
+        shell = Shell(admin, tmp_path)
+        shell.refused(4, "rainbowctl get project")
+        shell.refused(4, "rainbowctl get workflow-priority -d staging")
+        shell.refused(4, f"rainbowctl get project --token-file {tmp_path}/wrong")
+        shell.refused(4, "rainbowctl get project", RAINBOW_TOKEN="wrong")
+        assert "flytesnacks" in shell.ok(f"rainbowctl get project --token-file {tmp_path}/token")
+        assert "flytesnacks" in shell.ok("rainbowctl get project", RAINBOW_TOKEN_FILE=f"{tmp_path}/token")
+        assert "flytesnacks" in shell.ok("rainbowctl get project", RAINBOW_TOKEN="a-token-of-the-admin-and-its-users")
+
+
+def test_names_go_through_a_pipe_and_a_reader_that_leaves_is_no_error(shell: Shell) -> None:
+    assert shell.ok("rainbowctl get projects -o name") == "project/flyteexamples\nproject/flytesnacks\n"
+    count = "rainbowctl get domain -o name | sed 's|domain/||' | while read d; do echo \"<$d>\"; done"
+    assert shell.ok(count) == "<development>\n<staging>\n<production>\n"
+    done = shell.run("set -o pipefail; rainbowctl get kind -o json | true")
+    assert (done.status, done.err) == (141, "")
+
+
+def test_output_that_cannot_be_written_is_an_error(shell: Shell) -> None:
+    assert "The output cannot be written: No space left on device." in shell.refused(
+        1, "rainbowctl get kind > /dev/full"
+    )
+
+
+def test_remarks_go_to_stderr_and_quiet_leaves_them_out(shell: Shell) -> None:
+    shell.project("quiet")
+    command = "rainbowctl update execution-cluster-label -p quiet --value mycluster"
+    done = shell.run(f"{command} --dryRun")
+    assert "Dry run" not in done.out
+    assert done.err == "Dry run: nothing was written.\n"
+    done = shell.run(f"{command} -q")
+    assert (done.status, done.out, done.err) == (0, "", "")
+    done = shell.run("rainbowctl update execution-cluster-label -p quiet --value unheard-of -q")
+    assert (done.status, done.out) == (0, "")
+    assert done.err.startswith("warning: No label is called 'unheard-of' yet.")
+
+
+def test_tables_are_plain_in_a_pipe_and_may_go_without_headers(shell: Shell) -> None:
+    table = "ID           NAME\ndevelopment  development\nstaging      staging\nproduction   production\n"
+    assert shell.ok("rainbowctl get domain") == table
+    assert shell.ok("rainbowctl get domain --no-headers") == table.partition("\n")[2]
+    assert shell.ok("rainbowctl get domain staging -o json") == '{\n  "id": "staging",\n  "name": "staging"\n}\n'
+
+
+def test_a_terminal_shows_tables_and_errors_in_colour_unless_told_not_to(shell: Shell) -> None:
+    status, seen = shell.on_screen("rainbowctl get domain")
+    assert status == 0
+    assert [line.split() for line in seen.splitlines()][1] == ["development", "development"]
+    assert shell.on_screen("rainbowctl get domain x")[1].startswith("\x1b[31merror:\x1b[0m There is no domain 'x'.")
+    assert shell.on_screen("rainbowctl get domain x", NO_COLOR="1")[1].startswith("error: There is no domain 'x'.")
+
+
+def test_ctrl_c_at_the_question_exits_with_130_and_writes_nothing(shell: Shell) -> None:
+    shell.project("interrupted")
+    with shell.at_terminal("rainbowctl update execution-cluster-label -p interrupted --value mycluster") as terminal:
+        terminal.wait_for("Write this? [y/N] ")
+        terminal.process.send_signal(signal.SIGINT)
+        done = terminal.finish()
+    assert (done.status, done.err) == (130, "Write this? [y/N] \nerror: Interrupted.\n")
+    assert shell.values("3", "project=interrupted") == []
+
+
+def test_the_versions_of_both_sides_are_shown(shell: Shell) -> None:
+    version = shell.rest("GET", "version")["version"]
+    assert shell.ok("rainbowctl --version") == f"rainbowctl {version}\n"
+    shown = json.loads(shell.ok("rainbowctl version -o json"))
+    assert shown["client"] == {"version": version}
+    assert (shown["admin"]["version"], shown["admin"]["endpoint"]) == (version, shell.admin.url)
+    done = shell.run("rainbowctl versions", RAINBOW_ENDPOINT="http://127.0.0.1:9")
+    assert (done.status, done.out.split()) == (0, ["PROGRAM", "VERSION", "ENDPOINT", "rainbowctl", version, "-"])
+    assert "cannot be reached" in done.err
+
+
+def test_help_is_data_and_names_every_exit_status(shell: Shell) -> None:
+    done = shell.run("rainbowctl --help")
+    assert (done.status, done.err) == (0, "")
+    for status, meaning in EXIT_CODES.items():
+        assert re.search(rf"^ +{status}  {re.escape(meaning)}$", done.out, flags=re.MULTILINE)
+    assert "--priority INTEGER" in shell.ok("rainbowctl update workflow-priority --help")
+
+
+@pytest.mark.parametrize(
+    ("name", "mark"),
+    [("bash", "complete -o nosort -F"), ("zsh", "#compdef rainbowctl"), ("fish", "complete --no-files")],
+)
+def test_a_completion_script_is_printed_for_each_shell(shell: Shell, name: str, mark: str) -> None:
+    script = shell.ok(f"rainbowctl completion {name}")
+    assert mark in script
+    assert "_RAINBOWCTL_COMPLETE" in script
+    if name == "bash":
+        shell.ok('eval "$(rainbowctl completion bash)" && complete -p rainbowctl')
+        shell.ok("bash -n", stdin=script)
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("rainbowctl get execution-cluster-label -p flyte", ["flyteexamples", "flytesnacks"]),
+        ("rainbowctl get execution-cluster-label -d st", ["staging"]),
+        ("rainbowctl get project flytes", ["flytesnacks"]),
+        ("rainbowctl get workflow-", ["workflow-execution-config", "workflow-priority"]),
+        ("rainbowctl explain workflow-p", ["workflow-priority"]),
+        ("rainbowctl update workflow-priority --pri", ["--priority"]),
+        ("rainbowctl up", ["update"]),
+        ("rainbowctl get project -o j", ["json"]),
+    ],
+)
+def test_words_are_completed_also_those_only_the_admin_knows(shell: Shell, words: str, offered: list[str]) -> None:
+    done = shell.run(
+        "rainbowctl",
+        _RAINBOWCTL_COMPLETE="bash_complete",
+        COMP_WORDS=words,
+        COMP_CWORD=str(len(words.split()) - 1),
+    )
+    assert done.status in {0, 1}  # click's own; the completion scripts do not look at it
+    assert [line.partition(",")[2] for line in done.out.splitlines()] == offered
+    assert done.err == ""
+
+
+def test_completion_without_an_admin_is_silent(shell: Shell) -> None:
+    done = shell.run(
+        "rainbowctl",
+        _RAINBOWCTL_COMPLETE="bash_complete",
+        COMP_WORDS="rainbowctl get execution-cluster-label -p f",
+        COMP_CWORD="4",
+        RAINBOW_ENDPOINT="http://127.0.0.1:9",
+    )
+    assert (done.out.strip(), done.err) == ("", "")
