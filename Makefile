@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 RUN_DIR := .rainbow
 
-.PHONY: help setup run test check bench docs clean
+.PHONY: help setup run test check kinds docs bench clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -32,7 +32,7 @@ setup: $(INSTALLED_DEV) ## Install everything for development into .venv
 
 run: $(INSTALLED) ## Start the admin on embedded SQLite and say what to try next
 	@mkdir -p $(RUN_DIR)
-	@$(BIN)/rainbow-admin serve --config config/rainbow.yaml --database sqlite:///$(RUN_DIR)/rainbow.db --welcome
+	@$(BIN)/rainbow-admin serve --config config/rainbow.yaml --database sqlite:///$(RUN_DIR)/rainbow.db --log-format text --welcome
 
 check: $(INSTALLED_DEV) ## Lint, check types and spelling
 	$(BIN)/ruff check .
@@ -43,6 +43,12 @@ check: $(INSTALLED_DEV) ## Lint, check types and spelling
 test: $(INSTALLED_DEV) check ## Install what the tests need, start it, run all tests
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/install-servers
 	$(BIN)/pytest -n 2
+
+kinds: $(INSTALLED_DEV) ## Write ctl/kinds.json anew after a built-in kind has changed
+	$(BIN)/python -m tests.kinds_snapshot > ctl/kinds.json
+
+docs: $(INSTALLED_DEV) ## Write the command reference in docs/rainbowctl.md anew
+	$(BIN)/python -m tests.ctl_reference
 
 bench: $(INSTALLED_DEV) ## Measure, and print one table
 	$(BIN)/python -m bench
