@@ -60,11 +60,6 @@ def built_in() -> tuple[Kind, ...]:
     return tuple(Kind.from_document(entry) for entry in json.loads(text)["kinds"])
 
 
-def by_noun(kinds: Iterable[Kind], noun: str) -> Kind | None:
-    """The kind a command line noun, singular or plural, stands for."""
-    return next((kind for kind in kinds if kind.is_called(noun)), None)
-
-
 def by_word(kinds: Iterable[Kind], word: str) -> Kind | None:
     """The kind meant by a noun, a name in any case, a payload key or a number."""
     for kind in kinds:

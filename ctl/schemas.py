@@ -31,11 +31,6 @@ class Field:
     leaf: str  #: path of the leaf it belongs to; its own, except inside an object that is one leaf
 
     @property
-    def is_branch(self) -> bool:
-        """Whether the leaves are its entries rather than itself."""
-        return self.shape in {"map", "keyed"}
-
-    @property
     def is_pairs(self) -> bool:
         """Whether its entries can be written KEY=VALUE: a map, or a keyed list with one value beside the key."""
         return self.shape == "map" or (self.shape == "keyed" and value_property(self.schema) is not None)

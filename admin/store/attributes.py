@@ -103,12 +103,6 @@ def _at(kind: str, scope: Scope) -> ColumnElement[bool]:
     )
 
 
-def get(connection: Connection, kind: str, scope: Scope) -> StoredAttribute | None:
-    """The row at exactly one scope."""
-    row = connection.execute(select(attributes).where(_at(kind, scope))).one_or_none()
-    return None if row is None else _stored(row)
-
-
 def applying(connection: Connection, kinds: Iterable[str], scope: Scope) -> list[StoredAttribute]:
     """The rows of some kinds at a scope and at every broader one."""
     places = [(place.project, place.domain, place.workflow, place.launch_plan) for place in scope.chain()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from heapq import merge
@@ -24,7 +25,8 @@ from ctl.words import count
 #: Up to how many revisions of one row the row is looked up for the table; that is a request each.
 _MOST_LOOKUPS = 50
 
-_HELP = """Show revisions, newest first: who changed what, when and why. With the number of one, show its differences.
+_HELP = """Show revisions, newest first: who changed what, when and why. With the number of one, show its differences;
+with FROM..TO what differs in the end between two, in either order. 0 is before the first.
 
 A revision is one change of one or more rows, and is never edited. -p, -d, WORKFLOW and --launchplan leave the
 revisions that changed a row with that key, so -p X finds everything at and below project X. NOUN leaves those of one
@@ -40,6 +42,9 @@ def history() -> click.Command:
         if what is not None and what.isdecimal():
             _refuse_filters(session, what, flags)
             _show_one(session, session.client.revision(int(what)))
+        elif what is not None and (between := re.fullmatch(r"([0-9]{1,18})\.\.([0-9]{1,18})", what)):
+            _refuse_filters(session, what, flags)
+            _show_difference(session, int(between[1]), int(between[2]))
         else:
             _show_list(session, list(_found(session, what, flags)))
 
@@ -52,8 +57,8 @@ def history() -> click.Command:
             Argument(
                 "what",
                 required=False,
-                metavar="[REVISION|NOUN]",
-                explanation="Number of one revision, or a kind.",
+                metavar="[REVISION|FROM..TO|NOUN]",
+                explanation="Number of one revision, two of them, or a kind.",
                 shell_complete=complete_kind,
             ),
             *scope_parameters(),
@@ -72,6 +77,7 @@ def history() -> click.Command:
         examples=[
             "rainbowctl history",
             "rainbowctl history 12",
+            "rainbowctl history 9..12",
             "rainbowctl history task-resource-attribute -p flyteexamples --since 24h",
             "rainbowctl history --author ann --limit 100 -o json",
         ],
@@ -80,7 +86,7 @@ def history() -> click.Command:
 
 def _refuse_filters(session: Session, number: str, flags: Mapping[str, Any]) -> None:
     if scope_filters(session, flags) or any(flags[key] for key in ("author", "since", "until")):
-        raise InvalidInput(f"{number} is one revision: leave out what chooses among many.")
+        raise InvalidInput(f"{number} is complete: leave out what chooses among revisions.")
 
 
 def _found(session: Session, noun: str | None, flags: Mapping[str, Any]) -> Iterator[Document]:
@@ -152,6 +158,16 @@ def _what(session: Session, revision: Document, looks_up: bool) -> str:
     [change] = session.client.revision(int(revision["number"]))["changes"][:1] or [{}]
     row = RowChange.from_document(change)
     return f"{row.action} {row_title(row.kind, row.scope, session.client.noun)}"
+
+
+def _show_difference(session: Session, start: int, end: int) -> None:
+    rows = session.client.revision_diff(start, end)
+    if not session.printer.is_table:
+        session.printer.document(rows)
+    elif rows:
+        show_rows(session, [RowChange.from_document(row) for row in rows], with_diffs=True)
+    else:
+        session.printer.note(f"Nothing differs between revisions {start} and {end}.")
 
 
 def _show_one(session: Session, revision: Document) -> None:

@@ -55,6 +55,16 @@ def test_history_says_who_changed_what_when_and_why(shell: Shell) -> None:
     assert shell.ok("rainbowctl history -o name").split() == ["revision/3", "revision/2", "revision/1"]
 
 
+def test_any_two_revisions_are_compared_in_either_order(shell: Shell) -> None:
+    for priority in (1, 2, 3):
+        shell.ok(f"{PRIORITY} -d staging --priority {priority}")
+    shell.ok("rainbowctl delete workflow-priority -d staging")
+    assert "-priority: 1\n+priority: 3\n" in shell.ok("rainbowctl history 1..3")
+    assert "-priority: 3\n+priority: 1\n" in shell.ok("rainbowctl history 3..1")
+    assert json.loads(shell.ok("rainbowctl history 0..4 -o json")) == []
+    assert "no revision 9" in shell.refused(3, "rainbowctl history 1..9")
+
+
 def test_a_scope_and_a_kind_go_back_to_what_they_were(shell: Shell) -> None:
     for priority in (1, 2, 3):
         shell.ok(f"{PRIORITY} -d staging --priority {priority}")

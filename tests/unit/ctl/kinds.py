@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ctl.kinds import Kind, built_in, by_noun
+from ctl.kinds import Kind, built_in, by_word
 
 
 def kind(noun: str) -> Kind:
     """A built-in kind."""
-    found = by_noun(built_in(), noun)
+    found = by_word(built_in(), noun)
     assert found is not None
     return found
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctl.kinds import built_in, by_noun, by_word
+from ctl.kinds import built_in, by_word
 from ctl.schemas import fields, leaf_values, summary
 from tests.unit.ctl.kinds import PRIORITY, kind
 
@@ -22,11 +22,11 @@ def test_the_built_in_kinds_are_known_without_an_admin() -> None:
 
 @pytest.mark.parametrize("word", ["execution-cluster-label", "execution-cluster-labels"])
 def test_a_noun_has_a_plural(word: str) -> None:
-    assert by_noun(built_in(), word) == kind("execution-cluster-label")
+    assert by_word(built_in(), word) == kind("execution-cluster-label")
 
 
 def test_a_noun_that_ends_in_y_has_both_plurals() -> None:
-    assert by_noun([PRIORITY], "workflow-prioritys") == by_noun([PRIORITY], "workflow-priorities") == PRIORITY
+    assert by_word([PRIORITY], "workflow-prioritys") == by_word([PRIORITY], "workflow-priorities") == PRIORITY
 
 
 @pytest.mark.parametrize("word", ["3", "EXECUTION_CLUSTER_LABEL", "execution_cluster_label", "execution-cluster-label"])
