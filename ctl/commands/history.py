@@ -86,7 +86,8 @@ def history() -> click.Command:
 
 def _refuse_filters(session: Session, number: str, flags: Mapping[str, Any]) -> None:
     if scope_filters(session, flags) or any(flags[key] for key in ("author", "since", "until")):
-        raise InvalidInput(f"{number} is complete: leave out what chooses among revisions.")
+        said = "the difference of two revisions" if ".." in number else "one revision"
+        raise InvalidInput(f"{number} is {said}: leave out what chooses among many.")
 
 
 def _found(session: Session, noun: str | None, flags: Mapping[str, Any]) -> Iterator[Document]:
