@@ -228,6 +228,8 @@ def _on_stop(act: Callable[[], None]) -> None:
 def _end_with(parent: int) -> None:
     """Where the system can, let no worker outlive a main process that was killed."""
     if sys.platform == "linux":
+        # Until the server sets its own, the handlers are copies of the main process's, which would only take note.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
         if os.getppid() != parent:
             sys.exit("the main process is gone already")

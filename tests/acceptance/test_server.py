@@ -102,17 +102,37 @@ def is_running(pid: str) -> bool:
         return False
 
 
-def test_no_worker_outlives_a_main_process_that_was_killed(admin: RunningAdmin) -> None:
-    children = subprocess.run(
-        ["ps", "-o", "pid=", "--ppid", str(admin.process.pid)], capture_output=True, text=True, check=True
-    ).stdout.split()
-    assert len(children) == 2
-    admin.process.kill()
-    admin.process.wait()
+def workers_of(process: subprocess.Popen[bytes]) -> list[str]:
+    command = ["ps", "-o", "pid=", "--ppid", str(process.pid)]
+    return subprocess.run(command, capture_output=True, text=True).stdout.split()
+
+
+def assert_ended(pids: list[str]) -> None:
     deadline = time.monotonic() + 20
-    while any(map(is_running, children)):
+    while any(map(is_running, pids)):
         assert time.monotonic() < deadline, "a worker goes on without its main process"
         time.sleep(0.05)
+
+
+def test_no_worker_outlives_a_main_process_that_was_killed(admin: RunningAdmin) -> None:
+    workers = workers_of(admin.process)
+    assert len(workers) == 2
+    admin.process.kill()
+    admin.process.wait()
+    assert_ended(workers)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.03, 0.06, 0.09, 0.12, 0.15])
+def test_no_worker_outlives_a_main_process_that_was_killed_while_they_start(tmp_path: Path, seconds: float) -> None:
+    command = [str(BIN / "rainbow-admin"), "serve", "--port", "0", "--database", "sqlite:///x.db"]
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(command, cwd=tmp_path, env=clean_environment(), stdout=log, stderr=log)
+    while len(workers := workers_of(process)) < 2:
+        assert process.poll() is None, (tmp_path / "log").read_text()
+    time.sleep(seconds)  # each time at another point of their start
+    process.kill()
+    process.wait()
+    assert_ended(workers)
 
 
 def test_a_token_guards_every_route_of_the_api(tmp_path: Path) -> None:
@@ -316,9 +336,7 @@ def test_an_unusable_certificate_is_said_in_one_line_before_anything_is_made(tmp
 def test_an_interrupt_from_the_keyboard_ends_an_admin_quietly(tmp_path: Path) -> None:
     """A terminal sends it to every process of the group, and the main process tells the workers once more."""
     with running_admin(tmp_path) as admin:
-        for pid in subprocess.run(
-            ["ps", "-o", "pid=", "--ppid", str(admin.process.pid)], capture_output=True, text=True, check=True
-        ).stdout.split():
+        for pid in workers_of(admin.process):
             os.kill(int(pid), signal.SIGINT)
         admin.process.send_signal(signal.SIGINT)
         assert admin.process.wait(20) == 0
