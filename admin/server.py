@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import ipaddress
 import logging
 import logging.config
@@ -10,7 +9,6 @@ import os
 import signal
 import socket
 import ssl
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -42,6 +40,9 @@ from admin.store.schema import (
 )
 
 _log = logging.getLogger("rainbow.server")
+
+#: How long a worker whose main process is gone may take to finish what it is doing.
+_LAST_SECONDS = 5
 
 
 def open_app(settings: Settings) -> Flask:
@@ -226,13 +227,19 @@ def _on_stop(act: Callable[[], None]) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """Where the system can, let no worker outlive a main process that was killed."""
-    if sys.platform == "linux":
-        # Until the server sets its own, the handlers are copies of the main process's, which would only take note.
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
-        if os.getppid() != parent:
-            sys.exit("the main process is gone already")
+    """Let no worker outlive a main process that was killed.
+
+    A signal alone would not do: while a worker starts there are moments in which nobody takes it.
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(_LAST_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="parent", daemon=True).start()
 
 
 def _announce(settings: Settings, port: int, welcome: str) -> None:
