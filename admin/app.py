@@ -8,7 +8,21 @@ from datetime import datetime
 from flask import Flask
 from flask_swagger_ui import get_swaggerui_blueprint
 
-from admin.api import attributes, bodies, changes, effective, kinds, projects, revisions, service, warnings
+from admin.api import (
+    attributes,
+    bodies,
+    changes,
+    effective,
+    executions,
+    fleet,
+    kinds,
+    placements,
+    projects,
+    registrations,
+    revisions,
+    service,
+    warnings,
+)
 from admin.api.authentication import guard, read_token
 from admin.api.failures import answer_failures
 from admin.api.observation import observe
@@ -18,6 +32,8 @@ from admin.metrics import StateCollector
 from admin.services.context import Context, system_clock
 from admin.services.state import StateSummary
 from admin.settings import Settings
+from admin.store import executions as execution_store
+from admin.store import revisions as revision_store
 from admin.store.database import Database, db, engine_options, prepare_directory
 from admin.store.heads import Heads
 
@@ -25,8 +41,12 @@ _OPERATIONS = (
     attributes.operations,
     changes.operations,
     effective.operations,
+    executions.operations,
+    fleet.operations,
     kinds.operations,
+    placements.operations,
     projects.operations,
+    registrations.operations,
     revisions.operations,
     warnings.operations,
     service.description,
@@ -48,7 +68,13 @@ def create_app(settings: Settings, clock: Callable[[], datetime] = system_clock)
     db.init_app(app)
     with app.app_context():
         database = Database(db.engine)
-    context = Context(settings=settings, database=database, heads=Heads(database), clock=clock)
+    context = Context(
+        settings=settings,
+        database=database,
+        heads=Heads(database, revision_store.head),
+        happenings=Heads(database, execution_store.last_event),
+        clock=clock,
+    )
     app.extensions["rainbow"] = context
     app.extensions["rainbow-metrics"] = StateCollector(StateSummary(context))
     app.extensions["rainbow-openapi"] = document(all_operations(), settings.kinds)

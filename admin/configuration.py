@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from admin.core import names
 from admin.core.builtin_kinds import TASK_RESOURCE, WORKFLOW_EXECUTION_CONFIG
@@ -25,9 +25,12 @@ from admin.core.fields import (
     Section,
     Text,
 )
+from admin.core.fleet import MEMBERS, STRATEGY
 from admin.core.problems import Problem
+from admin.core.resources import CLUSTER_RESOURCES
 
 _NAME = Text(pattern=names.ENTITY_NAME, rule=names.ENTITY_NAME_RULE, max_length=255)
+_CAPACITY = {name: item for name, item in CLUSTER_RESOURCES.fields.items() if isinstance(item, Leaf)}
 _DOMAIN_ID = Text(pattern=names.DNS_LABEL, rule=names.DNS_LABEL_RULE)
 
 
@@ -72,14 +75,23 @@ class ListedMap(MapOf):
         return super().read_branch(value, path, problems)
 
 
-_MEMBERS = ListOf(
-    unique=False,
-    max_items=10_000,
-    item=Record(
-        required=("id",),
-        fields={"id": _NAME, "weight": Number(minimum=0, description="Share of the work; 0 is never chosen.")},
-    ),
-)
+@dataclass(frozen=True, kw_only=True)
+class ByDomain(Leaf):
+    """One boolean for every domain, or a mapping of domains to booleans."""
+
+    json_type: ClassVar[str] = "boolean"
+
+    def parse(self, value: Any, path: Path, problems: list[Problem]) -> bool | dict[str, bool]:
+        if isinstance(value, dict):
+            one = Boolean()
+            return {domain: one.read(item, (*path, str(domain)), problems) for domain, item in value.items()}
+        if not isinstance(value, bool):
+            raise ValueError("is neither true, false, nor a mapping of domains to these")
+        return value
+
+    def details(self) -> dict[str, Any]:
+        return {"type": ["boolean", "object"], "additionalProperties": {"type": "boolean"}}
+
 
 CONFIGURATION = Section(
     fields={
@@ -171,8 +183,9 @@ CONFIGURATION = Section(
         ),
         "clusters": Section(
             fields={
-                "poolNameClusterMap": ListedMap(value=_MEMBERS, description="Pools: their clusters and weights."),
-                "labelClusterMap": ListedMap(value=_MEMBERS, description="Labels: their clusters and weights."),
+                "poolNameClusterMap": ListedMap(value=MEMBERS, description="Pools: their clusters and weights."),
+                "labelClusterMap": ListedMap(value=MEMBERS, description="Labels: their clusters and weights."),
+                "poolStrategies": ListedMap(value=STRATEGY, description="How each pool chooses; weighted."),
                 "clusterConfigs": ListOf(
                     min_items=0,
                     max_items=10_000,
@@ -184,6 +197,10 @@ CONFIGURATION = Section(
                             "endpoint": Text(),
                             "enabled": Boolean(),
                             "auth": Record(fields={"type": Text(), "tokenPath": Text(), "certPath": Text()}),
+                            "cost": Number(minimum=0, maximum=1e12),
+                            "capacity": Record(fields=_CAPACITY),
+                            "properties": FreeForm(),
+                            "description": Text(max_length=1000),
                         },
                     ),
                 ),
@@ -196,6 +213,23 @@ CONFIGURATION = Section(
                 "clusterPoolAssignments": ListedMap(
                     value=Record(required=("pool",), fields={"pool": _NAME}), description="The pool of each domain."
                 )
+            }
+        ),
+        "placement": Section(
+            fields={
+                "requestMayOverride": ByDomain(
+                    description="Whether a request may ask for another place than settings say; by domain or for all."
+                )
+            }
+        ),
+        "loops": Section(
+            fields={
+                "intervalMilliseconds": Integer(
+                    minimum=10, maximum=60_000, description="How often the leader looks whether the fleet has changed."
+                ),
+                "leaseSeconds": Integer(
+                    minimum=1, maximum=600, description="How long background work stands still when its leader dies."
+                ),
             }
         ),
         "kinds": MapOf(value=FreeForm(), max_entries=200, description="Kinds of the platform team's own."),
@@ -234,6 +268,8 @@ DEFAULTS: dict[str, Any] = {
         "labelClusterMap": {"mycluster": [{"id": "local", "weight": 1}]},
         "clusterConfigs": [{"name": "local", "enabled": True}],
     },
+    "placement": {"requestMayOverride": True},
+    "loops": {"intervalMilliseconds": 100, "leaseSeconds": 5},
     "kinds": {
         "WORKFLOW_PRIORITY": {
             "number": 10,

@@ -5,17 +5,37 @@ RainbowError
 │   ├── UnknownProject        400
 │   ├── UnknownDomain         400
 │   ├── UndeclaredKind        400
-│   └── ProjectArchived       400
+│   ├── ProjectArchived       400
+│   ├── UnknownPool           400
+│   ├── UnknownLabel          400
+│   ├── UnknownCluster        400
+│   ├── ClusterDisabled       400
+│   ├── NoClusterLargeEnough  400
+│   ├── RequestFenced         400
+│   ├── AboveLimit            400
+│   └── UnknownQueueTag       400
 ├── Unauthenticated           401
 ├── NotFound                  404
 │   ├── AttributeNotFound     404
 │   ├── ProjectNotFound       404
 │   ├── RevisionNotFound      404
+│   ├── PoolNotFound          404
+│   ├── LabelNotFound         404
+│   ├── ClusterNotFound       404
+│   ├── WorkflowNotFound      404
+│   ├── LaunchPlanNotFound    404
+│   ├── ExecutionNotFound     404
 │   └── PathNotFound          404
 ├── MethodNotAllowed          405
 ├── Conflict                  409
 │   ├── VersionConflict       409
-│   └── ProjectExists         409
+│   ├── ProjectExists         409
+│   ├── AlreadyExists         409
+│   ├── InUse                 409
+│   ├── DeclaredInConfiguration 409
+│   ├── VersionExists         409
+│   ├── ExecutionExists       409
+│   └── NotRecoverable        409
 ├── BodyTooLarge              413
 ├── UnsupportedMediaType      415
 ├── Internal                  500
@@ -29,7 +49,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, ClassVar
 
-from admin.core.problems import Invalid, Problem
+from admin.core.problems import Invalid, Problem, Refused
 
 #: A request with thousands of faults is answered with the first of them.
 MOST_DETAILS = 50
@@ -55,7 +75,9 @@ class InvalidRequest(RainbowError):
 
     @classmethod
     def of(cls, invalid: Invalid) -> InvalidRequest:
-        """The error for problems that the core found."""
+        """The error for problems that the core found; where the core named the rule, the error of that name."""
+        if isinstance(invalid, Refused):
+            cls = next(one for one in InvalidRequest.__subclasses__() if one.name == invalid.error)
         message = " ".join(str(problem) for problem in invalid.problems[:5])
         if len(invalid.problems) > 5:
             message += f" (and {len(invalid.problems) - 5} more)"
@@ -94,6 +116,54 @@ class ProjectArchived(InvalidRequest):
     code, name = 9, "project_archived"
 
 
+class UnknownPool(InvalidRequest):
+    """No pool of that name. `rainbowctl get pool` lists them."""
+
+    name = "unknown_pool"
+
+
+class UnknownLabel(InvalidRequest):
+    """No label of that name. `rainbowctl get label` lists them."""
+
+    name = "unknown_label"
+
+
+class UnknownCluster(InvalidRequest):
+    """No cluster of that name. `rainbowctl get cluster` lists them."""
+
+    name = "unknown_cluster"
+
+
+class ClusterDisabled(InvalidRequest):
+    """The named cluster is disabled."""
+
+    code, name = 9, "cluster_disabled"
+
+
+class NoClusterLargeEnough(InvalidRequest):
+    """No cluster that counts could ever run the job."""
+
+    code, name = 9, "no_cluster_large_enough"
+
+
+class RequestFenced(InvalidRequest):
+    """Requests in this domain may not override what settings say of where to run."""
+
+    code, name = 9, "request_fenced"
+
+
+class AboveLimit(InvalidRequest):
+    """The job asks for more than a limit allows."""
+
+    name = "above_limit"
+
+
+class UnknownQueueTag(InvalidRequest):
+    """No queue serves the tags that settings give the execution."""
+
+    code, name = 9, "unknown_queue_tag"
+
+
 class Unauthenticated(RainbowError):
     """This admin wants a bearer token. Set RAINBOW_TOKEN, or send 'Authorization: Bearer <token>'."""
 
@@ -124,6 +194,42 @@ class RevisionNotFound(NotFound):
     name = "revision_not_found"
 
 
+class PoolNotFound(NotFound):
+    """No pool of that name. `rainbowctl get pool` lists them."""
+
+    name = "pool_not_found"
+
+
+class LabelNotFound(NotFound):
+    """No label of that name. `rainbowctl get label` lists them."""
+
+    name = "label_not_found"
+
+
+class ClusterNotFound(NotFound):
+    """No cluster of that name. `rainbowctl get cluster` lists them."""
+
+    name = "cluster_not_found"
+
+
+class WorkflowNotFound(NotFound):
+    """No such workflow. `rainbowctl get workflow` lists them."""
+
+    name = "workflow_not_found"
+
+
+class LaunchPlanNotFound(NotFound):
+    """No such launch plan. `rainbowctl get launchplan` lists them."""
+
+    name = "launch_plan_not_found"
+
+
+class ExecutionNotFound(NotFound):
+    """No such execution. `rainbowctl get execution` lists them."""
+
+    name = "execution_not_found"
+
+
 class PathNotFound(NotFound):
     """No such path. /api/v1/openapi.json lists the paths, /api/v1/docs/ shows them."""
 
@@ -152,6 +258,42 @@ class ProjectExists(Conflict):
     """A project of that id exists already. Update it instead, or choose another id."""
 
     code, name = 6, "project_exists"
+
+
+class AlreadyExists(Conflict):
+    """Something of that name exists already. Update it instead, or choose another name."""
+
+    code, name = 6, "already_exists"
+
+
+class InUse(Conflict):
+    """Others use it. Change them first, or use force."""
+
+    code, name = 9, "in_use"
+
+
+class DeclaredInConfiguration(Conflict):
+    """The admin's configuration declares it: change it there."""
+
+    code, name = 9, "declared_in_configuration"
+
+
+class VersionExists(Conflict):
+    """That version is registered already, with another body. Choose another version: versions are never edited."""
+
+    code, name = 6, "version_exists"
+
+
+class ExecutionExists(Conflict):
+    """An execution of that name exists already, for another request. Choose another name."""
+
+    code, name = 6, "execution_exists"
+
+
+class NotRecoverable(Conflict):
+    """Only what failed, timed out or was aborted can be recovered."""
+
+    code, name = 9, "not_recoverable"
 
 
 class BodyTooLarge(RainbowError):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from typing import Any
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -13,10 +15,50 @@ from prometheus_client.registry import Collector
 from admin import __version__
 from admin.services.attributes import Written
 from admin.services.changes import Changed
+from admin.services.redecisions import Redecided
 
 requests_total = Counter("rainbow_http_requests_total", "HTTP requests answered.", ["method", "route", "status"])
 request_seconds = Histogram("rainbow_http_request_seconds", "Time to answer a request.", ["method", "route"])
 writes_total = Counter("rainbow_attribute_writes_total", "Attribute writes by outcome.", ["kind", "level", "outcome"])
+
+_PLACE = ["cluster", "pool", "label", "domain"]
+placements_total = Counter(
+    "rainbow_placements_total", "Decisions of where an execution goes.", [*_PLACE, "reason", "because"]
+)
+created_total = Counter("rainbow_executions_created_total", "Executions created.", _PLACE)
+finished_total = Counter("rainbow_executions_finished_total", "Executions that ended.", [*_PLACE, "phase", "reason"])
+creation_seconds = Histogram("rainbow_execution_creation_seconds", "Time to resolve, decide and store.", ["domain"])
+queue_seconds = Histogram(
+    "rainbow_execution_queue_seconds",
+    "Time that executions waited before they ran or ended.",
+    _PLACE,
+    buckets=(0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14400, 86400),
+)
+
+
+def count_created(execution: Any, seconds: float) -> None:
+    """Count a new execution and its first decision."""
+    created_total.labels(*_place(execution)).inc()
+    placements_total.labels(*_place(execution), execution.reason, "created").inc()
+    creation_seconds.labels(execution.domain).observe(seconds)
+
+
+def count_redecided(changed: Iterable[Redecided]) -> None:
+    """Count decisions that were made again."""
+    for one in changed:
+        row = one.execution
+        place = (one.cluster or "", *_place(row)[1:])
+        placements_total.labels(*place, one.code, "decided again").inc()
+
+
+def count_finished(phase: str, reason: str, execution: Any, now: datetime) -> None:
+    """Count an execution that ended without having run."""
+    finished_total.labels(*_place(execution), phase, reason).inc()
+    queue_seconds.labels(*_place(execution)).observe(max(0.0, (now - execution.created_at).total_seconds()))
+
+
+def _place(execution: Any) -> tuple[str, ...]:
+    return tuple(getattr(execution, name, None) or "" for name in _PLACE)
 
 
 def count_write(written: Written) -> None:
@@ -35,7 +77,7 @@ def count_change(changed: Changed) -> None:
 class StateCollector(Collector):
     """What the database holds, read when someone asks, so that every worker says the same."""
 
-    def __init__(self, state: Callable[[], dict[str, dict[str, int]]]) -> None:
+    def __init__(self, state: Callable[[], dict[str, Any]]) -> None:
         self._state = state
 
     def collect(self) -> Iterator[Metric]:
@@ -50,6 +92,22 @@ class StateCollector(Collector):
         revision = GaugeMetricFamily("rainbow_revision", "Number of the last revision.")
         revision.add_metric([], state["revision"]["head"])
         yield revision
+        waiting = GaugeMetricFamily(
+            "rainbow_executions",
+            "Executions that have not ended.",
+            labels=["phase", "reason", "domain", "cluster", "pool", "label"],
+        )
+        for *labels, count in state["executions"]:
+            waiting.add_metric(labels, count)
+        yield waiting
+        clusters = GaugeMetricFamily(
+            "rainbow_cluster_able",
+            "1 for a cluster that may get work, 0 for one that is disabled or cordoned.",
+            labels=["cluster"],
+        )
+        for name, is_able in state["clusters"].items():
+            clusters.add_metric([name], int(is_able))
+        yield clusters
 
 
 def exposition(state: StateCollector) -> bytes:

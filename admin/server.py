@@ -28,6 +28,8 @@ from admin.app import create_app
 from admin.core.problems import shorten
 from admin.errors import CannotStart
 from admin.logs import log_configuration
+from admin.loops.leadership import Leader
+from admin.loops.waiting import WaitingLoop
 from admin.services.projects import seed_projects
 from admin.settings import Server, Settings, load_settings
 from admin.store.schema import (
@@ -203,11 +205,14 @@ def _worker(parent: int, config_file: str | None, overrides: Mapping[str, Mappin
     settings = load_settings(config_file, os.environ, overrides)
     logging.config.dictConfig(log_configuration(settings.log_level, settings.log_format))
     app = create_app(settings)
-    _on_stop(app.extensions["rainbow"].heads.close)
+    context = app.extensions["rainbow"]
+    leader = Leader(context, WaitingLoop(context))
+    leader.start()
+    _on_stop(context.heads.close, context.happenings.close, leader.close)
     return app
 
 
-def _on_stop(act: Callable[[], None]) -> None:
+def _on_stop(*acts: Callable[[], None]) -> None:
     """Act as soon as this worker is told to stop, so that requests which only wait are answered at once.
 
     The server replaces signal handlers, but the descriptor that Python writes signals to stays ours.
@@ -220,7 +225,8 @@ def _on_stop(act: Callable[[], None]) -> None:
         kept = reader, writer  # open to the end: a second signal may still be written
         while not {signal.SIGTERM, signal.SIGINT}.intersection(kept[0].recv(64)):
             pass
-        act()
+        for act in acts:
+            act()
         threading.Event().wait()
 
     threading.Thread(target=watch, name="stop", daemon=True).start()

@@ -12,14 +12,16 @@ from typing import Any
 from admin.configuration import CONFIGURATION, DEFAULTS
 from admin.core import builtin_kinds
 from admin.core.declared_kinds import registry
+from admin.core.executions import Rules
 from admin.core.fields import Boolean, Field, Integer, Leaf, ListOf, Section, read
-from admin.core.kinds import Kinds, NameList
+from admin.core.fleet import Definition, FleetKind, Source, member_problems, read_definition
+from admin.core.kinds import Kinds
 from admin.core.platform import PlatformValues
 from admin.core.problems import Invalid, Problem, closest, unknown_word
+from admin.core.queues import Queue
 from admin.core.resolution import resolve
 from admin.core.scopes import PLATFORM
 from admin.core.task_resources import excesses, zero_limits
-from admin.core.warnings import KnownNames
 from admin.platform_values import platform_values
 from admin.yaml_documents import read_mapping
 
@@ -74,7 +76,10 @@ class Settings:
     refuse_unknown_names: bool
     kinds: Kinds
     platform: PlatformValues
-    known_names: KnownNames
+    rules: Rules  #: of executions
+    fleet: tuple[Definition, ...]  #: the clusters, pools and labels that configuration declares
+    loop_interval_seconds: float
+    loop_lease_seconds: float
     document: Mapping[str, Any]  #: the whole configuration as it is in force
 
     def domain_ids(self) -> list[str]:
@@ -195,7 +200,10 @@ def _settings(document: Mapping[str, Any]) -> Settings:
         refuse_unknown_names=document["attributes"]["unknownNames"] == "refuse",
         kinds=kinds,
         platform=values,
-        known_names=_known_names(document),
+        rules=_rules(document, kinds, values),
+        fleet=tuple(_fleet(document.get("clusters", {}))),
+        loop_interval_seconds=document["loops"]["intervalMilliseconds"] / 1000,
+        loop_lease_seconds=document["loops"]["leaseSeconds"],
         document=document,
     )
 
@@ -214,6 +222,7 @@ def _check_domains(document: Mapping[str, Any]) -> None:
             ("clusterPools.clusterPoolAssignments", name)
             for name in _at(document, "clusterPools", "clusterPoolAssignments", {})
         ),
+        *(("placement.requestMayOverride", name) for name in _domains_of(document["placement"]["requestMayOverride"])),
         *(("cluster_resources.customData", name) for name in _at(document, "cluster_resources", "customData", {})),
     ]
     problems = [
@@ -227,6 +236,10 @@ def _check_domains(document: Mapping[str, Any]) -> None:
     ]
     if problems:
         raise Invalid(*problems)
+
+
+def _domains_of(by_domain: Any) -> list[str]:
+    return list(by_domain) if isinstance(by_domain, dict) else []
 
 
 def _check_task_resources(values: PlatformValues) -> None:
@@ -251,18 +264,23 @@ def _check_task_resources(values: PlatformValues) -> None:
 
 
 def _check_members(document: Mapping[str, Any]) -> None:
-    """Weighted lists that could be drawn from: no cluster twice, some weight above zero."""
-    problems = []
+    """Lists that could be drawn from, no cluster declared twice, and no strategy for a pool that is none."""
+    clusters = document.get("clusters", {})
+    problems: list[Problem] = []
     for key in ("poolNameClusterMap", "labelClusterMap"):
-        for name, members in _at(document, "clusters", key, {}).items():
-            where = f"clusters.{key}.{name}"
-            ids = [member["id"] for member in members]
-            problems += [
-                Problem(field=where, reason=f"the cluster '{twice}' is listed twice.")
-                for twice in sorted({one for one in ids if ids.count(one) > 1})
-            ]
-            if not any(member.get("weight", 1) for member in members):
-                problems.append(Problem(field=where, reason="every weight is 0: nothing could ever be chosen."))
+        for name, members in clusters.get(key, {}).items():
+            problems += member_problems(members, ("clusters", key, name))
+    declared = [config["name"] for config in clusters.get("clusterConfigs", [])]
+    problems += [
+        Problem(field="clusters.clusterConfigs", reason=f"the cluster '{name}' is declared twice.")
+        for name in sorted({name for name in declared if declared.count(name) > 1})
+    ]
+    pools = clusters.get("poolNameClusterMap", {})
+    problems += [
+        Problem(field=f"clusters.poolStrategies.{name}", reason=unknown_word("pool", name, pools))
+        for name in clusters.get("poolStrategies", {})
+        if name not in pools
+    ]
     if problems:
         raise Invalid(*problems)
 
@@ -285,14 +303,34 @@ def _at(document: Mapping[str, Any], section: str, key: str, default: Any) -> An
     return document.get(section, {}).get(key, default)
 
 
-def _known_names(document: Mapping[str, Any]) -> KnownNames:
-    pools = _at(document, "clusters", "poolNameClusterMap", {})
-    labels = _at(document, "clusters", "labelClusterMap", {})
-    declared = {config["name"] for config in _at(document, "clusters", "clusterConfigs", [])}
-    members = {member["id"] for members in [*pools.values(), *labels.values()] for member in members}
-    tags = {tag for queue in _at(document, "queues", "executionQueues", []) for tag in queue.get("attributes", [])}
-    return {
-        NameList.POOL: frozenset(pools),
-        NameList.LABEL: frozenset(labels) | declared | members,  # a cluster's own name is a label too
-        NameList.QUEUE_TAG: frozenset(tags),
-    }
+def _rules(document: Mapping[str, Any], kinds: Kinds, values: PlatformValues) -> Rules:
+    queues = _at(document, "queues", "executionQueues", [])
+    tiers = _at(document, "qualityOfService", "tierExecutionValues", {})
+    may_override = document["placement"]["requestMayOverride"]
+    if isinstance(may_override, bool):
+        may_override = {item["id"]: may_override for item in document["domains"]}
+    return Rules(
+        kinds=kinds,
+        platform=values,
+        queues=tuple(Queue(name=item["dynamic"], tags=tuple(item.get("attributes", []))) for item in queues),
+        queueing_budgets={tier: one["queueingBudget"] for tier, one in tiers.items() if "queueingBudget" in one},
+        fenced=frozenset(domain for domain, may in may_override.items() if may is False),
+    )
+
+
+def _fleet(clusters: Mapping[str, Any]) -> Iterator[Definition]:
+    """What configuration declares, in the form in which it could have been defined while running."""
+    strategies = clusters.get("poolStrategies", {})
+    for config in clusters.get("clusterConfigs", []):
+        payload = {name: value for name, value in config.items() if name != "name"}
+        yield _definition(FleetKind.CLUSTER, config["name"], payload)
+    for name, members in clusters.get("poolNameClusterMap", {}).items():
+        strategy = {"strategy": strategies[name]} if name in strategies else {}
+        yield _definition(FleetKind.POOL, name, {"members": members, **strategy})
+    for name, members in clusters.get("labelClusterMap", {}).items():
+        yield _definition(FleetKind.LABEL, name, {"members": members})
+
+
+def _definition(kind: FleetKind, name: str, payload: dict[str, Any]) -> Definition:
+    normal = read_definition(kind, name, payload)
+    return Definition(kind=kind, name=name, payload=normal, source=Source.CONFIGURATION)

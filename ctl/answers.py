@@ -10,6 +10,11 @@ from ctl.scopes import Scope
 
 Document = dict[str, Any]
 
+#: What a fleet is made of, each with a name of its own and no scope.
+FLEET = ("cluster", "pool", "label")
+#: Names of rows that define something rather than set it.
+DEFINED = ("PROJECT", *(noun.upper() for noun in FLEET))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Attribute:
@@ -97,8 +102,9 @@ class RowChange:
     """What becomes, or became, of one row."""
 
     action: str  #: create, update, delete or unchanged
-    kind: str  #: name of the kind, PROJECT for a project
+    kind: str  #: name of the kind; PROJECT, CLUSTER, POOL or LABEL for a definition
     scope: Scope
+    name: str | None = None  #: of what is part of the fleet, and has no scope
     before: Document | None
     after: Document | None
     version: int | None = None  #: of the row as it is stored
@@ -112,6 +118,7 @@ class RowChange:
             action=str(document.get("action", action)),
             kind=str(document.get("resource_type", "")),
             scope=Scope.from_document(document),
+            name=document.get("name"),
             before=before,
             after=after,
             version=document.get("version"),
@@ -122,6 +129,21 @@ class RowChange:
     def is_real(self) -> bool:
         """Whether the row is another one afterwards."""
         return self.action != "unchanged"
+
+    @property
+    def place(self) -> Scope | str:
+        """Where the row is: its scope, or its name in the fleet."""
+        return self.scope if self.name is None else self.short(self.kind)
+
+    def title(self, noun: str) -> str:
+        """The row in words: `execution-cluster-label at domain development`, `project flyteexamples`, `pool gpu`."""
+        if self.name is not None:
+            return f"{noun} {self.name}"
+        return f"{noun} {self.scope.project}" if self.kind == "PROJECT" else f"{noun} at {self.scope.describe()}"
+
+    def short(self, noun: str) -> str:
+        """The row as `-o name` prints it."""
+        return f"{noun}/{self.name}" if self.name is not None else self.scope.name(noun)
 
 
 @dataclass(frozen=True, kw_only=True)

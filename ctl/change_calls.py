@@ -54,8 +54,9 @@ class ChangeCalls:
         ----------
         changes
             Each is an attribute, `{"resource_type", scope keys, "payload"}` or with `"delete": True` instead of the
-            payload, or a project, `{"project_definition": {"id", …}}`. `"expected_version"` and `"expected_absent"`
-            say what a row must be like, else it is a Conflict.
+            payload, or a project, `{"project_definition": {"id", …}}`, or a `pool_definition`, `label_definition` or
+            `cluster_definition` (`{"name", …}`), with `"delete": True` to delete it. `"expected_version"` and
+            `"expected_absent"` say what a row must be like, else it is a Conflict.
         message, claimed_by
             Why, and who says so; kept with the revision.
         dry_run
@@ -135,7 +136,7 @@ class ChangeCalls:
         `claimed_by`, `after` and `before` (RFC 3339), `since` (a number; then oldest first), and `limit`, the size of
         a page.
         """
-        yield from self._pages("revisions", "revisions", _given(filters))
+        yield from self._pages("revisions", "revisions", given(filters))
 
     def head(self) -> int:
         """The number of the latest revision, 0 before the first."""
@@ -177,7 +178,8 @@ class ChangeCalls:
             query = {**query, "token": token}
 
 
-def _given(filters: Mapping[str, Any]) -> Document:
+def given(filters: Mapping[str, Any]) -> Document:
+    """What is neither None nor empty."""
     return {key: value for key, value in filters.items() if value not in (None, "")}
 
 
@@ -189,3 +191,10 @@ def dry(dry_run: bool) -> Document:
 def reasons(message: str | None, claimed_by: str | None) -> Document:
     """Why, and who says so, as far as they are known."""
     return {key: text for key, text in (("message", message), ("claimed_by", claimed_by)) if text}
+
+
+def precondition(if_match: int | None, if_none_match: bool = False) -> dict[str, str]:
+    """The header that says which version a write expects, or that there is none yet."""
+    if if_match is not None:
+        return {"If-Match": f'"{if_match}"'}
+    return {"If-None-Match": "*"} if if_none_match else {}

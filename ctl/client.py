@@ -20,10 +20,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
-from ctl.answers import Attribute, Change, Document, Effective
-from ctl.change_calls import ChangeCalls, KindLike, dry, reasons
+from ctl.answers import DEFINED, Attribute, Change, Document, Effective
+from ctl.change_calls import KindLike, dry, precondition, reasons
 from ctl.errors import InvalidInput, NotFound
+from ctl.execution_calls import ExecutionCalls
+from ctl.fleet_calls import FleetCalls
 from ctl.kinds import Kind, built_in, by_word
+from ctl.registration_calls import RegistrationCalls
 from ctl.scopes import Scope, check_name
 from ctl.transport import Transport
 from ctl.words import did_you_mean
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
     from ctl.contexts import Settings
 
 
-class Client(ChangeCalls):
+class Client(FleetCalls, RegistrationCalls, ExecutionCalls):
     """Talks to one admin; a context manager that closes its connections."""
 
     def __init__(
@@ -142,7 +145,7 @@ class Client(ChangeCalls):
         """
         wrapped = {"matching_attributes": {self.kind(kind).payload_key: payload}}
         body = {"attributes": wrapped, **reasons(message, claimed_by)}
-        headers = _precondition(if_match, if_none_match)
+        headers = precondition(if_match, if_none_match)
         return Change.from_document(
             self._transport.call("PUT", scope.path, query=dry(dry_run), body=body, headers=headers, is_safe=dry_run)
         )
@@ -181,7 +184,7 @@ class Client(ChangeCalls):
                 scope.path,
                 query={"resource_type": self.kind(kind).name, **dry(dry_run)},
                 body=body,
-                headers=_precondition(if_match, if_none_match),
+                headers=precondition(if_match, if_none_match),
                 is_safe=dry_run,
             )
         )
@@ -203,7 +206,7 @@ class Client(ChangeCalls):
                 scope.path,
                 query={"resource_type": self.kind(kind).name, **dry(dry_run)},
                 body=reasons(message, claimed_by) or None,
-                headers=_precondition(if_match, False),
+                headers=precondition(if_match),
                 is_safe=dry_run,
             )
         )
@@ -272,10 +275,10 @@ class Client(ChangeCalls):
         return found
 
     def noun(self, name: str) -> str:
-        """The word for rows of a kind, by the name answers give it: PROJECT is `project`."""
+        """The word for rows of a kind, by the name answers give it: PROJECT is `project`, POOL is `pool`."""
         built = next((kind.noun for kind in built_in() if kind.name == name), None)
-        if built is not None or name == "PROJECT":
-            return built or "project"
+        if built is not None or name in DEFINED:
+            return built or name.lower()
         self._kinds = self._kinds or self.kinds()
         # A kind that is declared no longer has a history all the same.
         return next((kind.noun for kind in self._kinds if kind.name == name), name.lower().replace("_", "-"))
@@ -312,7 +315,7 @@ class Client(ChangeCalls):
         **fields: Any,
     ) -> Document:
         """Change some of name, description, labels and state; the others stay. The rest is as in `put_attribute`."""
-        headers = _precondition(if_match, False)
+        headers = precondition(if_match)
         body = {**fields, **reasons(message, claimed_by)}
         return self._transport.call("PATCH", _project_path(id), body=body, headers=headers)
 
@@ -328,9 +331,3 @@ class Client(ChangeCalls):
 def _project_path(id: str) -> str:
     check_name("project", id)
     return f"projects/{quote(id, safe='')}"
-
-
-def _precondition(if_match: int | None, if_none_match: bool) -> dict[str, str]:
-    if if_match is not None:
-        return {"If-Match": f'"{if_match}"'}
-    return {"If-None-Match": "*"} if if_none_match else {}

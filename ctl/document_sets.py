@@ -1,7 +1,7 @@
 """
 Sets of documents: what `apply`, `diff`, `plan` and `explain --with` read, and `export` writes.
 
-A document is an attribute file with `kind` in it, or a project:
+A document is an attribute file with `kind` in it, a project, or a part of the fleet:
 
     kind: execution-cluster-label
     project: flyteexamples
@@ -11,6 +11,10 @@ A document is an attribute file with `kind` in it, or a project:
     kind: project
     id: flyteexamples
     labels: {team: ml}
+    ---
+    kind: pool
+    name: gpu
+    members: {a: 6, b: 1}
 
 A file holds any number of them, `---` between two, or a list of them in JSON.
 """
@@ -23,18 +27,18 @@ from typing import Any
 
 import yaml
 
+from ctl.answers import FLEET
 from ctl.conversion import Converter
-from ctl.document_files import find_files
-from ctl.errors import InvalidFile, InvalidInput
+from ctl.document_readings import Reading
+from ctl.errors import InvalidInput
 from ctl.files import AttributeFile, convert_attribute, means
+from ctl.fleet_files import convert_definition, fleet_noun
 from ctl.kinds import Kind, Schema, built_in, by_word
 from ctl.project_files import FILE_SCHEMA, PLAIN_SCHEMA, READ_ONLY
 from ctl.scopes import Scope
-from ctl.sources import MIB, Problem, Source, compose_all, read_source
-from ctl.words import count, did_you_mean, fold
+from ctl.sources import Problem, Source
+from ctl.words import did_you_mean, fold
 
-MAX_BYTES = 32 * MIB
-MAX_DOCUMENTS = 20_000
 PROJECT = "project"
 
 _DECIDED = "decided by the admin: remove it"
@@ -43,9 +47,11 @@ _REFUSED = {fold(key): _DECIDED for key in READ_ONLY}
 
 @dataclass(frozen=True, kw_only=True)
 class Declaration:
-    """One document: an attribute at a scope, or a project."""
+    """One document: an attribute at a scope, a project, or a part of the fleet."""
 
-    kind: Kind | None  #: None for a project
+    kind: Kind | None  #: None for a definition
+    noun: str = PROJECT  #: of a definition
+    name: str | None = None  #: of a part of the fleet
     file: AttributeFile  #: what it says, and where each field stands
     line: int
     column: int
@@ -56,21 +62,23 @@ class Declaration:
         return f"{self.file.name}:{self.line}:{self.column}"
 
     @property
-    def identity(self) -> tuple[str, Scope]:
+    def identity(self) -> tuple[str, Scope | str]:
         """What no two documents of a set may share."""
-        return (self.kind.name if self.kind else "PROJECT", self.file.scope)
+        name = self.kind.name if self.kind else self.noun.upper()
+        return (name, self.file.scope if self.name is None else self.name)
 
     @property
     def title(self) -> str:
         """What it is about, in words."""
         if self.kind is None:
-            return f"project {self.file.scope.project}"
+            return f"{self.noun} {self.name or self.file.scope.project}"
         return f"{self.kind.noun} at {self.file.scope.describe()}"
 
     def change(self) -> dict[str, Any]:
         """The change it asks for, as the API takes it."""
         if self.kind is None:
-            return {"project_definition": {"id": self.file.scope.project, **self.file.payload}}
+            key = {"name": self.name} if self.name is not None else {"id": self.file.scope.project}
+            return {f"{self.noun}_definition": {**key, **self.file.payload}}
         return {"resource_type": self.kind.name, **self.file.scope.document(), "payload": self.file.payload}
 
     def position(self, field: str) -> str:
@@ -94,7 +102,7 @@ class KindWords:
         return self._known[word]
 
     def nouns(self) -> list[str]:
-        return [PROJECT, *(kind.noun for kind in self._all())]
+        return [PROJECT, *FLEET, *(kind.noun for kind in self._all())]
 
     def _all(self) -> tuple[Kind, ...]:
         if self._declared is None:
@@ -109,72 +117,18 @@ def _match(kinds: Iterable[Kind], word: str) -> Kind | None:
 
 def read_documents(paths: Sequence[str], kinds: KindWords) -> list[Declaration]:
     """Read and check every document that files, directories and stdin hold; every problem is reported at once."""
-    reading = _Reading(kinds)
-    for path in find_files(paths):
-        reading.read(path)
-    return reading.finish()
+    return _reading(kinds).read_all(paths)
 
 
 def parse_documents(source: Source, kinds: KindWords) -> list[Declaration]:
     """As `read_documents`, from text."""
-    reading = _Reading(kinds)
+    reading = _reading(kinds)
     reading.add(source)
     return reading.finish()
 
 
-class _Reading:
-    """Gathers documents and problems over several files."""
-
-    def __init__(self, kinds: KindWords) -> None:
-        self.kinds = kinds
-        self.declarations: list[Declaration] = []
-        self.details: list[dict[str, Any]] = []
-
-    def read(self, path: str) -> None:
-        try:
-            self.add(read_source(path, MAX_BYTES))
-        except InvalidFile as error:
-            if not error.details:
-                raise
-            self.details += error.details
-
-    def add(self, source: Source) -> None:
-        try:
-            nodes, problems = compose_all(source)
-        except InvalidFile as error:
-            self.details += error.details
-            return
-        if not nodes and not problems:
-            problems.append(Problem(line=1, column=1, reason="the file holds no document: write one, or remove it"))
-        if len(self.declarations) + len(nodes) > MAX_DOCUMENTS:
-            raise InvalidFile(f"More than {MAX_DOCUMENTS} documents: split the set and apply its parts one by one.")
-        for node in nodes:
-            declaration, found = _declaration(node, source.name, self.kinds)
-            problems += found
-            if declaration is not None and not found:
-                self.declarations.append(declaration)
-        if problems:
-            self.details += source.refuse(problems).details
-
-    def finish(self) -> list[Declaration]:
-        self.details += _duplicates(self.declarations)
-        if self.details:
-            places = [str(detail["position"]).rsplit(":", 2)[0] for detail in self.details]
-            files = list(dict.fromkeys(places))
-            what = f"{files[0]} cannot be used" if len(files) == 1 else f"{len(files)} files cannot be used"
-            raise InvalidFile(f"{what}: {count(len(self.details), 'problem')}. Nothing was sent.", details=self.details)
-        return self.declarations
-
-
-def _duplicates(declarations: Iterable[Declaration]) -> list[dict[str, Any]]:
-    seen: dict[tuple[str, Scope], Declaration] = {}
-    found = []
-    for declaration in declarations:
-        first = seen.setdefault(declaration.identity, declaration)
-        if first is not declaration:
-            reason = f"{declaration.title} is given twice: first at {first.place}. Keep one of the two"
-            found.append({"position": declaration.place, "reason": reason})
-    return found
+def _reading(kinds: KindWords) -> Reading[Declaration]:
+    return Reading(lambda node, name: _declaration(node, name, kinds))
 
 
 def _declaration(node: yaml.MappingNode, name: str, kinds: KindWords) -> tuple[Declaration | None, list[Problem]]:
@@ -182,20 +136,28 @@ def _declaration(node: yaml.MappingNode, name: str, kinds: KindWords) -> tuple[D
     if word is None:
         if any(key.value == "rainbow_plan" for key, _part in node.value):
             return None, [Problem.at(node.start_mark, f"this is a plan: apply it with `rainbowctl apply {name}`")]
-        reason = "lacks kind: write `kind: project`, or the noun of a kind, as `rainbowctl get kind` lists them"
+        reason = (
+            "lacks kind: write `kind: project`, or the noun of a kind, as `rainbowctl get kind` lists them, or "
+            "cluster, pool or label"
+        )
         return None, [Problem.at(node.start_mark, reason)]
     if not isinstance(word, yaml.ScalarNode):
         return None, [Problem.at(word.start_mark, "must be one word", "kind")]
+    line, column = node.start_mark.line + 1, node.start_mark.column + 1
     if fold(word.value) in {PROJECT, f"{PROJECT}s"}:
-        kind, (file, problems) = None, _project(node, name)
-    else:
-        kind = kinds.find(word.value)
-        if kind is None:
-            hint = did_you_mean(word.value, kinds.nouns()) or " `rainbowctl get kind` lists the kinds."
-            return None, [Problem.at(word.start_mark, f"there is no kind {word.value!r}.{hint}", "kind")]
-        file, problems = _attribute(node, kind, name)
-    mark = node.start_mark
-    return Declaration(kind=kind, file=file, line=mark.line + 1, column=mark.column + 1), problems
+        file, problems = _project(node, name)
+        return Declaration(kind=None, file=file, line=line, column=column), problems
+    if noun := fleet_noun(word.value):
+        part, file, problems = convert_definition(node, noun, name)
+        if part is None and "name" not in file.positions:
+            problems.append(Problem.at(node.start_mark, f"lacks name: which {noun}?"))
+        return Declaration(kind=None, noun=noun, name=part, file=file, line=line, column=column), problems
+    kind = kinds.find(word.value)
+    if kind is None:
+        hint = did_you_mean(word.value, kinds.nouns()) or " `rainbowctl get kind` lists the kinds."
+        return None, [Problem.at(word.start_mark, f"there is no kind {word.value!r}.{hint}", "kind")]
+    file, problems = _attribute(node, kind, name)
+    return Declaration(kind=kind, file=file, line=line, column=column), problems
 
 
 def _attribute(node: yaml.MappingNode, kind: Kind, name: str) -> tuple[AttributeFile, list[Problem]]:

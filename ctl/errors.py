@@ -16,6 +16,8 @@ Everything that can go wrong in rainbowctl, and the exit status it ends with.
   * NothingSet                     3   no value at this scope, nor inherited
   * Declined                       1   the answer at the prompt was no
   * WarningsFound                  7   there were warnings, and --strict asked to fail on them
+  * AlreadyCreated                 8   an execution of that name and request was there before
+  * EndedOtherwise                 9   what was waited for did not come about
   * Interrupted                  130   Ctrl-C
 
 The docstring of a class is its default message, so every error has a sentence that says what to do next.
@@ -37,6 +39,8 @@ EXIT_CODES: dict[int, str] = {
     5: "conflict: someone else changed it, or it exists already",
     6: "the admin cannot be reached",
     7: "there were warnings (only with --strict)",
+    8: "the same execution exists already: nothing was started",
+    9: "the execution ended otherwise than waited for, or the time was up",
     130: "interrupted",
 }
 
@@ -215,6 +219,22 @@ class WarningsFound(RainbowError):
 
     exit_code = 7
     name = "warnings_found"
+    code = 9
+
+
+class AlreadyCreated(RainbowError):
+    """The same execution exists already: nothing was started."""
+
+    exit_code = 8
+    name = "already_created"
+    code = 6
+
+
+class EndedOtherwise(RainbowError):
+    """What was waited for did not come about."""
+
+    exit_code = 9
+    name = "ended_otherwise"
     code = 9
 
 

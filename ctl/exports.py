@@ -1,8 +1,9 @@
 """
 Exports: what is stored, as documents that `apply` takes as they are.
 
-The same state gives the same bytes: projects first, then attributes by the number of their kind and by scope, fields
-in the order of the schema, keys of free-form maps sorted, no versions, no times.
+The same state gives the same bytes: projects first, then clusters, pools and labels by name, then attributes by the
+number of their kind and by scope; fields in the order of the schema, keys of free-form maps sorted, no versions, no
+times.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
-from ctl.answers import Attribute, Document
+from ctl.answers import FLEET, Attribute, Document, RowChange
+from ctl.fleet_files import FIELDS
 from ctl.kinds import Kind, Schema
 from ctl.output import to_yaml
 from ctl.scopes import LEVEL_FLAGS, Scope
@@ -33,6 +35,14 @@ class Exported:
     scope: Scope
     document: Document
 
+    @property
+    def file(self) -> str:
+        """The file it belongs to, below the directory of an export."""
+        if self.document["kind"] in FLEET:
+            folder, name = f"{self.document['kind']}s", str(self.document["name"])
+            return str(PurePosixPath(folder, f"{_part(name)}.yaml"))
+        return file_name(self.scope)
+
 
 def exported_project(project: Mapping[str, Any]) -> Exported:
     """A project, every field that can be changed."""
@@ -46,6 +56,16 @@ def exported_project(project: Mapping[str, Any]) -> Exported:
         "state": project.get("state") or "ACTIVE",
     }
     return Exported(scope=Scope(project=str(project["id"])), document=document)
+
+
+def exported_definitions(noun: str, rows: Iterable[RowChange]) -> list[Exported]:
+    """Clusters, pools or labels as somebody defined them, sorted by name."""
+    schema: Schema = {"properties": FIELDS[noun]}
+    ordered = sorted(rows, key=lambda row: str(row.name))
+    return [
+        Exported(scope=Scope(), document={"kind": noun, "name": row.name, **in_order(row.before or {}, schema)})
+        for row in ordered
+    ]
 
 
 def exported_rows(rows: Iterable[Attribute], kinds: Mapping[str, Kind]) -> list[Exported]:
@@ -86,11 +106,15 @@ def as_stream(documents: Sequence[Exported]) -> str:
 
 
 def as_files(documents: Sequence[Exported]) -> dict[str, str]:
-    """The documents by file, one file a scope: `domains/production.yaml`, `projects/flyteexamples/production.yaml`."""
-    by_scope: dict[Scope, list[Exported]] = {}
+    """
+    The documents by file, one file a scope: `domains/production.yaml`, `projects/flyteexamples/production.yaml`.
+
+    Each cluster, pool and label has its own: `pools/gpu.yaml`.
+    """
+    by_file: dict[str, list[Exported]] = {}
     for exported in documents:
-        by_scope.setdefault(exported.scope, []).append(exported)
-    return {file_name(scope): as_stream(group) for scope, group in by_scope.items()}
+        by_file.setdefault(exported.file, []).append(exported)
+    return {name: as_stream(group) for name, group in by_file.items()}
 
 
 def file_name(scope: Scope) -> str:

@@ -34,10 +34,12 @@ class Command(click.Command):
         params: Sequence[click.Parameter] = (),
         takes: Sequence[str] = (),
     ) -> None:
+        taken = {option for param in params for option in param.opts}
         super().__init__(
             name,
             callback=click.pass_obj(run),
-            params=[*params, *global_options()],
+            # A flag of the command's own, as --timeout of `wait`, stands for the global one.
+            params=[*params, *(option for option in global_options() if not taken.intersection(option.opts))],
             help=help,
             short_help=short_help,
             epilog=example_text(examples),

@@ -43,9 +43,13 @@ def root() -> Group:
         help="Rainbow decides where work runs, and can always say why. rainbowctl sets, shows and explains settings.",
         entries={
             "get": Entry(summary="Show what is set", place="ctl.commands.verbs:get"),
-            "create": Entry(summary="Create a project", place="ctl.commands.verbs:create"),
-            "update": Entry(summary="Change a setting or a project", place="ctl.commands.verbs:update"),
-            "delete": Entry(summary="Delete a setting", place="ctl.commands.verbs:delete"),
+            "create": Entry(
+                summary="Create a project, part of the fleet, or run something", place="ctl.commands.verbs:create"
+            ),
+            "update": Entry(summary="Change a setting, a project or the fleet", place="ctl.commands.verbs:update"),
+            "delete": Entry(
+                summary="Delete a setting or part of the fleet, or end executions", place="ctl.commands.verbs:delete"
+            ),
             "edit": Entry(summary="Change a setting in your editor", place="ctl.commands.verbs:edit"),
             "apply": Entry(summary="Make files or a plan so, as one change", place="ctl.commands.apply:apply"),
             "diff": Entry(summary="Show what applying files would change", place="ctl.commands.diff:diff"),
@@ -56,6 +60,21 @@ def root() -> Group:
                 summary="Undo a change, or go back to a revision", place="ctl.commands.rollback:rollback"
             ),
             "explain": Entry(summary="Show what applies, and every step to it", place="ctl.commands.explain:explain"),
+            "place": Entry(summary="Show where something would run, and why", place="ctl.commands.place:place"),
+            "simulate": Entry(
+                summary="Show which executions a change would move", place="ctl.commands.simulate:simulate"
+            ),
+            "redecide": Entry(
+                summary="Decide waiting executions with the settings of now", place="ctl.commands.redecide:redecide"
+            ),
+            "wait": Entry(summary="Wait for an execution", place="ctl.commands.verbs:wait"),
+            "register": Entry(summary="Register workflows and launch plans", place="ctl.commands.register:register"),
+            "enable": Entry(summary="Let clusters take part", place="ctl.commands.cluster_switches:enable"),
+            "disable": Entry(summary="Take clusters out", place="ctl.commands.cluster_switches:disable"),
+            "cordon": Entry(summary="Give clusters no new work", place="ctl.commands.cluster_switches:cordon"),
+            "uncordon": Entry(
+                summary="Let cordoned clusters have new work", place="ctl.commands.cluster_switches:uncordon"
+            ),
             "config": Entry(summary="Contexts: which admin, as whom, where", place="ctl.commands.config:config"),
             "completion": Entry(
                 summary="Completion for bash, zsh and fish", place="ctl.commands.completion:completion"

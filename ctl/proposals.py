@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ctl.answers import Attribute, ChangeSet, Document, RowChange
 from ctl.errors import Conflict, InvalidRequest
-from ctl.scopes import Scope
 from ctl.words import count
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 Noun = Callable[[str], str]
 
 _PRUNED = "--prune"
+#: How the admin begins the names of fields of a definition.
+_DEFINITION = re.compile(r"^(project|cluster|pool|label)_definition(\.|$)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +87,7 @@ class Proposal:
         if not isinstance(index, int) or not 0 <= index < len(self.places):
             return False
         declaration = self._declaration(index)
-        field = str(detail.get("field") or "").removeprefix("project_definition.")
+        field = _DEFINITION.sub("", str(detail.get("field") or ""))
         detail["field"] = field
         detail["position"] = declaration.position(field) if declaration else self.places[index]
         return True
@@ -105,17 +107,14 @@ def _expectation(row: RowChange | None) -> Document:
 
 
 def _row_keys(row: RowChange) -> Document:
-    return {"resource_type": row.kind, **row.scope.document()}
-
-
-def row_title(kind: str, scope: Scope, noun: Noun) -> str:
-    """A row in words: `execution-cluster-label at domain development`, `project flyteexamples`."""
-    return f"project {scope.project}" if kind == "PROJECT" else f"{noun(kind)} at {scope.describe()}"
+    name = {"name": row.name} if row.name is not None else {}
+    return {"resource_type": row.kind, **row.scope.document(), **name}
 
 
 def moved_reason(detail: Mapping[str, Any], noun: Noun) -> str:
     """One moved row in words."""
-    title = row_title(str(detail.get("resource_type", "")), Scope.from_document(detail), noun)
+    row = RowChange.from_document(dict(detail))
+    title = row.title(noun(row.kind))
     expected, current = detail.get("expected_version"), detail.get("current_version")
     by = detail.get("changed_by_revision")
     if by is not None and expected is None and current is None:

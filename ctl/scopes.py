@@ -23,6 +23,9 @@ LEVEL_FLAGS = {
 #: Keys of a scope in documents and files, in the order they are written.
 KEYS = ("project", "domain", "workflow", "launch_plan")
 
+#: What says something of one execution, beyond every level.
+BEYOND = {"request": "the request", "launch-plan-definition": "the launch plan's definition"}
+
 _PATHS = {
     "domain": ("domain_attributes", ("domain",)),
     "project": ("project_attributes", ("project",)),
@@ -100,7 +103,8 @@ def check_name(key: str, name: str) -> None:
     if not name.isprintable():
         raise InvalidInput(f"The {label} {name!r} holds characters that no name can have.")
     if name in {".", ".."}:
-        raise InvalidInput(f"{name!r} cannot be the name of a {label}.")
+        article = "an" if label[0] in "aeiou" else "a"
+        raise InvalidInput(f"{name!r} cannot be the name of {article} {label}.")
 
 
 def check_level(scope: Scope, noun: str, allowed: Iterable[str]) -> None:
@@ -123,6 +127,8 @@ def describe_origin(origin: Mapping[str, Any], here: Scope) -> str:
     if origin.get("level") == "platform":
         key = origin.get("key")
         return f"platform ({key})" if key else "platform"
+    if origin.get("level") in BEYOND:
+        return BEYOND[origin["level"]]
     scope = Scope.from_document(origin)
     if scope == here:
         return f"here (version {origin['version']})" if origin.get("version") else "here"

@@ -26,6 +26,7 @@ from admin.api.schemas import (
     ScopeQuery,
     WarningAnswer,
 )
+from admin.core import trails
 from admin.core.fields import dotted
 from admin.core.kinds import Kind
 from admin.core.problems import Invalid, Problem, shorten
@@ -270,7 +271,7 @@ def _read_answer(reading: Reading) -> Response:
     kind, row = reading.kind, reading.row
     value = row.payload if row else reading.resolved.value
     answer: dict[str, Any] = {
-        "attributes": rendering.scope_with(reading.scope, matching_attributes=rendering.matching(kind, value))
+        "attributes": trails.scope_with(reading.scope, matching_attributes=rendering.matching(kind, value))
     }
     if row is not None:
         response = jsonify(answer | _stamp(row))
@@ -278,8 +279,8 @@ def _read_answer(reading: Reading) -> Response:
         return response
     source = reading.resolved.most_specific
     assert source is not None, "a value has an origin"
-    answer["inherited_from"] = rendering.origin(source)
-    answer["origins"] = {dotted(path): rendering.origin(one) for path, one in reading.resolved.origins.items()}
+    answer["inherited_from"] = trails.origin(source)
+    answer["origins"] = {dotted(path): trails.origin(one) for path, one in reading.resolved.origins.items()}
     return jsonify(answer)
 
 
@@ -293,7 +294,7 @@ def _write_answer(written: Written) -> Response:
     answer: dict[str, Any] = {}
     if written.after is not None:
         matching = rendering.matching(written.kind, written.after)
-        answer["attributes"] = rendering.scope_with(written.scope, matching_attributes=matching)
+        answer["attributes"] = trails.scope_with(written.scope, matching_attributes=matching)
     if written.version is not None:
         answer["version"] = written.version
     if written.revision is not None:
@@ -321,4 +322,4 @@ def _configuration(kind: Kind, row: Row) -> dict[str, Any]:
     level = row.scope.level.value
     matching = rendering.matching(kind, row.payload)
     stamp = _stamp(row) if isinstance(row, StoredAttribute) else {"version": row.version}
-    return rendering.scope_with(row.scope, attributes=matching, resource_type=kind.name, level=level) | stamp
+    return trails.scope_with(row.scope, attributes=matching, resource_type=kind.name, level=level) | stamp

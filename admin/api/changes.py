@@ -26,13 +26,24 @@ from admin.api.schemas import (
     WarningAnswer,
     load,
 )
+from admin.core import trails
 from admin.core.effects import Effect
 from admin.core.fields import dotted
+from admin.core.fleet import FleetKind, read_definition
 from admin.core.problems import Invalid, Problem
 from admin.core.scopes import check_scope
 from admin.core.writes import Expectation
 from admin.metrics import count_change
-from admin.services.changes import Changed, ChangedRow, ChangeOptions, ChangeSet, ProjectWrite, RowWrite, make_change
+from admin.services.changes import (
+    Changed,
+    ChangedRow,
+    ChangeOptions,
+    ChangeSet,
+    DefinitionWrite,
+    ProjectWrite,
+    RowWrite,
+    make_change,
+)
 from admin.store.revisions import PROJECT, Authorship
 
 operations = Operations("changes")
@@ -48,6 +59,9 @@ class ChangeBody(ScopeQuery):
     payload = Payload()
     delete = Flag(load_default=False)
     project_definition = fields.Raw(metadata={"type": "object"})
+    cluster_definition = fields.Raw(metadata={"type": "object"})
+    pool_definition = fields.Raw(metadata={"type": "object"})
+    label_definition = fields.Raw(metadata={"type": "object"})
     expected_version = fields.Integer(strict=True, validate=validate.Range(min=0))
     expected_absent = Flag(load_default=False)
 
@@ -57,11 +71,13 @@ class ChangesBody(AuthorshipFields):
 
 
 class ChangesQuery(PageQuery):
+    force = Flag(load_default=False, metadata={"description": "Delete clusters, pools and labels that are in use."})
     dry_run = Flag(load_default=False, metadata={"description": "Say what would change, and change nothing."})
 
 
 class RowAnswer(ScopeAnswer):
     index = fields.Integer()
+    name = fields.String(metadata={"description": "Of a cluster, pool or label."})
     action = fields.String(required=True, validate=validate.OneOf(["create", "update", "delete", "unchanged"]))
     resource_type = fields.String(required=True)
     level = fields.String(required=True)
@@ -121,7 +137,9 @@ def change_attributes(query: dict[str, Any], body: dict[str, Any]) -> dict[str, 
 def options_of(query: dict[str, Any], body: dict[str, Any]) -> ChangeOptions:
     """How a request wants its change to be made."""
     who = Authorship(claimed_by=body.get("claimed_by"), message=body.get("message"), request_id=g.request_id)
-    return ChangeOptions(who=who, dry_run=query["dry_run"], with_effects=query["dry_run"])
+    return ChangeOptions(
+        who=who, dry_run=query["dry_run"], with_effects=query["dry_run"], force=query.get("force", False)
+    )
 
 
 def read_changes(given: list[Any]) -> ChangeSet:
@@ -131,6 +149,7 @@ def read_changes(given: list[Any]) -> ChangeSet:
     schema, project_schema = ChangeBody(), NewProject()
     rows: list[RowWrite] = []
     projects: list[ProjectWrite] = []
+    definitions: list[DefinitionWrite] = []
     problems: list[Problem] = []
     for index, item in enumerate(given):
         try:
@@ -138,13 +157,47 @@ def read_changes(given: list[Any]) -> ChangeSet:
             if "project_definition" in said:
                 definition = load(project_schema, said["project_definition"], "project_definition")
                 projects.append(_project(said, definition, index))
+            elif said.keys() & _DEFINITIONS.keys():
+                definitions.append(_definition(said, index))
             else:
                 rows.append(_row(said, index))
         except Invalid as invalid:
             problems += [replace(problem, index=index) for problem in invalid.problems]
     if problems:
         raise Invalid(*problems)
-    return ChangeSet(rows=tuple(rows), projects=tuple(projects))
+    return ChangeSet(rows=tuple(rows), projects=tuple(projects), definitions=tuple(definitions))
+
+
+_DEFINITIONS = {f"{kind.noun}_definition": kind for kind in FleetKind}
+
+
+def _definition(said: dict[str, Any], index: int) -> DefinitionWrite:
+    key = next(iter(said.keys() & _DEFINITIONS.keys()))
+    if said.keys() & {"resource_type", "payload", "domain", "project", "workflow", "launch_plan"}:
+        raise Invalid(Problem(field=key, reason="stands alone; attributes are changes of their own."))
+    name, payload = read_named(said[key], key)
+    if said["delete"] and payload:
+        raise Invalid(Problem(field=key, reason="needs only the name of what is to be deleted."))
+    kind = _DEFINITIONS[key]
+    normal = None if said["delete"] else _read_definition(kind, name, payload, key)
+    return DefinitionWrite(kind=kind, name=name, payload=normal, expectation=_expectation(said), index=index)
+
+
+def _read_definition(kind: FleetKind, name: str, payload: dict[str, Any], under: str) -> dict[str, Any]:
+    try:
+        return read_definition(kind, name, payload)
+    except Invalid as invalid:
+        raise Invalid(*(replace(one, field=f"{under}.{one.field}".rstrip(".")) for one in invalid.problems)) from None
+
+
+def read_named(definition: Any, under: str) -> tuple[str, dict[str, Any]]:
+    """The name and the rest of a definition."""
+    if not isinstance(definition, dict):
+        raise Invalid(Problem(field=under, reason="is not a mapping."))
+    name = definition.get("name")
+    if not isinstance(name, str) or not name:
+        raise Invalid(Problem(field=f"{under}.name", reason="is missing."))
+    return name, {key: value for key, value in definition.items() if key != "name"}
 
 
 def _expectation(said: dict[str, Any]) -> Expectation:
@@ -192,9 +245,10 @@ def changed_answer(changed: Changed, query: dict[str, Any]) -> dict[str, Any]:
 
 def _row_answer(row: ChangedRow) -> dict[str, Any]:
     change = row.change
-    return rendering.scope_with(
+    return trails.scope_with(
         change.scope,
         index=row.index,
+        name=change.name or None,
         action=change.action,
         resource_type=change.kind,
         level="project" if change.kind == PROJECT else change.scope.level.value,
@@ -215,7 +269,7 @@ def _effects_answer(found: tuple[Effect, ...], query: dict[str, Any]) -> dict[st
         "scopes": len({effect.scope for effect in found}),
         "by_kind": dict(Counter(effect.kind.name for effect in found)),
         "changes": [
-            rendering.scope_with(
+            trails.scope_with(
                 effect.scope,
                 resource_type=effect.kind.name,
                 level=effect.scope.level.value,

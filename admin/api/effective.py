@@ -6,11 +6,11 @@ from typing import Any
 
 from marshmallow import Schema, fields, validate
 
-from admin.api import rendering
 from admin.api.changes import MOST_BYTES, read_changes
 from admin.api.operations import Operations
 from admin.api.rendering import context
 from admin.api.schemas import Change, Number, OriginAnswer, Payload, ResourceType, ScopeQuery
+from admin.core import trails
 from admin.core.kinds import Kind
 from admin.core.scopes import Scope, check_scope
 from admin.services.effective import Effective, effective_attributes
@@ -84,4 +84,4 @@ def _kinds(said: dict[str, Any]) -> list[Kind]:
 
 
 def _answer(found: Effective) -> dict[str, Any]:
-    return {"values": [rendering.resolved(one) for one in found.values], "revision": found.revision}
+    return {"values": [trails.resolved(one) for one in found.values], "revision": found.revision}

@@ -27,6 +27,7 @@ _ERRORS = {
 }
 _HEADERS = {
     "If-Match": "The version that the row must have, in quotes, or '*' for any.",
+    "Idempotency-Key": "The same key again is the same execution, where no name is given.",
     "If-None-Match": "'*' where the row must be new.",
 }
 

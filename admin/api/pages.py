@@ -28,5 +28,15 @@ def key_of(token: str | None, length: int) -> tuple[str, ...] | None:
     return tuple(key)
 
 
+def number_of(token: str | None) -> int | None:
+    """The number in a token whose key is one; None for the first page."""
+    key = key_of(token, 1)
+    if key is None:
+        return None
+    if not (key[0].isascii() and key[0].isdecimal() and len(key[0]) < 19):
+        raise Invalid(Problem(field="token", reason="is not a token that a list gave; leave it out to start anew."))
+    return int(key[0])
+
+
 def _is_clean(part: Any) -> bool:
     return isinstance(part, str) and part.isprintable()

@@ -10,7 +10,7 @@ from marshmallow import Schema, fields, validate
 from admin.api import rendering
 from admin.api.changes import ChangedAnswer, ChangesQuery, changed_answer, options_of
 from admin.api.operations import Operations
-from admin.api.pages import key_of, token_of
+from admin.api.pages import number_of, token_of
 from admin.api.rendering import context
 from admin.api.schemas import (
     NAME,
@@ -25,6 +25,8 @@ from admin.api.schemas import (
     ScopeQuery,
     Seconds,
 )
+from admin.core import trails
+from admin.core.fleet import FleetKind
 from admin.core.kinds import Kind
 from admin.core.problems import Invalid, Problem
 from admin.core.scopes import check_scope
@@ -33,11 +35,14 @@ from admin.store.revisions import PROJECT, Revision, RevisionFilter, RowChange
 
 operations = Operations("revisions")
 
+#: What revisions change beside attributes.
+_NAMED = {PROJECT, *(kind.value for kind in FleetKind)}
 _SCOPE_KEYS = ("domain", "project", "workflow", "launch_plan")
 
 
 class RevisionsQuery(ScopeQuery, PageQuery):
     resource_type = ResourceType()
+    name = fields.String(validate=NAME, metadata={"description": "Of a cluster, pool or label."})
     author = fields.String(validate=NAME)
     claimed_by = fields.String(validate=NAME)
     after = fields.AwareDateTime(metadata={"description": "Made at this time or later (RFC 3339)."})
@@ -80,6 +85,7 @@ class RevisionsAnswer(Schema):
 
 
 class RowDifference(ScopeAnswer):
+    name = fields.String(metadata={"description": "Of a cluster, pool or label."})
     resource_type = fields.String(required=True)
     level = fields.String(required=True)
     action = fields.String(required=True)
@@ -104,9 +110,11 @@ def list_revisions(query: dict[str, Any]) -> dict[str, Any]:
     wanted = RevisionFilter(
         kind=_kind_name(query.get("resource_type")),
         above=query.get("since"),
-        **{key: query[key] for key in (*_SCOPE_KEYS, "author", "claimed_by", "after", "before") if key in query},
+        **{
+            key: query[key] for key in (*_SCOPE_KEYS, "name", "author", "claimed_by", "after", "before") if key in query
+        },
     )
-    page = revisions.list_revisions(context(), wanted, _number(query.get("token")), query["limit"], query["wait"])
+    page = revisions.list_revisions(context(), wanted, number_of(query.get("token")), query["limit"], query["wait"])
     answer = {"revisions": [_revision(one) for one in page.revisions], "head": page.head}
     return answer | {"token": token_of((str(page.next_number),))} if page.next_number is not None else answer
 
@@ -171,18 +179,9 @@ def _check_rollback(body: dict[str, Any], keys: dict[str, str]) -> None:
 
 
 def _kind_name(word: str | None) -> str | None:
-    if word is None or word.upper() == PROJECT:
-        return word and PROJECT
+    if word is None or word.upper() in _NAMED:
+        return word and word.upper()
     return context().settings.kinds.find(word).name
-
-
-def _number(token: str | None) -> int | None:
-    key = key_of(token, 1)
-    if key is None:
-        return None
-    if not (key[0].isascii() and key[0].isdecimal() and len(key[0]) < 19):
-        raise Invalid(Problem(field="token", reason="is not a token that a list gave; leave it out to start anew."))
-    return int(key[0])
 
 
 def _revision(found: Revision) -> dict[str, Any]:
@@ -199,8 +198,9 @@ def _revision(found: Revision) -> dict[str, Any]:
 
 
 def _difference(change: RowChange) -> dict[str, Any]:
-    return rendering.scope_with(
+    return trails.scope_with(
         change.scope,
+        name=change.name or None,
         resource_type=change.kind,
         level="project" if change.kind == PROJECT else change.scope.level.value,
         action=change.action,

@@ -175,6 +175,10 @@ class PageQuery(RequestSchema):
     token = fields.String(metadata={"description": "The token of the page before."}, validate=validate.Length(max=4096))
 
 
+#: Where a value may come from: a level, or what lies above all of them for one execution.
+LEVELS = [*(level.value for level in Level), "launch-plan-definition", "request"]
+
+
 class ScopeAnswer(Schema):
     """The keys of a scope; the ones that do not apply are left out."""
 
@@ -187,7 +191,7 @@ class ScopeAnswer(Schema):
 class OriginAnswer(ScopeAnswer):
     """Where a value comes from."""
 
-    level = fields.String(required=True, validate=validate.OneOf([level.value for level in Level]))
+    level = fields.String(required=True, validate=validate.OneOf(LEVELS))
     version = fields.Integer(metadata={"description": "Of the stored row."})
     key = fields.String(metadata={"description": "The configuration key, for the platform's own values."})
 
@@ -201,12 +205,14 @@ class WarningAnswer(ScopeAnswer):
     level = fields.String(required=True)
     field = fields.String(required=True)
     closest = fields.List(fields.String())
+    name = fields.String(metadata={"description": "Of a pool or label, which belong to no scope."})
 
 
 class ErrorDetail(ScopeAnswer):
     """One field that is wrong, or one row that is not as expected."""
 
     index = fields.Integer(metadata={"description": "Position of the change, where there are many."})
+    name = fields.String(metadata={"description": "Of a cluster, pool or label, which belong to no scope."})
     resource_type = fields.String()
     expected_version = fields.Integer()
     changed_by_revision = fields.Integer()

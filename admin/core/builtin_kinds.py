@@ -37,6 +37,19 @@ def _task_resource_spec(what: str) -> Section:
 _REFERENCE = Text(pattern=names.ENTITY_NAME, rule=names.ENTITY_NAME_RULE, max_length=255)
 _SHORT = Text(max_length=255)
 
+LABEL_VALUES = MapOf(
+    description="Kubernetes labels for the execution.",
+    key_pattern=names.QUALIFIED_NAME,
+    key_rule=names.QUALIFIED_NAME_RULE,
+    value=Text(pattern=names.LABEL_VALUE, rule=names.LABEL_VALUE_RULE, min_length=0, max_length=63),
+)
+ANNOTATION_VALUES = MapOf(
+    description="Kubernetes annotations for the execution.",
+    key_pattern=names.QUALIFIED_NAME,
+    key_rule=names.QUALIFIED_NAME_RULE,
+    value=Text(pattern=r"[^\x00-\x08\x0b-\x1f\x7f]*", min_length=0, max_length=16384),
+)
+
 TASK_RESOURCE = Kind(
     number=0,
     name="TASK_RESOURCE",
@@ -238,31 +251,8 @@ WORKFLOW_EXECUTION_CONFIG = Kind(
             "raw_output_data_config": Section(
                 fields={"output_location_prefix": Text(max_length=2048, description="Where output data goes.")}
             ),
-            "labels": Section(
-                fields={
-                    "values": MapOf(
-                        description="Kubernetes labels for the execution.",
-                        key_pattern=names.QUALIFIED_NAME,
-                        key_rule=names.QUALIFIED_NAME_RULE,
-                        value=Text(
-                            pattern=names.LABEL_VALUE,
-                            rule=names.LABEL_VALUE_RULE,
-                            min_length=0,
-                            max_length=63,
-                        ),
-                    )
-                }
-            ),
-            "annotations": Section(
-                fields={
-                    "values": MapOf(
-                        description="Kubernetes annotations for the execution.",
-                        key_pattern=names.QUALIFIED_NAME,
-                        key_rule=names.QUALIFIED_NAME_RULE,
-                        value=Text(pattern=r"[^\x00-\x08\x0b-\x1f\x7f]*", min_length=0, max_length=16384),
-                    )
-                }
-            ),
+            "labels": Section(fields={"values": LABEL_VALUES}),
+            "annotations": Section(fields={"values": ANNOTATION_VALUES}),
             "interruptible": Boolean(wrapped=True, description="Whether spot machines will do."),
             "overwrite_cache": Boolean(description="Whether cached results are computed anew."),
             "envs": Section(

@@ -28,6 +28,14 @@ class Invalid(Exception):
         self.problems = problems
 
 
+class Refused(Invalid):
+    """An input that breaks a rule which has a name of its own."""
+
+    def __init__(self, error: str, *problems: Problem) -> None:
+        super().__init__(*problems)
+        self.error = error  #: the name, as it stands in answers
+
+
 #: Nobody means a known word by a longer one, and comparing it would take long.
 _LONGEST_WORD = 128
 

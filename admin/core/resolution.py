@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from admin.core import platform as platforms
@@ -30,10 +30,18 @@ class Origin:
     scope: Scope
     version: int | None = None  #: of the row, None for the platform
     key: str = ""  #: the configuration key, for the platform
+    layer: str = ""  #: what lies above every row: a launch plan's definition, a request
 
     @property
     def level(self) -> Level:
         return self.scope.level
+
+
+def described(origin: Origin) -> str:
+    """An origin in words."""
+    if origin.layer:
+        return origin.layer.replace("-", " ")
+    return f"platform, {origin.key}" if origin.level is Level.PLATFORM else str(origin.scope)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +54,15 @@ class Step:
     key: str = ""  #: the configuration section, for the platform
     used: tuple[Path, ...] = ()  #: leaves that count in the end
     overridden: tuple[Path, ...] = ()  #: leaves that a more specific level replaced
+    layer: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layer:
+    """What somebody says above every row, for one execution."""
+
+    name: str
+    payload: Payload
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +100,42 @@ def resolve(kind: Kind, scope: Scope, rows: Mapping[Scope, Row], platform: Platf
         unset=unset,
         trail=tuple(_trail(kind, chain, rows, platform, {**origins, **unset})),
     )
+
+
+def overlay(resolved: Resolved, layers: Iterable[Layer]) -> Resolved:
+    """An effective value with what was said above every row, by the kind's own rule; the last layer counts most."""
+    kind = resolved.kind
+    winning: dict[Path, tuple[Any, Origin]] = {
+        path: (value, resolved.origins[path]) for path, value in kind.leaves(resolved.value).items()
+    }
+    winning |= {path: (None, origin) for path, origin in resolved.unset.items()}
+    steps = list(resolved.trail)
+    for layer in layers:
+        leaves = kind.leaves(layer.payload)
+        if leaves and kind.merge is Merge.REPLACE:
+            winning = {}
+        winning |= {path: (value, Origin(scope=resolved.scope, layer=layer.name)) for path, value in leaves.items()}
+        steps.append(Step(scope=resolved.scope, payload=layer.payload or None, used=tuple(leaves), layer=layer.name))
+    origins = {path: origin for path, (value, origin) in winning.items() if value is not None}
+    unset = {path: origin for path, (value, origin) in winning.items() if value is None}
+    final = {**origins, **unset}
+    return Resolved(
+        kind=kind,
+        scope=resolved.scope,
+        value=kind.nest({path: winning[path][0] for path in origins}),
+        origins=origins,
+        unset=unset,
+        trail=tuple(_recounted(step, final) for step in steps),
+    )
+
+
+def _recounted(step: Step, final: dict[Path, Origin]) -> Step:
+    """A step, with what still counts of it in the end."""
+    said = (*step.used, *step.overridden)
+    used = tuple(
+        path for path in said if path in final and (final[path].scope, final[path].layer) == (step.scope, step.layer)
+    )
+    return replace(step, used=used, overridden=tuple(path for path in said if path not in used))
 
 
 def effective_leaves(kind: Kind, scope: Scope, rows: Mapping[Scope, Row], platform: PlatformLeaves) -> dict[Path, Any]:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from admin.core.fields import Path, dotted
+from admin.core.fleet import Definition, Fleet, Source
 from admin.core.kinds import Kind, NameList
 from admin.core.platform import PlatformValues
 from admin.core.problems import Invalid, closest, did_you_mean
-from admin.core.resolution import Origin, Row, resolve
-from admin.core.scopes import Level, Scope
+from admin.core.queues import Queue
+from admin.core.resolution import Row, described, resolve
+from admin.core.scopes import PLATFORM, Level, Scope
 from admin.core.task_resources import excesses, zero_limits
 
 KnownNames = Mapping[NameList, frozenset[str]]
@@ -36,6 +38,7 @@ class Warning:
     scope: Scope
     field: str
     closest: tuple[str, ...] = ()
+    name: str = ""  #: of what belongs to no scope: a pool, a label, a cluster
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +56,43 @@ class Surroundings:
         by_scope = {row.scope: row for row in rows}
         domain_rows = tuple(row for row in by_scope.values() if row.scope.level is Level.DOMAIN)
         return cls(rows=by_scope, domain_rows=domain_rows, platform=platform, known=known)
+
+
+def known_names(fleet: Fleet, queues: Iterable[Queue]) -> KnownNames:
+    """The names that a payload may use without a warning."""
+    return {
+        NameList.POOL: frozenset(fleet.pools),
+        NameList.LABEL: fleet.label_names(),  # a cluster's own name is a label too
+        NameList.QUEUE_TAG: frozenset(tag for queue in queues for tag in queue.tags),
+    }
+
+
+def fleet_warnings(fleet: Fleet) -> list[Warning]:
+    """Every warning about what the fleet is made of."""
+    found = [
+        _fleet_warning(
+            "expected_cluster",
+            group.definition,
+            f"Nobody has declared cluster '{member.cluster}'; it counts as a cluster that is expected to register.",
+        )
+        for group in [*fleet.pools.values(), *fleet.labels.values()]
+        for member in group.members
+        if fleet.clusters[member.cluster].definition.source is Source.EXPECTED
+    ]
+    return found + [
+        _fleet_warning(
+            "shadowed_definition",
+            one,
+            f"Configuration declares the {one.kind.noun} '{one.name}' too, and wins. Delete one.",
+        )
+        for one in fleet.shadowed
+    ]
+
+
+def _fleet_warning(code: str, definition: Definition, message: str) -> Warning:
+    return Warning(
+        code=code, message=message, kind=definition.kind.value, scope=PLATFORM, field="members", name=definition.name
+    )
 
 
 def warnings_of(kind: Kind, row: Row, around: Surroundings) -> list[Warning]:
@@ -125,11 +165,6 @@ def _capped_defaults(kind: Kind, row: Row, around: Surroundings) -> Iterator[War
             scope=row.scope,
             field=f"defaults.{excess.resource}",
         )
-
-
-def described(origin: Origin) -> str:
-    """An origin in words."""
-    return f"platform, {origin.key}" if origin.level is Level.PLATFORM else str(origin.scope)
 
 
 def _outdated(kind: Kind, row: Row) -> Iterator[Warning]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from admin.core.kinds import Kind, Payload
 from admin.core.problems import Invalid, Problem
-from admin.core.resolution import Row, resolve
+from admin.core.resolution import Row, described, resolve
 from admin.core.task_resources import excesses
-from admin.core.warnings import UNKNOWN_NAME_CODES, Surroundings, Warning, described, warnings_of
+from admin.core.warnings import UNKNOWN_NAME_CODES, Surroundings, Warning, warnings_of
 
 #: The version of a row that is not stored yet.
 UNSTORED = 0

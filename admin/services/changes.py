@@ -11,17 +11,19 @@ from typing import Any
 from sqlalchemy import Connection
 
 from admin.core.effects import Effect, effects
+from admin.core.fleet import Definition, FleetKind, read_definition
 from admin.core.kinds import Kind, Payload
 from admin.core.problems import Invalid, Problem
 from admin.core.projects import Project, as_payload, project_after
 from admin.core.resolution import Row
-from admin.core.scopes import Scope
-from admin.core.warnings import Surroundings, Warning, warnings_of
+from admin.core.scopes import PLATFORM, Scope
+from admin.core.warnings import Surroundings, Warning, fleet_warnings, known_names, warnings_of
 from admin.core.writes import UNSTORED, Expectation, judge
-from admin.errors import MOST_DETAILS, InvalidRequest, VersionConflict
+from admin.errors import MOST_DETAILS, InUse, InvalidRequest, VersionConflict
 from admin.services.context import Context
+from admin.services.definitions import check_managed, fleet_after, kind_that_names, users_of
 from admin.services.scopes import check_active, check_domain, unknown_project
-from admin.store import attributes, projects, revisions
+from admin.store import attributes, fleet, projects, revisions
 from admin.store.attributes import StoredAttribute
 from admin.store.revisions import PROJECT, Authorship, RowChange, RowKey
 
@@ -38,7 +40,7 @@ class RowWrite:
 
     @property
     def key(self) -> RowKey:
-        return self.kind.name, self.scope
+        return self.kind.name, "", self.scope
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +54,25 @@ class ProjectWrite:
 
     @property
     def key(self) -> RowKey:
-        return PROJECT, Scope(project=self.id)
+        return PROJECT, "", Scope(project=self.id)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DefinitionWrite:
+    """What one cluster, pool or label is to become."""
+
+    kind: FleetKind
+    name: str
+    payload: Payload | None  #: None to take it away
+    expectation: Expectation = field(default_factory=Expectation)
+    index: int | None = None
+
+    @property
+    def key(self) -> RowKey:
+        return self.kind.value, self.name, PLATFORM
+
+
+Write = RowWrite | ProjectWrite | DefinitionWrite
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,10 +81,12 @@ class ChangeSet:
 
     rows: tuple[RowWrite, ...] = ()
     projects: tuple[ProjectWrite, ...] = ()
+    definitions: tuple[DefinitionWrite, ...] = ()
 
-    def writes(self) -> Iterator[RowWrite | ProjectWrite]:
-        """Projects first: an attribute may belong to a project of the same change."""
+    def writes(self) -> Iterator[Write]:
+        """Projects and definitions first: an attribute of the same change may belong to one, or name one."""
         yield from self.projects
+        yield from self.definitions
         yield from self.rows
 
 
@@ -75,6 +97,7 @@ class ChangeOptions:
     who: Authorship = field(default_factory=Authorship)
     dry_run: bool = False
     with_effects: bool = False
+    force: bool = False  #: take definitions away that are in use
     only_active: bool = False  #: refuse archived projects even where nothing would change
     restores: bool = False  #: brings back what was stored before, so that what was allowed then is allowed again
     expected_head: int | None = None  #: refuse if another revision has been made since this one
@@ -111,8 +134,9 @@ class _Draft:
 
     projects_before: dict[str, Project]
     projects_after: dict[str, Project]
-    rows_before: dict[RowKey, StoredAttribute]
-    done: list[tuple[RowWrite | ProjectWrite, RowChange]] = field(default_factory=list)
+    rows_before: dict[tuple[str, Scope], StoredAttribute]
+    definitions_before: dict[tuple[FleetKind, str], Definition]
+    done: list[tuple[Write, RowChange]] = field(default_factory=list)
     warnings: list[Warning] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     conflicts: list[dict[str, Any]] = field(default_factory=list)
@@ -140,7 +164,7 @@ def make_change(
     return Changed(rows=rows, warnings=tuple(draft.warnings), revision=revision, dry_run=options.dry_run, effects=found)
 
 
-def _changed_row(write: RowWrite | ProjectWrite, change: RowChange, revision: int, dry_run: bool) -> ChangedRow:
+def _changed_row(write: Write, change: RowChange, revision: int, dry_run: bool) -> ChangedRow:
     if not change.is_real or dry_run:
         return ChangedRow(change=change, index=write.index, version=change.before_version)
     return ChangedRow(change=change, index=write.index, version=None if change.after is None else revision)
@@ -171,12 +195,17 @@ def _check_unique(changes: ChangeSet) -> None:
     problems = []
     for write in changes.writes():
         if write.key in seen:
-            kind, scope = write.key
-            reason = f"{kind} at {scope} stands twice in the change, also at position {seen[write.key]}; give it once."
+            where = f"also at position {seen[write.key]}"
+            reason = f"{_named(write.key)} stands twice in the change, {where}; give it once."
             problems.append(Problem(field="", reason=reason, index=write.index))
         seen[write.key] = write.index
     if problems:
         raise Invalid(*problems)
+
+
+def _named(key: RowKey) -> str:
+    kind, name, scope = key
+    return f"{kind} '{name}'" if name else f"{kind} at {scope}"
 
 
 def _drafted(context: Context, connection: Connection, changes: ChangeSet, options: ChangeOptions) -> _Draft:
@@ -185,10 +214,14 @@ def _drafted(context: Context, connection: Connection, changes: ChangeSet, optio
     draft = _Draft(
         projects_before=before,
         projects_after=dict(before),
-        rows_before=attributes.exactly(connection, [write.key for write in changes.rows]),
+        rows_before=attributes.exactly(connection, [(write.kind.name, write.scope) for write in changes.rows]),
+        definitions_before=fleet.some(connection, [(write.kind, write.name) for write in changes.definitions]),
     )
     for project_write in changes.projects:
         _draft_project(context, draft, project_write)
+    for definition_write in changes.definitions:
+        with _noting(draft, definition_write, options):
+            _draft_definition(context, draft, definition_write)
     for row_write in changes.rows:
         with _noting(draft, row_write, options):
             _draft_row(context, connection, draft, row_write, options)
@@ -198,18 +231,19 @@ def _drafted(context: Context, connection: Connection, changes: ChangeSet, optio
         raise Invalid(*draft.problems)
     if draft.conflicts:
         raise _conflict(draft)
+    if not options.force and not options.restores:
+        _check_in_use(context, connection, draft)
     return draft
 
 
 @contextmanager
-def _noting(draft: _Draft, write: RowWrite | ProjectWrite, options: ChangeOptions) -> Iterator[None]:
+def _noting(draft: _Draft, write: Write, options: ChangeOptions) -> Iterator[None]:
     """Note what is wrong with one write of many and go on; a write that stands alone fails with its own error."""
     try:
         yield
     except Invalid as invalid:
         if options.restores:  # nobody gave it a position, so it is named
-            kind, scope = write.key
-            named = [replace(one, reason=f"{kind} at {scope}: {one.reason}") for one in invalid.problems]
+            named = [replace(one, reason=f"{_named(write.key)}: {one.reason}") for one in invalid.problems]
             draft.problems += named
         else:
             draft.problems += [replace(problem, index=write.index) for problem in invalid.problems]
@@ -239,6 +273,22 @@ def _draft_project(context: Context, draft: _Draft, write: ProjectWrite) -> None
     _expect(draft, write, change)
 
 
+def _draft_definition(context: Context, draft: _Draft, write: DefinitionWrite) -> None:
+    before = draft.definitions_before.get((write.kind, write.name))
+    if before is None or write.payload is not None:
+        check_managed(context, write.kind, write.name)
+    after = None if write.payload is None else read_definition(write.kind, write.name, write.payload)
+    change = RowChange(
+        kind=write.kind.value,
+        name=write.name,
+        scope=PLATFORM,
+        before=before.payload if before else None,
+        after=after,
+        before_version=before.version if before else None,
+    )
+    _expect(draft, write, change)
+
+
 def _draft_row(
     context: Context, connection: Connection, draft: _Draft, write: RowWrite, options: ChangeOptions
 ) -> None:
@@ -246,7 +296,7 @@ def _draft_row(
     write.kind.check_level(scope.level)
     if scope.domain:
         check_domain(context, scope.domain)
-    row = draft.rows_before.get(write.key)
+    row = draft.rows_before.get((write.kind.name, scope))
     before = row.payload if row else None
     change = RowChange(
         kind=write.kind.name,
@@ -277,19 +327,42 @@ def _check_project(connection: Connection, draft: _Draft, change: RowChange, *, 
 
 def _check_removals(connection: Connection, draft: _Draft) -> None:
     """A project goes only together with everything that is stored below it."""
-    going = {change.key for _, change in draft.done if change.after is None}
+    going = {(change.kind, change.scope) for _, change in draft.done if change.after is None and not change.name}
     for kind, scope in sorted(going, key=str):
         if kind == PROJECT and any(key not in going for key in attributes.keys_below(connection, scope.project)):
             reason = f"project '{scope.project}' has attributes that would stay, so it cannot be taken away."
             draft.problems.append(Problem(field="project", reason=f"{reason} Delete them first."))
 
 
-def _expect(draft: _Draft, write: RowWrite | ProjectWrite, change: RowChange) -> None:
+def _check_in_use(context: Context, connection: Connection, draft: _Draft) -> None:
+    """What is in use goes only by force; what this very change stops to use it does not count."""
+    changes = [change for _, change in draft.done]
+    going = [one for change in changes if change.name and change.after is None and (one := _gone(draft, change))]
+    if not going:
+        return
+    after = fleet_after(context, connection, changes)
+    users = []
+    for one in going:
+        kind = kind_that_names(one.kind)
+        rows = rows_after(attributes.every(connection, kind), _changes(draft, kind)).values() if kind else ()
+        for sort, which in users_of(context, connection, one, after, rows):
+            users.append({"field": sort, "reason": f"{one.kind.noun} '{one.name}': {which}."})
+    if users:
+        named = " ".join(user["reason"] for user in users[:5]) + (f" And {len(users) - 5} more." if users[5:] else "")
+        raise InUse(f"In use: {named} Change them first, or use --force (force=true).", details=users[:MOST_DETAILS])
+
+
+def _gone(draft: _Draft, change: RowChange) -> Definition | None:
+    return draft.definitions_before.get((FleetKind(change.kind), change.name))
+
+
+def _expect(draft: _Draft, write: Write, change: RowChange) -> None:
     draft.done.append((write, change))
     if write.expectation.holds(change.before_version):
         return
     facts = {"expected_version": write.expectation.version, "current_version": change.before_version}
-    conflict: dict[str, Any] = {"index": write.index, "resource_type": change.kind, **change.scope.keys(), **facts}
+    named = {"name": change.name or None, **change.scope.keys()}
+    conflict: dict[str, Any] = {"index": write.index, "resource_type": change.kind, **named, **facts}
     draft.conflicts.append({name: value for name, value in conflict.items() if value is not None})
 
 
@@ -298,7 +371,7 @@ def _conflict(draft: _Draft) -> VersionConflict:
     for conflict in draft.conflicts[:5]:
         version = conflict.get("current_version")
         place = "/".join(
-            str(conflict[key]) for key in ("project", "domain", "workflow", "launch_plan") if key in conflict
+            str(conflict[key]) for key in ("name", "project", "domain", "workflow", "launch_plan") if key in conflict
         )
         moved.append(
             f"{conflict['resource_type']} at {place} {f'is at version {version}' if version else 'is not there'}"
@@ -313,6 +386,10 @@ def _conflict(draft: _Draft) -> VersionConflict:
 def _judge(context: Context, connection: Connection, draft: _Draft, options: ChangeOptions) -> None:
     """Check every row against the state that all of them leave together."""
     settings = context.settings
+    fleet_then = fleet_after(context, connection, [change for _, change in draft.done])
+    known = known_names(fleet_then, settings.rules.queues)
+    written_names = {(change.kind, change.name) for _, change in draft.done if change.name}
+    draft.warnings += [one for one in fleet_warnings(fleet_then) if (one.kind, one.name) in written_names]
     by_kind: dict[str, list[tuple[RowWrite, RowChange]]] = defaultdict(list)
     for write, change in draft.done:
         if isinstance(write, RowWrite) and change.after is not None:
@@ -320,7 +397,7 @@ def _judge(context: Context, connection: Connection, draft: _Draft, options: Cha
     for name, written in by_kind.items():
         kind = settings.kinds[name]
         after = rows_after(_around(connection, name, [change.scope for _, change in written]), _changes(draft, name))
-        around = Surroundings.of(after.values(), settings.platform, settings.known_names)
+        around = Surroundings.of(after.values(), settings.platform, known)
         for write, change in written:
             row = around.rows[change.scope]
             if options.restores:
@@ -359,16 +436,27 @@ def _store(context: Context, connection: Connection, changes: list[RowChange], d
         if change.kind == PROJECT and change.after is not None:
             project = replace(draft.projects_after[change.scope.project], version=number, updated_at=now)
             (projects.add if change.before is None else projects.change)(connection, project)
-    attributes.write(connection, [change for change in changes if change.kind != PROJECT], number, who, now)
+    fleet.write(connection, [change for change in changes if change.name], number)
+    _forget_clusters(context, connection, changes)
+    rows = [change for change in changes if change.kind != PROJECT and not change.name]
+    attributes.write(connection, rows, number, who, now)
     for project_id in removed:
         projects.remove(connection, project_id)
     return number
 
 
+def _forget_clusters(context: Context, connection: Connection, changes: list[RowChange]) -> None:
+    """A cluster that is gone takes along what happened to it: one of the same name starts anew."""
+    gone = {change.name for change in changes if change.kind == FleetKind.CLUSTER.value and change.after is None}
+    if gone:
+        fleet.forget(connection, gone - set(fleet_after(context, connection, changes).clusters))
+
+
 def _effects(context: Context, connection: Connection, changes: list[RowChange], draft: _Draft) -> Iterator[Effect]:
     """Which effective values change, at every scope that is known after the change."""
     settings = context.settings
-    names = sorted({change.kind for change in changes} - {PROJECT}, key=lambda name: settings.kinds[name].number)
+    of_rows = {change.kind for change in changes if not change.name} - {PROJECT}
+    names = sorted(of_rows, key=lambda name: settings.kinds[name].number)
     if not names:
         return
     scopes = _known_scopes(context, connection, changes)
@@ -383,5 +471,5 @@ def _known_scopes(context: Context, connection: Connection, changes: list[RowCha
     project_ids = sorted({*projects.ids(connection), *(change.scope.project for change in changes)} - {""})
     scopes = {Scope(domain=domain) for domain in domains} | {Scope(project=project) for project in project_ids}
     scopes |= {Scope(project=project, domain=domain) for project in project_ids for domain in domains}
-    scopes |= {*attributes.scopes(connection), *(change.scope for change in changes)}
+    scopes |= {*attributes.scopes(connection), *(change.scope for change in changes if not change.name)}
     return sorted(scopes, key=lambda scope: (scope.project, scope.domain, scope.workflow, scope.launch_plan))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from admin.settings import Settings
 from admin.store.database import Database
+from admin.store.fleet import Fleets
 from admin.store.heads import Heads
 
 
@@ -22,5 +23,7 @@ class Context:
 
     settings: Settings
     database: Database
-    heads: Heads
+    heads: Heads  #: of revisions
+    happenings: Heads  #: of executions
+    fleets: Fleets = field(default_factory=Fleets)
     clock: Callable[[], datetime] = system_clock

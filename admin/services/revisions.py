@@ -8,12 +8,21 @@ from functools import partial
 
 from sqlalchemy import Connection
 
+from admin.core.fleet import FleetKind
 from admin.core.kinds import Kind, Payload
 from admin.core.projects import from_payload
 from admin.core.scopes import Scope
 from admin.core.writes import Expectation
 from admin.errors import MOST_DETAILS, RevisionNotFound, UndeclaredKind, VersionConflict
-from admin.services.changes import Changed, ChangeOptions, ChangeSet, ProjectWrite, RowWrite, make_change
+from admin.services.changes import (
+    Changed,
+    ChangeOptions,
+    ChangeSet,
+    DefinitionWrite,
+    ProjectWrite,
+    RowWrite,
+    make_change,
+)
 from admin.services.context import Context
 from admin.services.scopes import check_existed, check_readable
 from admin.store import history, revisions
@@ -99,10 +108,15 @@ def roll_back_revision(context: Context, number: int, options: ChangeOptions) ->
 
 def _moved_since(number: int, moved: list[RowChange]) -> VersionConflict:
     details = [
-        {"resource_type": change.kind, **change.scope.keys(), "changed_by_revision": change.revision}
+        {
+            "resource_type": change.kind,
+            **({"name": change.name} if change.name else {}),
+            **change.scope.keys(),
+            "changed_by_revision": change.revision,
+        }
         for change in moved[:MOST_DETAILS]
     ]
-    named = "; ".join(f"{one.kind} at {one.scope} by revision {one.revision}" for one in moved[:5])
+    named = "; ".join(f"{one.kind} {one.place} by revision {one.revision}" for one in moved[:5])
     return VersionConflict(
         f"Revision {number} cannot be undone alone, for its rows have changed since: {named}. Undo the later ones "
         "first, or roll the scope back to an older revision.",
@@ -137,18 +151,34 @@ def roll_back_everything(context: Context, number: int, options: ChangeOptions) 
 def _reversed(change: RowChange) -> RowChange:
     """The change that takes this one back."""
     return RowChange(
-        kind=change.kind, scope=change.scope, before=change.after, after=change.before, revision=change.revision
+        kind=change.kind,
+        name=change.name,
+        scope=change.scope,
+        before=change.after,
+        after=change.before,
+        revision=change.revision,
     )
 
 
 def _change_set(context: Context, changes: list[RowChange]) -> ChangeSet:
     """Rows to restore, each expected to be as its last change left it, so that nothing is lost that came between."""
-    rows, projects = [], []
+    rows, projects, definitions = [], [], []
     for index, change in enumerate(change for change in changes if change.is_real):
         expectation = Expectation(absent=True) if change.before is None else Expectation(version=change.revision)
         if change.kind == PROJECT:
             given = None if change.after is None else from_payload(change.after)
             projects.append(ProjectWrite(id=change.scope.project, given=given, expectation=expectation, index=index))
+            continue
+        if change.name:
+            definitions.append(
+                DefinitionWrite(
+                    kind=FleetKind(change.kind),
+                    name=change.name,
+                    payload=change.after,
+                    expectation=expectation,
+                    index=index,
+                )
+            )
             continue
         rows.append(
             RowWrite(
@@ -159,7 +189,7 @@ def _change_set(context: Context, changes: list[RowChange]) -> ChangeSet:
                 index=index,
             )
         )
-    return ChangeSet(rows=tuple(rows), projects=tuple(projects))
+    return ChangeSet(rows=tuple(rows), projects=tuple(projects), definitions=tuple(definitions))
 
 
 def _restored(context: Context, change: RowChange, _before: Payload | None) -> Payload | None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
 from admin.services.context import Context
+from admin.services.definitions import current_fleet
 from admin.services.warnings import list_warnings
-from admin.store import revisions
+from admin.store import executions, revisions
 from admin.store.schema import SchemaState, schema_state
 
 
@@ -35,11 +37,18 @@ class StateSummary:
         self._counted_at = -1
         self._warnings: dict[str, int] = {}
 
-    def __call__(self) -> dict[str, dict[str, int]]:
+    def __call__(self) -> dict[str, Any]:
         with self._context.database.reading() as connection:
             head = revisions.head(connection)
+            unfinished = list(executions.unfinished_counts(connection))
+            clusters = current_fleet(self._context, connection).clusters
         with self._lock:
             if head != self._counted_at:
                 self._warnings = dict(Counter(warning.code for warning in list_warnings(self._context)))
                 self._counted_at = head
-            return {"warnings": self._warnings, "revision": {"head": head}}
+            return {
+                "warnings": self._warnings,
+                "revision": {"head": head},
+                "executions": unfinished,
+                "clusters": {name: one.enabled and not one.cordoned for name, one in clusters.items()},
+            }

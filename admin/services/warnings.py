@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from admin.core.scopes import PLATFORM
-from admin.core.warnings import Surroundings, Warning, warnings_of
+from admin.core.warnings import Surroundings, Warning, fleet_warnings, known_names, warnings_of
 from admin.services.context import Context
+from admin.services.definitions import current_fleet
 from admin.store import attributes
 
 
@@ -13,12 +14,15 @@ def list_warnings(context: Context) -> list[Warning]:
     settings = context.settings
     found: list[Warning] = []
     with context.database.reading() as connection:
+        fleet = current_fleet(context, connection)
+        known = known_names(fleet, settings.rules.queues)
+        found += fleet_warnings(fleet)
         for name in sorted(attributes.kinds_in_use(connection)):
             if name not in settings.kinds:
                 found.append(_undeclared(name))
                 continue
             kind = settings.kinds[name]
-            around = Surroundings.of(attributes.every(connection, name), settings.platform, settings.known_names)
+            around = Surroundings.of(attributes.every(connection, name), settings.platform, known)
             for row in around.rows.values():
                 found += warnings_of(kind, row, around)
     return found

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from flask_sqlalchemy import SQLAlchemy
-from sqlalchemy import Connection, DateTime, Engine, MetaData, event
+from sqlalchemy import BigInteger, Connection, DateTime, Engine, Integer, MetaData, Table, event
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
 from sqlalchemy.types import TypeDecorator
 
@@ -27,6 +28,9 @@ metadata = MetaData(
     }
 )
 db = SQLAlchemy(metadata=metadata)
+
+#: A number that the database gives; SQLite counts only in its own INTEGER.
+RowId = BigInteger().with_variant(Integer, "sqlite")
 
 _WRITES = "rainbow_writes"
 
@@ -74,6 +78,16 @@ class Database:
             connection.begin(),
         ):
             yield connection
+
+
+def insert_new(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> int:
+    """Store the rows whose keys are not taken, and leave the others as they are; answers how many were new."""
+    if not rows:
+        return 0
+    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
+    return connection.execute(
+        dialect.insert(table).on_conflict_do_nothing(), rows if len(rows) > 1 else rows[0]
+    ).rowcount
 
 
 class _Turn:

@@ -1,26 +1,28 @@
-"""Heads: waiting for the next revision, however many wait, at the price of one small query."""
+"""Heads: waiting for something that is numbered, however many wait, at the price of one small query."""
 
 from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 
+from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from admin.store import revisions
 from admin.store.database import Database
 
 _INTERVAL_SECONDS = 0.05
 
 
 class Heads:
-    """Wakes whoever waits for a revision, also one that another process made.
+    """Wakes whoever waits for the next revision, or the next event, also one that another process made.
 
     One thread looks at the database while somebody waits, and ends when nobody does. A waiter holds no connection.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, last: Callable[[Connection], int]) -> None:
         self._database = database
+        self._last = last  #: reads the number of the last one
         self._changed = threading.Condition()
         self._head = -1
         self._waiters = 0
@@ -28,7 +30,7 @@ class Heads:
         self.is_closing = False
 
     def wait_above(self, number: int, seconds: float) -> None:
-        """Return when there is a revision above a number, when the time is over, or when the process is to stop."""
+        """Return when there is one above a number, when the time is over, or when the process is to stop."""
         deadline = time.monotonic() + seconds
         with self._changed:
             self._waiters += 1
@@ -67,6 +69,6 @@ class Heads:
     def _read(self) -> int:
         try:
             with self._database.reading() as connection:
-                return revisions.head(connection)
+                return self._last(connection)
         except SQLAlchemyError:
             return -1  # whoever waits finds out by asking again

@@ -19,6 +19,7 @@ def net_changes(changes: Iterable[RowChange]) -> dict[RowKey, RowChange]:
         first = net.get(change.key, change)
         net[change.key] = RowChange(
             kind=change.kind,
+            name=change.name,
             scope=change.scope,
             before=first.before,
             before_version=first.before_version,
@@ -42,7 +43,7 @@ def every_at(connection: Connection, number: int, kinds: list[str]) -> list[Row]
 
 
 def _undone(rows: list[Row], later: dict[RowKey, RowChange]) -> list[Row]:
-    kept = [row for row in rows if (row.kind, row.scope) not in later]
+    kept = [row for row in rows if (row.kind, "", row.scope) not in later]
     restored = [
         Row(kind=change.kind, scope=change.scope, payload=change.before, version=change.before_version or 0)
         for change in later.values()

@@ -60,6 +60,7 @@ revision_changes = Table(
     Column("revision", BigInteger, ForeignKey("revisions.number"), primary_key=True),
     Column("ordinal", Integer, primary_key=True),
     Column("kind", Text, nullable=False),
+    Column("name", Text, nullable=False, server_default=""),  # of what belongs to no scope: pools, labels, clusters
     Column("domain", Text, nullable=False),
     Column("project", Text, nullable=False),
     Column("workflow", Text, nullable=False),
@@ -71,9 +72,9 @@ revision_changes = Table(
 )
 _changes = revision_changes.c
 _SCOPE = (_changes.project, _changes.domain, _changes.workflow, _changes.launch_plan)
-_KEY = (_changes.kind, *_SCOPE)
+_KEY = (_changes.kind, _changes.name, *_SCOPE)
 
-RowKey = tuple[str, Scope]  #: a kind's name, or PROJECT, and a scope
+RowKey = tuple[str, str, Scope]  #: a kind's name, PROJECT or what the fleet has; a name for the fleet's; a scope
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,12 +95,18 @@ class RowChange:
     scope: Scope
     before: dict[str, Any] | None
     after: dict[str, Any] | None
+    name: str = ""  #: of what belongs to no scope: a pool, a label, a cluster
     before_version: int | None = None  #: the row's version before, None where there was no row
     revision: int = 0  #: the revision it belongs to, 0 before it is stored
 
     @property
     def key(self) -> RowKey:
-        return self.kind, self.scope
+        return self.kind, self.name, self.scope
+
+    @property
+    def place(self) -> str:
+        """Where it stands, in words."""
+        return f"'{self.name}'" if self.name else f"at {self.scope}"
 
     @property
     def action(self) -> str:
@@ -129,6 +136,7 @@ class RevisionFilter:
     """Which revisions a list should hold; None for any."""
 
     kind: str | None = None
+    name: str | None = None
     domain: str | None = None
     project: str | None = None
     workflow: str | None = None
@@ -173,6 +181,7 @@ def _values(number: int, ordinal: int, change: RowChange) -> dict[str, Any]:
         "revision": number,
         "ordinal": ordinal,
         "kind": change.kind,
+        "name": change.name,
         **{column.name: getattr(change.scope, column.name) for column in _SCOPE},
         "before": change.before,
         "after": change.after,
@@ -257,6 +266,7 @@ def _revision(row: DatabaseRow[Any]) -> Revision:
 def _change(row: DatabaseRow[Any]) -> RowChange:
     return RowChange(
         kind=row.kind,
+        name=row.name,
         scope=Scope(domain=row.domain, project=row.project, workflow=row.workflow, launch_plan=row.launch_plan),
         before=row.before,
         after=row.after,

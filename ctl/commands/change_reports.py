@@ -11,7 +11,6 @@ from ctl.answers import ChangeSet, Document, RowChange, warning_text
 from ctl.diffs import print_diff, unified
 from ctl.errors import Interrupted, Unreachable, WarningsFound
 from ctl.output import paint, printable
-from ctl.proposals import row_title
 from ctl.schemas import show
 from ctl.scopes import Scope
 from ctl.session import Session
@@ -36,7 +35,7 @@ def show_rows(session: Session, rows: Sequence[RowChange], *, with_diffs: bool |
     if with_diffs is None:
         with_diffs = sum(row.is_real for row in rows) <= FEW
     for row in rows:
-        title = printable(row_title(row.kind, row.scope, session.client.noun))
+        title = printable(row.title(session.client.noun(row.kind)))
         print(f"{paint(f'{row.action:<9}', _COLOURS.get(row.action, 'white'), stream)}  {title}", file=stream)
         if with_diffs and row.is_real:
             show_diff(row, stream)
@@ -105,10 +104,10 @@ def tell_warnings(session: Session, warnings: Sequence[Document], told: Sequence
 
 
 def _placed(session: Session, warning: Document) -> str:
-    scope = Scope.from_document(warning)
-    if not warning.get("resource_type") or scope.level == "platform":
+    row = RowChange.from_document(warning)
+    if not row.kind or (row.name is None and row.scope.level == "platform"):
         return warning_text(warning)
-    return f"{row_title(str(warning['resource_type']), scope, session.client.noun)}: {warning_text(warning)}"
+    return f"{row.title(session.client.noun(row.kind))}: {warning_text(warning)}"
 
 
 def check_strict(outcome: ChangeSet, *, is_strict: bool, outcome_words: str) -> None:
@@ -122,7 +121,7 @@ def answer(session: Session, outcome: ChangeSet) -> None:
     printer = session.printer
     if printer.format == "name":
         for row in outcome.real:
-            printer.line(row.scope.name(session.client.noun(row.kind)))
+            printer.line(row.short(session.client.noun(row.kind)))
     elif not printer.is_table:
         printer.document(outcome.document)
 

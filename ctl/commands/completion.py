@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from ctl.contexts import load_settings
 from ctl.errors import RainbowError
 from ctl.groups import Command
 from ctl.kinds import Kind, built_in
@@ -20,11 +22,12 @@ T = TypeVar("T")
 
 #: Whoever presses Tab does not want to wait.
 _SECONDS = 1.0
+_MOST_EXECUTIONS = 100
 
 _HELP = """Print the completion script of a shell.
 
-Verbs, nouns and flags are completed; where the admin answers within a second, projects, domains and declared kinds
-too.
+Verbs, nouns and flags are completed; where the admin answers within a second, projects, domains, declared kinds,
+clusters, pools and labels too.
 """
 
 
@@ -59,6 +62,11 @@ def domain_ids(session: Session, incomplete: str) -> list[str]:
     return _starting(incomplete, _ask(session, lambda client: [str(each["id"]) for each in client.domains()]))
 
 
+def definition_names(session: Session, noun: str, incomplete: str) -> list[str]:
+    """Names of clusters, pools or labels."""
+    return _starting(incomplete, _ask(session, lambda client: [str(each["name"]) for each in client.definitions(noun)]))
+
+
 def context_names(session: Session, incomplete: str) -> list[str]:
     from ctl.contexts import config_path, load_configuration
 
@@ -75,6 +83,17 @@ def kind_nouns(session: Session, incomplete: str) -> list[str]:
 def declared_kinds(session: Session) -> list[Kind]:
     """The kinds that are not built in, if the admin answers quickly."""
     return [kind for kind in _ask(session, lambda client: client.kinds()) if kind.declared]
+
+
+def execution_names(session: Session, incomplete: str) -> list[str]:
+    """The latest executions of the project and domain in force."""
+
+    def question(client: Client) -> list[str]:
+        settings = load_settings(session.typed)
+        found = client.executions(settings.project.value, settings.domain.value, limit=_MOST_EXECUTIONS)
+        return [str(each["id"]["name"]) for each in islice(found, _MOST_EXECUTIONS)]
+
+    return _starting(incomplete, _ask(session, question))
 
 
 def _ask(session: Session, question: Callable[[Client], Iterable[T]]) -> list[T]:

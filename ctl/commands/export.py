@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ctl.answers import Attribute, Document
+from ctl.answers import FLEET, Attribute, Document, RowChange
 from ctl.commands.scopes import scope_filters
 from ctl.errors import InvalidInput
 from ctl.groups import Command
@@ -16,7 +16,7 @@ from ctl.kinds import Kind
 from ctl.options import Argument, Option, at_option, complete_kind, filter_parameters, force_option
 from ctl.progress import step
 from ctl.session import Session
-from ctl.words import count
+from ctl.words import count, listed
 
 #: How often everything is read again when someone writes meanwhile, before the state of one revision is asked for.
 _TRIES = 3
@@ -24,11 +24,12 @@ _TRIES = 3
 _HELP = """Write what is set as documents that `rainbowctl apply -f` takes as they are.
 
 Everything without filters; with -p, -d, -w and --launchplan the rows whose keys include these, with KINDs those of
-some kinds. Projects come first: all of them, or with filters those that the rows belong to.
+some kinds. Projects come first: all of them, or with filters those that the rows belong to. Clusters, pools and labels
+are part of everything, and KINDs too; those that the admin's configuration declares are left out.
 
 The same state always gives the same bytes, so an export can be kept under version control and compared. With --dir
-there is one file a scope; hidden files there, such as .git, are left alone. --force exports into a directory that
-is not empty: files of an earlier export that nothing is in any more are removed, others stay.
+there is one file a scope, cluster, pool and label; hidden files there, such as .git, are left alone. --force exports
+into a directory that is not empty: files of an earlier export that nothing is in any more are removed, others stay.
 """
 
 
@@ -51,7 +52,7 @@ def export() -> click.Command:
                 nargs=-1,
                 required=False,
                 metavar="[KIND…]",
-                explanation="Only these kinds; all without one.",
+                explanation="Only these kinds, or cluster, pool, label; all without one.",
                 shell_complete=complete_kind,
             ),
             *filter_parameters(),
@@ -62,50 +63,67 @@ def export() -> click.Command:
                 default=None,
                 help="Projects too, or not; they are, except with --at.",
             ),
-            at_option("Attributes as they were at this revision; projects have no past here."),
+            at_option("Attributes as they were at this revision; projects and the fleet have no past here."),
             force_option("Overwrite FILE; export into a DIR that is not empty."),
         ],
         examples=[
             "rainbowctl export > everything.yaml",
             "rainbowctl export -p flyteexamples --dir settings",
             "rainbowctl export execution-cluster-label task-resource-attribute -d production --no-projects",
+            "rainbowctl export cluster pool label > fleet.yaml",
             "rainbowctl export --at 12 -f before.yaml",
         ],
     )
 
 
 def _documents(session: Session, words: Sequence[str], flags: Mapping[str, Any]) -> list[Any]:
-    from ctl.exports import exported_project, exported_rows
+    from ctl.exports import exported_definitions, exported_project, exported_rows
+    from ctl.fleet_files import fleet_noun
 
     if session.typed.get("output") not in (None, "yaml"):
         raise InvalidInput("export writes YAML; leave out -o.")
     filters: dict[str, Any] = scope_filters(session, flags)
-    wanted = {session.client.kind(word).name for word in words}
-    rows, projects = _consistent(session, filters, flags["at"])
-    rows = [row for row in rows if not wanted or row.kind in wanted]
+    parts = [noun for noun in FLEET if noun in map(fleet_noun, words)]
+    wanted = {session.client.kind(word).name for word in words if fleet_noun(word) is None}
+    if parts and (filters or flags["at"] is not None):
+        raise InvalidInput(f"{listed(parts)} have no scope, and no past here: leave them out, or the filters and --at.")
+    if not words and not filters and flags["at"] is None:
+        parts = list(FLEET)
+    rows, projects, fleet = _consistent(session, filters, flags["at"], parts)
+    rows = [row for row in rows if not words or row.kind in wanted]
     known = {kind.name: kind for kind in session.client.kinds()}
-    documents = exported_rows(_of_known_kinds(session, rows, known), known)
+    documents = [exported for noun, defined in fleet.items() for exported in exported_definitions(noun, defined)]
+    documents += exported_rows(_of_known_kinds(session, rows, known), known)
     with_projects = flags["at"] is None if flags["with_projects"] is None else flags["with_projects"]
     if not with_projects:
         return documents
-    if filters or wanted:
+    if filters or words:
         named = {row.scope.project for row in rows} | {filters.get("project")}
         projects = [project for project in projects if project["id"] in named]
     ordered = sorted(projects, key=lambda project: str(project["id"]))
     return [*map(exported_project, ordered), *documents]
 
 
-def _consistent(session: Session, filters: Mapping[str, Any], at: int | None) -> tuple[list[Attribute], list[Document]]:
-    """Rows and projects of one state, though they come in pages while others write."""
+def _consistent(
+    session: Session, filters: Mapping[str, Any], at: int | None, parts: Sequence[str]
+) -> tuple[list[Attribute], list[Document], dict[str, list[RowChange]]]:
+    """Rows, projects and the fleet of one state, though they come in pages while others write."""
     client = session.client
     for _try in range(_TRIES):
         head = client.head()
         rows = list(client.list_attributes(None, at=at, page_size=1000, **filters))
         projects = list(client.projects("ALL"))
+        fleet = {noun: _managed(session, noun) for noun in parts}
         if client.head() == head:
-            return rows, projects
+            return rows, projects, fleet
     head = client.head()
-    return list(client.list_attributes(None, at=head if at is None else at, page_size=1000, **filters)), projects
+    rows = list(client.list_attributes(None, at=head if at is None else at, page_size=1000, **filters))
+    return rows, projects, fleet
+
+
+def _managed(session: Session, noun: str) -> list[RowChange]:
+    found = [each for each in session.client.definitions(noun) if each.get("source") == "managed"]
+    return session.client.stored_definitions(noun, found)
 
 
 def _of_known_kinds(session: Session, rows: list[Attribute], known: Mapping[str, Kind]) -> list[Attribute]:

@@ -11,15 +11,14 @@ from typing import Any
 
 import click
 
-from ctl.answers import Document, RowChange
+from ctl.answers import DEFINED, Document, RowChange
 from ctl.commands.change_reports import show_rows
 from ctl.commands.scopes import scope_filters
 from ctl.errors import InvalidInput
 from ctl.groups import Command
 from ctl.options import Argument, Option, complete_kind, scope_parameters
-from ctl.proposals import row_title
 from ctl.session import Session
-from ctl.times import parse_time
+from ctl.times import parse_time, to_second
 from ctl.words import count
 
 #: Up to how many revisions of one row the row is looked up for the table; that is a request each.
@@ -30,7 +29,7 @@ with FROM..TO what differs in the end between two, in either order. 0 is before 
 
 A revision is one change of one or more rows, and is never edited. -p, -d, WORKFLOW and --launchplan leave the
 revisions that changed a row with that key, so -p X finds everything at and below project X. NOUN leaves those of one
-kind; `project` is one too. Times are UTC.
+kind; `project`, `cluster`, `pool` and `label` are such too. Times are UTC.
 
 Who made a change is told by the admin where it knows its users; until then it is anonymous, with the name that the
 caller gave.
@@ -94,7 +93,8 @@ def _found(session: Session, noun: str | None, flags: Mapping[str, Any]) -> Iter
     now = datetime.now(UTC)
     filters: Document = {**scope_filters(session, flags), "limit": min(flags["limit"], 1000)}
     if noun is not None and noun != "all":
-        filters["resource_type"] = "PROJECT" if noun in {"project", "projects"} else session.client.kind(noun).name
+        defined = noun.removesuffix("s").upper()
+        filters["resource_type"] = defined if defined in DEFINED else session.client.kind(noun).name
     if flags["since"]:
         filters["after"] = parse_time(flags["since"], "--since", now=now)
     if flags["until"]:
@@ -138,13 +138,7 @@ def _cells(session: Session, revision: Document, looks_up: bool) -> list[str]:
 
 
 def _when(revision: Document) -> str:
-    """To the second; the admin knows it better, and `-o json` tells."""
-    text = str(revision.get("created_at", ""))
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return text
-    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return to_second(str(revision.get("created_at", "")))
 
 
 def _who(revision: Document) -> str:
@@ -158,7 +152,7 @@ def _what(session: Session, revision: Document, looks_up: bool) -> str:
         return count(number, "row")
     [change] = session.client.revision(int(revision["number"]))["changes"][:1] or [{}]
     row = RowChange.from_document(change)
-    return f"{row.action} {row_title(row.kind, row.scope, session.client.noun)}"
+    return f"{row.action} {row.title(session.client.noun(row.kind))}"
 
 
 def _show_difference(session: Session, start: int, end: int) -> None:

@@ -20,13 +20,15 @@ if TYPE_CHECKING:
     from ctl.document_sets import Declaration
 
 #: Said in the help of every command that reads documents.
-DOCUMENTS = """A document is an attribute file with the kind in it (`kind: execution-cluster-label`), or a project
-(`kind: project`, with id, name, description, labels and state). A file holds any number of them with `---` between
-two. A directory stands for all .yaml, .yml and .json files below it; hidden ones are passed over, and any other file
-is refused. `version` in a document is the version of the row it was made from."""
+DOCUMENTS = """A document is an attribute file with the kind in it (`kind: execution-cluster-label`), a project
+(`kind: project`, with id, name, description, labels and state), or a `kind: cluster`, `pool` or `label` with its name
+and the whole of its definition. A file holds any number of them with `---` between two. A directory stands for all
+.yaml, .yml and .json files below it; hidden ones are passed over, and any other file is refused. `version` in a
+document is the version of the row it was made from."""
 
 PRUNE = """--prune also deletes what is stored but in no document, within a scope you state: -p, -d, -w and --launchplan
-mean the rows whose keys include these, -A means all rows there are. Projects are never deleted."""
+mean the rows whose keys include these, -A means all rows there are. Projects, clusters, pools and labels are never
+deleted."""
 
 
 def document_parameters() -> list[click.Parameter]:

@@ -143,9 +143,10 @@ def _send(session: Session, wanted: Mapping[str, Any], *, dry_run: bool = False)
 
 
 def _check_size(trial: ChangeSet) -> None:
-    scopes = {row.scope for row in trial.real}
-    if len(scopes) > 1:
+    places = {row.place for row in trial.real}
+    if len(places) > 1:
+        what = "definition" if all(row.name for row in trial.real) else "scope"
         raise InvalidInput(
-            f"This changes {count(len(scopes), 'scope')}, and there is no terminal to ask at: use --force. Nothing was "
+            f"This changes {count(len(places), what)}, and there is no terminal to ask at: use --force. Nothing was "
             "written."
         )

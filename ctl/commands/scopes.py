@@ -44,6 +44,15 @@ def resolve_scope(session: Session, flags: Mapping[str, Any]) -> Scope:
     return Scope(**(defaults | typed))
 
 
+def project_domain(session: Session) -> tuple[str, str]:
+    """The project and the domain a command is for, which needs both."""
+    scope = resolve_scope(session, {})
+    for key, flag in (("project", "-p PROJECT"), ("domain", "-d DOMAIN")):
+        if getattr(scope, key) is None:
+            raise InvalidInput(f"In which {key}? Give {flag}, or set one in the context.")
+    return str(scope.project), str(scope.domain)
+
+
 def scope_for(session: Session, kind: Kind, flags: Mapping[str, Any]) -> Scope:
     """As `resolve_scope`, checked against the levels of a kind."""
     scope = resolve_scope(session, flags)

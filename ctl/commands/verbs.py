@@ -97,6 +97,29 @@ def _remember_flags(session: Session, args: list[str]) -> None:
     scout.make_context("scout", list(args), obj=session, resilient_parsing=True)
 
 
+def _execution(summary: str, place: str) -> Entry:
+    return Entry(summary=summary, place=f"ctl.commands.execution_{place}", aliases=("executions",))
+
+
+def _fleet(verb: str) -> dict[str, Entry]:
+    """Clusters, pools and labels, which every verb takes."""
+    summaries = {
+        "cluster": "A cluster: a place that runs work",
+        "pool": "A pool: clusters that a run may ask for",
+        "label": "A label: clusters that settings route by",
+    }
+    return {
+        noun: Entry(summary=summary, place=f"ctl.commands.{noun}s:{verb}_{noun}", aliases=(f"{noun}s",))
+        for noun, summary in summaries.items()
+    }
+
+
+def _registered(noun: str, verb: str, summary: str) -> Entry:
+    module = "launchplans" if noun == "launchplan" else "workflows"
+    aliases = (f"{noun}s", "launch-plan", "launch-plans") if noun == "launchplan" else (f"{noun}s",)
+    return Entry(summary=summary, place=f"ctl.commands.{module}:{verb}_{noun}", aliases=aliases)
+
+
 def get() -> click.Command:
     return KindGroup(
         "get",
@@ -115,6 +138,26 @@ def get() -> click.Command:
                 place="ctl.commands.warnings:get_warnings",
                 aliases=("warning",),
             ),
+            "execution": _execution("Executions", "reads:get_execution"),
+            "execution-event": Entry(
+                summary="What happened to an execution",
+                place="ctl.commands.execution_events:get_execution_event",
+                aliases=("execution-events",),
+            ),
+            "placement-counts": Entry(
+                summary="How many executions went where",
+                place="ctl.commands.placement_counts:get_placement_counts",
+                aliases=("placement-count",),
+            ),
+            **_fleet("get"),
+            "cluster-event": Entry(
+                summary="What happened to a cluster",
+                place="ctl.commands.clusters:get_cluster_event",
+                aliases=("cluster-events",),
+            ),
+            "workflow": _registered("workflow", "get", "Workflows and their versions"),
+            "task": _registered("task", "get", "The same: a task is registered as a workflow"),
+            "launchplan": _registered("launchplan", "get", "Launch plans and their versions"),
         },
         examples=[
             "rainbowctl get execution-cluster-label -p flyteexamples -d development",
@@ -131,9 +174,16 @@ def create() -> click.Command:
         word="noun",
         help="Create something new.",
         entries={
-            "project": Entry(summary="A project", place="ctl.commands.projects:create_project", aliases=("projects",))
+            "project": Entry(summary="A project", place="ctl.commands.projects:create_project", aliases=("projects",)),
+            "execution": _execution("An execution: run something", "creates:create_execution"),
+            **_fleet("create"),
+            "workflow": _registered("workflow", "create", "A version of a workflow"),
+            "launchplan": _registered("launchplan", "create", "A version of a launch plan"),
         },
-        examples=["rainbowctl create project --id flyteexamples --name 'Flyte examples'"],
+        examples=[
+            "rainbowctl create project --id flyteexamples --name 'Flyte examples'",
+            "rainbowctl create execution -p flyteexamples -d development -- python train.py",
+        ],
     )
 
 
@@ -147,7 +197,14 @@ def update() -> click.Command:
                 summary="A project's name, description, labels or state",
                 place="ctl.commands.project_updates:update_project",
                 aliases=("projects",),
-            )
+            ),
+            "execution": _execution("Archive an execution, or not", "updates:update_execution"),
+            **_fleet("update"),
+            "cluster-state": Entry(
+                summary="What a cluster has and what is free, as its agent would say",
+                place="ctl.commands.clusters:update_cluster_state",
+            ),
+            "launchplan": _registered("launchplan", "update", "Activate or deactivate a launch plan"),
         },
         examples=[
             "rainbowctl update execution-cluster-label --attrFile ec.yaml",
@@ -172,8 +229,27 @@ def delete() -> click.Command:
     return KindGroup(
         "delete",
         word="noun",
-        help="Delete what is set at exactly one scope, so that it inherits again.",
-        entries={},
-        examples=["rainbowctl delete execution-cluster-label -p flyteexamples -d development"],
+        help="Delete what is set at exactly one scope, so that it inherits again; or end executions.",
+        entries={"execution": _execution("End executions", "deletes:delete_execution"), **_fleet("delete")},
+        examples=[
+            "rainbowctl delete execution-cluster-label -p flyteexamples -d development",
+            "rainbowctl delete execution nightly -p flyteexamples -d development --cause 'wrong inputs'",
+        ],
         epilog=_DECLARED,
+    )
+
+
+def wait() -> click.Command:
+    return Group(
+        "wait",
+        word="noun",
+        help="Wait until something is so.",
+        entries={
+            "execution": Entry(
+                summary="Until an execution is in a phase, on a cluster, or finished",
+                place="ctl.commands.waiting:wait_execution",
+                aliases=("executions",),
+            )
+        },
+        examples=["rainbowctl wait execution nightly -p flyteexamples -d development --for=phase=SUCCEEDED"],
     )

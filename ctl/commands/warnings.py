@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import click
 
-from ctl.answers import Document, warning_text
+from ctl.answers import Document, RowChange, warning_text
 from ctl.errors import WarningsFound
 from ctl.groups import Command
 from ctl.kinds import built_in
 from ctl.options import strict_option
-from ctl.scopes import Scope
 from ctl.session import Session
 from ctl.words import count
 
@@ -20,7 +19,7 @@ def get_warnings() -> click.Command:
         printer = session.printer
         if printer.format == "name":
             for warning in warnings:
-                printer.line(Scope.from_document(warning).name(_noun(warning)))
+                printer.line(RowChange.from_document(warning).short(_noun(warning)))
         elif not printer.is_table:
             printer.document(warnings)
         elif warnings:
@@ -47,7 +46,8 @@ def _noun(warning: Document) -> str:
 
 
 def _cells(warning: Document, is_wide: bool) -> list[str]:
-    scope = Scope.from_document(warning)
-    cells = [_noun(warning), str(warning.get("level", scope.level)), scope.describe(), str(warning.get("field", ""))]
+    row = RowChange.from_document(warning)
+    cells = [_noun(warning), str(warning.get("level", row.scope.level)), row.name or row.scope.describe()]
+    cells.append(str(warning.get("field", "")))
     cells.append(warning_text(warning))
     return [*cells, str(warning.get("code", ""))] if is_wide else cells

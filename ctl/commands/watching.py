@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
-from ctl.errors import ServerError, Unreachable
+from ctl.errors import ClientError, ServerError, Unreachable
 from ctl.session import Session
 
 Seen = TypeVar("Seen")
@@ -29,25 +29,41 @@ def watch(session: Session, read: Callable[[], Seen], show: Callable[[Seen, Seen
     seen = read()
     show(seen, None, True)
     sys.stdout.flush()
-    pause = 0.0
+    patience = Patience(session)
     while True:
         try:
             # After a restart the configuration may be another one too, without any revision: look at once.
-            head = int(client.wait_for_revisions(since, 0 if pause else _WAIT_SECONDS).get("head") or 0)
-            found = seen if head == since and not pause else read()
+            head = int(client.wait_for_revisions(since, 0 if patience.pause else _WAIT_SECONDS).get("head") or 0)
+            found = seen if head == since and not patience.pause else read()
         except (Unreachable, ServerError) as error:
-            if not pause:
-                session.printer.note(f"{error.message} Trying again until it answers.")
-            pause = min(pause * 2, _LONGEST_PAUSE_SECONDS) or _FIRST_PAUSE_SECONDS
-            time.sleep(pause)
+            patience.failed(error)
             continue
-        if pause:
-            session.printer.note("The admin answers again.")
-        pause, since = 0.0, head
+        patience.answered()
+        since = head
         if found != seen:
             show(found, seen, False)
             sys.stdout.flush()
             seen = found
+
+
+class Patience:
+    """Trying again with growing pauses for as long as the admin does not answer."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.pause = 0.0  #: seconds, 0 while the admin answers
+
+    def failed(self, error: ClientError, longest: float = _LONGEST_PAUSE_SECONDS) -> None:
+        """Say so the first time, and wait a while, at most `longest` seconds."""
+        if not self.pause:
+            self._session.printer.note(f"{error.message} Trying again until it answers.")
+        self.pause = min(self.pause * 2, _LONGEST_PAUSE_SECONDS) or _FIRST_PAUSE_SECONDS
+        time.sleep(min(self.pause, max(longest, 0.0)))
+
+    def answered(self) -> None:
+        if self.pause:
+            self._session.printer.note("The admin answers again.")
+        self.pause = 0.0
 
 
 def separator(session: Session, is_first: bool) -> None:

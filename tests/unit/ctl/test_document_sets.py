@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from ctl.document_files import find_files
-from ctl.document_sets import MAX_DOCUMENTS, Declaration, KindWords, parse_documents, read_documents
+from ctl.document_readings import MAX_DOCUMENTS
+from ctl.document_sets import Declaration, KindWords, parse_documents, read_documents
 from ctl.errors import InvalidFile, InvalidInput
 from ctl.kinds import built_in
 from ctl.scopes import Scope

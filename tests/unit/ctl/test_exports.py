@@ -7,11 +7,19 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ctl.answers import Attribute
+from ctl.answers import Attribute, RowChange
 from ctl.document_sets import KindWords, parse_documents
 from ctl.errors import InvalidInput
 from ctl.export_directories import write_directory
-from ctl.exports import MARK, as_files, as_stream, exported_project, exported_rows, file_name
+from ctl.exports import (
+    MARK,
+    as_files,
+    as_stream,
+    exported_definitions,
+    exported_project,
+    exported_rows,
+    file_name,
+)
 from ctl.kinds import built_in
 from ctl.scopes import Scope
 from ctl.sources import Source
@@ -166,6 +174,29 @@ def test_documents_of_one_scope_share_a_file() -> None:
     ]
     assert all(text.startswith(f"{MARK}\n---\n") for text in files.values())
     assert files["projects/a.yaml"].count("---\n") == 3
+
+
+def defined(noun: str, name: str, payload: dict[str, Any]) -> RowChange:
+    row = {"resource_type": noun.upper(), "name": name, "before": payload, "version": 4}
+    return RowChange.from_document(row)
+
+
+def test_the_fleet_is_sorted_by_name_and_each_part_has_a_file_of_its_own() -> None:
+    members = [{"weight": 6, "id": "b"}, {"weight": 1, "id": "a"}]
+    pools = [
+        defined("pool", "cpu", {"members": members[:1]}),
+        defined("pool", ".gpu", {"strategy": "spill", "members": members}),
+    ]
+    cluster = defined("cluster", "b", {"properties": {"z": 1, "a": 2}, "cost": 1.5})
+    documents = exported_definitions("pool", pools) + exported_definitions("cluster", [cluster])
+    assert as_stream(documents) == (
+        f"{MARK}\n---\nkind: pool\nname: .gpu\nmembers:\n- id: b\n  weight: 6\n- id: a\n  weight: 1\n"
+        "strategy: spill\n---\nkind: pool\nname: cpu\nmembers:\n- id: b\n  weight: 6\n"
+        "---\nkind: cluster\nname: b\ncost: 1.5\nproperties:\n  a: 2\n  z: 1\n"
+    )
+    assert list(as_files(documents)) == ["pools/%2Egpu.yaml", "pools/cpu.yaml", "clusters/b.yaml"]
+    found = parse_documents(Source(name="e.yaml", text=as_stream(documents)), KindWords(built_in))
+    assert [each.title for each in found] == ["pool .gpu", "pool cpu", "cluster b"]
 
 
 # Directories

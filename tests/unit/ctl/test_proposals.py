@@ -87,6 +87,22 @@ def test_a_refusal_of_the_admin_is_found_in_the_documents() -> None:
     ]
 
 
+def test_a_part_of_the_fleet_is_known_by_its_name() -> None:
+    text = "kind: pool\nname: gpu\nversion: 2\nmembers:\n- {id: a}\n- {id: b, weight: 3}\n"
+    documents = Proposal.from_documents(parse_documents(Source(name="f.yaml", text=text), KINDS))
+    found = trial({"index": 0, "action": "update", "resource_type": "POOL", "name": "gpu", "version": 4})
+    members = [{"id": "a", "weight": 1}, {"id": "b", "weight": 3}]
+    assert documents.expecting(found) == [
+        {"pool_definition": {"name": "gpu", "members": members}, "expected_version": 4}
+    ]
+    with pytest.raises(Conflict) as caught:
+        documents.check_versions(found, noun)
+    assert caught.value.lines()[1] == "  f.yaml:1:1: pool gpu: expected at version 2, now at version 4"
+    detail = {"index": 0, "field": "pool_definition.members[1].weight", "reason": "is odd"}
+    error = documents.locate(InvalidRequest("many words", details=[detail]))
+    assert error.lines()[1] == "  f.yaml:6:19: members[1].weight: is odd"
+
+
 def test_a_refusal_without_places_stays_as_it_is() -> None:
     error = proposal().locate(InvalidRequest("many words", details=[{"field": "message", "reason": "is too long"}]))
     assert error.message == "many words"

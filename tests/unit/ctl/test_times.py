@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from ctl.errors import InvalidInput
-from ctl.times import parse_time
+from ctl.times import in_words, parse_duration, parse_time, to_second
 
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 
@@ -35,3 +35,29 @@ def test_anything_else_is_refused(text: str) -> None:
 def test_a_span_longer_than_time_is_refused() -> None:
     with pytest.raises(InvalidInput, match="too long ago"):
         parse_time("999999w", "--since", now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("1.5", 1.5), ("90s", 90), ("5m", 300), ("1h30m", 5400), ("1.5h", 5400), ("0", 0)]
+)
+def test_durations_are_numbers_with_units(text: str, seconds: float) -> None:
+    assert parse_duration(text, "--timeout") == seconds
+
+
+@pytest.mark.parametrize("text", ["", "soon", "5 m", "-5m", "5m!", "m", "1h 30m", "1y"])
+def test_any_other_duration_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="--timeout must be a duration such as 90s"):
+        parse_duration(text, "--timeout")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0, "0s"), (-3, "0s"), (59.9, "59s"), (190, "3m10s"), (3600, "1h"), (7505, "2h5m"), (90000, "1d1h")],
+)
+def test_how_long_is_said_in_the_two_largest_units(seconds: float, words: str) -> None:
+    assert in_words(seconds) == words
+
+
+def test_moments_are_shown_to_the_second_in_utc() -> None:
+    assert to_second("2026-03-01T12:00:00.123456+02:00") == "2026-03-01T10:00:00Z"
+    assert to_second("whenever") == "whenever"

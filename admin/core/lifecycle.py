@@ -1,0 +1,38 @@
+"""The lifecycle of an execution: its phases, and which may follow which."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Phase(Enum):
+    """Where an execution is in its life."""
+
+    QUEUED = "QUEUED"
+    RUNNING = "RUNNING"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    TIMED_OUT = "TIMED_OUT"
+    ABORTING = "ABORTING"
+    ABORTED = "ABORTED"
+
+    @property
+    def is_finished(self) -> bool:
+        return not _NEXT[self]
+
+    def may_become(self, other: Phase) -> bool:
+        """Whether a phase may follow this one within one attempt; only a new attempt goes back to QUEUED."""
+        return other in _NEXT[self]
+
+
+_ENDS = {Phase.SUCCEEDED, Phase.FAILED, Phase.TIMED_OUT}
+_NEXT: dict[Phase, set[Phase]] = {
+    Phase.QUEUED: {Phase.RUNNING, *_ENDS, Phase.ABORTING, Phase.ABORTED},
+    Phase.RUNNING: {*_ENDS, Phase.ABORTING, Phase.ABORTED},
+    Phase.ABORTING: {Phase.ABORTED},
+    Phase.SUCCEEDED: set(),
+    Phase.FAILED: set(),
+    Phase.TIMED_OUT: set(),
+    Phase.ABORTED: set(),
+}
+UNFINISHED = tuple(phase for phase in Phase if not phase.is_finished)

@@ -1,0 +1,216 @@
+"""Decisions: which cluster, and what was said of every other one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from admin.core.fleet import Definition, Fleet, FleetKind, Group, Member, Source, Strategy
+from admin.core.placement import filters
+from admin.core.placement.choices import draw
+from admin.core.placement.filters import Verdict, Wanted, verdicts
+from admin.core.placement.routes import Route, RouteKind
+from admin.core.placement.strategies import score
+from admin.core.resources import Amounts
+
+ASSIGNED = "ASSIGNED"
+TOO_SMALL = "CLUSTERS_TOO_SMALL"
+_CODES = {
+    filters.ENABLED: "CLUSTERS_DISABLED",
+    filters.CORDONED: "CLUSTERS_CORDONED",
+    filters.LARGE_ENOUGH: TOO_SMALL,
+    filters.PLUGINS: "PLUGIN_MISSING",
+    filters.ROOM: "CLUSTERS_FULL",
+}
+_MIXED = "CLUSTERS_UNABLE"
+_GONE = {RouteKind.POOL: "POOL_GONE", RouteKind.LABEL: "LABEL_GONE", RouteKind.CLUSTER: "CLUSTER_GONE"}
+
+_EVERYWHERE = Definition(kind=FleetKind.LABEL, name="", payload={}, source=Source.CONFIGURATION)
+
+#: Clusters that a message names before it only counts them.
+_MOST_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One cluster that might have been chosen."""
+
+    cluster: str
+    weight: float
+    expected: bool  #: nobody has declared it
+    verdicts: tuple[Verdict, ...]
+    score: float | None = None  #: by the strategy, for those that passed; the smaller the better
+    draw: float | None = None  #: by weight, for the best; the largest wins
+
+    @property
+    def passed(self) -> bool:
+        return all(verdict.passed for verdict in self.verdicts)
+
+    @property
+    def obstacle(self) -> Verdict:
+        """The first filter that it did not pass."""
+        return next(verdict for verdict in self.verdicts if not verdict.passed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """Which cluster, or why none."""
+
+    cluster: str | None
+    code: str
+    message: str
+    strategy: Strategy
+    candidates: tuple[Candidate, ...]
+
+
+def group_of(route: Route, fleet: Fleet) -> Group | None:
+    """The clusters that a route leads to, None where the fleet does not know its name."""
+    match route.kind:
+        case RouteKind.POOL:
+            return fleet.pools.get(route.name)
+        case RouteKind.LABEL:
+            return fleet.label(route.name)
+        case RouteKind.CLUSTER:
+            found = fleet.clusters.get(route.name)
+            members = (Member(cluster=route.name, weight=1),)
+            return Group(definition=found.definition, members=members) if found else None
+    everything = tuple(Member(cluster=name, weight=1) for name in fleet.clusters)
+    return Group(definition=_EVERYWHERE, members=everything)
+
+
+def decide(route: Route, fleet: Fleet, wanted: Wanted, waiting: Mapping[str, Amounts]) -> Decision:
+    """Choose a cluster; `waiting` is what waits at each already."""
+    group = group_of(route, fleet)
+    if group is None:
+        return _none(_GONE[route.kind], f"The {route.kind.value} '{route.name}' is gone from the fleet.")
+    strategy = group.strategy
+    judged = [
+        Candidate(
+            member.cluster,
+            member.weight,
+            fleet.clusters[member.cluster].definition.source is Source.EXPECTED,
+            verdicts(fleet.clusters[member.cluster], member.weight, wanted, strategy, waiting),
+        )
+        for member in group.members
+    ]
+    candidates = _ranked(judged, fleet, strategy, wanted, waiting)
+    best = max((one for one in candidates if one.draw is not None), key=lambda one: one.draw or 0.0, default=None)
+    if best is not None:
+        return Decision(
+            cluster=best.cluster,
+            code=ASSIGNED,
+            message=f"Waits for cluster '{best.cluster}' to take it.",
+            strategy=strategy,
+            candidates=candidates,
+        )
+    code, message = _obstacles(route, candidates)
+    return Decision(cluster=None, code=code, message=message, strategy=strategy, candidates=candidates)
+
+
+def _none(code: str, message: str) -> Decision:
+    return Decision(cluster=None, code=code, message=message, strategy=Strategy.WEIGHTED, candidates=())
+
+
+def _ranked(
+    judged: list[Candidate], fleet: Fleet, strategy: Strategy, wanted: Wanted, waiting: Mapping[str, Amounts]
+) -> tuple[Candidate, ...]:
+    """Candidates with their scores, and with draws for the best of them."""
+    scores = {
+        one.cluster: score(strategy, position, fleet.clusters[one.cluster], wanted, waiting)
+        for position, one in enumerate(judged)
+        if one.passed
+    }
+    best = min((_order(value) for value in scores.values()), default=None)
+    return tuple(
+        Candidate(
+            one.cluster,
+            one.weight,
+            one.expected,
+            one.verdicts,
+            scores[one.cluster],
+            draw(wanted.key, one.cluster, one.weight) if _order(scores[one.cluster]) == best else None,
+        )
+        if one.cluster in scores
+        else one
+        for one in judged
+    )
+
+
+def _order(value: float | None) -> float:
+    return math.inf if value is None else value
+
+
+def _obstacles(route: Route, candidates: tuple[Candidate, ...]) -> tuple[str, str]:
+    """Why no cluster is able."""
+    usable = [one for one in candidates if one.weight > 0]
+    if not usable:
+        return "NO_CLUSTERS", "The fleet has no cluster yet."
+    by_filter = {one.obstacle.filter for one in usable}
+    named = ", ".join(f"'{one.cluster}' {one.obstacle.reason}" for one in usable[:_MOST_NAMED])
+    more = f" and {len(usable) - _MOST_NAMED} more" if len(usable) > _MOST_NAMED else ""
+    code = _CODES[by_filter.pop()] if len(by_filter) == 1 else _MIXED
+    return code, f"No cluster of {route} is able: {named}{more}."
+
+
+def may_stay(cluster: str, route: Route, fleet: Fleet, wanted: Wanted) -> bool:
+    """Whether what waits at a cluster may go on waiting there; it holds its room already."""
+    group = group_of(route, fleet)
+    member = next((one for one in group.members if one.cluster == cluster), None) if group else None
+    if member is None:
+        return False
+    found = verdicts(fleet.clusters[cluster], member.weight, wanted, Strategy.WEIGHTED, {})
+    return all(verdict.passed for verdict in found)
+
+
+def can_ever(decision: Decision) -> bool:
+    """Whether some candidate is large enough; waiting would help no one otherwise."""
+    return decision.code != TOO_SMALL
+
+
+def trail_of(decision: Decision) -> dict[str, Any]:
+    """What led to a decision and is the same for every execution that came the same way."""
+    return {
+        "strategy": decision.strategy.value,
+        "candidates": [
+            {
+                "cluster": one.cluster,
+                "weight": one.weight,
+                "expected": one.expected,
+                "verdicts": [_verdict(verdict) for verdict in one.verdicts],
+            }
+            for one in decision.candidates
+        ],
+    }
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    said: dict[str, Any] = {"filter": verdict.filter, "passed": verdict.passed}
+    return said | {"reason": verdict.reason} if verdict.reason else said
+
+
+def scores_of(decision: Decision) -> dict[str, float | None] | None:
+    """The scores that only this moment gave; None where the trail alone tells them."""
+    if decision.strategy in (Strategy.WEIGHTED, Strategy.SPILL):
+        return None
+    return {one.cluster: one.score for one in decision.candidates if one.passed}
+
+
+def candidates_shown(
+    trail: Mapping[str, Any], scores: Mapping[str, float | None] | None, key: str, chosen: str | None
+) -> list[dict[str, Any]]:
+    """The candidates of a decision with scores, ranks and draws; the draws are the same every time they are made."""
+    candidates = [dict(one) for one in trail["candidates"]]
+    passed = [one for one in candidates if all(verdict["passed"] for verdict in one["verdicts"])]
+    is_spill = trail["strategy"] == Strategy.SPILL.value
+    for position, one in enumerate(candidates):
+        one["chosen"] = one["cluster"] == chosen
+        if one in passed:
+            one["score"] = scores[one["cluster"]] if scores is not None else float(position) if is_spill else 0.0
+    ranks = sorted({_order(one["score"]) for one in passed})
+    for one in passed:
+        one["rank"] = ranks.index(_order(one["score"])) + 1
+        if one["rank"] == 1:
+            one["draw"] = draw(key, one["cluster"], one["weight"])
+    return candidates

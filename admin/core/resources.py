@@ -1,0 +1,93 @@
+"""Resources: amounts that jobs ask for and clusters have, as whole numbers of one unit each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from admin.core.fields import Integer, Quantity, Section
+from admin.core.quantities import parse_quantity
+
+#: What one task may ask for.
+TASK_RESOURCES = ("cpu", "memory", "gpu", "ephemeral_storage")
+#: What a cluster has; every execution takes one of its `executions`.
+RESOURCES = (*TASK_RESOURCES, "nodes", "executions")
+
+Amounts = Mapping[str, int]  #: by resource: thousandths of a core, bytes, or pieces
+
+#: Larger than any machine, and small enough for a database to add a few thousand of them.
+LARGEST = 2**50
+_PER_UNIT = {"cpu": 1000}
+
+
+def task_resource_fields() -> dict[str, Quantity]:
+    """The fields of what one task asks for."""
+    return {
+        "cpu": Quantity(description="Cores, such as 2 or 500m."),
+        "memory": Quantity(description="Bytes of memory, such as 450Mi."),
+        "gpu": Quantity(description="Whole GPUs.", whole=True),
+        "ephemeral_storage": Quantity(description="Bytes of scratch disk, such as 10Gi."),
+    }
+
+
+CLUSTER_RESOURCES = Section(
+    fields={
+        **task_resource_fields(),
+        "nodes": Integer(minimum=0, maximum=10**9, description="Machines."),
+        "executions": Integer(minimum=0, maximum=10**9, description="Executions at once."),
+    }
+)
+
+
+def needed(resource: str, quantity: str | int) -> int:
+    """The amount that a wish comes to, rounded up."""
+    return min(math.ceil(_exact(resource, quantity)), LARGEST)
+
+
+def available(quantities: Mapping[str, Any]) -> dict[str, int]:
+    """The amounts that a cluster has, rounded down."""
+    return {
+        resource: min(math.floor(_exact(resource, quantity)), LARGEST)
+        for resource, quantity in quantities.items()
+        if quantity is not None
+    }
+
+
+def _exact(resource: str, quantity: str | int) -> Fraction:
+    return parse_quantity(str(quantity)) * _PER_UNIT.get(resource, 1)
+
+
+def shown(amounts: Amounts) -> dict[str, str | int]:
+    """Amounts as people read them."""
+    return {resource: quantity(resource, amounts[resource]) for resource in RESOURCES if resource in amounts}
+
+
+def quantity(resource: str, amount: int) -> str | int:
+    """One amount as people read it."""
+    if resource in ("nodes", "executions"):
+        return amount
+    if resource == "cpu":
+        return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
+    if resource in ("memory", "ephemeral_storage"):
+        for suffix, size in (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10)):
+            if amount and amount % size == 0:
+                return f"{amount // size}{suffix}"
+    return str(amount)
+
+
+def less(have: Amounts, taken: Amounts) -> dict[str, int]:
+    """What is left; never below nothing."""
+    return {resource: max(0, amount - taken.get(resource, 0)) for resource, amount in have.items()}
+
+
+def lacking(have: Amounts, wanted: Amounts) -> list[str]:
+    """The resources of which there is known to be too little; what nobody has counted may be enough."""
+    return [resource for resource in RESOURCES if resource in have and wanted.get(resource, 0) > have[resource]]
+
+
+def load(capacity: Amounts, free: Amounts) -> float:
+    """How full something is, from 0 to 1: as full as its scarcest resource."""
+    shares = [1 - min(free.get(resource, total), total) / total for resource, total in capacity.items() if total > 0]
+    return max(shares, default=0.0)

@@ -1,0 +1,1 @@
+"""Background work: done by one process at a time, whichever holds the lease."""

@@ -1,0 +1,80 @@
+"""Leadership: one process of all replicas does the background work; when it dies, another takes over."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from admin.services.context import Context
+from admin.store import loop_leases
+
+_log = logging.getLogger("rainbow.loops")
+_NAME = "background"
+
+
+class Leader:
+    """Runs one round of work after another while this process holds the lease, and waits for it otherwise."""
+
+    def __init__(self, context: Context, work: Callable[[], None]) -> None:
+        self._context = context
+        self._work = work
+        self._holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="loops", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop, and let another process have the lease at once."""
+        self._closing.set()
+        self._thread.join(timeout=5)
+
+    def _run(self) -> None:
+        settings = self._context.settings
+        leads = False
+        next_claim = 0.0
+        while not self._closing.is_set():
+            now = time.monotonic()
+            if now >= next_claim:
+                leads = self._claim(leads)
+                next_claim = now + settings.loop_lease_seconds / 3
+            if leads:
+                self._round()
+            self._closing.wait(settings.loop_interval_seconds if leads else settings.loop_lease_seconds / 3)
+        if leads:
+            self._give_up()
+
+    def _claim(self, leads: bool) -> bool:
+        try:
+            with self._context.database.writing() as connection:
+                seconds = self._context.settings.loop_lease_seconds
+                held = loop_leases.take(connection, _NAME, self._holder, self._context.clock(), seconds)
+        except SQLAlchemyError as error:
+            _log.warning("background work pauses: the database does not answer", extra={"reason": str(error)[:200]})
+            return False
+        if held and not leads:
+            _log.info("background work starts here", extra={"holder": self._holder})
+        return held
+
+    def _round(self) -> None:
+        try:
+            self._work()
+        except SQLAlchemyError as error:
+            _log.warning("background work failed, and is tried again", extra={"reason": str(error)[:200]})
+        except Exception:
+            _log.exception("background work failed, and is tried again")
+
+    def _give_up(self) -> None:
+        try:
+            with self._context.database.writing() as connection:
+                loop_leases.give_up(connection, _NAME, self._holder, self._context.clock())
+        except SQLAlchemyError:
+            _log.debug("the lease could not be given up; it expires by itself")

@@ -1,0 +1,95 @@
+"""Definitions of the fleet: what is in force, and who uses what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from sqlalchemy import Connection
+
+from admin.core import builtin_kinds
+from admin.core.fleet import Definition, Fleet, FleetKind, Source, build_fleet
+from admin.core.resolution import Row
+from admin.errors import DeclaredInConfiguration
+from admin.services.context import Context
+from admin.store import executions, fleet, registrations
+from admin.store.revisions import RowChange
+
+_FIELDS = {
+    FleetKind.POOL: (builtin_kinds.CLUSTER_ASSIGNMENT, "cluster_pool_name"),
+    FleetKind.LABEL: (builtin_kinds.EXECUTION_CLUSTER_LABEL, "value"),
+}
+
+
+def current_fleet(context: Context, connection: Connection) -> Fleet:
+    """The fleet as a transaction sees it."""
+    number = fleet.number(connection)
+
+    def build() -> Fleet:
+        defined = [*context.settings.fleet, *fleet.definitions(connection)]
+        return build_fleet(number, defined, fleet.states(connection))
+
+    return context.fleets.at(number, build)
+
+
+def fleet_after(context: Context, connection: Connection, changes: Iterable[RowChange]) -> Fleet:
+    """The fleet as some changes would leave it."""
+    changed = {(change.kind, change.name): change for change in changes if change.name}
+    if not changed:
+        return current_fleet(context, connection)
+    kept = [one for one in fleet.definitions(connection) if (one.kind.value, one.name) not in changed]
+    new = [
+        Definition(
+            kind=FleetKind(change.kind), name=change.name, payload=change.after, source=Source.MANAGED, version=0
+        )
+        for change in changed.values()
+        if change.after is not None
+    ]
+    defined = [*context.settings.fleet, *kept, *new]
+    return build_fleet(fleet.number(connection), defined, fleet.states(connection))
+
+
+def check_managed(context: Context, kind: FleetKind, name: str) -> None:
+    """Refuse to change what configuration declares."""
+    if any((one.kind, one.name) == (kind, name) for one in context.settings.fleet):
+        raise DeclaredInConfiguration(
+            f"The {kind.noun} '{name}' is declared in the admin's configuration: change it there.",
+            details=[{"field": "name", "reason": f"'{name}' is declared in configuration."}],
+        )
+
+
+def users_of(
+    context: Context, connection: Connection, one: Definition, after: Fleet, rows: Iterable[Row]
+) -> Iterator[tuple[str, str]]:
+    """Who would miss a definition: the sort of user, and which one. The rows are those of the kind that may name it."""
+    if one.kind is FleetKind.CLUSTER:
+        for what, groups in (("pools", after.pools), ("labels", after.labels)):
+            yield from (
+                (what, f"{what[:-1]} '{name}' has it as a member") for name in after.groups_of(one.name, groups)
+            )
+        count = executions.count_unfinished(connection, cluster=one.name)
+    else:
+        if one.kind is FleetKind.LABEL and one.name in after.clusters:
+            return  # the cluster of that name answers to it
+        kind, field = _FIELDS[one.kind]
+        yield from (("attributes", f"{row.scope} names it") for row in rows if row.payload.get(field) == one.name)
+        for plan in registrations.active_plans(connection):
+            if plan.spec.get(kind.payload_key, {}).get(field) == one.name:
+                yield "launch_plans", f"{plan.id} names it"
+        yield from (("configuration", f"{key} names it") for key in _configured(context, kind.name, one.name))
+        count = executions.count_unfinished(connection, route_kind=one.kind.noun, route_name=one.name)
+    if count:
+        yield "executions", f"{count} unfinished executions were placed by it"
+
+
+def _configured(context: Context, kind: str, name: str) -> Iterator[str]:
+    platform = context.settings.platform
+    leaves: list[Any] = [*platform.everywhere.get(kind, {}).values()]
+    for (other, _domain), said in platform.by_domain.items():
+        leaves += said.values() if other == kind else []
+    yield from (leaf.key for leaf in leaves if leaf.value == name)
+
+
+def kind_that_names(kind: FleetKind) -> str | None:
+    """The kind of attributes whose rows may name a pool or a label."""
+    return _FIELDS[kind][0].name if kind in _FIELDS else None

@@ -1,0 +1,244 @@
+"""Launches: from a request to one thing to run at one scope, and what it comes to under the settings in force."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection
+
+from admin.core import names
+from admin.core.executions import (
+    EXECUTION_NAME,
+    EXECUTION_NAME_RULE,
+    Composed,
+    Launch,
+    compose,
+    place,
+    read_spec,
+    request_warnings,
+)
+from admin.core.fleet import Fleet
+from admin.core.inputs import bind, plain
+from admin.core.jobs import read_job
+from admin.core.jobspecs import read_jobspec
+from admin.core.placement.decisions import Decision, group_of
+from admin.core.problems import Invalid, Problem, shorten
+from admin.core.registrations import Identifier, inputs_of, settings_of
+from admin.core.resolution import Row
+from admin.core.resources import Amounts
+from admin.core.scopes import Scope, check_scope
+from admin.core.trails import digest
+from admin.services.context import Context
+from admin.services.definitions import current_fleet, fleet_after
+from admin.services.registrations import find_launch_plan, find_workflow
+from admin.services.scopes import check_active, check_readable
+from admin.store import attributes, executions, projects, revisions
+from admin.store.executions import Execution, ExecutionId
+from admin.store.registrations import Registered
+from admin.store.revisions import RowChange
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What somebody asks to run."""
+
+    project: str
+    domain: str
+    name: str | None
+    spec: dict[str, Any]
+    inputs: dict[str, Any]
+    mode: str = "MANUAL"
+    reference: dict[str, str] | None = None  #: the execution that this one repeats
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """What is stored of it."""
+        return {"spec": self.spec, "inputs": self.inputs}
+
+    @property
+    def digest(self) -> str:
+        """Two requests that ask for the same have the same."""
+        return digest([self.body, self.mode, self.reference])
+
+    def named(self, name: str) -> ExecutionId:
+        return ExecutionId(project=self.project, domain=self.domain, name=name)
+
+
+def read_request(*, project: str, domain: str, name: str | None, spec: Any, inputs: Any, **more: Any) -> Request:
+    """A request in its normal form; Invalid with every problem."""
+    check_scope(project=project, domain=domain)
+    if name is not None and not names.matches(EXECUTION_NAME, name):
+        reason = f"'{shorten(name)}' is not an execution's name: use {EXECUTION_NAME_RULE}."
+        raise Invalid(Problem(field="name", reason=reason))
+    problems: list[Problem] = []
+    given = plain({} if inputs is None else inputs, ("inputs",), problems)
+    if problems:
+        raise Invalid(*problems)
+    return Request(project=project, domain=domain, name=name, spec=read_spec(spec, ("spec",)), inputs=given, **more)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launched:
+    """A launch with what it was made from."""
+
+    launch: Launch
+    workflow: Identifier | None = None
+    plan: Identifier | None = None
+    warnings: list[dict[str, str]] = field(default_factory=list)
+
+    @property
+    def identifiers(self) -> dict[str, Any]:
+        """What is stored of it."""
+        found = {"workflow": self.workflow, "launch_plan": self.plan}
+        return {name: vars(one) for name, one in found.items() if one is not None}
+
+
+def stored_request(row: Execution) -> Request:
+    """The request of a stored execution, for the very versions that it launched."""
+    spec = dict(row.request["spec"])
+    launched = row.launched.get("launch_plan") or row.launched.get("workflow")
+    if launched is not None:
+        kind = "LAUNCH_PLAN" if "launch_plan" in row.launched else "WORKFLOW"
+        spec["launch_plan"] = {"resource_type": kind, **launched}
+    return Request(
+        project=row.project,
+        domain=row.domain,
+        name=row.name,
+        spec=spec,
+        inputs=row.request["inputs"],
+        mode=row.mode,
+        reference=row.reference,
+    )
+
+
+def find_launch(context: Context, connection: Connection, request: Request) -> Launched:
+    """What a request launches, with its inputs bound; an error where it names what is not there."""
+    scope = Scope(project=request.project, domain=request.domain)
+    check_readable(context, connection, scope)
+    project = projects.get(connection, request.project)
+    assert project is not None
+    check_active(project)
+    warnings = request_warnings(request.spec)
+    request_settings = settings_of(request.spec)
+    if "launch_plan" not in request.spec:
+        job = _ad_hoc(request)
+        launch = Launch(scope=scope, job=job, request=request_settings, project_labels=project.labels)
+        return Launched(launch=launch, warnings=warnings)
+    plan, workflow = _registered(context, connection, request, warnings)
+    spec = plan.spec if plan else {}
+    launch = Launch(
+        scope=Scope(
+            project=request.project,
+            domain=request.domain,
+            workflow=workflow.id.name,
+            launch_plan=plan.id.name if plan else "",
+        ),
+        job=workflow.spec["job"],
+        job_path=f"workflow {workflow.id.name} job",
+        inputs=bind(
+            inputs_of(workflow.spec),
+            request.inputs,
+            defaults=spec.get("default_inputs"),
+            fixed=spec.get("fixed_inputs"),
+        ),
+        definition=settings_of(spec),
+        request=request_settings,
+        project_labels=project.labels,
+    )
+    return Launched(launch=launch, workflow=workflow.id, plan=plan.id if plan else None, warnings=warnings)
+
+
+def _ad_hoc(request: Request) -> dict[str, Any]:
+    if request.inputs:
+        name = next(iter(request.inputs))
+        reason = "an ad hoc job has no inputs; put the value into its command, or register a workflow."
+        raise Invalid(Problem(field=f"inputs.{shorten(name)}", reason=reason))
+    if "jobspec" in request.spec:
+        path = ("spec", "jobspec")
+        return read_job(read_jobspec(request.spec["jobspec"], path), path)
+    return read_job(request.spec["job"], ("spec", "job"))
+
+
+def _registered(
+    context: Context, connection: Connection, request: Request, warnings: list[dict[str, str]]
+) -> tuple[Registered | None, Registered]:
+    target = request.spec["launch_plan"]
+    wanted = Identifier(
+        project=target.get("project", request.project),
+        domain=target.get("domain", request.domain),
+        name=target["name"],
+        version=target.get("version", ""),
+    )
+    if target.get("resource_type", "LAUNCH_PLAN") != "LAUNCH_PLAN":
+        return None, find_workflow(context, connection, wanted)
+    plan = find_launch_plan(context, connection, wanted)
+    if not wanted.version and plan.state != "ACTIVE":
+        message = f"No version of launch plan '{wanted.name}' is active; the newest, '{plan.id.version}', was taken."
+        warnings.append({"code": "inactive_launch_plan", "message": message})
+    return plan, find_workflow(context, connection, Identifier(**plan.spec["workflow_id"]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Situation:
+    """The settings and the fleet that a launch meets."""
+
+    rows: Mapping[tuple[str, Scope], Row]
+    fleet: Fleet
+    revision: int
+
+
+def find_situation(
+    context: Context, connection: Connection, scope: Scope, proposed: Iterable[RowChange] = ()
+) -> Situation:
+    """The situation at a scope; perhaps as some changes would leave it."""
+    kinds = [kind.name for kind in context.settings.kinds]
+    rows: dict[tuple[str, Scope], Row] = {
+        (row.kind, row.scope): row for row in attributes.applying(connection, kinds, scope)
+    }
+    changes = list(proposed)
+    for change in changes:
+        if change.after is None:
+            rows.pop((change.kind, change.scope), None)
+        elif not change.name:
+            version = change.before_version or 0
+            rows[change.kind, change.scope] = Row(
+                kind=change.kind, scope=change.scope, payload=change.after, version=version
+            )
+    fleet = fleet_after(context, connection, changes) if changes else current_fleet(context, connection)
+    return Situation(rows=rows, fleet=fleet, revision=revisions.head(connection))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placed:
+    """A launch under the settings in force, and where it goes."""
+
+    composed: Composed
+    decision: Decision
+
+
+def place_launch(context: Context, connection: Connection, launch: Launch, name: str, situation: Situation) -> Placed:
+    """Apply the settings and decide; refused where either forbids it."""
+    composed = compose(launch, name, situation.rows, context.settings.rules)
+    waiting = waiting_at(connection, composed, situation.fleet)
+    return Placed(composed=composed, decision=place(composed, situation.fleet, waiting))
+
+
+def looks_at_load(composed: Composed, fleet: Fleet) -> bool:
+    """Whether where it goes depends on what waits where."""
+    group = group_of(composed.route, fleet)
+    return group is not None and group.strategy.looks_at_load
+
+
+def waiting_at(connection: Connection, composed: Composed, fleet: Fleet) -> Mapping[str, Amounts]:
+    """What waits at the clusters that it may go to, where that counts."""
+    if not looks_at_load(composed, fleet):
+        return {}
+    return executions.demand_waiting(connection, clusters_of(composed, fleet))
+
+
+def clusters_of(composed: Composed, fleet: Fleet) -> list[str]:
+    """The clusters that it may go to."""
+    group = group_of(composed.route, fleet)
+    return [one.cluster for one in group.members] if group else []

@@ -1,0 +1,197 @@
+"""Placements: where something would run, and what would move, without running or moving anything."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy import Connection
+
+from admin.core import trails
+from admin.core.executions import Composed, compose, place
+from admin.core.placement import decisions as placement
+from admin.core.placement import routes
+from admin.core.placement.routes import RouteKind
+from admin.core.problems import Invalid
+from admin.core.resources import Amounts
+from admin.core.scopes import Scope
+from admin.core.selectors import Condition
+from admin.errors import RainbowError
+from admin.services.changes import ChangeOptions, ChangeSet, make_change
+from admin.services.context import Context
+from admin.services.executions import generated_name, matching
+from admin.services.launches import (
+    Launched,
+    Placed,
+    Request,
+    Situation,
+    find_launch,
+    find_situation,
+    place_launch,
+    stored_request,
+)
+from admin.services.scopes import check_readable
+from admin.store import executions
+from admin.store.executions import Execution, ExecutionId
+from admin.store.revisions import RowChange
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placement:
+    """Where something would run, and why."""
+
+    id: ExecutionId
+    placed: Placed
+    revision: int
+    warnings: list[dict[str, str]]
+
+    @property
+    def settings(self) -> list[dict[str, Any]]:
+        return [trails.resolved(one) for one in self.placed.composed.settings]
+
+    @property
+    def rungs(self) -> list[dict[str, Any]]:
+        return routes.as_json(self.placed.composed.route)
+
+    @property
+    def candidates(self) -> list[dict[str, Any]]:
+        decision = self.placed.decision
+        way, scores = placement.trail_of(decision), placement.scores_of(decision)
+        return placement.candidates_shown(way, scores, str(self.id), decision.cluster)
+
+
+def where_would(context: Context, request: Request, proposed: ChangeSet | None = None) -> Placement:
+    """Where a request would run if it came now; perhaps after a change. Nothing is written."""
+    changes = _planned(context, proposed)
+    name = request.name or generated_name(request)
+    with context.database.reading() as connection:
+        launched = find_launch(context, connection, request)
+        situation = find_situation(context, connection, launched.launch.scope, changes)
+        placed = place_launch(context, connection, launched.launch, name, situation)
+    return Placement(id=request.named(name), placed=placed, revision=situation.revision, warnings=launched.warnings)
+
+
+def _planned(context: Context, proposed: ChangeSet | None) -> list[RowChange]:
+    """What a change would do, checked as a whole but not made."""
+    if proposed is None:
+        return []
+    planned = make_change(context, proposed, ChangeOptions(dry_run=True, force=True))
+    return [row.change for row in planned.rows]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """Where one execution would go, or why it would be refused."""
+
+    cluster: str | None
+    reason: str
+    message: str
+    pool: str | None = None
+    label: str | None = None
+    refused: bool = False
+
+    @property
+    def place(self) -> tuple[str | None, bool]:
+        return self.cluster, self.refused
+
+
+@dataclass(frozen=True, kw_only=True)
+class Move:
+    """An execution that would go elsewhere."""
+
+    execution: Execution
+    before: Answer
+    after: Answer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simulation:
+    """What a change would do to recent executions."""
+
+    compared: int
+    moves: list[Move]
+    before: Counter[str]  #: executions by cluster
+    after: Counter[str]
+
+
+class _World:
+    """One set of settings and one fleet, in which many executions are placed."""
+
+    def __init__(self, context: Context, connection: Connection, changes: list[RowChange]) -> None:
+        self._context = context
+        self._connection = connection
+        self._changes = changes
+        self._situations: dict[Scope, Situation] = {}
+        self._composed: dict[tuple[str, Scope], Composed] = {}
+        self._waiting: Mapping[str, Amounts] | None = None
+
+    def answer(self, row: Execution, launched: Launched, key: str) -> Answer:
+        """Where one execution goes here."""
+        launch = launched.launch
+        try:
+            situation = self._situation(launch.scope)
+            composed = self._composed.get((key, launch.scope))
+            if composed is None:
+                composed = compose(launch, row.name, situation.rows, self._context.settings.rules)
+                self._composed[key, launch.scope] = composed
+            mine = replace(composed, wanted=replace(composed.wanted, key=str(executions.identity(row))))
+            decision = place(mine, situation.fleet, self._loads(situation))
+        except Invalid as refusal:
+            name = getattr(refusal, "error", "invalid_request")
+            return Answer(cluster=None, reason=name, message=str(refusal), refused=True)
+        route = composed.route
+        return Answer(
+            cluster=decision.cluster,
+            reason=decision.code,
+            message=decision.message,
+            pool=route.name if route.kind is RouteKind.POOL else None,
+            label=route.name if route.kind is RouteKind.LABEL else None,
+        )
+
+    def _situation(self, scope: Scope) -> Situation:
+        if scope not in self._situations:
+            self._situations[scope] = find_situation(self._context, self._connection, scope, self._changes)
+        return self._situations[scope]
+
+    def _loads(self, situation: Situation) -> Mapping[str, Amounts]:
+        if self._waiting is None:
+            self._waiting = executions.demand_waiting(self._connection, situation.fleet.clusters)
+        return self._waiting
+
+
+def simulate(context: Context, proposed: ChangeSet, conditions: Iterable[Condition], scope: Scope) -> Simulation:
+    """Which executions would go elsewhere after a change: two computed answers, today's and the proposed, compared."""
+    changes = _planned(context, proposed)
+    with context.database.reading() as connection:
+        check_readable(context, connection, scope)
+    moves: list[Move] = []
+    before, after = Counter[str](), Counter[str]()
+    compared = 0
+    rows = matching(context, conditions, whole=True)
+    with context.database.reading() as connection:
+        today, then = _World(context, connection, []), _World(context, connection, changes)
+        launches: dict[str, Launched] = {}
+        for row in rows:
+            request = stored_request(row)
+            key = trails.digest([request.project, request.domain, request.body])
+            try:
+                if key not in launches:
+                    launches[key] = find_launch(context, connection, request)
+            except (RainbowError, Invalid):
+                continue  # its project is archived by now; there is nothing to compare
+            compared += 1
+            one, other = today.answer(row, launches[key], key), then.answer(row, launches[key], key)
+            before[one.cluster or ""] += 1
+            after[other.cluster or ""] += 1
+            if one.place != other.place:
+                moves.append(Move(execution=row, before=one, after=other))
+    return Simulation(compared=compared, moves=moves, before=before, after=after)
+
+
+def count_placements(context: Context, by: str, conditions: Iterable[Condition], scope: Scope) -> list[tuple[str, int]]:
+    """How many executions went to each cluster, pool or label, the most frequent first."""
+    with context.database.reading() as connection:
+        check_readable(context, connection, scope)
+        return executions.counts(connection, by, conditions)

@@ -1,0 +1,222 @@
+"""Redecisions: waiting executions decided again, when the fleet has changed or somebody asks.
+
+What waits at a cluster stays there for as long as that cluster may run it: nothing moves for the sake of moving.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection
+
+from admin.core import trails
+from admin.core.fleet import Fleet
+from admin.core.lifecycle import Phase
+from admin.core.placement.decisions import Decision, decide, group_of, may_stay, trail_of
+from admin.core.placement.filters import Wanted
+from admin.core.placement.routes import Route, RouteKind
+from admin.core.problems import Invalid
+from admin.core.resources import less
+from admin.core.selectors import Condition, equals
+from admin.errors import RainbowError
+from admin.services.context import Context
+from admin.services.definitions import current_fleet
+from admin.services.executions import add_decision, decided_values, decision_row, end, matching, settled_values
+from admin.services.launches import Placed, find_launch, find_situation, place_launch, stored_request
+from admin.store import decisions, executions, fleet
+from admin.store.executions import Event, Execution
+
+#: Executions in one transaction: few enough that creations hardly wait, many enough that thousands take seconds.
+_BATCH = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class Redecided:
+    """What became of one waiting execution."""
+
+    execution: Execution
+    cluster: str | None
+    code: str
+    message: str
+    is_change: bool
+
+
+def decide_waiting(context: Context) -> list[Redecided]:
+    """Decide everything that waits again, by the fleet as it is; answers what changed."""
+    changed: list[Redecided] = []
+    last = 0
+    while True:
+        rows, some = _decide_batch(context, last)
+        changed += some
+        if len(rows) < _BATCH:
+            return changed
+        last = rows[-1].id
+
+
+def _decide_batch(context: Context, above: int) -> tuple[list[Execution], list[Redecided]]:
+    with context.database.writing() as connection:
+        fleet.share(connection)
+        now = current_fleet(context, connection)
+        rows = executions.waiting(connection, above, _BATCH)
+        unsettled = [row for row in rows if not _is_settled(row, now)]
+        if not unsettled:
+            return rows, []
+        waiting = _hold_loaded(connection, unsettled, now)
+        changes = [(row, one) for row in unsettled if _is_news(row, one := _decide(row, now, waiting))]
+        _store(connection, changes, context.clock())
+    return rows, [
+        Redecided(execution=row, cluster=one.cluster, code=one.code, message=one.message, is_change=True)
+        for row, one in changes
+    ]
+
+
+def _route(row: Execution) -> Route:
+    return Route(kind=RouteKind(row.route_kind), name=row.route_name, rungs=())
+
+
+def _wanted(row: Execution) -> Wanted:
+    key = str(executions.identity(row))
+    return Wanted(key=key, demand=executions.demand_of(row), plugins=tuple(row.required_plugins))
+
+
+def _is_settled(row: Execution, now: Fleet) -> bool:
+    return row.cluster is not None and may_stay(row.cluster, _route(row), now, _wanted(row))
+
+
+def _hold_loaded(connection: Connection, rows: list[Execution], now: Fleet) -> dict[str, dict[str, int]]:
+    """What waits where the choice depends on it, held so that nobody else counts on the same room."""
+    groups = [group for row in rows if (group := group_of(_route(row), now)) and group.strategy.looks_at_load]
+    clusters = {member.cluster for group in groups for member in group.members}
+    if not clusters:
+        return {}
+    fleet.hold(connection, clusters)
+    return executions.demand_waiting(connection, clusters)
+
+
+def _decide(row: Execution, now: Fleet, waiting: dict[str, dict[str, int]]) -> Decision:
+    """Where one goes; it takes its demand along from where it waited."""
+    demand = executions.demand_of(row)
+    if row.cluster in waiting:
+        waiting[row.cluster] = less(waiting[row.cluster], demand)
+    decision = decide(_route(row), now, _wanted(row), waiting)
+    if decision.cluster is not None:
+        there = waiting.get(decision.cluster, {})
+        waiting[decision.cluster] = {name: there.get(name, 0) + demand.get(name, 0) for name in {*there, *demand}}
+    return decision
+
+
+def _is_news(row: Execution, decision: Decision) -> bool:
+    return (decision.cluster, decision.code, decision.message) != (row.cluster, row.reason, row.reason_message)
+
+
+def _store(connection: Connection, changes: list[tuple[Execution, Decision]], now: datetime) -> None:
+    """Store new decisions beside the old ones; what the settings said stays what it was."""
+    if not changes:
+        return
+    settings = decisions.settings_trails(connection, [(row.id, row.decisions) for row, _ in changes])
+    bodies = {trails.digest(body): body for body in (trail_of(one) for _, one in changes)}
+    decisions.add_trails(connection, bodies)
+    decisions.add(
+        connection,
+        [
+            decision_row(row.id, row.decisions + 1, now, one, settings[row.id], "fleet changed", row.revision)
+            for row, one in changes
+        ],
+    )
+    executions.change_many(
+        connection,
+        [
+            {
+                "id": row.id,
+                **decided_values(one),
+                "updated_at": now,
+                "decisions": row.decisions + 1,
+                "events": row.events + 1,
+            }
+            for row, one in changes
+        ],
+    )
+    executions.add_events(connection, [(row.id, _event(row, one, now)) for row, one in changes])
+
+
+def _event(row: Execution, decision: Decision, now: datetime) -> Event:
+    return Event(
+        number=row.events + 1,
+        at=now,
+        type="DECIDED",
+        phase=Phase.QUEUED.value,
+        reason=decision.code,
+        message=decision.message,
+        cluster=decision.cluster,
+    )
+
+
+def end_overdue(context: Context) -> list[Execution]:
+    """End what waited longer than its queueing budget."""
+    now = context.clock()
+    with context.database.reading() as connection:
+        if not executions.overdue(connection, now, 1):
+            return []
+    with context.database.writing() as connection:
+        rows = executions.hold(connection, executions.overdue(connection, now, _BATCH))
+        ended = []
+        for row in rows:
+            reason = f"Waited past its queueing budget, until {row.queue_deadline.isoformat(timespec='seconds')}."
+            if end(connection, row, Phase.TIMED_OUT, "QUEUEING_BUDGET_EXCEEDED", reason, None, now):
+                ended.append(row)
+    return ended
+
+
+def redecide(context: Context, conditions: Iterable[Condition], *, dry_run: bool) -> list[Redecided]:
+    """Decide waiting executions again under the settings as they are now; each for itself."""
+    waiting = equals("phase", Phase.QUEUED.value)
+    return [_redecide(context, row, dry_run=dry_run) for row in matching(context, [*conditions, waiting], whole=True)]
+
+
+def _redecide(context: Context, row: Execution, *, dry_run: bool) -> Redecided:
+    request = stored_request(row)
+    transaction = context.database.reading() if dry_run else context.database.writing()
+    with transaction as connection:
+        if not dry_run:
+            fleet.share(connection)
+        held = executions.get(connection, executions.identity(row), lock=not dry_run)
+        if held is None or held.phase != Phase.QUEUED.value:
+            return _unchanged(row, row.reason, row.reason_message)
+        try:
+            launched = find_launch(context, connection, request)
+            situation = find_situation(context, connection, launched.launch.scope)
+            placed = place_launch(context, connection, launched.launch, row.name, situation)
+        except Invalid as refusal:
+            return _unchanged(row, getattr(refusal, "error", "invalid_request"), str(refusal))
+        except RainbowError as refusal:
+            return _unchanged(row, refusal.name, refusal.message)
+        new = settled_values(placed, launched)
+        if all(_same(getattr(held, name), value) for name, value in new.items()):
+            return _unchanged(held, held.reason, held.reason_message)
+        if not dry_run:
+            _adopt(context, connection, held, placed, new, situation.revision)
+    decision = placed.decision
+    return Redecided(
+        execution=held, cluster=decision.cluster, code=decision.code, message=decision.message, is_change=True
+    )
+
+
+def _same(one: Any, other: Any) -> bool:
+    return bool(one == other)
+
+
+def _unchanged(row: Execution, code: str, message: str) -> Redecided:
+    return Redecided(execution=row, cluster=row.cluster, code=code, message=message, is_change=False)
+
+
+def _adopt(
+    context: Context, connection: Connection, row: Execution, placed: Placed, new: Mapping[str, Any], revision: int
+) -> None:
+    now = context.clock()
+    add_decision(connection, row.id, row.decisions + 1, now, placed, revision, "asked to decide again")
+    counted = {"decisions": row.decisions + 1, "events": row.events + 1, "updated_at": now, "revision": revision}
+    executions.change(connection, row.id, {**new, **counted})
+    executions.add_events(connection, [(row.id, _event(row, placed.decision, now))])

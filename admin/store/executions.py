@@ -1,0 +1,344 @@
+"""Executions and their events."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    ColumnElement,
+    Connection,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    Table,
+    Text,
+    UniqueConstraint,
+    and_,
+    bindparam,
+    func,
+    insert,
+    or_,
+    select,
+    tuple_,
+    update,
+)
+from sqlalchemy import Row as DatabaseRow
+
+from admin.core.lifecycle import UNFINISHED, Phase
+from admin.core.resources import Amounts
+from admin.core.selectors import Condition
+from admin.store.database import RowId, UtcDateTime, insert_new, metadata
+
+_DEMANDS = ("cpu", "memory", "gpu", "ephemeral_storage", "nodes")
+
+executions = Table(
+    "executions",
+    metadata,
+    Column("id", RowId, primary_key=True, autoincrement=True),
+    Column("project", Text, nullable=False),
+    Column("domain", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("digest", Text, nullable=False),  # of the request: the same one again is no second execution
+    Column("request", JSON, nullable=False),
+    Column("workflow", Text, nullable=False),
+    Column("launch_plan", Text, nullable=False),
+    Column("version", Text, nullable=False),
+    Column("launched", JSON, nullable=False),  # the identifiers of workflow and launch plan
+    Column("mode", Text, nullable=False),
+    Column("reference", JSON(none_as_null=True)),
+    Column("phase", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("reason_message", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("route_kind", Text, nullable=False),
+    Column("route_name", Text, nullable=False),
+    Column("cluster", Text),
+    Column("pool", Text),
+    Column("label", Text),
+    Column("content", JSON, nullable=False),  # the concrete job and all that travels with it
+    Column("required_plugins", JSON, nullable=False),
+    *(Column(f"demand_{one}", BigInteger, nullable=False) for one in _DEMANDS),
+    Column("revision", BigInteger, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("decisions", Integer, nullable=False),
+    Column("events", Integer, nullable=False),
+    Column("abort_cause", Text),
+    Column("abort_principal", Text),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    Column("started_at", UtcDateTime),
+    Column("finished_at", UtcDateTime),
+    Column("duration", Float),
+    Column("queue_deadline", UtcDateTime),
+    UniqueConstraint("project", "domain", "name"),
+    Index("ix_executions_phase_cluster_id", "phase", "cluster", "id"),
+    Index("ix_executions_phase_queue_deadline", "phase", "queue_deadline"),
+    Index("ix_executions_created_at_id", "created_at", "id"),
+)
+_columns = executions.c
+
+execution_events = Table(
+    "execution_events",
+    metadata,
+    Column("id", RowId, primary_key=True, autoincrement=True),
+    Column("execution_id", RowId, ForeignKey("executions.id"), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("phase", Text, nullable=False),
+    Column("reason", Text),
+    Column("message", Text),
+    Column("cluster", Text),
+    Column("by", Text),
+    UniqueConstraint("execution_id", "number"),
+)
+
+#: What a list leaves out, for it is large.
+_LARGE = ("content", "request")
+_SMALL = [column for column in executions.c if column.name not in _LARGE]
+#: What a new decision of a waiting execution needs to know.
+_WAITING = [
+    executions.c[name]
+    for name in (
+        "id",
+        "project",
+        "domain",
+        "name",
+        "route_kind",
+        "route_name",
+        "cluster",
+        "reason",
+        "reason_message",
+        "required_plugins",
+        "decisions",
+        "events",
+        "revision",
+        "queue_deadline",
+        *(f"demand_{one}" for one in _DEMANDS),
+    )
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecutionId:
+    """What an execution is called."""
+
+    project: str
+    domain: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.project}/{self.domain}/{self.name}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """Something that happened to an execution."""
+
+    number: int
+    at: datetime
+    type: str
+    phase: str
+    reason: str | None = None
+    message: str | None = None
+    cluster: str | None = None
+    by: str | None = None
+
+
+Execution = DatabaseRow[Any]  #: a row of the table, by the names of its columns
+
+
+def identity(row: Execution) -> ExecutionId:
+    return ExecutionId(project=row.project, domain=row.domain, name=row.name)
+
+
+def demand_columns(demand: Amounts) -> dict[str, int]:
+    """What an execution takes, as its row has it."""
+    return {f"demand_{one}": demand.get(one, 0) for one in _DEMANDS}
+
+
+def demand_of(row: Execution) -> dict[str, int]:
+    """What an execution takes."""
+    return {**{one: getattr(row, f"demand_{one}") for one in _DEMANDS}, "executions": 1}
+
+
+def add(connection: Connection, values: Mapping[str, Any]) -> int | None:
+    """Store a new execution; answers its row's id, None where the name is taken."""
+    if insert_new(connection, executions, [dict(values)]) == 0:
+        return None
+    named = ExecutionId(project=values["project"], domain=values["domain"], name=values["name"])
+    return int(connection.execute(select(_columns.id).where(*_at(named))).scalar_one())
+
+
+def get(connection: Connection, wanted: ExecutionId, *, lock: bool = False) -> Execution | None:
+    """One execution, whole."""
+    found = select(executions).where(*_at(wanted))
+    return connection.execute(found.with_for_update() if lock else found).one_or_none()
+
+
+def _at(wanted: ExecutionId) -> tuple[ColumnElement[bool], ...]:
+    return _columns.project == wanted.project, _columns.domain == wanted.domain, _columns.name == wanted.name
+
+
+def names_like(connection: Connection, wanted: ExecutionId) -> list[str]:
+    """Names in the same project and domain, the newest ones, for suggestions."""
+    found = select(_columns.name).where(_columns.project == wanted.project, _columns.domain == wanted.domain)
+    return list(connection.execute(found.order_by(_columns.id.desc()).limit(1000)).scalars())
+
+
+def change(connection: Connection, execution_id: int, values: Mapping[str, Any]) -> None:
+    """Change an execution that this transaction holds."""
+    connection.execute(update(executions).where(_columns.id == execution_id).values(**values))
+
+
+def change_many(connection: Connection, rows: list[dict[str, Any]]) -> None:
+    """Change several executions that this transaction holds, each to values of its own under the same names."""
+    if rows:
+        names = [name for name in rows[0] if name != "id"]
+        statement = update(executions).where(_columns.id == bindparam("row_id"))
+        statement = statement.values({name: bindparam(f"new_{name}") for name in names})
+        given = [{"row_id": row["id"], **{f"new_{name}": row[name] for name in names}} for row in rows]
+        connection.execute(statement, given)
+
+
+def page(
+    connection: Connection,
+    conditions: Iterable[Condition],
+    *,
+    sort_by: str,
+    descending: bool,
+    after: tuple[Any, int] | None,
+    limit: int,
+    whole: bool = False,
+) -> list[Execution]:
+    """Executions by one of their fields, from the one after a key on; without what is large unless `whole`."""
+    column = func.coalesce(_columns[sort_by], "") if sort_by in ("cluster", "pool", "label") else _columns[sort_by]
+    found = select(executions) if whole else select(*_SMALL)
+    found = found.where(*(_condition(one) for one in conditions))
+    if after is not None:
+        place = tuple_(column, _columns.id)
+        found = found.where(place < after if descending else place > after)
+    order = (column.desc(), _columns.id.desc()) if descending else (column, _columns.id)
+    return list(connection.execute(found.order_by(*order).limit(limit)))
+
+
+def _condition(wanted: Condition) -> ColumnElement[bool]:
+    column: Column[Any] = _columns[wanted.field]
+    if wanted.function in ("eq", "value_in"):
+        return _one_of(column, wanted.values)
+    if wanted.function == "value_not_in":
+        return ~_one_of(column, wanted.values)
+    value = wanted.values[0]
+    if wanted.function == "ne":
+        return or_(column != value, column.is_(None))
+    if wanted.function == "contains":
+        return column.contains(value, autoescape=True)
+    compared: ColumnElement[bool] = _COMPARISONS[wanted.function](column, value)
+    return compared
+
+
+_COMPARISONS = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}
+
+
+def _one_of(column: Column[Any], values: tuple[Any, ...]) -> ColumnElement[bool]:
+    """An empty value stands for having none."""
+    named = [value for value in values if value != ""]
+    found = column.in_(named)
+    return or_(found, column.is_(None), column == "") if "" in values else and_(found, column.is_not(None))
+
+
+def waiting(connection: Connection, after_id: int, limit: int) -> list[Execution]:
+    """Executions that wait, by id, held until the transaction ends."""
+    found = select(*_WAITING).where(_columns.phase == Phase.QUEUED.value, _columns.id > after_id)
+    return list(connection.execute(found.order_by(_columns.id).limit(limit).with_for_update()))
+
+
+def demand_waiting(connection: Connection, clusters: Iterable[str]) -> dict[str, dict[str, int]]:
+    """What waits at some clusters, in amounts."""
+    wanted = [_columns.cluster, *(func.sum(_columns[f"demand_{one}"]).label(one) for one in _DEMANDS)]
+    found = (
+        select(*wanted, func.count().label("executions"))
+        .where(_columns.phase == Phase.QUEUED.value, _columns.cluster.in_(list(clusters)))
+        .group_by(_columns.cluster)
+    )
+    return {
+        row.cluster: {one: int(getattr(row, one)) for one in (*_DEMANDS, "executions")}
+        for row in connection.execute(found)
+    }
+
+
+def counts_by_cluster(connection: Connection) -> dict[tuple[str, str], int]:
+    """How many unfinished executions each cluster has in each phase."""
+    found = (
+        select(_columns.cluster, _columns.phase, func.count())
+        .where(_columns.phase.in_([phase.value for phase in UNFINISHED]), _columns.cluster.is_not(None))
+        .group_by(_columns.cluster, _columns.phase)
+    )
+    return {(cluster, phase): count for cluster, phase, count in connection.execute(found)}
+
+
+def count_unfinished(connection: Connection, **columns: str) -> int:
+    """How many unfinished executions have some values."""
+    conditions = [_columns[name] == value for name, value in columns.items()]
+    found = select(func.count()).where(_columns.phase.in_([phase.value for phase in UNFINISHED]), *conditions)
+    return int(connection.execute(found).scalar_one())
+
+
+def counts(connection: Connection, by: str, conditions: Iterable[Condition]) -> list[tuple[str, int]]:
+    """How many executions have each value of a column, the most frequent first; "" for none."""
+    value = func.coalesce(_columns[by], "")
+    found = select(value, func.count()).where(*(_condition(one) for one in conditions)).group_by(value)
+    return [(name, count) for name, count in connection.execute(found.order_by(func.count().desc(), value))]
+
+
+def unfinished_counts(connection: Connection) -> Iterator[tuple[str, str, str, str, str, str, int]]:
+    """Unfinished executions by phase, reason, domain, cluster, pool and label."""
+    wanted = [func.coalesce(_columns[one], "") for one in ("phase", "reason", "domain", "cluster", "pool", "label")]
+    found = select(*wanted, func.count()).where(_columns.phase.in_([phase.value for phase in UNFINISHED]))
+    for row in connection.execute(found.group_by(*wanted)):
+        yield tuple(row)
+
+
+def overdue(connection: Connection, now: datetime, limit: int) -> list[int]:
+    """The ids of executions that waited longer than their queueing budget."""
+    found = select(_columns.id).where(_columns.phase == Phase.QUEUED.value, _columns.queue_deadline <= now)
+    return list(connection.execute(found.order_by(_columns.queue_deadline).limit(limit)).scalars())
+
+
+def hold(connection: Connection, ids: Iterable[int]) -> list[Execution]:
+    """Some executions, whole, held until the transaction ends."""
+    found = select(executions).where(_columns.id.in_(list(ids))).order_by(_columns.id)
+    return list(connection.execute(found.with_for_update()))
+
+
+def add_events(connection: Connection, events: list[tuple[int, Event]]) -> None:
+    """Store events of executions, each with its row's id."""
+    if events:
+        connection.execute(
+            insert(execution_events), [{"execution_id": row_id, **vars(event)} for row_id, event in events]
+        )
+
+
+def events_of(connection: Connection, execution_id: int, above: int, limit: int) -> list[Event]:
+    """What happened to an execution, oldest first, from above a number on."""
+    found = select(execution_events).where(
+        execution_events.c.execution_id == execution_id, execution_events.c.number > above
+    )
+    rows = connection.execute(found.order_by(execution_events.c.number).limit(limit))
+    return [
+        Event(**{name: value for name, value in row._mapping.items() if name not in ("id", "execution_id")})
+        for row in rows
+    ]
+
+
+def last_event(connection: Connection) -> int:
+    """The id of the last event of all."""
+    return int(connection.execute(select(func.coalesce(func.max(execution_events.c.id), 0))).scalar_one())

@@ -1,0 +1,209 @@
+"""The fleet: what is defined, what has happened to each cluster, and a number that counts the changes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Connection,
+    Index,
+    Integer,
+    Table,
+    Text,
+    delete,
+    insert,
+    select,
+    tuple_,
+    update,
+)
+
+from admin.core.fleet import ClusterState, Definition, Fleet, FleetKind, Source
+from admin.store.database import RowId, UtcDateTime, insert_new, metadata
+from admin.store.revisions import RowChange
+
+#: One row that every change of the fleet counts up. Whoever decides shares it, so that none decides by an old fleet.
+fleet_head = Table(
+    "fleet_head",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("number", BigInteger, nullable=False),
+)
+
+fleet_definitions = Table(
+    "fleet_definitions",
+    metadata,
+    Column("kind", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("payload", JSON, nullable=False),
+    Column("version", BigInteger, nullable=False),
+)
+
+cluster_states = Table(
+    "cluster_states",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("enabled", Boolean),
+    Column("cordoned", Boolean, nullable=False),
+    Column("cordon_reason", Text),
+    Column("report", JSON, nullable=False),
+    Column("reported_at", UtcDateTime),
+)
+
+cluster_events = Table(
+    "cluster_events",
+    metadata,
+    Column("number", RowId, primary_key=True, autoincrement=True),
+    Column("cluster", Text, nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("reason", Text),
+    Column("claimed_by", Text),
+    Index("ix_cluster_events_cluster_number", "cluster", "number"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterEvent:
+    """Something that happened to a cluster."""
+
+    cluster: str
+    at: datetime
+    type: str
+    reason: str | None = None
+    claimed_by: str | None = None
+    number: int = 0
+
+
+def number(connection: Connection) -> int:
+    """How often the fleet has changed."""
+    return int(connection.execute(select(fleet_head.c.number)).scalar_one())
+
+
+def share(connection: Connection) -> int:
+    """The same, held still until this transaction ends; others may hold it still too."""
+    return int(connection.execute(select(fleet_head.c.number).with_for_update(read=True)).scalar_one())
+
+
+def lock(connection: Connection) -> int:
+    """The same, for whoever is to change the fleet; waits for everyone who decides by the fleet as it is."""
+    return int(connection.execute(select(fleet_head.c.number).with_for_update()).scalar_one())
+
+
+def _count_up(connection: Connection) -> None:
+    connection.execute(update(fleet_head).values(number=fleet_head.c.number + 1))
+
+
+def definitions(connection: Connection) -> list[Definition]:
+    """Every managed definition."""
+    return [
+        Definition(
+            kind=FleetKind(row.kind), name=row.name, payload=row.payload, source=Source.MANAGED, version=row.version
+        )
+        for row in connection.execute(select(fleet_definitions))
+    ]
+
+
+def some(connection: Connection, keys: Iterable[tuple[FleetKind, str]]) -> dict[tuple[FleetKind, str], Definition]:
+    """Those of some definitions that are managed."""
+    wanted = [(kind.value, name) for kind, name in keys]
+    if not wanted:
+        return {}
+    found = select(fleet_definitions).where(tuple_(fleet_definitions.c.kind, fleet_definitions.c.name).in_(wanted))
+    return {
+        (FleetKind(row.kind), row.name): Definition(
+            kind=FleetKind(row.kind), name=row.name, payload=row.payload, source=Source.MANAGED, version=row.version
+        )
+        for row in connection.execute(found)
+    }
+
+
+def write(connection: Connection, changes: list[RowChange], version: int) -> None:
+    """Store changed definitions, and delete those that are to go."""
+    for change in changes:
+        mine = (fleet_definitions.c.kind == change.kind) & (fleet_definitions.c.name == change.name)
+        if change.after is None:
+            connection.execute(delete(fleet_definitions).where(mine))
+            continue
+        values = {"payload": change.after, "version": version}
+        if change.before is None:
+            connection.execute(insert(fleet_definitions).values(kind=change.kind, name=change.name, **values))
+        else:
+            connection.execute(update(fleet_definitions).where(mine).values(**values))
+    if changes:
+        _count_up(connection)
+
+
+def states(connection: Connection) -> dict[str, ClusterState]:
+    """What has happened to every cluster that anything has happened to."""
+    return {row.name: ClusterState(**row._mapping) for row in connection.execute(select(cluster_states))}
+
+
+def state(connection: Connection, name: str) -> ClusterState:
+    """What has happened to one cluster; nobody else changes it until this transaction ends."""
+    found = select(cluster_states).where(cluster_states.c.name == name).with_for_update()
+    row = connection.execute(found).one_or_none()
+    return ClusterState(name=name) if row is None else ClusterState(**row._mapping)
+
+
+def hold(connection: Connection, names: Iterable[str]) -> None:
+    """Hold some clusters, so that only one at a time counts what is free on them."""
+    wanted = sorted(names)
+    insert_new(connection, cluster_states, [{"name": name, "cordoned": False, "report": {}} for name in wanted])
+    found = select(cluster_states.c.name).where(cluster_states.c.name.in_(wanted))
+    connection.execute(found.order_by(cluster_states.c.name).with_for_update()).all()
+
+
+def save(connection: Connection, found: ClusterState, event: ClusterEvent) -> None:
+    """Store what has happened to a cluster."""
+    mine = cluster_states.c.name == found.name
+    if connection.execute(update(cluster_states).where(mine).values(**vars(found))).rowcount == 0:
+        connection.execute(insert(cluster_states).values(**vars(found)))
+    values = {name: value for name, value in vars(event).items() if name != "number"}
+    connection.execute(insert(cluster_events).values(**values))
+    _count_up(connection)
+
+
+def forget(connection: Connection, names: Iterable[str]) -> None:
+    """Forget the state of clusters that are gone."""
+    connection.execute(delete(cluster_states).where(cluster_states.c.name.in_(list(names))))
+
+
+def events(connection: Connection, cluster: str, below: int | None, limit: int) -> list[ClusterEvent]:
+    """What happened to a cluster, newest first, from below a number on."""
+    found = select(cluster_events).where(cluster_events.c.cluster == cluster)
+    if below is not None:
+        found = found.where(cluster_events.c.number < below)
+    rows = connection.execute(found.order_by(cluster_events.c.number.desc()).limit(limit))
+    return [ClusterEvent(**row._mapping) for row in rows]
+
+
+class Fleets:
+    """The fleet as it was last read, for as long as its number stays the same."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last: Fleet | None = None
+
+    def at(self, wanted: int, build: Callable[[], Fleet]) -> Fleet:
+        """The fleet of a number; read anew if the last one was another."""
+        last = self._last
+        if last is not None and last.number == wanted:
+            return last
+        found = build()
+        with self._lock:
+            if self._last is None or self._last.number < found.number:
+                self._last = found
+        return found
+
+
+def payload_of(definition: Definition | None) -> dict[str, Any] | None:
+    """What revisions remember of a definition."""
+    return None if definition is None else definition.payload

@@ -1,0 +1,33 @@
+"""Loop leases: which process does the background work, one at a time."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from sqlalchemy import Column, Connection, Table, Text, or_, update
+
+from admin.store.database import UtcDateTime, insert_new, metadata
+
+loop_leases = Table(
+    "loop_leases",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("holder", Text, nullable=False),
+    Column("expires_at", UtcDateTime, nullable=False),
+)
+
+
+def take(connection: Connection, name: str, holder: str, now: datetime, seconds: float) -> bool:
+    """Take or renew a lease; answers whether this holder has it now."""
+    until = now + timedelta(seconds=seconds)
+    mine = loop_leases.c.name == name
+    free = or_(loop_leases.c.holder == holder, loop_leases.c.expires_at <= now)
+    if connection.execute(update(loop_leases).where(mine, free).values(holder=holder, expires_at=until)).rowcount:
+        return True
+    return insert_new(connection, loop_leases, [{"name": name, "holder": holder, "expires_at": until}]) == 1
+
+
+def give_up(connection: Connection, name: str, holder: str, now: datetime) -> None:
+    """Let the next one have it at once."""
+    mine = (loop_leases.c.name == name, loop_leases.c.holder == holder)
+    connection.execute(update(loop_leases).where(*mine).values(expires_at=now))

@@ -1,0 +1,157 @@
+"""Workflows and launch plans: registered once under a version, never edited."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import JSON, Column, Connection, Table, Text, UniqueConstraint, func, select, update
+from sqlalchemy import Row as DatabaseRow
+
+from admin.core.registrations import ACTIVE, INACTIVE, Identifier
+from admin.store.database import RowId, UtcDateTime, insert_new, metadata
+
+
+def _columns() -> list[Column[Any]]:
+    return [
+        Column("id", RowId, primary_key=True, autoincrement=True),
+        *(Column(name, Text, nullable=False) for name in ("project", "domain", "name", "version")),
+        Column("spec", JSON, nullable=False),
+        Column("digest", Text, nullable=False),
+        Column("created_at", UtcDateTime, nullable=False),
+    ]
+
+
+_UNIQUE = ("project", "domain", "name", "version")
+workflows = Table("workflows", metadata, *_columns(), UniqueConstraint(*_UNIQUE))
+launch_plans = Table(
+    "launch_plans",
+    metadata,
+    *_columns(),
+    Column("workflow", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    UniqueConstraint(*_UNIQUE),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Registered:
+    """One version of a workflow or of a launch plan."""
+
+    id: Identifier
+    spec: dict[str, Any]
+    digest: str
+    created_at: datetime
+    workflow: str = ""  #: the name of a launch plan's workflow
+    state: str = ""  #: of a launch plan
+    updated_at: datetime | None = None
+    row_id: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegisteredFilter:
+    """Which versions a list should hold; None for any."""
+
+    project: str
+    domain: str
+    name: str | None = None  #: every version of one; the newest of each without
+    workflow: str | None = None
+    state: str | None = None
+
+
+def add(connection: Connection, table: Table, new: Registered) -> bool:
+    """Store a version that is not there yet; answers whether it was new."""
+    values = {
+        **vars(new.id),
+        "spec": new.spec,
+        "digest": new.digest,
+        "created_at": new.created_at,
+    }
+    if table is launch_plans:
+        values |= {"workflow": new.workflow, "state": new.state, "updated_at": new.updated_at}
+    return insert_new(connection, table, [values]) == 1
+
+
+def get(connection: Connection, table: Table, wanted: Identifier) -> Registered | None:
+    """One version."""
+    found = select(table).where(*_named(table, wanted), table.c.version == wanted.version)
+    row = connection.execute(found).one_or_none()
+    return None if row is None else _registered(row)
+
+
+def latest(connection: Connection, table: Table, wanted: Identifier, state: str | None = None) -> Registered | None:
+    """The version that was registered last; perhaps only of those in a state."""
+    found = select(table).where(*_named(table, wanted)).order_by(table.c.id.desc()).limit(1)
+    if state is not None:
+        found = found.where(table.c.state == state)
+    row = connection.execute(found).one_or_none()
+    return None if row is None else _registered(row)
+
+
+def page(
+    connection: Connection, table: Table, wanted: RegisteredFilter, after: tuple[str, int] | None, limit: int
+) -> list[Registered]:
+    """The newest version of each name by name, or every version of one name, newest first."""
+    conditions = [table.c.project == wanted.project, table.c.domain == wanted.domain]
+    if wanted.workflow is not None:
+        conditions.append(table.c.workflow == wanted.workflow)
+    if wanted.state is not None:
+        conditions.append(table.c.state == wanted.state)
+    found = select(table).limit(limit)
+    if wanted.name is not None:
+        found = found.where(*conditions, table.c.name == wanted.name).order_by(table.c.id.desc())
+        if after is not None:
+            found = found.where(table.c.id < after[1])
+    else:
+        newest = select(func.max(table.c.id)).where(*conditions).group_by(table.c.name)
+        found = found.where(table.c.id.in_(newest)).order_by(table.c.name)
+        if after is not None:
+            found = found.where(table.c.name > after[0])
+    return [_registered(row) for row in connection.execute(found)]
+
+
+def names(connection: Connection, table: Table, project: str, domain: str) -> list[str]:
+    """Every name, for suggestions."""
+    found = select(table.c.name).where(table.c.project == project, table.c.domain == domain).distinct()
+    return list(connection.execute(found).scalars())
+
+
+def versions(connection: Connection, table: Table, wanted: Identifier) -> list[str]:
+    """Every version of a name, newest first, for suggestions."""
+    found = select(table.c.version).where(*_named(table, wanted)).order_by(table.c.id.desc()).limit(1000)
+    return list(connection.execute(found).scalars())
+
+
+def set_state(connection: Connection, wanted: Identifier, state: str, now: datetime) -> None:
+    """Activate or deactivate a launch plan's version; at most one version of a name is active."""
+    if state == ACTIVE:
+        others = (*_named(launch_plans, wanted), launch_plans.c.state == ACTIVE)
+        connection.execute(update(launch_plans).where(*others).values(state=INACTIVE, updated_at=now))
+    mine = (*_named(launch_plans, wanted), launch_plans.c.version == wanted.version)
+    connection.execute(update(launch_plans).where(*mine).values(state=state, updated_at=now))
+
+
+def active_plans(connection: Connection) -> list[Registered]:
+    """Every active launch plan."""
+    found = select(launch_plans).where(launch_plans.c.state == ACTIVE)
+    return [_registered(row) for row in connection.execute(found)]
+
+
+def _named(table: Table, wanted: Identifier) -> tuple[Any, ...]:
+    return table.c.project == wanted.project, table.c.domain == wanted.domain, table.c.name == wanted.name
+
+
+def _registered(row: DatabaseRow[Any]) -> Registered:
+    more = row._mapping
+    return Registered(
+        id=Identifier(project=row.project, domain=row.domain, name=row.name, version=row.version),
+        spec=row.spec,
+        digest=row.digest,
+        created_at=row.created_at,
+        workflow=more.get("workflow", ""),
+        state=more.get("state", ""),
+        updated_at=more.get("updated_at"),
+        row_id=row.id,
+    )

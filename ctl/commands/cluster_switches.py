@@ -1,0 +1,90 @@
+"""`enable`, `disable`, `cordon` and `uncordon`: whether a cluster takes part, and whether it gets new work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from ctl.commands.definitions import name_completer
+from ctl.errors import InvalidInput
+from ctl.groups import Command
+from ctl.options import Argument, Option
+from ctl.session import Session, local_user
+
+_ABOUT = {
+    "enable": "Let clusters take part again: they are candidates for work as any other.",
+    "disable": "Take clusters out: they get no work, and requests that name one are refused.",
+    "cordon": "Give clusters no new work; what waits or runs there stays. `uncordon` ends it.",
+    "uncordon": "Let cordoned clusters have new work again.",
+}
+_DONE = {"enable": "Enabled", "disable": "Disabled", "cordon": "Cordoned", "uncordon": "Uncordoned"}
+_WAS = {"enable": "enabled", "disable": "disabled", "cordon": "cordoned", "uncordon": "not cordoned"}
+
+
+def enable() -> click.Command:
+    return _switch("enable")
+
+
+def disable() -> click.Command:
+    return _switch("disable")
+
+
+def cordon() -> click.Command:
+    return _switch("cordon")
+
+
+def uncordon() -> click.Command:
+    return _switch("uncordon")
+
+
+def _switch(verb: str) -> click.Command:
+    def run(session: Session, words: tuple[str, ...], reason: str | None) -> None:
+        names = _names(verb, words)
+        client = session.client
+        for name in names:
+            # A wrong name among several stops all of them before anything happens.
+            client.definition("cluster", name)
+        answers = []
+        for name in names:
+            answer = client.switch_cluster(name, verb, reason=reason, claimed_by=local_user())
+            answers.append(answer)
+            if answer.get("changed"):
+                session.printer.note(f"{_DONE[verb]} cluster {name}.")
+            else:
+                session.printer.note(f"No changes: cluster {name} is {_WAS[verb]} already.")
+        _report(session, names, answers)
+
+    return Command(
+        verb,
+        run,
+        help=f"{_ABOUT[verb]} It is an event of the cluster, not a revision; `get cluster-event` shows it.",
+        params=[
+            Argument(
+                "words",
+                nargs=-1,
+                required=True,
+                metavar="[cluster] NAME…",
+                explanation="Names of clusters; the noun may be left out.",
+                shell_complete=name_completer("cluster"),
+            ),
+            Option(["--reason"], metavar="WHY", help="Why; kept with the event."),
+        ],
+        examples=[f"rainbowctl {verb} cluster a --reason 'new disks'", f"rainbowctl {verb} a b"],
+    )
+
+
+def _names(verb: str, words: Sequence[str]) -> list[str]:
+    names = list(words[1:]) if words[0] in {"cluster", "clusters"} else list(words)
+    if not names:
+        raise InvalidInput(f"Which cluster? Give its name: `rainbowctl {verb} cluster NAME`.")
+    return list(dict.fromkeys(names))
+
+
+def _report(session: Session, names: Sequence[str], answers: list[Any]) -> None:
+    if session.printer.format == "name":
+        for name in names:
+            session.printer.line(f"cluster/{name}")
+    elif not session.printer.is_table:
+        session.printer.document(answers if len(answers) > 1 else answers[0])

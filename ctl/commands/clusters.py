@@ -1,0 +1,241 @@
+"""Clusters: places that run work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any
+
+import click
+
+from ctl.answers import Document
+from ctl.commands.definition_deletes import delete_definition
+from ctl.commands.definition_updates import update_definition
+from ctl.commands.definitions import Part, create_definition, get_definition, located, name_completer, show, text
+from ctl.commands.members import with_text
+from ctl.errors import InvalidInput, InvalidRequest
+from ctl.groups import Command
+from ctl.options import Argument, Option
+from ctl.session import Session
+from ctl.words import flags as flag_names
+
+_STATE_HELP = """Say what a cluster has and what is free, as its agent would; for tests, and for clusters without one.
+
+The file is YAML or JSON with any of capacity, free (both of cpu, memory, gpu, ephemeral_storage, nodes, executions),
+eta (30s), plugins, engine, engine_version and properties. It takes the place of what was reported before.
+"""
+
+
+def get_cluster() -> click.Command:
+    return get_definition(_part())
+
+
+def create_cluster() -> click.Command:
+    return create_definition(_part())
+
+
+def update_cluster() -> click.Command:
+    return update_definition(_part())
+
+
+def delete_cluster() -> click.Command:
+    return delete_definition(_part())
+
+
+def get_cluster_event() -> click.Command:
+    def run(session: Session, name: str, limit: int) -> None:
+        events = list(islice(session.client.cluster_events(name, page_size=min(limit, 500)), limit))
+        printer = session.printer
+        if printer.format == "name":
+            for event in events:
+                printer.line(f"cluster-event/{name}/{event.get('number')}")
+        elif not printer.is_table:
+            printer.document(events)
+        elif events:
+            printer.table(["AT", "EVENT", "REASON", "BY"], [text(event, *_EVENT_KEYS) for event in events])
+        else:
+            printer.note(f"Nothing has happened to cluster {name} yet.")
+
+    return Command(
+        "cluster-event",
+        run,
+        help="Show what happened to a cluster, newest first: enabled, disabled, cordoned, uncordoned, reported.",
+        params=[
+            _cluster_argument(),
+            Option(
+                ["--limit"],
+                metavar="N",
+                type=click.IntRange(min=1),
+                default=20,
+                show_default=True,
+                help="How many at most.",
+            ),
+        ],
+        examples=["rainbowctl get cluster-event a", "rainbowctl get cluster-events a --limit 100 -o json"],
+    )
+
+
+_EVENT_KEYS = ("at", "type", "reason", "claimed_by")
+
+
+def update_cluster_state() -> click.Command:
+    def run(session: Session, name: str, file: str) -> None:
+        from ctl.files import AttributeFile, read_document
+        from ctl.fleet_files import STATE_SCHEMA
+        from ctl.scopes import Scope
+
+        source, state, positions = read_document(file, STATE_SCHEMA)
+        if not state:
+            names = ", ".join(STATE_SCHEMA["properties"])
+            raise InvalidInput(f"{source.name} says nothing: give at least one of {names}.")
+        try:
+            answer = session.client.report_cluster_state(name, state)
+        except InvalidRequest as error:
+            whole = AttributeFile(name=source.name, scope=Scope(), payload=state, positions=positions)
+            raise located(error, whole) from None
+        found = answer.get("cluster") or {}
+        if session.printer.is_table:
+            session.printer.note(f"Reported the state of cluster {name}.")
+        else:
+            show(session, _part(), [{"name": name, **found}], answer)
+
+    return Command(
+        "cluster-state",
+        run,
+        help=_STATE_HELP,
+        params=[
+            _cluster_argument(),
+            Option(["-f", "--file"], metavar="FILE", required=True, help="File with the state; - is stdin."),
+        ],
+        examples=[
+            "rainbowctl update cluster-state a --file state.yaml",
+            "printf 'free: {cpu: 12, gpu: 0}\\n' | rainbowctl update cluster-state a --file -",
+        ],
+    )
+
+
+def _cluster_argument() -> Argument:
+    return Argument("name", explanation="Name of the cluster.", shell_complete=name_completer("cluster"))
+
+
+def _part() -> Part:
+    return Part(
+        noun="cluster",
+        about=(
+            "A cluster is a place that runs work; it is expected until it has reported once. `enabled` of its "
+            "definition counts until `rainbowctl enable` or `disable` says otherwise."
+        ),
+        columns=("NAME", "STATE", "ENABLED", "CORDONED", "POOLS", "CAPACITY", "FREE", "WAITING", "SOURCE"),
+        wide_columns=_WIDE_COLUMNS,
+        cells=_cells,
+        wide_cells=_wide_cells,
+        parameters=_parameters,
+        filters=_filters,
+        set=_set,
+        examples={
+            "get": [
+                "rainbowctl get cluster",
+                "rainbowctl get clusters --pool gpu -o wide",
+                "rainbowctl get cluster a -o yaml",
+            ],
+            "create": [
+                "rainbowctl create cluster a --capacity cpu=64,memory=256Gi,gpu=8 --cost 1.5",
+                "rainbowctl create cluster a --clusterEndpoint https://a.example.com --authType file_path "
+                "--tokenPath /var/run/a/token --certPath /var/run/a/ca.crt",
+                "rainbowctl create cluster --file a.yaml --dryRun",
+            ],
+            "update": [
+                "rainbowctl update cluster a --capacity cpu=128,memory=512Gi,gpu=8 -m 'new racks'",
+                "rainbowctl update cluster a --cost 2 --description 'until March' --dryRun",
+            ],
+            "delete": ["rainbowctl delete cluster a", "rainbowctl delete cluster a b --force -m 'sold'"],
+        },
+    )
+
+
+def _filters() -> list[click.Parameter]:
+    return [
+        Option(["--pool"], metavar="NAME", help="Clusters in this pool.", shell_complete=name_completer("pool")),
+        Option(["--label"], metavar="NAME", help="Clusters of this label.", shell_complete=name_completer("label")),
+    ]
+
+
+def _parameters() -> list[click.Parameter]:
+    return [
+        Option(
+            [*flag_names("clusterEndpoint"), "cluster_endpoint"],
+            metavar="URL",
+            help="Where engines and consoles reach the cluster; --endpoint is where the admin listens.",
+        ),
+        Option(["--cost"], metavar="NUMBER", type=click.FloatRange(min=0), help="Price of its work, in any unit."),
+        Option(
+            ["--capacity"],
+            metavar="cpu=64,memory=256Gi,…",
+            help="What it has: cpu, memory, gpu, ephemeral_storage, nodes, executions; all of it anew.",
+        ),
+        Option(["--enabled/--disabled", "enabled"], default=None, help="Whether it takes part at all; it does."),
+        Option(["--description"], metavar="TEXT", help="For people."),
+        Option([*flag_names("authType"), "auth_type"], metavar="TYPE", help="How engines and consoles sign in."),
+        Option([*flag_names("tokenPath"), "auth_token_path"], metavar="PATH", help="Where they find the token."),
+        Option([*flag_names("certPath"), "auth_cert_path"], metavar="PATH", help="Where they find the certificate."),
+    ]
+
+
+def _set(definition: Document, flags: Mapping[str, Any]) -> Document:
+    from ctl.fleet_files import parse_amounts
+
+    changed = with_text(definition, "endpoint", flags["cluster_endpoint"])
+    auth = changed.get("auth") or {}
+    for key in ("type", "token_path", "cert_path"):
+        auth = with_text(auth, key, flags[f"auth_{key}"])
+    changed = with_text(changed, "auth", auth if auth or "auth" in changed else None)
+    changed = with_text(changed, "enabled", flags["enabled"])
+    changed = with_text(changed, "cost", flags["cost"])
+    if flags["capacity"] is not None:
+        changed = with_text(changed, "capacity", parse_amounts(flags["capacity"], "--capacity"))
+    return with_text(changed, "description", flags["description"])
+
+
+def _cells(cluster: Document) -> list[str]:
+    return [
+        *text(cluster, "name", "state"),
+        *(_yes(cluster.get(key)) for key in ("enabled", "cordoned")),
+        ", ".join(cluster.get("pools") or []),
+        *_amounts(cluster, "capacity", "free"),
+        *text(cluster, "waiting", "source"),
+    ]
+
+
+_WIDE_COLUMNS = (
+    "RUNNING",
+    "LABELS",
+    "CORDON REASON",
+    "COST",
+    "ETA",
+    "ENGINE",
+    "ENDPOINT",
+    "REPORTED AT",
+    "VERSION",
+    "DESCRIPTION",
+)
+
+
+def _wide_cells(cluster: Document) -> list[str]:
+    engine = " ".join(text(cluster, "engine", "engine_version")).strip()
+    return [
+        *text(cluster, "running"),
+        ", ".join(cluster.get("labels") or []),
+        *text(cluster, "cordon_reason", "cost", "eta"),
+        engine,
+        *text(cluster, "endpoint", "reported_at", "version", "description"),
+    ]
+
+
+def _yes(value: Any) -> str:
+    return "yes" if value else "no"
+
+
+def _amounts(cluster: Document, *keys: str) -> list[str]:
+    from ctl.fleet_files import show_amounts
+
+    return [show_amounts(cluster.get(key)) for key in keys]

@@ -1,0 +1,157 @@
+"""`delete execution`: end executions, by their names or by a selector."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from ctl.answers import Document
+from ctl.commands.execution_options import (
+    SELECTOR,
+    execution_id,
+    name_argument,
+    scope_options,
+    selector_document,
+    selector_option,
+    text_option,
+)
+from ctl.errors import ClientError, InvalidInput
+from ctl.executions import Execution, ExecutionId
+from ctl.groups import Command
+from ctl.options import dry_run_option, force_option
+from ctl.prompts import confirm, is_terminal
+from ctl.session import Session, local_user
+from ctl.words import count, listed
+
+_HELP = f"""End executions: those named, or all that a selector matches. Their history stays.
+
+One that waits is ABORTED at once, one that runs is ABORTING until its cluster has stopped it. One that is finished
+already stays as it is: that is said, and the exit status is 0. Asks if there is a terminal; without one, --selector
+needs --force or --dryRun.
+
+{SELECTOR}
+"""
+
+
+def delete_execution() -> click.Command:
+    def run(session: Session, names: tuple[str, ...], **flags: Any) -> None:
+        if bool(names) == (flags["selector"] is not None):
+            remedy = "keep one of the two" if names else "give one of the two"
+            raise InvalidInput(f"NAMEs or --selector say which executions to end: {remedy}.")
+        if names:
+            if flags["all_projects"]:
+                raise InvalidInput("--allProjects goes with --selector: leave it out.")
+            _delete_named(session, [execution_id(session, name) for name in dict.fromkeys(names)], flags)
+        else:
+            _delete_selected(session, flags)
+
+    return Command(
+        "execution",
+        run,
+        help=_HELP,
+        takes=("project", "domain"),
+        params=[
+            name_argument(parameter="names", required=False, nargs=-1, metavar="[NAME …]"),
+            *scope_options("With --selector: of all projects."),
+            selector_option("End all that these terms match."),
+            text_option(["--cause"], "cause", "TEXT", "Why; kept with the execution."),
+            dry_run_option("Show what would be ended, and end nothing."),
+            force_option("Do not ask."),
+        ],
+        examples=[
+            "rainbowctl delete execution nightly -p flytesnacks -d development --cause 'wrong inputs'",
+            "rainbowctl delete execution --selector 'phase=QUEUED,cluster=east' --allProjects --dryRun",
+            "rainbowctl delete execution --selector 'workflow=train,created_at<7d' -p flytesnacks --force",
+            "rainbowctl get execution -p flytesnacks --phase QUEUED -o name | xargs rainbowctl delete execution",
+        ],
+    )
+
+
+def _delete_named(session: Session, ids: Sequence[ExecutionId], flags: Mapping[str, Any]) -> None:
+    if flags["dry_run"]:
+        found = [Execution.from_document(session.client.execution(id)) for id in ids]
+        _answer(session, [{"id": each.id.document(), "phase": each.phase, "changed": _ends(each)} for each in found])
+        for each in found:
+            told = "would be ended" if _ends(each) else "has ended already"
+            session.printer.note(f"Execution {each.id} is {each.phase}: it {told}.")
+        session.printer.note("Dry run: nothing was ended.")
+        return
+    if is_terminal() and not flags["force"]:
+        confirm(f"End {listed(map(str, ids))}?", "Not confirmed: nothing was ended.")
+    outcomes: list[Document] = []
+    errors: list[tuple[ExecutionId, ClientError]] = []
+    for id in ids:
+        try:
+            outcome = session.client.terminate_execution(id, cause=flags["cause"] or "", claimed_by=local_user())
+        except ClientError as error:
+            errors.append((id, error))
+            continue
+        outcomes.append(outcome)
+        _tell(session, id, outcome)
+    _answer(session, outcomes)
+    _raise(errors, len(ids))
+
+
+def _ends(execution: Execution) -> bool:
+    return not execution.is_finished and execution.phase != "ABORTING"
+
+
+def _tell(session: Session, id: ExecutionId, outcome: Document) -> None:
+    phase = outcome.get("phase", "")
+    if outcome.get("changed"):
+        session.printer.note(f"Ended execution {id}: it is {phase}.")
+    else:
+        session.printer.note(f"Execution {id} is {phase} already: nothing was done.")
+
+
+def _raise(errors: Sequence[tuple[ExecutionId, ClientError]], number: int) -> None:
+    """The error for those that could not be ended; the others have been."""
+    if not errors:
+        return
+    _id, first = errors[0]
+    if number > 1:
+        first.details = [{"field": str(id), "reason": error.message} for id, error in errors]
+        first.message = f"{len(errors)} of {count(number, 'execution')} could not be ended."
+    raise first
+
+
+def _delete_selected(session: Session, flags: Mapping[str, Any]) -> None:
+    selector = selector_document(session, flags)
+    cause: dict[str, Any] = {"cause": flags["cause"] or "", "claimed_by": local_user()}
+    trial = session.client.terminate_executions(selector, **cause, dry_run=True)
+    matched, ends = int(trial.get("matched") or 0), int(trial.get("terminated") or 0)
+    said = f"{count(matched, 'execution')} {'matches' if matched == 1 else 'match'}, {ends} of them unfinished."
+    if flags["dry_run"] or not ends:
+        _answer(session, trial["executions"], trial)
+        _list(session, trial)
+        session.printer.note(f"{said} {'Dry run: nothing was ended.' if flags['dry_run'] else 'Nothing to end.'}")
+        return
+    if not flags["force"]:
+        if not is_terminal():
+            raise InvalidInput(f"{said} There is no terminal to ask at: use --force. Nothing was ended.")
+        _list(session, trial)
+        confirm(f"{said} End them?", "Not confirmed: nothing was ended.")
+    outcome = session.client.terminate_executions(selector, **cause)
+    _answer(session, outcome["executions"], outcome)
+    _list(session, outcome)
+    session.printer.note(f"Ended {count(int(outcome.get('terminated') or 0), 'execution')}.")
+
+
+def _list(session: Session, answer: Document) -> None:
+    """The executions that change, as far as the answer names them."""
+    changed = [each for each in answer.get("executions") or [] if each.get("changed")]
+    if changed and session.printer.is_table and not session.printer.is_quiet:
+        ids = [(ExecutionId.from_document(each["id"]), each) for each in changed]
+        rows = [[id.project, id.domain, id.name, str(each.get("phase", ""))] for id, each in ids]
+        session.printer.table(["PROJECT", "DOMAIN", "NAME", "PHASE"], rows)
+
+
+def _answer(session: Session, executions: Sequence[Document], document: Document | None = None) -> None:
+    printer = session.printer
+    if printer.format == "name":
+        for each in executions:
+            printer.line(ExecutionId.from_document(each["id"]).resource)
+    elif not printer.is_table:
+        printer.document(list(executions) if document is None else document)

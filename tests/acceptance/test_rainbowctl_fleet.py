@@ -1,0 +1,278 @@
+"""Clusters, pools and labels on the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.acceptance.test_rainbowctl_shell import Shell
+from tests.support.admins import RunningAdmin, running_admin
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    directory = tmp_path_factory.mktemp("fleet")
+    with running_admin(directory) as admin:
+        yield Shell(admin, directory)
+
+
+@pytest.fixture
+def new_shell(admin: RunningAdmin, tmp_path: Path) -> Shell:
+    return Shell(admin, tmp_path)
+
+
+def cells(text: str) -> list[list[str]]:
+    """The cells of a plain table, whose columns are two spaces apart."""
+    return [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in text.splitlines()]
+
+
+def test_a_pool_is_created_shown_changed_and_deleted(new_shell: Shell) -> None:
+    create = "rainbowctl create pool gpu --member east=6 --member west --strategy spill -m 'gpus for all'"
+    done = new_shell.run(f"{create} --dryRun")
+    assert (done.status, done.out) == (0, "")
+    assert "Dry run: pool gpu was not created.\n" in done.err
+    new_shell.refused(3, "rainbowctl get pool gpu")
+
+    done = new_shell.run(create)
+    assert (done.status, done.out) == (0, "")
+    assert "Created pool gpu: version 1.\n" in done.err
+    assert "warning: " in done.err
+    assert "'east'" in done.err
+    assert "exists already" in new_shell.refused(5, create)
+    assert new_shell.rest("GET", "revisions/1")["message"] == "gpus for all"
+
+    assert cells(new_shell.ok("rainbowctl get pools")) == [
+        ["NAME", "STRATEGY", "MEMBERS", "SOURCE"],
+        ["gpu", "spill", "east:6, west:1", "managed"],
+    ]
+    assert cells(new_shell.ok("rainbowctl get pool gpu -o wide"))[1][4:6] == ["east, west", "1"]
+    assert new_shell.ok("rainbowctl get pool -o name") == "pool/gpu\n"
+    assert json.loads(new_shell.ok("rainbowctl get pool gpu -o json")) == new_shell.rest("GET", "pools/gpu")
+    assert yaml.safe_load(new_shell.ok("rainbowctl get pool -o yaml")) == new_shell.rest("GET", "pools")["pools"]
+
+    done = new_shell.run("rainbowctl update pool gpu --addMember north=2 --removeMember west --description fast")
+    assert done.status == 0
+    assert done.out == (
+        "pool gpu\n--- version 1\n+++ after this update\n@@ -1,6 +1,7 @@\n members:\n - id: east\n   weight: 6\n"
+        "-- id: west\n-  weight: 1\n+- id: north\n+  weight: 2\n strategy: spill\n+description: fast\n"
+    )
+    assert "Updated pool gpu: version 2.\n" in done.err
+    done = new_shell.run("rainbowctl update pool gpu --strategy spill")
+    assert (done.status, done.out) == (0, "")
+    assert "No changes: pool gpu already says this.\n" in done.err
+    new_shell.ok("rainbowctl update pool gpu --member north --description '' --dryRun")
+    assert "keep one way" in new_shell.refused(2, "rainbowctl update pool gpu --member a --addMember b")
+    told = new_shell.refused(2, "rainbowctl update pool gpu --removeMember nort")
+    assert "no member is called so. Did you mean north?" in told
+    assert new_shell.rest("GET", "pools/gpu")["version"] == 2
+    new_shell.ok("rainbowctl update pool gpu --member north=0.5 --description '' -m smaller")
+    found = new_shell.rest("GET", "pools/gpu")
+    assert found["members"] == [{"id": "north", "weight": 0.5, "expected": True}]
+    assert "description" not in found
+
+    done = new_shell.run("rainbowctl delete pool gpu no-such --dryRun")
+    assert (done.status, done.out) == (0, "")
+    assert done.err == ("There is no pool no-such: there is nothing to delete.\nDry run: pool gpu was not deleted.\n")
+    done = new_shell.run("rainbowctl delete pool gpu -m 'sold'")
+    assert (done.status, done.out, done.err) == (0, "", "Deleted pool gpu.\n")
+    assert new_shell.run("rainbowctl get pool").err == "No pools yet: `rainbowctl create pool NAME` makes one.\n"
+
+
+def test_a_label_comes_from_a_file_and_is_changed_by_one(shell: Shell) -> None:
+    shell.file("cheap.yaml", "kind: label\nname: cheap\nmembers:\n- {id: local, weight: 1}\n- {id: spot, weight: 99}\n")
+    shell.ok("rainbowctl create label --file cheap.yaml")
+    assert ["cheap", "local:1, spot:99", "managed"] in cells(shell.ok("rainbowctl get labels"))
+    done = shell.run("rainbowctl update label --file cheap.yaml")
+    assert "No changes: label cheap already says this.\n" in done.err
+    # What a file leaves out stays.
+    shell.ok("rainbowctl update label cheap --file -", stdin="description: for tests\n")
+    found = shell.rest("GET", "labels/cheap")
+    assert (found["description"], len(found["members"])) == ("for tests", 2)
+    told = shell.refused(5, "rainbowctl update label cheap --file -", stdin="version: 99\ndescription: x\n")
+    assert "was made from version 99, but version" in told
+    shell.ok("rainbowctl export label > labels.yaml")
+    assert shell.run("rainbowctl diff -f labels.yaml").status == 0
+
+
+def test_what_is_in_use_is_deleted_only_by_force(new_shell: Shell) -> None:
+    new_shell.ok("rainbowctl create pool gpu --member local")
+    new_shell.ok("rainbowctl create pool idle --member local")
+    new_shell.ok("rainbowctl update cluster-pool-attribute -p flytesnacks --clusterPoolName gpu")
+    told = new_shell.refused(5, "rainbowctl delete pool idle gpu")
+    assert told.startswith("error: pool gpu is in use in 1 place: nothing was deleted.\n  used by: attributes: ")
+    assert "flytesnacks" in told
+    assert told.endswith("delete it all the same with --force.\n")
+    assert [pool["name"] for pool in new_shell.rest("GET", "pools")["pools"]] == ["gpu", "idle"]
+    error = json.loads(new_shell.run("rainbowctl delete pool gpu -o json").err)["error"]
+    assert (error["name"], error["exit_code"], error["details"][0]["field"]) == ("in_use", 5, "attributes")
+    new_shell.ok("rainbowctl delete pool idle gpu --force")
+    assert new_shell.rest("GET", "pools")["pools"] == []
+    assert "No pool is called 'gpu'" in new_shell.ok("rainbowctl get warnings")
+
+
+def test_a_cluster_is_defined_by_flags_and_changed_field_by_field(shell: Shell) -> None:
+    shell.ok(
+        "rainbowctl create cluster east --capacity cpu=64,memory=256Gi,gpu=8 --cost 1.5 --description 'the east' "
+        "--cluster-endpoint https://east.example.com --authType file_path --tokenPath /t --certPath /c"
+    )
+    found = shell.rest("GET", "clusters/east")
+    assert found["auth"] == {"type": "file_path", "token_path": "/t", "cert_path": "/c"}
+    assert (found["endpoint"], found["cost"], found["enabled"]) == ("https://east.example.com", 1.5, True)
+    assert found["capacity"] == {"cpu": "64", "memory": "256Gi", "gpu": "8"}
+
+    shell.ok("rainbowctl update cluster east --cost 2 --authType ''")
+    changed = shell.rest("GET", "clusters/east")
+    assert changed["auth"] == {"token_path": "/t", "cert_path": "/c"}
+    assert (changed["cost"], changed["capacity"]) == (2, found["capacity"])
+
+    rows = cells(shell.ok("rainbowctl get clusters"))
+    assert rows[0] == ["NAME", "STATE", "ENABLED", "CORDONED", "POOLS", "CAPACITY", "FREE", "WAITING", "SOURCE"]
+    [east] = [row for row in rows if row[0] == "east"]
+    amounts = "cpu=64,memory=256Gi,gpu=8"
+    assert east == ["east", "expected", "yes", "no", "-", amounts, amounts, "0", "managed"]
+    assert "the east" in shell.ok("rainbowctl get cluster east -o wide")
+
+
+def test_what_was_reported_or_switched_does_not_get_into_the_definition(shell: Shell) -> None:
+    shell.ok("rainbowctl create cluster live --capacity cpu=4 --description one")
+    shell.file("state.yaml", "capacity: {cpu: 8, memory: 1Gi}\nfree: {cpu: 6}\neta: 30s\nengine: slurm\nplugins: [a]\n")
+    done = shell.run("rainbowctl update cluster-state live --file state.yaml")
+    assert (done.status, done.out, done.err) == (0, "", "Reported the state of cluster live.\n")
+    shell.ok("rainbowctl disable live")
+    [row] = [row for row in cells(shell.ok("rainbowctl get cluster")) if row[0] == "live"]
+    assert row[:3] == ["live", "ready", "no"]
+    assert "cpu=8,memory=1Gi" in row
+    done = shell.run("rainbowctl update cluster live --description two")
+    assert done.out == (
+        "cluster live\n--- version "
+        + done.out.partition("--- version ")[2].partition("\n")[0]
+        + "\n+++ after this update\n@@ -1,3 +1,3 @@\n capacity:\n   cpu: '4'\n-description: one\n+description: two\n"
+    )
+    assert "kind: cluster\nname: live\ncapacity:\n  cpu: '4'\ndescription: two\n" in shell.ok(
+        "rainbowctl export cluster"
+    )
+    found = shell.rest("GET", "clusters/live")
+    assert (found["enabled"], found["engine"]) == (False, "slurm")
+    told = shell.refused(2, "rainbowctl update cluster-state live --file -", stdin="free: {cpu: much}\n")
+    assert "stdin:1:13" in told
+
+
+def test_clusters_are_chosen_by_pool_and_label(shell: Shell) -> None:
+    shell.ok("rainbowctl create pool pair --member one --member two")
+    shell.ok("rainbowctl create label solo --member two")
+    assert shell.ok("rainbowctl get cluster --pool pair -o name") == "cluster/one\ncluster/two\n"
+    assert shell.ok("rainbowctl get cluster --label solo -o name") == "cluster/two\n"
+    assert "No pool is called 'pears'" in shell.refused(3, "rainbowctl get cluster --pool pears")
+    assert "leave out one of the two" in shell.refused(2, "rainbowctl get cluster one --pool pair")
+    told = shell.refused(3, "rainbowctl update cluster one --cost 1")
+    assert "`rainbowctl create cluster one` does" in told
+    shell.ok("rainbowctl create cluster one --disabled")
+    assert shell.rest("GET", "clusters/one")["enabled"] is False
+
+
+def test_clusters_are_cordoned_and_disabled_with_a_reason(shell: Shell) -> None:
+    shell.ok("rainbowctl create cluster alpha")
+    shell.ok("rainbowctl create cluster beta")
+    done = shell.run("rainbowctl cordon cluster alpha beta --reason 'new disks'")
+    assert (done.status, done.out) == (0, "")
+    assert done.err == "Cordoned cluster alpha.\nCordoned cluster beta.\n"
+    assert "new disks" in shell.ok("rainbowctl get cluster alpha -o wide")
+    done = shell.run("rainbowctl cordon alpha")
+    assert (done.status, done.err) == (0, "No changes: cluster alpha is cordoned already.\n")
+    shell.ok("rainbowctl uncordon clusters alpha beta")
+    shell.ok("rainbowctl disable cluster alpha --reason broken")
+    answer = json.loads(shell.ok("rainbowctl enable alpha -o json"))
+    assert (answer["changed"], answer["cluster"]["enabled"]) == (True, True)
+
+    rows = cells(shell.ok("rainbowctl get cluster-event alpha"))
+    assert rows[0] == ["AT", "EVENT", "REASON", "BY"]
+    assert [row[1] for row in rows[1:]] == ["ENABLED", "DISABLED", "UNCORDONED", "CORDONED"]
+    assert rows[2][2] == "broken"
+    assert len(shell.ok("rainbowctl get cluster-events alpha --limit 2 --no-headers").splitlines()) == 2
+    events = json.loads(shell.ok("rainbowctl get cluster-event alpha -o json"))
+    assert events == shell.rest("GET", "clusters/alpha/events")["events"]
+
+    # A wrong name among several stops all of them.
+    told = shell.refused(3, "rainbowctl cordon beta bta")
+    assert "Did you mean" in told
+    assert shell.rest("GET", "clusters/beta")["cordoned"] is False
+    assert "Which cluster?" in shell.refused(2, "rainbowctl cordon cluster")
+
+
+def test_a_person_is_asked_before_the_fleet_changes(shell: Shell) -> None:
+    shell.ok("rainbowctl create pool calm --member local")
+    with shell.at_terminal("rainbowctl update pool calm --strategy cheapest") as terminal:
+        terminal.wait_for("Write this? [y/N] ")
+        terminal.type("n\n")
+        assert terminal.finish().status == 1
+    with shell.at_terminal("rainbowctl delete pool calm") as terminal:
+        terminal.wait_for("Delete pool calm? [y/N] ")
+        terminal.type("n\n")
+        assert terminal.finish().status == 1
+    assert shell.rest("GET", "pools/calm")["version"] is not None
+    with shell.at_terminal("rainbowctl delete pool calm --force") as terminal:
+        assert terminal.finish().status == 0
+
+
+def test_someone_elses_change_in_between_is_kept(shell: Shell) -> None:
+    shell.ok("rainbowctl create pool busy --member local")
+    with shell.at_terminal("rainbowctl update pool busy --strategy cheapest") as terminal:
+        terminal.wait_for("Write this? [y/N] ")
+        shell.ok("rainbowctl update pool busy --strategy soonest --force")
+        terminal.type("y\n")
+        assert terminal.finish().status == 5
+    assert shell.rest("GET", "pools/busy")["strategy"] == "soonest"
+
+
+def test_what_configuration_declares_is_shown_but_not_changed(shell: Shell) -> None:
+    assert shell.rest("GET", "clusters/local")["source"] == "configuration"
+    for command in (
+        "update cluster local --cost 1",
+        "update label mycluster --addMember x",
+        "delete label mycluster --force",
+        "create cluster local",
+    ):
+        told = shell.refused(5, f"rainbowctl {command}")
+        assert "configuration" in told
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "told"),
+    [
+        ("get pool gpuu", 3, "No pool is called 'gpuu'."),
+        ("create pool", 2, "Which pool? Give its name."),
+        ("create pool x", 2, "members"),
+        ("create pool 'a b' --member local", 2, "name"),
+        ("create pool x --member a=b", 2, "--member a: the weight must be a number, got 'b'."),
+        ("create pool x --member a=0", 2, "every weight is 0"),
+        ("create pool x --strategy quick --member a", 2, "'quick' is not one of 'weighted', 'spill'"),
+        ("update pool x", 2, "Nothing to update: give --member, --strategy or --description, or --file FILE."),
+        ("update label x --member a --addMember b", 3, "No label is called 'x'."),
+        ("create cluster x --capacity cpus=1", 2, "--capacity: there is no resource 'cpus'. Did you mean cpu?"),
+        ("create cluster x --cost -1", 2, "--cost"),
+        ("get cluster-event nowhere", 3, "No cluster is called 'nowhere'."),
+        ("create pool x --file p.yaml --member a", 2, "leave out the flags for fields, or the file"),
+        ("get pool -p flytesnacks", 2, "No such option '-p'"),
+    ],
+)
+def test_what_is_missing_or_wrong_is_named(shell: Shell, command: str, status: int, told: str) -> None:
+    assert told in shell.refused(status, f"rainbowctl {command}")
+
+
+def test_a_wrong_file_is_refused_with_its_lines(shell: Shell) -> None:
+    told = shell.refused(2, "rainbowctl create pool --file -", stdin="name: x\nmembrs: {a: 1}\nsource: managed\n")
+    assert "  stdin:2:1: membrs: unknown key. Did you mean members?\n" in told
+    assert "  stdin:3:1: source: not part of the definition" in told
+    told = shell.refused(2, "rainbowctl create cluster --file -", stdin="name: x\ncapacity:\n  cpu: much\n")
+    assert "stdin:3:8" in told
+
+
+def test_names_are_completed_from_the_fleet(shell: Shell) -> None:
+    shell.ok("rainbowctl create pool complete-me --member local")
+    words = "rainbowctl get pool complete-"
+    done = shell.run("rainbowctl", COMP_WORDS=words, COMP_CWORD="3", _RAINBOWCTL_COMPLETE="bash_complete")
+    assert done.out == "plain,complete-me\n"

@@ -1,0 +1,167 @@
+"""Where things run and would run: explanations, placements, simulations, decisions made anew, and counts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.acceptance.test_rainbowctl_shell import Shell
+from tests.support.admins import running_admin
+from tests.support.fleets import make_fleet, register
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    directory = tmp_path_factory.mktemp("placement")
+    with running_admin(directory) as admin:
+        shell = Shell(admin, directory)
+        make_fleet(shell)
+        yield shell
+
+
+@pytest.fixture
+def project(shell: Shell, request: pytest.FixtureRequest) -> str:
+    return shell.project(request.node.name.replace("test_", "").replace("_", "-")[:30].strip("-"))
+
+
+def label(shell: Shell, project: str, value: str) -> None:
+    shell.put(f"project_domain_attributes/{project}/development", execution_cluster_label={"value": value})
+
+
+def test_a_decision_is_explained_rung_by_rung_and_candidate_by_candidate(shell: Shell, project: str) -> None:
+    here = f"-p {project} -d development"
+    label(shell, project, "arctic")
+    shell.ok(f"rainbowctl create execution why {here} --clusterPool first -q -- true")
+    explain = f"rainbowctl explain execution why {here}"
+    head, rungs, candidates = shell.ok(explain).split("\n\n")
+    assert head.startswith(
+        f"execution {project}/development/why\ndecision  cluster east (pool first, strategy spill)\n"
+    )
+    cells = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in rungs.splitlines()]
+    assert cells[0] == ["RUNG", "ASKS FOR", "STATE", "SAID BY"]
+    assert ["request", "pool first", "wins"] in [row[:3] for row in cells]
+    assert ["project-domain", "label arctic", "overridden"] in [row[:3] for row in cells]
+    assert any(f"project {project}, domain development" in row[-1] for row in cells)
+    header, *rows = candidates.splitlines()
+    assert header.split()[:2] == ["CLUSTER", "WEIGHT"]
+    assert [row.split()[0] for row in rows] == ["east", "west"]
+    assert "yes" in rows[0].split()
+    assert "yes" not in rows[1].split()
+    answer = shell.rest("GET", f"executions/{project}/development/why/explanation")
+    assert json.loads(shell.ok(f"{explain} -o json")) == answer
+    wide = shell.ok(f"{explain} -o wide")
+    assert "task-resource-attribute at " in wide
+    assert "DRAW" in wide
+
+
+def test_a_cluster_that_drops_out_is_explained_and_so_are_earlier_decisions(shell: Shell, project: str) -> None:
+    here = f"-p {project} -d development"
+    shell.rest("PUT", "clusters/lonely", {"cluster": {"name": "lonely"}})
+    shell.rest("PUT", "pools/lonely", {"pool": {"name": "lonely", "members": [{"id": "lonely"}]}})
+    shell.ok(f"rainbowctl create execution moved {here} --clusterPool lonely -q -- true")
+    shell.rest("POST", "clusters/lonely/cordon", {"reason": "new disks"})
+    shell.ok(f"rainbowctl wait execution moved {here} --for=phase=QUEUED --timeout 5s")
+    told = shell.ok(f"rainbowctl create execution late {here} --clusterPool lonely -- true")
+    assert "CLUSTERS_CORDONED" in told
+    out = shell.ok(f"rainbowctl explain execution late {here}")
+    assert "no cluster" in out
+    assert "new disks" in out
+    first = json.loads(shell.ok(f"rainbowctl explain execution moved {here} --decision 1 -o json"))
+    assert first["cluster"] == "lonely"
+    shell.refused(3, f"rainbowctl explain execution moved {here} --decision 99")
+    shell.refused(3, f"rainbowctl explain execution nobody {here}")
+
+
+def test_where_something_would_run_is_told_without_running_it(shell: Shell, project: str) -> None:
+    here = f"-p {project} -d development"
+    register(shell, project, "development", "train", plan="nightly")
+    label(shell, project, "arctic")
+    out = shell.ok(f"rainbowctl place {here} --launchplan nightly --input epochs=1")
+    assert "cluster north (label arctic" in out
+    assert "RUNG" in out
+    answer = json.loads(shell.ok(f"rainbowctl place some-name {here} --clusterPool first -o json -- true"))
+    assert (answer["cluster"], answer["id"]["name"]) == ("east", "some-name")
+    shell.file("place.yaml", "workflow: train\ninputs: {epochs: 1}\n")
+    assert "this is the workflow train itself" in shell.run(f"rainbowctl place {here} --execFile place.yaml").err
+    assert shell.rest("GET", f"executions/{project}/development")["executions"] == []
+    assert "Did you mean" in shell.refused(2, f"rainbowctl place {here} --clusterPool frst -- true")
+
+
+def test_where_it_would_run_with_documents_that_are_not_applied(shell: Shell, project: str) -> None:
+    here = f"-p {project} -d development"
+    label(shell, project, "arctic")
+    shell.file(
+        "sunny.yaml",
+        f"kind: execution-cluster-label\nproject: {project}\ndomain: development\nvalue: sunny\n",
+    )
+    place = f"rainbowctl place {here} -o json"
+    assert json.loads(shell.ok(f"{place} -- true"))["cluster"] == "north"
+    assert json.loads(shell.ok(f"{place} --with sunny.yaml -- true"))["cluster"] == "east"
+    assert json.loads(shell.ok(f"{place} -- true"))["cluster"] == "north"
+
+
+def test_a_simulation_shows_what_would_have_gone_elsewhere(shell: Shell, project: str) -> None:
+    here = f"-p {project} -d development"
+    label(shell, project, "arctic")
+    for name in ("a", "b"):
+        shell.ok(f"rainbowctl create execution {name} {here} -q -- true")
+    shell.ok(f"rainbowctl create execution fixed {here} --clusterPool first -q -- true")
+    shell.file(
+        "move.yaml",
+        f"kind: execution-cluster-label\nproject: {project}\ndomain: development\nvalue: sunny\n",
+    )
+    simulate = f"rainbowctl simulate --with move.yaml --since 1h {here}"
+    moved, sums, summary = shell.ok(simulate).split("\n\n")
+    header, *rows = moved.splitlines()
+    assert header.split() == ["PROJECT", "DOMAIN", "NAME", "BEFORE", "BY", "AFTER", "BY", "REASON"]
+    assert sorted(row.split()[2] for row in rows) == ["a", "b"]
+    assert ["north", "2", "0", "-2"] in [line.split() for line in sums.splitlines()]
+    assert ["east", "1", "3", "+2"] in [line.split() for line in sums.splitlines()]
+    assert summary.startswith("Compared 3 executions since ")
+    assert summary.endswith(f" of project {project}, domain development: 2 would go elsewhere.\n")
+    answer = json.loads(shell.ok(f"{simulate} -o json"))
+    assert (answer["compared"], answer["moved"]) == (3, 2)
+    assert shell.rest("GET", f"executions/{project}/development/a")["cluster"] == "north"
+
+
+def test_waiting_executions_adopt_new_settings_when_someone_asks(shell: Shell, project: str) -> None:
+    here = f"-p {project} -d development"
+    label(shell, project, "arctic")
+    shell.ok(f"rainbowctl create execution waits {here} -q -- true")
+    label(shell, project, "sunny")
+    redecide = f"rainbowctl redecide {here} --selector cluster=north"
+    done = shell.run(f"{redecide} --dryRun")
+    assert done.status == 0
+    assert done.out.splitlines()[1].split()[2:5] == ["waits", "north", "east"]
+    assert "1 waiting execution matches, 1 would change. Dry run: nothing was decided." in done.err
+    assert "use --force" in shell.refused(2, redecide)
+    done = shell.run(f"{redecide} --force")
+    assert (done.status, done.err) == (0, "Decided 1 execution anew.\n")
+    assert shell.rest("GET", f"executions/{project}/development/waits")["cluster"] == "east"
+    out = shell.ok(f"rainbowctl explain execution waits {here}")
+    assert "DECISION" in out.split("\n\n")[-1]
+    assert shell.run(f"{redecide} --force").err == "0 waiting executions match, 0 would change. Nothing to decide.\n"
+
+
+def test_counts_are_drawn_within_the_width_of_the_terminal(shell: Shell, project: str) -> None:
+    here = f"-p {project} -d development"
+    for number in range(4):
+        shell.ok(f"rainbowctl create execution c{number} {here} --clusterPool second -q -- true")
+    shell.ok(f"rainbowctl create execution one {here} --clusterPool first -q -- true")
+    get = f"rainbowctl get placement-counts --since 1h {here}"
+    done = shell.run(f"{get} --by cluster", COLUMNS="60", PYTHONIOENCODING="utf-8")
+    header, north, east = done.out.splitlines()
+    assert header.split() == ["CLUSTER", "COUNT", "SHARE"]
+    assert north.split()[:3] == ["north", "4", "80.0%"]
+    assert east.split()[:3] == ["east", "1", "20.0%"]
+    assert max(map(len, done.out.splitlines())) <= 60
+    assert north.count("█") == 4 * east.count("█") or abs(north.count("█") - 4 * east.count("█")) <= 4
+    assert "5 executions since " in done.err
+    plain = shell.ok(f"{get} --by pool", COLUMNS="60", PYTHONIOENCODING="ascii")
+    assert "#" in plain
+    assert plain.isascii()
+    answer = json.loads(shell.ok(f"{get} --by phase -o json"))
+    assert (answer["by"], answer["total"], answer["counts"]) == ("phase", 5, [{"value": "QUEUED", "count": 5}])
+    assert "(none)" in shell.ok(f"{get} --by label")

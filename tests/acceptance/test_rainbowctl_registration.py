@@ -1,0 +1,254 @@
+"""Workflows and launch plans on the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from tests.acceptance.test_rainbowctl_fleet import cells
+from tests.acceptance.test_rainbowctl_shell import Shell
+from tests.support.admins import running_admin
+
+TRAIN = """\
+kind: workflow
+name: train
+description: Learns something
+inputs:
+  epochs: {type: integer, default: 3, description: How often}
+  rate: {type: float, description: How fast}
+  mode: {type: enum, values: [quick, thorough]}
+job:
+  command: [python, train.py, --epochs, "{{ inputs.epochs }}"]
+  resources: {requests: {cpu: 1}}
+  outputs: [model.bin]
+"""
+NIGHTLY = """\
+kind: launchplan
+name: nightly
+workflow: train
+defaultInputs: {rate: 0.5}
+fixedInputs: {mode: thorough}
+clusterPool: gpu
+labels: {team: ml}
+"""
+
+
+@pytest.fixture(scope="module")
+def admin_shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    directory = tmp_path_factory.mktemp("registration")
+    with running_admin(directory) as admin:
+        yield Shell(admin, directory)
+
+
+@pytest.fixture
+def shell(admin_shell: Shell, request: pytest.FixtureRequest) -> Shell:
+    """A shell whose project is new, so that tests do not see each other's registrations."""
+    project = f"p{abs(hash(request.node.nodeid)) % 10**12}"
+    admin_shell.project(project)
+    admin_shell.environment |= {"RAINBOW_PROJECT": project, "RAINBOW_DOMAIN": "development"}
+    for name in ("train.yaml", "nightly.yaml", "run.yaml"):
+        (admin_shell.cwd / name).unlink(missing_ok=True)
+    return admin_shell
+
+
+def path(shell: Shell, *parts: str) -> str:
+    return "/".join([shell.environment["RAINBOW_PROJECT"], "development", *parts])
+
+
+def test_files_are_registered_workflows_first_and_again_without_harm(shell: Shell) -> None:
+    shell.file("a.yaml", f"{NIGHTLY}active: true\n---\n{TRAIN}")
+    register = "rainbowctl register files a.yaml --version v1"
+    assert cells(shell.ok(f"{register} --dryRun")) == [
+        ["NAME", "STATUS", "ADDITIONAL INFO"],
+        ["workflow train version v1", "Success", "registered"],
+        [
+            "launch plan nightly version v1",
+            "Success",
+            "not checked further: its workflow would be registered with it",
+        ],
+    ]
+    assert shell.rest("GET", f"workflows/{path(shell)}")["workflows"] == []
+    assert cells(shell.ok(register))[1:] == [
+        ["workflow train version v1", "Success", "registered"],
+        ["launch plan nightly version v1", "Success", "registered, activated"],
+    ]
+    plan = shell.rest("GET", f"launch_plans/{path(shell, 'nightly', 'v1')}")
+    assert plan["state"] == "ACTIVE"
+    assert plan["spec"]["workflow_id"]["version"] == "v1"
+    assert plan["spec"]["cluster_assignment"] == {"cluster_pool_name": "gpu"}
+    assert [row[2] for row in cells(shell.ok(register))[1:]] == [
+        "registered already with the same content",
+        "registered already with the same content, activated",
+    ]
+    results = json.loads(shell.ok(f"{register} -o json"))
+    assert [(each["kind"], each["status"], each["created"]) for each in results] == [
+        ("workflow", "Success", False),
+        ("launch_plan", "Success", False),
+    ]
+    assert (
+        shell.ok(f"{register} -o name")
+        == f"workflow/{path(shell, 'train', 'v1')}\nlaunchplan/{path(shell, 'nightly', 'v1')}\n"
+    )
+
+
+def test_a_launch_plan_without_a_version_of_its_workflow_takes_the_newest(shell: Shell) -> None:
+    for version in ("v1", "v2"):
+        shell.ok(f"rainbowctl create workflow --file - --version {version}", stdin=TRAIN.replace("3", version[1]))
+    done = shell.run("rainbowctl create launchplan --file - --version x --activate", stdin=NIGHTLY)
+    assert (done.status, done.out, done.err) == (
+        0,
+        "",
+        "Registered launch plan nightly version x and activated it.\n",
+    )
+    plan = shell.rest("GET", f"launch_plans/{path(shell, 'nightly', 'x')}")
+    assert (plan["spec"]["workflow_id"]["version"], plan["state"]) == ("v2", "ACTIVE")
+
+
+def test_one_that_is_refused_stops_the_others_unless_told_otherwise(shell: Shell) -> None:
+    shell.ok("rainbowctl create workflow --file - --version v1", stdin=TRAIN)
+    other = TRAIN.replace("train.py", "other.py")
+    fine = TRAIN.replace("name: train", "name: fine")
+    shell.file("a.yaml", f"{other}---\n{fine}---\n{NIGHTLY}")
+    done = shell.run("rainbowctl register files a.yaml --version v1")
+    assert (done.status, done.err) == (1, "error: 1 of 3 could not be registered.\n")
+    rows = cells(done.out)[1:]
+    assert [row[1] for row in rows] == ["Failed", "Skipped", "Skipped"]
+    assert "registered already, with another body" in rows[0][2]
+    assert "a.yaml:1:1" in rows[0][2]
+    done = shell.run("rainbowctl register files a.yaml --version v1 --continueOnError -o json")
+    assert done.status == 1
+    assert [each["status"] for each in json.loads(done.out)] == ["Failed", "Success", "Success"]
+
+
+def test_what_is_wrong_is_found_in_the_file_before_or_by_the_admin(shell: Shell) -> None:
+    shell.file("a.yaml", f"{TRAIN.replace('command', 'comand')}---\n{NIGHTLY}clusterPol: x\n")
+    told = shell.refused(2, "rainbowctl register files a.yaml --version v1")
+    assert told == (
+        "error: a.yaml cannot be used: 2 problems. Nothing was sent.\n"
+        "  a.yaml:9:3: job.comand: unknown key. Did you mean command?\n"
+        "  a.yaml:20:1: clusterPol: unknown key. Did you mean cluster_pool?\n"
+    )
+    told = shell.refused(
+        2, "rainbowctl create workflow --file - --version v1", stdin=TRAIN.replace("inputs.epochs", "inputs.epoks")
+    )
+    assert "  stdin:9:" in told
+    assert "epoks" in told
+    shell.ok("rainbowctl create workflow --file - --version v1", stdin=TRAIN)
+    told = shell.refused(
+        2, "rainbowctl create launchplan --file - --version v1", stdin=NIGHTLY.replace("rate: 0.5", "rate: fast")
+    )
+    assert "  stdin:4:23: spec.default_inputs.rate: " in told
+    told = shell.refused(
+        3, "rainbowctl create launchplan --file - --version v1", stdin=NIGHTLY.replace("train", "trian")
+    )
+    assert "Did you mean 'train'" in told
+    assert "  stdin:3:11: launch plan nightly version v1\n" in told
+
+
+def test_workflows_are_listed_and_shown(shell: Shell) -> None:
+    done = shell.run("rainbowctl get workflow")
+    assert (done.status, done.out) == (0, "")
+    assert done.err.startswith("No workflow is registered in project ")
+    for version in ("v1", "v2"):
+        shell.ok(f"rainbowctl create workflow --file - --version {version}", stdin=TRAIN)
+    project = shell.environment["RAINBOW_PROJECT"]
+    assert cells(shell.ok("rainbowctl get workflows")) == [
+        ["PROJECT", "DOMAIN", "NAME", "VERSION", "DESCRIPTION"],
+        [project, "development", "train", "v2", "Learns something"],
+    ]
+    rows = cells(shell.ok("rainbowctl get task train"))
+    assert rows[0] == ["VERSION", "NAME", "CREATED AT"]
+    assert [row[0] for row in rows[1:]] == ["v2", "v1"]
+    rows = cells(shell.ok("rainbowctl get workflow train --version v1"))
+    assert rows[0] == ["VERSION", "NAME", "INPUTS", "OUTPUTS", "CREATED AT"]
+    assert rows[1][:4] == ["v1", "train", "epochs (integer), rate (float), mode (enum)", "model.bin"]
+    latest = yaml.safe_load(shell.ok("rainbowctl get workflow train --latest -o yaml"))
+    assert latest == shell.rest("GET", f"workflows/{path(shell, 'train', 'latest')}")
+    assert shell.ok("rainbowctl get workflow -o name") == f"workflow/{path(shell, 'train', 'v2')}\n"
+    assert "Did you mean" in shell.refused(3, "rainbowctl get workflow trian")
+    assert "has no version 'v9'" in shell.refused(3, "rainbowctl get workflow train --version v9")
+
+
+def test_launch_plans_are_listed_shown_and_activated(shell: Shell) -> None:
+    shell.ok("rainbowctl create workflow --file - --version w", stdin=TRAIN)
+    for version in ("v1", "v2"):
+        shell.ok(f"rainbowctl create launchplan --file - --version {version}", stdin=NIGHTLY)
+    rows = cells(shell.ok("rainbowctl get launchplan"))
+    assert rows[0] == ["VERSION", "NAME", "WORKFLOW", "STATE", "CREATED AT"]
+    assert rows[1][:4] == ["v2", "nightly", "train:w", "INACTIVE"]
+    assert len(cells(shell.ok("rainbowctl get launchplans --workflow train"))) == 2
+    assert shell.run("rainbowctl get launchplan --workflow other").out == ""
+
+    update = "rainbowctl update launchplan nightly --version v1"
+    done = shell.run(f"{update} --activate --dryRun")
+    assert done.out == (
+        "launch plan nightly version v1\n--- stored\n+++ after this update\n@@ -1 +1 @@\n"
+        "-state: INACTIVE\n+state: ACTIVE\n"
+    )
+    assert done.err == "Dry run: nothing was written.\n"
+    assert shell.run(f"{update} --activate").err == "Activated launch plan nightly version v1.\n"
+    done = shell.run(f"{update.replace('v1', 'v2')} --activate --force")
+    assert done.err == ("Version v1 is active now, and will be inactive.\nActivated launch plan nightly version v2.\n")
+    assert [row[3] for row in cells(shell.ok("rainbowctl get launchplan nightly"))[1:]] == ["ACTIVE", "INACTIVE"]
+    done = shell.run(f"{update} --deactivate")
+    assert done.err == "No changes: launch plan nightly version v1 is INACTIVE already.\n"
+    assert "give --activate or --deactivate" in shell.refused(2, update)
+    assert "contradict each other" in shell.refused(2, f"{update} --activate --deactivate")
+    assert "Missing option '--version'" in shell.refused(2, "rainbowctl update launchplan nightly --activate")
+    with shell.at_terminal(f"{update} --activate") as terminal:
+        terminal.wait_for("Write this? [y/N] ")
+        terminal.type("n\n")
+        assert terminal.finish().status == 1
+
+
+def test_a_file_for_an_execution_is_written_and_not_overwritten(shell: Shell) -> None:
+    shell.ok("rainbowctl create workflow --file - --version w", stdin=TRAIN)
+    shell.ok("rainbowctl create launchplan --file - --version v1 --activate", stdin=NIGHTLY)
+    shell.ok("rainbowctl create launchplan --file - --version v2", stdin=NIGHTLY)
+    project = shell.environment["RAINBOW_PROJECT"]
+    done = shell.run("rainbowctl get launchplan nightly --execFile run.yaml")
+    assert (done.status, done.out) == (0, "")
+    assert (shell.cwd / "run.yaml").read_text() == (
+        'iamRoleARN: ""\ninputs:\n    # mode is fixed to thorough\n'
+        "    epochs: 3  # How often\n    rate: 0.5  # How fast\n"
+        f'envs: {{}}\nkubeServiceAcct: ""\ntargetDomain: development\ntargetProject: {project}\nversion: v1\n'
+        "workflow: nightly\n"
+    )
+    assert "use --force to overwrite" in shell.refused(2, "rainbowctl get workflow train --execFile run.yaml")
+    shell.ok("rainbowctl get workflow train --execFile run.yaml --force")
+    text = (shell.cwd / "run.yaml").read_text()
+    assert "    mode: quick\n" in text
+    assert "\ntask: train\nversion: w\n" in text
+    assert shell.ok("rainbowctl get task train --execFile -") == text
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "told"),
+    [
+        ("register files nowhere.yaml", 2, "nowhere.yaml cannot be read"),
+        ("register files", 2, "Missing argument"),
+        ("register examples", 2, "There is no noun 'examples'."),
+        ("register files x.tgz --archive", 2, "--archive of flytectl is not taken: documents are read from files"),
+        ("register files x.yaml --force", 2, "--force of flytectl is not taken: a registered version is never changed"),
+        ("register files x.yaml --destination-directory /x", 2, "--destinationDirectory of flytectl is not taken"),
+        ("get workflow --version v1", 2, "--version is about one workflow: give its name."),
+        ("get workflow x --version v1 --latest", 2, "contradict each other"),
+        ("get launchplan nightly --workflow train", 2, "leave out one of them"),
+        ("get workflow x --execFile f -o json", 3, "No workflow is called 'x'"),
+        ("create workflow", 2, "Missing option"),
+    ],
+)
+def test_what_is_missing_or_wrong_is_named(shell: Shell, command: str, status: int, told: str) -> None:
+    assert told in shell.refused(status, f"rainbowctl {command}")
+
+
+def test_project_and_domain_are_asked_for(shell: Shell) -> None:
+    nothing = {"RAINBOW_PROJECT": "", "RAINBOW_DOMAIN": ""}
+    assert "In which project? Give -p PROJECT" in shell.refused(2, "rainbowctl get workflow", **nothing)
+    assert "In which domain? Give -d DOMAIN" in shell.refused(2, "rainbowctl get launchplan -p flytesnacks")
+    told = shell.refused(2, "rainbowctl register files - --version v1", stdin=TRAIN, **nothing)
+    assert told == "error: stdin:1:1: workflow train lacks a project: write it there, or give -p PROJECT.\n"
+    assert "lacks a version" in shell.refused(2, "rainbowctl register files -", stdin=TRAIN)

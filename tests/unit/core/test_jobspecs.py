@@ -1,0 +1,471 @@
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from admin.core.jobs import read_job
+from admin.core.jobspecs import read_jobspec
+from admin.core.problems import Invalid
+
+FILES = Path(__file__).parents[2] / "data" / "jobspecs"
+PATH = ("spec", "jobspec")
+
+
+def read(document: Any) -> dict[str, Any]:
+    """The job of a jobspec, which has to be a valid one, too."""
+    before = copy.deepcopy(document)
+    job = read_jobspec(document, PATH)
+    assert document == before
+    assert read_job(job, PATH) == job
+    return job
+
+
+def refusals(document: Any) -> dict[str, str]:
+    with pytest.raises(Invalid) as caught:
+        read_jobspec(document, PATH)
+    return {problem.field.removeprefix("spec.jobspec."): problem.reason for problem in caught.value.problems}
+
+
+def file(name: str) -> Any:
+    return yaml.safe_load((FILES / name).read_text())
+
+
+RANGE = {"name": "spack", "field": "version", "min": "0.5.1", "max": "0.5.5"}
+TWO_NODES = {"nodes": 2, "tasks": 2, "requests": {"cpu": "2"}}
+
+
+@pytest.mark.parametrize(
+    ("name", "job"),
+    [
+        ("next-valid-range.yaml", {"command": ["ior"], "resources": TWO_NODES, "requires": [RANGE]}),
+        (
+            "next-invalid-range.yaml",
+            {"command": ["ior"], "resources": TWO_NODES, "requires": [RANGE | {"min": "0.7.1", "max": "0.7.5"}]},
+        ),
+        (
+            "next-io.yaml",
+            {
+                "command": ["ior"],
+                "resources": {"nodes": 1, "tasks": 1, "requests": {"cpu": "2"}},
+                "requires": [{"name": "io", "field": "type", "match": "shm"}],
+            },
+        ),
+        (
+            "next-constraint.yaml",
+            {
+                "command": ["ior"],
+                "resources": TWO_NODES,
+                "annotations": {"jobspec/parameter": '{"seconds_per_gb":0.4}'},
+            },
+        ),
+    ],
+)
+def test_shipped_examples_are_read(name: str, job: dict[str, Any]) -> None:
+    assert read(file(name)) == job
+
+
+def test_what_flux_prints_is_read() -> None:
+    job = read(file("flux-v1.json"))
+    annotations = job.pop("annotations")
+    assert job == {
+        "command": ["hostname"],
+        "environment": {"HOME": "/home/user"},
+        "working_directory": "/home/user",
+        "resources": {"nodes": 1, "tasks": 2, "requests": {"cpu": "1"}, "duration": "60s"},
+    }
+    assert annotations["flux/job"] == '{"name":"rb-demo-1"}'
+    assert annotations["flux/user"] == '{"rainbow":"demo"}'
+    assert annotations["flux/shell"].startswith('{"options":{"rlimit":{"cpu":-1,')
+
+
+def slot(*holds: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"type": "slot", "count": 4, "label": "task", "with": list(holds) or [core()]} | more
+
+
+def core(count: Any = 2) -> dict[str, Any]:
+    return {"type": "core", "count": count}
+
+
+def flux(
+    resource: Any, count: Any = None, system: Any = None, task: dict[str, Any] | None = None, **more: Any
+) -> dict[str, Any]:
+    return {
+        "version": 1,
+        "resources": [resource],
+        "tasks": [{"command": ["a"], "slot": "task", "count": count or {"per_slot": 1}, **(task or {})}],
+        "attributes": {"system": {"duration": 0} if system is None else system},
+        **more,
+    }
+
+
+@pytest.mark.parametrize(
+    ("resource", "count", "resources"),
+    [
+        (slot(), None, {"tasks": 4, "requests": {"cpu": "2"}}),
+        (slot(core(), {"type": "gpu", "count": 1}), None, {"tasks": 4, "requests": {"cpu": "2", "gpu": "1"}}),
+        (
+            {"type": "node", "count": 3, "exclusive": False, "with": [slot()]},
+            None,
+            {"nodes": 3, "tasks": 12, "requests": {"cpu": "2"}},
+        ),
+        (slot(), {"per_slot": 2}, {"tasks": 8, "requests": {"cpu": "1"}}),
+        (slot(), {"per_slot": 4}, {"tasks": 16, "requests": {"cpu": "500m"}}),
+        (slot(), {"total": 2}, {"tasks": 2, "requests": {"cpu": "4"}}),
+        (
+            slot(core(), {"type": "memory", "count": 3, "unit": "GiB"}, {"type": "storage", "count": 1, "unit": "KB"}),
+            {"per_slot": 2},
+            {"tasks": 8, "requests": {"cpu": "1", "memory": "1610612736", "ephemeral_storage": "500"}},
+        ),
+        (slot({"type": "memory", "count": 3, "unit": "GB"}), None, {"tasks": 4, "requests": {"memory": "3G"}}),
+    ],
+)
+def test_flux_resources_become_those_of_each_task(resource: Any, count: Any, resources: dict[str, Any]) -> None:
+    assert read(flux(resource, count)) == {"command": ["a"], "resources": resources}
+
+
+@pytest.mark.parametrize(
+    ("duration", "text"), [(0, None), (0.0, None), (60, "60s"), (1.5, "1.5s"), (1e11, "100000000000s"), ("1h", "1h")]
+)
+def test_seconds_become_a_duration(duration: Any, text: str | None) -> None:
+    assert read(flux(slot(), system={"duration": duration}))["resources"].get("duration") == text
+
+
+@pytest.mark.parametrize(
+    ("document", "field", "reason"),
+    [
+        (flux(slot(), version=2), "version", "'2' is not supported: give version 1"),
+        (flux(slot(), version=True), "version", "is not supported"),
+        ({"resources": [slot()], "tasks": [{"command": ["a"]}]}, "version", "is missing: give version 1"),
+        (flux(slot(), resources=[]), "resources", "has 0 entries"),
+        (flux(slot(), resources=[slot(), slot()]), "resources", "has 2 entries"),
+        (flux(slot(), attributs={}), "attributs", "Did you mean 'attributes'"),
+        (flux(5), "resources.0", "'5' is not a mapping"),
+        (flux(core()), "resources.0.type", "a core cannot stand here: give one of node, slot"),
+        (flux({"type": "rack", "with": [slot()]}), "resources.0.type", "unknown resource type 'rack'"),
+        (flux({"count": 1}), "resources.0.type", "is missing"),
+        (flux({"type": "node"}), "resources.0.with", "a node holds exactly one slot"),
+        (flux({"type": "node", "with": [core()]}), "resources.0.with.0.type", "a core cannot stand here"),
+        (flux({"type": "node", "exclusive": True, "with": [slot()]}), "resources.0.exclusive", "is not supported"),
+        (flux(slot(replicas=2)), "resources.0.replicas", "unknown field"),
+        (flux(slot(unit="GB")), "resources.0.unit", "a slot has no unit"),
+        (flux(slot(count=0)), "resources.0.count", "out of range"),
+        (flux(slot(count=True)), "resources.0.count", "is not a whole number"),
+        (flux(slot(count="2-4")), "resources.0.count", "'2-4' is not a whole number"),
+        (flux(slot(count={"min": 1})), "resources.0.count", "ranges of counts are not supported"),
+        (flux(slot(label=None)), "resources.0.label", "is left empty"),
+        (flux(slot(core(), core())), "resources.0.with.1", "'core' is listed twice"),
+        (flux(slot({"type": "core", "with": [core()]})), "resources.0.with.0.with", "holds no other resource"),
+        (flux(slot({"type": "core", "unit": "x"})), "resources.0.with.0.unit", "a core has no unit"),
+        (flux(slot({"type": "memory", "count": 1})), "resources.0.with.0.unit", "is missing: say what is counted"),
+        (flux(slot({"type": "memory", "unit": "gb"})), "resources.0.with.0.unit", "Did you mean 'GB'"),
+        (flux(slot({"type": "cores"})), "resources.0.with.0.type", "Did you mean 'core'"),
+        (flux(slot(), {"per_slot": 3000}), "resources.0.with.0", "cannot be divided evenly among 12000 tasks"),
+        (flux(slot({"type": "gpu"}), {"per_slot": 2}), "resources.0.with.0", "cannot be divided evenly"),
+        (flux(slot(), tasks=[]), "tasks", "names no task"),
+        (flux(slot(), tasks=[{"command": ["a"]}] * 2), "tasks", "has 2 tasks: give one"),
+        (flux(slot(), task={"command": "a b"}), "tasks.0.command", "'a b' is not a list"),
+        (flux(slot(), task={"command": ["sleep", 60]}), "tasks.0.command.1", "'60' is not text: put it in quotes"),
+        (flux(slot(), task={"command": []}), "tasks.0.command", "is missing"),
+        (flux(slot(), task={"slot": "other"}), "tasks.0.slot", "'other' is not the slot's label, 'task'"),
+        (flux(slot(), task={"attributes": {}}), "tasks.0.attributes", "unknown field"),
+        (flux(slot(), {"per_slot": 1, "total": 1}), "tasks.0.count", "give either per_slot or total"),
+        (flux(slot(), {"total": "4"}), "tasks.0.count.total", "is not a whole number"),
+        (flux(slot(), attributes={"other": {}}), "attributes.other", "unknown field"),
+        (flux(slot(), attributes=5), "attributes", "is not a mapping"),
+        (flux(slot(), system={"queue": "batch"}), "attributes.system.queue", "execution queue attributes"),
+        (flux(slot(), system={"constraints": {}}), "attributes.system.constraints", "'requires'"),
+        (flux(slot(), system={"bank": "x"}), "attributes.system.bank", "is not supported: remove it"),
+        (flux(slot(), system={"duration": -1}), "attributes.system.duration", "'-1' is neither seconds nor"),
+        (flux(slot(), system={"duration": 10**400}), "attributes.system.duration", "is neither seconds nor"),
+        (flux(slot(), system={"duration": float("nan")}), "attributes.system.duration", "is neither seconds nor"),
+        (flux(slot(), system={"duration": 1e-12}), "attributes.system.duration", "is not a duration"),
+        (flux(slot(), system={"duration": "soon"}), "attributes.system.duration", "is not a duration"),
+        (flux(slot(), system={"cwd": 5}), "attributes.system.cwd", "is not text"),
+        (flux(slot(), system={"environment": {"N": 4}}), "attributes.system.environment.N", "put it in quotes"),
+        (flux(slot(), system={"environment": ["N=4"]}), "attributes.system.environment", "is not a mapping"),
+    ],
+)
+def test_flux_that_has_no_place_here_is_refused_by_name(document: Any, field: str, reason: str) -> None:
+    found = refusals(document)
+    assert field in found
+    assert reason in found[field]
+    assert len(found) == 1
+
+
+def group(**resource: Any) -> dict[str, Any]:
+    return {"version": 1, "resources": {"g": resource}, "tasks": [{"command": ["a"], "resources": "g"}]}
+
+
+@pytest.mark.parametrize(
+    ("resource", "resources"),
+    [
+        ({"type": "node", "replicas": 2, "with": [core()]}, TWO_NODES),
+        ({"type": "node", "count": 2, "with": [core()]}, TWO_NODES),
+        ({"type": "node", "count": 2}, {"nodes": 2, "tasks": 2}),
+        (
+            {"type": "node", "count": 2, "with": [{"type": "slot", "replicas": 3, "with": [core(1)]}]},
+            {"nodes": 2, "tasks": 6, "requests": {"cpu": "1"}},
+        ),
+        (
+            {"type": "slot", "count": 3, "schedule": True, "label": "s", "with": [core()]},
+            {"tasks": 3, "requests": {"cpu": "2"}},
+        ),
+        (
+            {"type": "slot", "replicas": 3, "with": [core(), {"type": "gpu"}]},
+            {"tasks": 3, "requests": {"cpu": "2", "gpu": "1"}},
+        ),
+        ({"type": "core", "count": 4}, {"tasks": 1, "requests": {"cpu": "4"}}),
+        ({"type": "core", "count": 4, "replicas": 2}, {"tasks": 2, "requests": {"cpu": "4"}}),
+        (
+            {"type": "slot", "replicas": 1, "with": [{"type": "memory", "count": 512, "unit": "MiB"}]},
+            {"tasks": 1, "requests": {"memory": "512Mi"}},
+        ),
+    ],
+)
+def test_groups_of_resources_become_nodes_and_tasks(resource: Any, resources: dict[str, Any]) -> None:
+    assert read(group(**resource)) == {"command": ["a"], "resources": resources}
+
+
+def test_all_of_a_next_generation_jobspec_finds_its_place() -> None:
+    job = read(
+        {
+            "version": 1,
+            "name": "fit",
+            "resources": {
+                "g": {
+                    "type": "node",
+                    "requires": [RANGE],
+                    "with": [{"type": "core", "requires": [{"name": "cpu", "field": "arch", "match": "arm"}, RANGE]}],
+                }
+            },
+            "task": {"name": "only", "command": "fit --name 'a b'", "replicas": 1},
+            "attributes": {"duration": 300, "cwd": "/data", "environment": {"A": "1"}, "parameter": {"x": 1}},
+        }
+    )
+    assert job == {
+        "command": ["fit", "--name", "a b"],
+        "environment": {"A": "1"},
+        "working_directory": "/data",
+        "resources": {"nodes": 1, "tasks": 1, "requests": {"cpu": "1"}, "duration": "300s"},
+        "requires": [RANGE, {"name": "cpu", "field": "arch", "match": "arm"}],
+        "annotations": {"jobspec/name": "fit", "jobspec/task": "only", "jobspec/parameter": '{"x":1}'},
+    }
+
+
+def test_a_jobspec_without_resources_asks_for_none() -> None:
+    assert read({"version": 1, "task": {"command": ["a"]}}) == {"command": ["a"]}
+
+
+NODE = {"type": "node", "count": 1}
+
+
+@pytest.mark.parametrize(
+    ("document", "field", "reason"),
+    [
+        (group(**NODE) | {"version": "1"}, "version", "give version 1"),
+        ({"task": {"command": ["a"]}}, "version", "is missing"),
+        (group(**NODE) | {"groups": []}, "groups", "is not supported: remove it"),
+        (group(**NODE) | {"requires": {}}, "requires", "put it on a resource"),
+        (group(**NODE) | {"resource": {}}, "resource", "Did you mean 'resources'"),
+        (group(**NODE) | {"name": 5}, "name", "is not text"),
+        ({"version": 1, "resources": {"g": NODE}}, "tasks", "is missing: give a list of one task"),
+        (group(**NODE) | {"task": {"command": ["a"]}}, "task", "stands beside tasks"),
+        (
+            group(**NODE) | {"tasks": [{"command": ["a"], "resources": "h"}]},
+            "tasks.0.resources",
+            "unknown resource group 'h'",
+        ),
+        (group(**NODE) | {"tasks": [{"command": ["a"], "resources": {}}]}, "tasks.0.resources", "is not the name"),
+        (group(**NODE) | {"resources": {"g": NODE, "h": NODE}}, "resources.h", "is used by no task"),
+        (
+            {"version": 1, "resources": {"g": NODE, "h": NODE}, "task": {"command": ["a"]}},
+            "task.resources",
+            "is missing: name one of g, h",
+        ),
+        (
+            group(**NODE) | {"tasks": [{"command": ["a"], "replicas": 4}]},
+            "tasks.0.replicas",
+            "create one execution for each",
+        ),
+        (
+            group(**NODE) | {"tasks": [{"command": ["a"], "depends_on": ["b"]}]},
+            "tasks.0.depends_on",
+            "is not supported",
+        ),
+        (group(**NODE) | {"tasks": [{"command": ["a"], "steps": []}]}, "tasks.0.steps", "give one command"),
+        (group(**NODE) | {"tasks": [{"command": "a 'b"}]}, "tasks.0.command", "No closing quotation"),
+        (group(**NODE) | {"tasks": [{"command": "a\nb"}]}, "tasks.0.command", "has several lines"),
+        (group(**NODE) | {"tasks": [{"command": " "}]}, "tasks.0.command", "is empty"),
+        (group(**NODE) | {"tasks": [{"resources": "g"}]}, "tasks.0.command", "is missing"),
+        (group(**NODE) | {"attributes": {"queue": "x"}}, "attributes.queue", "unknown field 'queue'"),
+        (group(**NODE) | {"attributes": None}, "attributes", "is left empty"),
+        (group(type="rack"), "resources.g.type", "unknown resource type 'rack'"),
+        (group(count=1), "resources.g.type", "is missing"),
+        (group(type="node", count=2, replicas=2), "resources.g.replicas", "give one of the two"),
+        (group(type="node", exclusive=True), "resources.g.exclusive", "is not supported"),
+        (group(type="node", schedule=False), "resources.g.schedule", "is not supported"),
+        (group(type="node", attributes={"x": 1}), "resources.g.attributes", "is not supported"),
+        (group(type="node", **{"with": core()}), "resources.g.with", "is not a list of resources"),
+        (group(type="node", **{"with": [{"type": "socket"}]}), "resources.g.with.0.type", "unknown resource type"),
+        (group(type="node", **{"with": [slot(), core()]}), "resources.g.with", "put them into the slot"),
+        (group(type="node", **{"with": [core() | {"replicas": 2}]}), "resources.g.with.0.replicas", "give a count"),
+        (group(type="node", requires={}), "resources.g.requires", "is not a list"),
+        (group(type="node", requires=["x"]), "resources.g.requires.0", "is not a mapping"),
+        (group(type="node", requires=[{"name": "io", "match": "shm"}]), "resources.g.requires.0.field", "is missing"),
+        (group(type="node", requires=[{"name": "io", "field": "type"}]), "resources.g.requires.0", "asks for nothing"),
+        (group(type="node", requires=[RANGE | {"mx": "1"}]), "resources.g.requires.0.mx", "unknown field"),
+        (
+            group(type="node", requires=[RANGE | {"min": [1]}]),
+            "resources.g.requires.0.min",
+            "neither text nor a number",
+        ),
+    ],
+)
+def test_a_next_generation_jobspec_that_has_no_place_here_is_refused(document: Any, field: str, reason: str) -> None:
+    found = refusals(document)
+    assert field in found
+    assert reason in found[field]
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    ("document", "job"),
+    [
+        ({"command": ["a", "b c"]}, {"command": ["a", "b c"]}),
+        ({"command": "a 'b c' $HOME"}, {"command": ["a", "b c", "$HOME"]}),
+        ({"version": 1, "image": "x:1"}, {"image": "x:1"}),
+        (
+            {
+                "name": "fit",
+                "command": "a",
+                "nodes": 2,
+                "tasks": 8,
+                "cores": 2,
+                "gpus": 1,
+                "memory": "4Gi",
+                "duration": 60,
+            },
+            {
+                "command": ["a"],
+                "resources": {
+                    "nodes": 2,
+                    "tasks": 8,
+                    "requests": {"cpu": "2", "memory": "4Gi", "gpu": "1"},
+                    "duration": "60s",
+                },
+                "annotations": {"jobspec/name": "fit"},
+            },
+        ),
+        (
+            {"command": "a", "time": "1h", "env": {"A": "1"}, "cwd": "/data", "cpus": 0.5},
+            {
+                "command": ["a"],
+                "environment": {"A": "1"},
+                "working_directory": "/data",
+                "resources": {"requests": {"cpu": "0.5"}, "duration": "1h"},
+            },
+        ),
+        (
+            {
+                "task_type": "t",
+                "command": ["a"],
+                "image": "x",
+                "environment": {"A": "1"},
+                "workingDirectory": "/data",
+                "resources": {"nodes": 2, "requests": {"cpu": "1"}, "limits": {"cpu": "2"}},
+                "storage": "1Gi",
+                "requires": [RANGE],
+                "outputs": ["o"],
+                "labels": {"l": "1"},
+                "annotations": {"n": "1"},
+                "name": "fit",
+            },
+            {
+                "task_type": "t",
+                "command": ["a"],
+                "image": "x",
+                "environment": {"A": "1"},
+                "working_directory": "/data",
+                "resources": {"nodes": 2, "requests": {"cpu": "1", "ephemeral_storage": "1Gi"}, "limits": {"cpu": "2"}},
+                "requires": [RANGE],
+                "outputs": ["o"],
+                "labels": {"l": "1"},
+                "annotations": {"jobspec/name": "fit", "n": "1"},
+            },
+        ),
+    ],
+)
+def test_the_simple_form_is_read(document: Any, job: dict[str, Any]) -> None:
+    assert read(document) == job
+
+
+@pytest.mark.parametrize(
+    ("document", "field", "reason"),
+    [
+        ({"command": "a", "comand": 1}, "comand", "Did you mean 'command'"),
+        ({"command": 5}, "command", "'5' is not a list: give the program"),
+        ({"command": ["a", 5]}, "command.1", "put it in quotes"),
+        ({"command": "a", "version": 2}, "version", "give version 1"),
+        ({"command": "a", "nodes": "two"}, "nodes", "is not a whole number"),
+        ({"command": "a", "tasks": [1]}, "tasks", "is not a whole number"),
+        ({"command": "a", "cores": "x"}, "cores", "is not a quantity"),
+        ({"command": "a", "cores": True}, "cores", "is not a quantity"),
+        ({"command": "a", "memory": 10**400}, "memory", "is not a quantity"),
+        ({"command": "a", "cores": 1, "cpus": 1}, "cpus", "'cpu' is given twice"),
+        ({"command": "a", "nodes": 1, "resources": {"nodes": 1}}, "nodes", "'nodes' is given twice"),
+        ({"command": "a", "env": {}, "environment": {}}, "environment", "is given twice"),
+        ({"command": "a", "time": 60}, "time", "has no unit"),
+        ({"command": "a", "duration": "60"}, "duration", "is not a duration"),
+        ({"command": "a", "nodes": None}, "nodes", "is left empty"),
+        ({"command": "a", "resources": 5}, "resources", "is not a mapping"),
+        ({"command": "a", "name": "x", "annotations": 5}, "annotations", "is not a mapping"),
+    ],
+)
+def test_the_simple_form_is_refused_where_it_is_wrong(document: Any, field: str, reason: str) -> None:
+    found = refusals(document)
+    assert field in found
+    assert reason in found[field]
+
+
+@pytest.mark.parametrize("document", [None, [], "text", 5])
+def test_what_is_no_mapping_is_no_jobspec(document: Any) -> None:
+    assert "is not a mapping" in refusals(document)["spec.jobspec"]
+
+
+WORDS = ["version", "resources", "tasks", "task", "command", "type", "count", "with", "node", "slot", "core", "label"]
+WORDS += [
+    "attributes",
+    "system",
+    "duration",
+    "environment",
+    "requires",
+    "replicas",
+    "nodes",
+    "name",
+    "unit",
+    "GB",
+    "memory",
+]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(WORDS),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS), inner, max_size=5),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.sampled_from(WORDS), JSON, max_size=6))
+def test_any_document_is_read_or_refused_with_reasons(document: Any) -> None:
+    try:
+        job = read_jobspec(document, PATH)
+    except Invalid as refused:
+        problems = refused.problems
+    else:
+        problems = ()
+        assert set(job) <= {"command", "environment", "working_directory", "resources", "requires", "annotations"}
+    assert all(problem.field.startswith("spec.jobspec") and problem.reason for problem in problems)
