@@ -39,20 +39,11 @@ class ExecutionCalls(ChangeCalls):
         Without a name the request carries a key, so that it can be sent again where its answer got lost, and still
         starts one execution only.
         """
-        if request.get("name") or dry_run:
-            return self._transport.call("POST", "executions", query=dry(dry_run), body=request, is_safe=dry_run)
-        headers = {"Idempotency-Key": secrets.token_hex(16)}
-        try:
-            answer = self._transport.call("POST", "executions", body=request, headers=headers)
-        except Unanswered:
-            answer = self._transport.call("POST", "executions", body=request, headers=headers)
-        # The key is new: if there was an execution, this very call made it.
-        return {**answer, "created": True}
+        return self._create("executions", request, dry_run)
 
     def repeat_execution(self, how: str, request: Mapping[str, Any], *, dry_run: bool = False) -> Document:
         """As `create_execution`, from an earlier one: `how` is relaunch or recover, and `id` in the request which."""
-        path = f"executions/{how}"
-        return self._transport.call("POST", path, query=dry(dry_run), body=request, is_safe=dry_run)
+        return self._create(f"executions/{how}", request, dry_run)
 
     def place(self, request: Mapping[str, Any], changes: Sequence[Mapping[str, Any]] = ()) -> Document:
         """Where an execution would run and why; `changes` are assumed to have been made. Nothing is written."""
@@ -132,6 +123,17 @@ class ExecutionCalls(ChangeCalls):
             return bool(self._read(path, {"limit": 1}, holding="launch_plans")["launch_plans"])
         except NotFound:
             return False
+
+    def _create(self, path: str, request: Mapping[str, Any], dry_run: bool) -> Document:
+        if request.get("name") or dry_run:
+            return self._transport.call("POST", path, query=dry(dry_run), body=request, is_safe=dry_run)
+        headers = {"Idempotency-Key": secrets.token_hex(16)}
+        try:
+            answer = self._transport.call("POST", path, body=request, headers=headers)
+        except Unanswered:
+            answer = self._transport.call("POST", path, body=request, headers=headers)
+        # The key is new: if there was an execution, this very call made it.
+        return {**answer, "created": True}
 
     def _many(self, path: str, body: Document, dry_run: bool) -> Document:
         return self._transport.call(

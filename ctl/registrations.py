@@ -175,9 +175,11 @@ class Registration:
                 path = f"spec.workflow_id.{path}".rstrip(".")
             found = self._position(path)
             detail["position"] = f"{self.file.name}:{found[0]}:{found[1]}" if found else self.place
-            if not isinstance(error, InvalidRequest):
-                detail["reason"] = self.title
-                detail.pop("field", None)
+            if isinstance(error, InvalidRequest):
+                detail["field"] = str(detail.get("field") or "").removeprefix("spec.")
+            else:
+                # The message tells all of it, except which document it is about.
+                detail |= {"reason": self.title, "field": "", "closest": []}
         if isinstance(error, InvalidRequest) and all("reason" in detail for detail in error.details):
             # The message repeats what the details say; with positions they say it better.
             error.message = f"The admin refused {self.title}: {count(len(error.details), 'problem')}."

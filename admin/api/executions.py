@@ -3,32 +3,44 @@
 from __future__ import annotations
 
 import time
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from flask import request
-from marshmallow import Schema, ValidationError, fields, validate
+from marshmallow import ValidationError, fields, validate
 
-from admin.api import rendering
+from admin.api.execution_answers import (
+    CreatedAnswer,
+    EndedAnswer,
+    EventsAnswer,
+    ExecutionAnswer,
+    ExecutionsAnswer,
+    ExplanationAnswer,
+    ManyEndedAnswer,
+    ManyRedecidedAnswer,
+    event_of,
+    explanation_of,
+    id_of,
+    listed,
+    said,
+    shown,
+)
 from admin.api.operations import Operations
 from admin.api.pages import key_of, number_of, token_of
 from admin.api.preconditions import WriteQuery
-from admin.api.registrations import IdentifierAnswer
 from admin.api.rendering import context
 from admin.api.schemas import NAME, PRINTABLE_LINES, Flag, Number, PageQuery, Payload, RequestSchema, Seconds
+from admin.api.selectors import SelectorFields, conditions_of, scope_of
 from admin.core.executions import read_spec
 from admin.core.inputs import plain
-from admin.core.lifecycle import Phase
 from admin.core.problems import Invalid, Problem, closest, shorten, unknown_word
-from admin.core.quantities import parse_duration
-from admin.core.scopes import Scope, check_scope
-from admin.core.selectors import SORT_FIELDS, Condition, equals, parse_filters, parse_time, typed
+from admin.core.selectors import SORT_FIELDS, Condition, equals, typed
 from admin.metrics import count_created, count_finished, count_redecided
 from admin.services import executions, redecisions
-from admin.services.executions import Created, Explanation
+from admin.services.executions import Created
 from admin.services.launches import Request, read_request
 from admin.services.scopes import check_readable
-from admin.store.executions import Event, Execution, ExecutionId
+from admin.store.executions import Execution, ExecutionId
 
 operations = Operations("executions")
 
@@ -88,48 +100,6 @@ class WaitQuery(RequestSchema):
     wait_seconds = Seconds(load_default=0, validate=validate.Range(min=0, max=60))
 
 
-class Time(fields.Field[datetime]):
-    """A time in RFC 3339, or how long ago: 24h."""
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> datetime:
-        return read_time(value)
-
-
-def read_time(value: Any) -> datetime:
-    """A time in RFC 3339, or as long ago as a duration says."""
-    if not isinstance(value, str):
-        raise ValidationError("is neither a time (RFC 3339) nor a duration such as 24h.")
-    try:
-        return context().clock() - timedelta(seconds=float(parse_duration(value)))
-    except (ValueError, OverflowError):
-        pass
-    try:
-        return parse_time(value)
-    except (ValueError, OverflowError):
-        raise ValidationError("is neither a time (RFC 3339) nor a duration such as 24h.") from None
-
-
-class SelectorFields(RequestSchema):
-    """Which executions; a comma stands between several values of one field."""
-
-    phase = fields.String()
-    reason = fields.String()
-    cluster = fields.String(validate=NAME)
-    pool = fields.String(validate=NAME)
-    label = fields.String(validate=NAME)
-    workflow = fields.String(validate=NAME)
-    launch_plan = fields.String(validate=NAME)
-    version = fields.String(validate=NAME)
-    mode = fields.String()
-    project = fields.String(validate=NAME)
-    domain = fields.String(validate=NAME)
-    created_after = Time(metadata={"type": "string", "description": "A time, or how long ago: 24h."})
-    created_before = Time(metadata={"type": "string", "description": "A time, or how long ago: 24h."})
-    filters = fields.String(
-        validate=validate.Length(max=4000), metadata={"description": "Flyte's form: eq(phase,QUEUED)+ne(cluster,a)."}
-    )
-
-
 class ListQuery(SelectorFields, PageQuery):
     state = fields.String(load_default="ACTIVE", validate=validate.OneOf(["ACTIVE", "ARCHIVED", "ALL"]))
     sort_key = fields.String(data_key="sort_by.key", load_default="created_at")
@@ -146,196 +116,6 @@ class ManyBody(CauseBody):
 
 class ExplanationQuery(RequestSchema):
     decision = Number(least=1, metadata={"description": "An earlier decision, by its number."})
-
-
-class ExecutionIdAnswer(Schema):
-    project = fields.String(required=True)
-    domain = fields.String(required=True)
-    name = fields.String(required=True)
-
-
-class ReasonAnswer(Schema):
-    code = fields.String(required=True)
-    message = fields.String(required=True)
-
-
-class ClosureAnswer(Schema):
-    phase = fields.String(required=True, validate=validate.OneOf([phase.value for phase in Phase]))
-    reason = fields.Nested(ReasonAnswer, required=True)
-    created_at = fields.DateTime(required=True)
-    updated_at = fields.DateTime(required=True)
-    started_at = fields.DateTime()
-    finished_at = fields.DateTime()
-    duration = fields.Float()
-    abort_metadata = fields.Dict()
-
-
-class ListedAnswer(Schema):
-    id = fields.Nested(ExecutionIdAnswer, required=True)
-    closure = fields.Nested(ClosureAnswer, required=True)
-    state = fields.String(required=True)
-    workflow = fields.Nested(IdentifierAnswer)
-    launch_plan = fields.Nested(IdentifierAnswer)
-    cluster = fields.String()
-    pool = fields.String()
-    label = fields.String()
-    revision = fields.Integer(required=True)
-    attempt = fields.Integer(required=True)
-    decisions = fields.Integer(required=True)
-    events = fields.Integer(required=True)
-    mode = fields.String(required=True)
-    reference_execution = fields.Nested(ExecutionIdAnswer)
-
-
-class ExecutionAnswer(ListedAnswer):
-    spec = Payload(required=True)
-    inputs = Payload(required=True)
-    job = Payload(required=True)
-    config = Payload(required=True)
-    queue = fields.String()
-    quality_of_service = fields.Dict()
-    plugins = fields.Dict()
-    attributes = fields.Dict(required=True)
-    changed = fields.Boolean()
-
-
-class NoticeAnswer(Schema):
-    code = fields.String(required=True)
-    message = fields.String(required=True)
-
-
-class CreatedAnswer(Schema):
-    id = fields.Nested(ExecutionIdAnswer, required=True)
-    created = fields.Boolean(required=True)
-    execution = fields.Nested(ExecutionAnswer, required=True)
-    warnings = fields.List(fields.Nested(NoticeAnswer), required=True)
-    dry_run = fields.Boolean(required=True)
-
-
-class ExecutionsAnswer(Schema):
-    executions = fields.List(fields.Nested(ListedAnswer), required=True)
-    token = fields.String()
-
-
-class EventAnswer(Schema):
-    number = fields.Integer(required=True)
-    at = fields.DateTime(required=True)
-    type = fields.String(required=True)
-    phase = fields.String(required=True)
-    reason = fields.Nested(ReasonAnswer)
-    cluster = fields.String()
-    by = fields.String()
-
-
-class EventsAnswer(Schema):
-    events = fields.List(fields.Nested(EventAnswer), required=True)
-    token = fields.String()
-
-
-class EndedAnswer(Schema):
-    id = fields.Nested(ExecutionIdAnswer, required=True)
-    phase = fields.String(required=True)
-    changed = fields.Boolean(required=True)
-
-
-class ManyEndedAnswer(Schema):
-    matched = fields.Integer(required=True)
-    terminated = fields.Integer(required=True)
-    executions = fields.List(fields.Nested(EndedAnswer), required=True)
-    dry_run = fields.Boolean(required=True)
-
-
-class RedecidedAnswer(Schema):
-    id = fields.Nested(ExecutionIdAnswer, required=True)
-    from_ = fields.String(data_key="from", allow_none=True)
-    to = fields.String(allow_none=True)
-    reason = fields.Nested(ReasonAnswer, required=True)
-    changed = fields.Boolean(required=True)
-
-
-class ManyRedecidedAnswer(Schema):
-    matched = fields.Integer(required=True)
-    changed = fields.Integer(required=True)
-    executions = fields.List(fields.Nested(RedecidedAnswer), required=True)
-    dry_run = fields.Boolean(required=True)
-
-
-class ExplanationAnswer(Schema):
-    id = fields.Nested(ExecutionIdAnswer, required=True)
-    cluster = fields.String()
-    reason = fields.Nested(ReasonAnswer, required=True)
-    pool = fields.String()
-    label = fields.String()
-    strategy = fields.String(required=True)
-    revision = fields.Integer(required=True)
-    decided_at = fields.DateTime()
-    decision = fields.Integer()
-    because = fields.String()
-    rungs = fields.List(fields.Dict(), required=True)
-    candidates = fields.List(fields.Dict(), required=True)
-    settings = fields.List(fields.Dict(), required=True)
-    job = Payload(required=True)
-    queue = fields.String()
-    warnings = fields.List(fields.Nested(NoticeAnswer), required=True)
-    history = fields.List(fields.Dict())
-
-
-def _id(row: Execution) -> dict[str, str]:
-    return {"project": row.project, "domain": row.domain, "name": row.name}
-
-
-def _said(answer: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in answer.items() if value is not None}
-
-
-def _listed(row: Execution) -> dict[str, Any]:
-    closure = {
-        "phase": row.phase,
-        "reason": {"code": row.reason, "message": row.reason_message},
-        "created_at": rendering.time(row.created_at),
-        "updated_at": rendering.time(row.updated_at),
-        "started_at": rendering.time(row.started_at) if row.started_at else None,
-        "finished_at": rendering.time(row.finished_at) if row.finished_at else None,
-        "duration": row.duration,
-    }
-    if row.abort_cause is not None:
-        closure["abort_metadata"] = {"cause": row.abort_cause, "principal": row.abort_principal}
-    return _said(
-        {
-            "id": _id(row),
-            "closure": _said(closure),
-            "state": row.state,
-            **row.launched,
-            "cluster": row.cluster,
-            "pool": row.pool,
-            "label": row.label,
-            "revision": row.revision,
-            "attempt": row.attempt,
-            "decisions": row.decisions,
-            "events": row.events,
-            "mode": row.mode,
-            "reference_execution": row.reference,
-        }
-    )
-
-
-def shown(row: Execution) -> dict[str, Any]:
-    """An execution as it stands in answers."""
-    content = row.content
-    quality = dict(content["quality_of_service"])
-    if row.queue_deadline is not None:
-        quality["queue_deadline"] = rendering.time(row.queue_deadline)
-    more = {
-        "spec": row.request["spec"],
-        "inputs": content["inputs"],
-        "job": content["job"],
-        "config": content["config"],
-        "queue": content["queue"],
-        "quality_of_service": quality or None,
-        "plugins": content["plugins"],
-        "attributes": content["attributes"],
-    }
-    return _listed(row) | _said(more)
 
 
 def request_of(body: dict[str, Any]) -> Request:
@@ -359,7 +139,7 @@ def _create(wanted: Request, *, dry_run: bool) -> dict[str, Any]:
 
 def _created(created: Created, dry_run: bool) -> dict[str, Any]:
     return {
-        "id": _id(created.execution),
+        "id": id_of(created.execution),
         "created": created.is_new and not dry_run,
         "execution": shown(created.execution),
         "warnings": created.warnings,
@@ -464,36 +244,6 @@ def list_executions(query: dict[str, Any], **key: str) -> dict[str, Any]:
     return _list({**query, **key})
 
 
-_PLAIN = ("phase", "reason", "cluster", "pool", "label", "workflow", "launch_plan", "version", "mode")
-
-
-def conditions_of(said: dict[str, Any]) -> list[Condition]:
-    """The conditions that a selector's fields make."""
-    found = [equals(name, *_values(name, said[name])) for name in (*_PLAIN, "project", "domain") if name in said]
-    for name, function in (("created_after", "gte"), ("created_before", "lt")):
-        if name in said:
-            found.append(Condition(field="created_at", function=function, values=(said[name],)))
-    return found + (parse_filters(said["filters"]) if "filters" in said else [])
-
-
-def _values(name: str, text: str) -> list[Any]:
-    values = [typed(name, one.strip()) for one in text.split(",")]
-    if name == "phase":
-        known = [phase.value for phase in Phase]
-        for value in values:
-            if value not in known:
-                reason = unknown_word("phase", value, known)
-                raise Invalid(Problem(field="phase", reason=reason, closest=closest(value, known)))
-    return values
-
-
-def scope_of(said: dict[str, Any]) -> Scope:
-    """The project and domain of a selector, as far as it names them."""
-    if said.get("project") or said.get("domain"):
-        return check_scope(project=said.get("project", ""), domain=said.get("domain", ""))
-    return Scope()
-
-
 def _list(query: dict[str, Any]) -> dict[str, Any]:
     sort_by = query["sort_key"]
     if sort_by not in SORT_FIELDS:
@@ -511,7 +261,7 @@ def _list(query: dict[str, Any]) -> dict[str, Any]:
         after=_place(query.get("token"), sort_by),
         limit=query["limit"],
     )
-    answer: dict[str, Any] = {"executions": [_listed(row) for row in found]}
+    answer: dict[str, Any] = {"executions": [listed(row) for row in found]}
     return answer | {"token": _token(last, sort_by)} if last is not None else answer
 
 
@@ -545,23 +295,8 @@ def _place(token: str | None, sort_by: str) -> tuple[Any, int] | None:
 def list_events(query: dict[str, Any], **key: str) -> dict[str, Any]:
     above = number_of(query.get("token")) or 0
     found, last = executions.list_events(context(), ExecutionId(**key), above, query["limit"])
-    answer: dict[str, Any] = {"events": [_event(one) for one in found]}
+    answer: dict[str, Any] = {"events": [event_of(one) for one in found]}
     return answer | {"token": token_of((str(last),))} if last is not None else answer
-
-
-def _event(event: Event) -> dict[str, Any]:
-    reason = {"code": event.reason, "message": event.message or ""} if event.reason else None
-    return _said(
-        {
-            "number": event.number,
-            "at": rendering.time(event.at),
-            "type": event.type,
-            "phase": event.phase,
-            "reason": reason,
-            "cluster": event.cluster,
-            "by": event.by,
-        }
-    )
 
 
 @operations.add(
@@ -573,45 +308,7 @@ def _event(event: Event) -> dict[str, Any]:
     errors=(400, 404),
 )
 def explain(query: dict[str, Any], **key: str) -> dict[str, Any]:
-    return _explanation(executions.explain(context(), ExecutionId(**key), query.get("decision")))
-
-
-def _explanation(found: Explanation) -> dict[str, Any]:
-    row, decision = found.execution, found.decision
-    winner = next(rung for rung in found.settings["rungs"] if rung["state"] == "wins")
-    return _said(
-        {
-            "id": _id(row),
-            "cluster": decision.cluster,
-            "reason": {"code": decision.reason, "message": decision.reason_message},
-            "pool": winner["name"] if winner["kind"] == "pool" else None,
-            "label": winner["name"] if winner["kind"] == "label" else None,
-            "strategy": found.strategy,
-            "revision": decision.revision,
-            "decided_at": rendering.time(decision.decided_at),
-            "decision": decision.number,
-            "because": decision.because,
-            "rungs": found.settings["rungs"],
-            "candidates": found.candidates,
-            "settings": found.settings["settings"],
-            "job": row.content["job"],
-            "queue": row.content["queue"],
-            "warnings": [],
-            "history": [_decision(one) for one in found.history],
-        }
-    )
-
-
-def _decision(one: Any) -> dict[str, Any]:
-    return _said(
-        {
-            "number": one.number,
-            "decided_at": rendering.time(one.decided_at),
-            "cluster": one.cluster,
-            "reason": {"code": one.reason, "message": one.reason_message},
-            "because": one.because,
-        }
-    )
+    return explanation_of(executions.explain(context(), ExecutionId(**key), query.get("decision")))
 
 
 @operations.add(
@@ -652,7 +349,7 @@ def _count_ended(row: Execution, is_change: bool) -> None:
 
 
 def _ended(row: Execution, is_change: bool) -> dict[str, Any]:
-    return {"id": _id(row), "phase": row.phase, "changed": is_change}
+    return {"id": id_of(row), "phase": row.phase, "changed": is_change}
 
 
 @operations.add(
@@ -705,9 +402,9 @@ def redecide(query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
         "matched": len(found),
         "changed": len(changed),
         "executions": [
-            _said(
+            said(
                 {
-                    "id": _id(one.execution),
+                    "id": id_of(one.execution),
                     "from": one.execution.cluster,
                     "to": one.cluster,
                     "reason": {"code": one.code, "message": shorten(one.message, 500)},

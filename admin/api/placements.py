@@ -7,18 +7,12 @@ from typing import Any
 from marshmallow import Schema, fields, validate
 
 from admin.api.changes import MOST_BYTES, read_changes
-from admin.api.executions import (
-    ExecutionIdAnswer,
-    ExplanationAnswer,
-    RequestBody,
-    Time,
-    conditions_of,
-    request_of,
-    scope_of,
-)
+from admin.api.execution_answers import ExecutionIdAnswer, ExplanationAnswer
+from admin.api.executions import RequestBody, request_of
 from admin.api.operations import Operations
 from admin.api.rendering import context, time
 from admin.api.schemas import NAME, Change, RequestSchema, Whole
+from admin.api.selectors import Time, conditions_of, scope_of
 from admin.core.placement.routes import RouteKind
 from admin.services import placements
 from admin.services.placements import Answer

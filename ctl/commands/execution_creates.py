@@ -151,8 +151,8 @@ def _report(session: Session, answer: Document, flags: Mapping[str, Any]) -> Non
     else:
         _show(session, answer, execution)
     if flags["dry_run"]:
-        told = "This is what it would be." if answer.get("created") else _exists(execution)
-        printer.note(f"Dry run: nothing was created. {told}")
+        is_there = flags["name"] is not None and _is_there(session, id)
+        printer.note(f"Dry run: nothing was created. {_exists(execution) if is_there else 'This is what it would be.'}")
         return
     if flags["watch"]:
         from ctl.commands.execution_following import check_success, watch_execution
@@ -170,6 +170,14 @@ def _show(session: Session, answer: Document, execution: Execution) -> None:
         show_executions(session, [execution], with_place=False)
     else:
         printer.document(answer)
+
+
+def _is_there(session: Session, id: ExecutionId) -> bool:
+    try:
+        session.client.execution(id)
+    except NotFound:
+        return False
+    return True
 
 
 def _exists(execution: Execution) -> str:

@@ -121,9 +121,9 @@ def _delete_selected(session: Session, flags: Mapping[str, Any]) -> None:
     selector = selector_document(session, flags)
     cause: dict[str, Any] = {"cause": flags["cause"] or "", "claimed_by": local_user()}
     trial = session.client.terminate_executions(selector, **cause, dry_run=True)
-    matched, ends = int(trial.get("matched") or 0), int(trial.get("terminated") or 0)
-    said = f"{count(matched, 'execution')} {'matches' if matched == 1 else 'match'}, {ends} of them unfinished."
-    if flags["dry_run"] or not ends:
+    matched = int(trial.get("matched") or 0)
+    said = f"{count(matched, 'unfinished execution')} {'matches' if matched == 1 else 'match'}."
+    if flags["dry_run"] or not matched:
         _answer(session, trial["executions"], trial)
         _list(session, trial)
         session.printer.note(f"{said} {'Dry run: nothing was ended.' if flags['dry_run'] else 'Nothing to end.'}")
@@ -140,10 +140,10 @@ def _delete_selected(session: Session, flags: Mapping[str, Any]) -> None:
 
 
 def _list(session: Session, answer: Document) -> None:
-    """The executions that change, as far as the answer names them."""
-    changed = [each for each in answer.get("executions") or [] if each.get("changed")]
-    if changed and session.printer.is_table and not session.printer.is_quiet:
-        ids = [(ExecutionId.from_document(each["id"]), each) for each in changed]
+    """The executions that an answer names."""
+    executions = answer.get("executions") or []
+    if executions and session.printer.is_table and not session.printer.is_quiet:
+        ids = [(ExecutionId.from_document(each["id"]), each) for each in executions]
         rows = [[id.project, id.domain, id.name, str(each.get("phase", ""))] for id, each in ids]
         session.printer.table(["PROJECT", "DOMAIN", "NAME", "PHASE"], rows)
 

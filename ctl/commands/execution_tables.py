@@ -22,7 +22,7 @@ _COLUMNS = [
     "CREATED",
     "ELAPSED",
 ]
-_MORE = ["STATE", "MODE", "QUEUE", "TIER", "ATTEMPT", "REVISION", "MESSAGE"]
+_MORE = ["STATE", "MODE", "ATTEMPT", "REVISION", "MESSAGE"]
 _PLACE = ["PROJECT", "DOMAIN"]
 
 
@@ -41,11 +41,8 @@ def _cells(execution: Execution, now: datetime, with_place: bool, is_wide: bool)
     cells += [execution.id.name, execution.launched, execution.version, execution.phase, execution.reason]
     cells += [execution.cluster, execution.pool, execution.label, execution.created, execution.elapsed(now)]
     if is_wide:
-        document = execution.document
-        tier = str((document.get("quality_of_service") or {}).get("tier") or "")
-        cells += [execution.state, str(document.get("mode") or ""), str(document.get("queue") or ""), tier]
-        cells += [str(document.get(key) or "") for key in ("attempt", "revision")]
-        cells.append(execution.message)
+        more = [str(execution.document.get(key) or "") for key in ("mode", "attempt", "revision")]
+        cells += [execution.state, *more, execution.message]
     return cells
 
 

@@ -10,11 +10,11 @@ import click
 
 from ctl.answers import Document
 from ctl.commands.registered import (
+    check_flags,
     created_at,
     id_part,
     note_empty,
     read_parameters,
-    refuse_without_name,
     show,
     versions,
     wanted_version,
@@ -45,9 +45,9 @@ the active one. Shows the difference and asks if there is a terminal.
 
 def get_launchplan() -> click.Command:
     def run(session: Session, name: str | None, workflow: str | None, **flags: Any) -> None:
+        check_flags(session, name, flags, "launch plan")
         project, domain = project_domain(session)
         if name is None:
-            refuse_without_name(flags, "launch plan")
             found = list(session.client.registered(LAUNCH_PLAN, project, domain, workflow=workflow))
             show(session, "launchplan", found, found, _LIST)
             if not found:

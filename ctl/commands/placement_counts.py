@@ -18,7 +18,7 @@ from ctl.session import Session
 from ctl.times import parse_time, to_second
 from ctl.words import count
 
-_BY = ["cluster", "pool", "label", "domain", "phase", "reason"]
+_BY = ["cluster", "pool", "label", "project", "domain", "phase", "reason"]
 _EIGHTHS = "▏▎▍▌▋▊▉"
 _FULL = "█"
 _LONGEST_BAR = 60

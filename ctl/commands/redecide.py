@@ -71,7 +71,7 @@ def _said(answer: Document) -> str:
 
 def _print(session: Session, answer: Document) -> None:
     printer = session.printer
-    executions = answer.get("executions") or []
+    executions = [each for each in answer.get("executions") or [] if each.get("changed", True)]
     if printer.format == "name":
         for each in executions:
             printer.line(ExecutionId.from_document(each["id"]).resource)

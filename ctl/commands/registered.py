@@ -37,8 +37,12 @@ def read_parameters(what: str) -> list[click.Parameter]:
     ]
 
 
-def refuse_without_name(flags: Flags, what: str) -> None:
-    """Refuse what can be asked of one only, where none is named."""
+def check_flags(session: Session, name: str | None, flags: Flags, what: str) -> None:
+    """Refuse what can be asked of one only, where none is named, and a format for a file that has its own."""
+    if flags["exec_file"] and session.typed.get("output"):
+        raise InvalidInput("--execFile writes YAML to a file; leave out -o.")
+    if name is not None:
+        return
     for key, flag in (("version", "--version"), ("latest", "--latest"), ("exec_file", "--execFile")):
         if flags[key]:
             raise InvalidInput(f"{flag} is about one {what}: give its name.")
@@ -102,8 +106,6 @@ def write_sample(
     from ctl.commands.attribute_reads import write_new
     from ctl.execution_samples import execution_sample
 
-    if session.typed.get("output"):
-        raise InvalidInput("--execFile writes YAML to a file; leave out -o.")
     text = execution_sample(key, id, inputs, given=given or {}, fixed=fixed or {}, now=datetime.now(UTC))
     file = str(flags["exec_file"])
     if file == "-":

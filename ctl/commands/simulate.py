@@ -78,8 +78,7 @@ def _print(session: Session, answer: Document, since: str, where: Mapping[str, s
         printer.table(["CLUSTER", "BEFORE", "AFTER", "DIFFERENCE"], [_sums(*each) for each in sorted(clusters.items())])
         printer.line()
     printer.line(_summary(answer, since, where))
-    moved = int(answer.get("moved") or 0) + int(answer.get("refused") or 0)
-    if len(executions) < moved:
+    if len(executions) < int(answer.get("moved") or 0):
         printer.note(f"These are the first {len(executions)}; --limit N lists more.")
 
 
@@ -110,4 +109,4 @@ def _summary(answer: Document, since: str, where: Mapping[str, str]) -> str:
     compared = count(int(answer.get("compared") or 0), "execution")
     text = f"Compared {compared} since {to_second(since)}{f' of {scope}' if scope else ''}: "
     text += f"{answer.get('moved') or 0} would go elsewhere"
-    return f"{text}, {answer['refused']} would be refused." if answer.get("refused") else f"{text}."
+    return f"{text}; {answer['refused']} of these would be refused." if answer.get("refused") else f"{text}."

@@ -8,11 +8,11 @@ import click
 
 from ctl.answers import Document
 from ctl.commands.registered import (
+    check_flags,
     created_at,
     id_part,
     note_empty,
     read_parameters,
-    refuse_without_name,
     show,
     versions,
     wanted_version,
@@ -51,9 +51,9 @@ def create_workflow() -> click.Command:
 
 def _get(noun: str, about: str) -> click.Command:
     def run(session: Session, name: str | None, **flags: Any) -> None:
+        check_flags(session, name, flags, noun)
         project, domain = project_domain(session)
         if name is None:
-            refuse_without_name(flags, noun)
             found = list(session.client.registered(WORKFLOW, project, domain))
             show(session, noun, found, found, _LIST)
             if not found:

@@ -194,11 +194,11 @@ def test_many_are_ended_by_a_selector_after_a_question(shell: Shell, here: str) 
     done = shell.run(f"{delete} --dryRun")
     assert done.status == 0
     assert sorted(line.split()[2] for line in done.out.splitlines()[1:]) == ["a", "b"]
-    assert done.err == "2 executions match, 2 of them unfinished. Dry run: nothing was ended.\n"
+    assert done.err == "2 unfinished executions match. Dry run: nothing was ended.\n"
     told = shell.refused(2, delete)
     assert "There is no terminal to ask at: use --force. Nothing was ended." in told
     with shell.at_terminal(delete) as terminal:
-        terminal.wait_for("2 executions match, 2 of them unfinished. End them? [y/N] ")
+        terminal.wait_for("2 unfinished executions match. End them? [y/N] ")
         terminal.type("n\n")
         assert terminal.finish().status == 1
     assert named(shell, f"{here} --phase QUEUED") == ["c", "b", "a"]

@@ -140,7 +140,7 @@ def test_what_is_wrong_is_found_in_the_file_before_or_by_the_admin(shell: Shell)
     told = shell.refused(
         2, "rainbowctl create launchplan --file - --version v1", stdin=NIGHTLY.replace("rate: 0.5", "rate: fast")
     )
-    assert "  stdin:4:23: spec.default_inputs.rate: " in told
+    assert "  stdin:4:23: default_inputs.rate: " in told
     told = shell.refused(
         3, "rainbowctl create launchplan --file - --version v1", stdin=NIGHTLY.replace("train", "trian")
     )
@@ -237,7 +237,8 @@ def test_a_file_for_an_execution_is_written_and_not_overwritten(shell: Shell) ->
         ("get workflow --version v1", 2, "--version is about one workflow: give its name."),
         ("get workflow x --version v1 --latest", 2, "contradict each other"),
         ("get launchplan nightly --workflow train", 2, "leave out one of them"),
-        ("get workflow x --execFile f -o json", 3, "No workflow is called 'x'"),
+        ("get workflow x --execFile f -o yaml", 2, "--execFile writes YAML to a file; leave out -o."),
+        ("get workflow x --execFile f", 3, "No workflow is called 'x'"),
         ("create workflow", 2, "Missing option"),
     ],
 )
