@@ -76,7 +76,7 @@ def sample_value(declared: Any, now: datetime) -> Any:
         "integer": 0,
         "float": 0.0,
         "boolean": False,
-        "duration": "0s",
+        "duration": "1m",
         "datetime": now.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
         "map": {},
     }

@@ -111,6 +111,11 @@ def convert_definition(node: yaml.Node, noun: str, file: str) -> tuple[str | Non
     return name, AttributeFile(name=file, scope=Scope(), payload=found, version=version, positions=positions), problems
 
 
+def in_order(noun: str, payload: Mapping[str, Any]) -> Document:
+    """A definition with its fields in the order they are written."""
+    return {key: payload[key] for key in FIELDS[noun] if key in payload}
+
+
 def _problem(positions: Mapping[str, tuple[int, int]], key: str, reason: str) -> Problem:
     line, column = positions[key]
     return Problem(line=line, column=column, reason=reason, field=key)
@@ -168,6 +173,15 @@ def parse_amounts(text: str, flag: str) -> Document:
         except ValueError as error:
             raise InvalidInput(f"{flag}: {name} {error}.") from None
     return amounts
+
+
+def parse_cost(text: str, flag: str) -> float:
+    """A cost as it was typed: `3` stays a whole number."""
+    try:
+        cost: float = scalar(FIELDS["cluster"]["cost"], text)
+    except ValueError as error:
+        raise InvalidInput(f"{flag} {error}.") from None
+    return cost
 
 
 def show_amounts(amounts: Mapping[str, Any] | None) -> str:

@@ -300,6 +300,7 @@ def read_spec(spec: Any, path: tuple[str, ...]) -> dict[str, Any]:
     """A request's spec in its normal form; Invalid with every problem."""
     problems: list[Problem] = []
     normal: dict[str, Any] = EXECUTION_SPEC.read(spec, path, problems)
+    problems += [] if problems else null_places(normal, path)
     given = [name for name in EXECUTION_SPEC.exclusive if normal.get(name)]
     if not problems and not given:
         problems.append(Problem(field=".".join(path), reason="runs nothing: give one of launch_plan, job and jobspec."))
@@ -309,6 +310,15 @@ def read_spec(spec: Any, path: tuple[str, ...]) -> dict[str, Any]:
         if name in normal:
             normal[name] = without_nulls(normal[name])
     return _with_auth_role({name: value for name, value in normal.items() if value is not None or name in SETTINGS})
+
+
+def null_places(settings: Mapping[str, Any], path: tuple[str, ...]) -> list[Problem]:
+    """Places that are null: rows unset what broader rows say, but a request or a definition only adds its own word."""
+    return [
+        Problem(field=".".join((*path, name, field)), reason="is null, which says nothing here: leave it out.")
+        for name, field in (("cluster_assignment", "cluster_pool_name"), ("execution_cluster_label", "value"))
+        if name in settings and settings[name].get(field, "") is None
+    ]
 
 
 def _with_auth_role(spec: dict[str, Any]) -> dict[str, Any]:

@@ -29,6 +29,8 @@ class NameList(Enum):
     LABEL = "label"  # execution cluster labels
     POOL = "pool"  # cluster pools
     QUEUE_TAG = "queue tag"  # tags that some queue serves
+    WORKFLOW = "workflow"  # workflows that are registered, in whatever project
+    LAUNCH_PLAN = "launch plan"  # launch plans likewise
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from admin.core import names
-from admin.core.executions import IDENTIFIER, SETTINGS
+from admin.core.executions import IDENTIFIER, SETTINGS, null_places
 from admin.core.fields import FreeForm, Record, Section, Text
 from admin.core.inputs import Input, check_values, declarations_payload, plain, read_declarations
 from admin.core.jobs import JOB, read_job, without_nulls
@@ -94,6 +94,7 @@ def read_launch_plan(spec: Any) -> dict[str, Any]:
     """A launch plan's spec in its normal form, before its inputs are checked; Invalid with every problem."""
     problems: list[Problem] = []
     normal: dict[str, Any] = LAUNCH_PLAN_SPEC.read(spec, ("spec",), problems)
+    problems += [] if problems else null_places(normal, ("spec",))
     if not problems and not normal.get("workflow_id"):
         problems.append(Problem(field="spec.workflow_id", reason="is missing: name the workflow and its version."))
     if problems:

@@ -22,6 +22,8 @@ _CODES = {
     NameList.LABEL: "unknown_label",
     NameList.POOL: "unknown_pool",
     NameList.QUEUE_TAG: "unknown_queue_tag",
+    NameList.WORKFLOW: "unknown_workflow",
+    NameList.LAUNCH_PLAN: "unknown_launch_plan",
 }
 
 #: The codes that `attributes.unknownNames: refuse` turns into errors.
@@ -58,12 +60,16 @@ class Surroundings:
         return cls(rows=by_scope, domain_rows=domain_rows, platform=platform, known=known)
 
 
-def known_names(fleet: Fleet, queues: Iterable[Queue]) -> KnownNames:
-    """The names that a payload may use without a warning."""
+def known_names(
+    fleet: Fleet, queues: Iterable[Queue], workflows: Iterable[str], launch_plans: Iterable[str]
+) -> KnownNames:
+    """The names that a row may use without a warning."""
     return {
         NameList.POOL: frozenset(fleet.pools),
         NameList.LABEL: fleet.label_names(),  # a cluster's own name is a label too
         NameList.QUEUE_TAG: frozenset(tag for queue in queues for tag in queue.tags),
+        NameList.WORKFLOW: frozenset(workflows),
+        NameList.LAUNCH_PLAN: frozenset(launch_plans),
     }
 
 
@@ -99,6 +105,7 @@ def warnings_of(kind: Kind, row: Row, around: Surroundings) -> list[Warning]:
     """Every warning about one row."""
     return [
         *_unknown_names(kind, row, around.known),
+        *_unknown_places(kind, row, around.known),
         *_overridden_domains(kind, row, around.domain_rows),
         *_capped_defaults(kind, row, around),
         *_odd_resources(kind, row),
@@ -120,6 +127,23 @@ def _unknown_names(kind: Kind, row: Row, known: KnownNames) -> Iterator[Warning]
                 kind=kind.name,
                 scope=row.scope,
                 field=dotted(path),
+                closest=near,
+            )
+
+
+def _unknown_places(kind: Kind, row: Row, known: KnownNames) -> Iterator[Warning]:
+    """A workflow or launch plan that nobody has registered yet, in this project or any other."""
+    for field, list_of_names in (("workflow", NameList.WORKFLOW), ("launch_plan", NameList.LAUNCH_PLAN)):
+        name = getattr(row.scope, field)
+        if name and name not in known[list_of_names]:
+            near = closest(name, known[list_of_names])
+            yield Warning(
+                code=_CODES[list_of_names],
+                message=f"No {list_of_names.value} called '{name}' is registered yet.{did_you_mean(near)} "
+                "It takes effect once one is.",
+                kind=kind.name,
+                scope=row.scope,
+                field=field,
                 closest=near,
             )
 

@@ -17,11 +17,11 @@ from admin.core.problems import Invalid, Problem
 from admin.core.projects import Project, as_payload, project_after
 from admin.core.resolution import Row
 from admin.core.scopes import PLATFORM, Scope
-from admin.core.warnings import Surroundings, Warning, fleet_warnings, known_names, warnings_of
+from admin.core.warnings import Surroundings, Warning, fleet_warnings, warnings_of
 from admin.core.writes import UNSTORED, Expectation, judge
 from admin.errors import MOST_DETAILS, InUse, InvalidRequest, VersionConflict
 from admin.services.context import Context
-from admin.services.definitions import check_managed, fleet_after, kind_that_names, users_of
+from admin.services.definitions import check_managed, fleet_after, kind_that_names, names_known, users_of
 from admin.services.scopes import check_active, check_domain, unknown_project
 from admin.store import attributes, fleet, projects, revisions
 from admin.store.attributes import StoredAttribute
@@ -344,7 +344,7 @@ def _check_in_use(context: Context, connection: Connection, draft: _Draft) -> No
     users = []
     for one in going:
         kind = kind_that_names(one.kind)
-        rows = rows_after(attributes.every(connection, kind), _changes(draft, kind)).values() if kind else ()
+        rows = rows_after(attributes.every(connection, kind), _changes(draft, kind)).values()
         for sort, which in users_of(context, connection, one, after, rows):
             users.append({"field": sort, "reason": f"{one.kind.noun} '{one.name}': {which}."})
     if users:
@@ -387,7 +387,7 @@ def _judge(context: Context, connection: Connection, draft: _Draft, options: Cha
     """Check every row against the state that all of them leave together."""
     settings = context.settings
     fleet_then = fleet_after(context, connection, [change for _, change in draft.done])
-    known = known_names(fleet_then, settings.rules.queues)
+    known = names_known(context, connection, fleet_then)
     written_names = {(change.kind, change.name) for _, change in draft.done if change.name}
     draft.warnings += [one for one in fleet_warnings(fleet_then) if (one.kind, one.name) in written_names]
     by_kind: dict[str, list[tuple[RowWrite, RowChange]]] = defaultdict(list)

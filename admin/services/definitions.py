@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from admin.core import builtin_kinds
 from admin.core.fleet import Definition, Fleet, FleetKind, Source, build_fleet
 from admin.core.resolution import Row
+from admin.core.warnings import KnownNames, known_names
 from admin.errors import DeclaredInConfiguration
 from admin.services.context import Context
 from admin.store import executions, fleet, registrations
@@ -18,6 +19,7 @@ from admin.store.revisions import RowChange
 _FIELDS = {
     FleetKind.POOL: (builtin_kinds.CLUSTER_ASSIGNMENT, "cluster_pool_name"),
     FleetKind.LABEL: (builtin_kinds.EXECUTION_CLUSTER_LABEL, "value"),
+    FleetKind.CLUSTER: (builtin_kinds.EXECUTION_CLUSTER_LABEL, "value"),
 }
 
 
@@ -49,6 +51,16 @@ def fleet_after(context: Context, connection: Connection, changes: Iterable[RowC
     return build_fleet(fleet.number(connection), defined, fleet.states(connection))
 
 
+def names_known(context: Context, connection: Connection, found: Fleet) -> KnownNames:
+    """The names that rows may use without a warning."""
+    return known_names(
+        found,
+        context.settings.rules.queues,
+        registrations.all_names(connection, registrations.workflows),
+        registrations.all_names(connection, registrations.launch_plans),
+    )
+
+
 def check_managed(context: Context, kind: FleetKind, name: str) -> None:
     """Refuse to change what configuration declares."""
     if any((one.kind, one.name) == (kind, name) for one in context.settings.fleet):
@@ -62,6 +74,8 @@ def users_of(
     context: Context, connection: Connection, one: Definition, after: Fleet, rows: Iterable[Row]
 ) -> Iterator[tuple[str, str]]:
     """Who would miss a definition: the sort of user, and which one. The rows are those of the kind that may name it."""
+    if _is_answered(one, after):
+        return
     if one.kind is FleetKind.CLUSTER:
         for what, groups in (("pools", after.pools), ("labels", after.labels)):
             yield from (
@@ -69,17 +83,31 @@ def users_of(
             )
         count = executions.count_unfinished(connection, cluster=one.name)
     else:
-        if one.kind is FleetKind.LABEL and one.name in after.clusters:
-            return  # the cluster of that name answers to it
-        kind, field = _FIELDS[one.kind]
-        yield from (("attributes", f"{row.scope} names it") for row in rows if row.payload.get(field) == one.name)
-        for plan in registrations.active_plans(connection):
-            if plan.spec.get(kind.payload_key, {}).get(field) == one.name:
-                yield "launch_plans", f"{plan.id} names it"
-        yield from (("configuration", f"{key} names it") for key in _configured(context, kind.name, one.name))
         count = executions.count_unfinished(connection, route_kind=one.kind.noun, route_name=one.name)
+    if one.kind is not FleetKind.CLUSTER or after.label(one.name) is None:
+        yield from _named_by(context, connection, one, rows)
     if count:
         yield "executions", f"{count} unfinished executions were placed by it"
+
+
+def _is_answered(one: Definition, after: Fleet) -> bool:
+    """Whether something else answers to its name once it is gone."""
+    if one.kind is FleetKind.CLUSTER:
+        found = after.clusters.get(one.name)
+        return found is not None and found.definition.source is not Source.EXPECTED
+    return one.name in after.pools if one.kind is FleetKind.POOL else after.label(one.name) is not None
+
+
+def _named_by(
+    context: Context, connection: Connection, one: Definition, rows: Iterable[Row]
+) -> Iterator[tuple[str, str]]:
+    """The settings that name a pool or label, or a cluster as the label that its own name is."""
+    kind, field = _FIELDS[one.kind]
+    yield from (("attributes", f"{row.scope} names it") for row in rows if row.payload.get(field) == one.name)
+    for plan in registrations.active_plans(connection):
+        if plan.spec.get(kind.payload_key, {}).get(field) == one.name:
+            yield "launch_plans", f"{plan.id} names it"
+    yield from (("configuration", f"{key} names it") for key in _configured(context, kind.name, one.name))
 
 
 def _configured(context: Context, kind: str, name: str) -> Iterator[str]:
@@ -90,6 +118,6 @@ def _configured(context: Context, kind: str, name: str) -> Iterator[str]:
     yield from (leaf.key for leaf in leaves if leaf.value == name)
 
 
-def kind_that_names(kind: FleetKind) -> str | None:
-    """The kind of attributes whose rows may name a pool or a label."""
-    return _FIELDS[kind][0].name if kind in _FIELDS else None
+def kind_that_names(kind: FleetKind) -> str:
+    """The kind of attributes whose rows may name a pool, a label, or a cluster as a label."""
+    return _FIELDS[kind][0].name

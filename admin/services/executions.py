@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from types import SimpleNamespace
@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from admin.core import names, trails
-from admin.core.executions import EXECUTION_NAME, place
+from admin.core.executions import EXECUTION_NAME
 from admin.core.lifecycle import Phase
 from admin.core.placement import decisions as placement
 from admin.core.placement import routes
@@ -30,17 +30,18 @@ from admin.services.launches import (
     Launched,
     Placed,
     Request,
-    clusters_of,
     find_launch,
     find_situation,
     looks_at_load,
+    place_composed,
     place_launch,
-    waiting_at,
+    stored_request,
 )
 from admin.services.scopes import check_readable
 from admin.store import decisions, executions, fleet
 from admin.store.executions import Event, Execution, ExecutionId
 
+_PAGE = 1000
 #: Letters that make no words and are not mistaken for each other.
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
@@ -72,7 +73,8 @@ def create_execution(
         return Created(execution=_unstored(values), is_new=True, warnings=launched.warnings)
     with context.database.writing() as connection:
         if fleet.share(connection) != situation.fleet.number or looks_at_load(placed.composed, situation.fleet):
-            placed = _placed_again(context, connection, placed)
+            now = current_fleet(context, connection)
+            placed = place_composed(connection, placed.composed, now, hold=True)
         values = _values(context.clock(), request, launched, placed, situation.revision)
         row_id = executions.add(connection, values)
         if row_id is not None:
@@ -116,14 +118,6 @@ def _repeated(there: Execution, request: Request) -> Created:
             details=[{"field": "name", "reason": f"'{there.name}' is taken."}],
         )
     return Created(execution=there, is_new=False, warnings=[])
-
-
-def _placed_again(context: Context, connection: Connection, placed: Placed) -> Placed:
-    """The decision once more, by the fleet as it is now, while nobody else counts on what is free there."""
-    now = current_fleet(context, connection)
-    if looks_at_load(placed.composed, now):
-        fleet.hold(connection, clusters_of(placed.composed, now))
-    return replace(placed, decision=place(placed.composed, now, waiting_at(connection, placed.composed, now)))
 
 
 def _values(now: datetime, request: Request, launched: Launched, placed: Placed, revision: int) -> dict[str, Any]:
@@ -347,19 +341,19 @@ def terminate_many(
     return [terminate(context, executions.identity(one), cause, by) for one in wanted]
 
 
-def matching(context: Context, conditions: Iterable[Condition], *, whole: bool = False) -> list[Execution]:
-    """Every execution that fits, oldest first."""
+def matching(context: Context, conditions: Iterable[Condition], *, whole: bool = False) -> Iterator[Execution]:
+    """Every execution that fits, oldest first, read page by page, so that any number of them may."""
     held = list(conditions)
-    found: list[Execution] = []
+    last: tuple[Any, int] | None = None
     while True:
         with context.database.reading() as connection:
-            last = (found[-1].created_at, found[-1].id) if found else None
             some = executions.page(
-                connection, held, sort_by="created_at", descending=False, after=last, limit=1000, whole=whole
+                connection, held, sort_by="created_at", descending=False, after=last, limit=_PAGE, whole=whole
             )
-        found += some
-        if len(some) < 1000:
-            return found
+        yield from some
+        if len(some) < _PAGE:
+            return
+        last = some[-1].created_at, some[-1].id
 
 
 def end(
@@ -406,7 +400,8 @@ def repeat_request(
             f"Execution '{row.name}' cannot be recovered: {why}. Only what failed, timed out or was aborted can be; "
             "relaunch runs anything again."
         )
-    spec, inputs = dict(row.request["spec"]), dict(row.request["inputs"])
+    first = stored_request(row)
+    spec, inputs = dict(first.spec), dict(first.inputs)
     for field, value in changes.items():
         if field == "inputs":
             inputs |= value

@@ -17,7 +17,7 @@ from admin.core.writes import Expectation
 from admin.errors import AlreadyExists, ClusterNotFound, LabelNotFound, NotFound, PoolNotFound, VersionConflict
 from admin.services.changes import Changed, ChangeOptions, ChangeSet, DefinitionWrite, make_change
 from admin.services.context import Context
-from admin.services.definitions import check_managed, current_fleet
+from admin.services.definitions import current_fleet
 from admin.store import executions, fleet
 from admin.store.fleet import ClusterEvent
 
@@ -150,7 +150,6 @@ def delete_definition(
     context: Context, kind: FleetKind, name: str, expectation: Expectation, options: ChangeOptions
 ) -> Changed:
     """Take a cluster, pool or label away; InUse where others need it and force is not meant."""
-    check_managed(context, kind, name)
     write = DefinitionWrite(kind=kind, name=name, payload=None, expectation=expectation)
     return make_change(context, ChangeSet(definitions=(write,)), options)
 

@@ -27,14 +27,14 @@ from admin.core.placement.decisions import Decision, group_of
 from admin.core.problems import Invalid, Problem, shorten
 from admin.core.registrations import Identifier, inputs_of, settings_of
 from admin.core.resolution import Row
-from admin.core.resources import Amounts
+from admin.core.resources import Amounts, less
 from admin.core.scopes import Scope, check_scope
 from admin.core.trails import digest
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, fleet_after
 from admin.services.registrations import find_launch_plan, find_workflow
 from admin.services.scopes import check_active, check_readable
-from admin.store import attributes, executions, projects, revisions
+from admin.store import attributes, executions, fleet, projects, revisions
 from admin.store.executions import Execution, ExecutionId
 from admin.store.registrations import Registered
 from admin.store.revisions import RowChange
@@ -206,8 +206,8 @@ def find_situation(
             rows[change.kind, change.scope] = Row(
                 kind=change.kind, scope=change.scope, payload=change.after, version=version
             )
-    fleet = fleet_after(context, connection, changes) if changes else current_fleet(context, connection)
-    return Situation(rows=rows, fleet=fleet, revision=revisions.head(connection))
+    now = fleet_after(context, connection, changes) if changes else current_fleet(context, connection)
+    return Situation(rows=rows, fleet=now, revision=revisions.head(connection))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,24 +218,41 @@ class Placed:
     decision: Decision
 
 
-def place_launch(context: Context, connection: Connection, launch: Launch, name: str, situation: Situation) -> Placed:
-    """Apply the settings and decide; refused where either forbids it."""
+def place_launch(
+    context: Context,
+    connection: Connection,
+    launch: Launch,
+    name: str,
+    situation: Situation,
+    **how: Any,
+) -> Placed:
+    """Apply the settings and decide, as `place_composed` does; refused where either forbids it."""
     composed = compose(launch, name, situation.rows, context.settings.rules)
-    waiting = waiting_at(connection, composed, situation.fleet)
-    return Placed(composed=composed, decision=place(composed, situation.fleet, waiting))
+    return place_composed(connection, composed, situation.fleet, **how)
+
+
+def place_composed(
+    connection: Connection, composed: Composed, now: Fleet, *, hold: bool = False, moving: Execution | None = None
+) -> Placed:
+    """Decide where something goes; what moves there takes its demand along from where it waited.
+
+    `hold` keeps others from counting on the same room until the transaction ends.
+    """
+    waiting: dict[str, Amounts] = {}
+    if looks_at_load(composed, now):
+        clusters = clusters_of(composed, now)
+        if hold:
+            fleet.hold(connection, clusters)
+        waiting = dict(executions.demand_waiting(connection, clusters))
+    if moving is not None and moving.cluster in waiting:
+        waiting[moving.cluster] = less(waiting[moving.cluster], executions.demand_of(moving))
+    return Placed(composed=composed, decision=place(composed, now, waiting))
 
 
 def looks_at_load(composed: Composed, fleet: Fleet) -> bool:
     """Whether where it goes depends on what waits where."""
     group = group_of(composed.route, fleet)
     return group is not None and group.strategy.looks_at_load
-
-
-def waiting_at(connection: Connection, composed: Composed, fleet: Fleet) -> Mapping[str, Amounts]:
-    """What waits at the clusters that it may go to, where that counts."""
-    if not looks_at_load(composed, fleet):
-        return {}
-    return executions.demand_waiting(connection, clusters_of(composed, fleet))
 
 
 def clusters_of(composed: Composed, fleet: Fleet) -> list[str]:

@@ -169,11 +169,10 @@ def simulate(context: Context, proposed: ChangeSet, conditions: Iterable[Conditi
     moves: list[Move] = []
     before, after = Counter[str](), Counter[str]()
     compared = 0
-    rows = matching(context, conditions, whole=True)
     with context.database.reading() as connection:
         today, then = _World(context, connection, []), _World(context, connection, changes)
         launches: dict[str, Launched] = {}
-        for row in rows:
+        for row in matching(context, conditions, whole=True):
             request = stored_request(row)
             key = trails.digest([request.project, request.domain, request.body])
             try:

@@ -188,7 +188,9 @@ def _redecide(context: Context, row: Execution, *, dry_run: bool) -> Redecided:
         try:
             launched = find_launch(context, connection, request)
             situation = find_situation(context, connection, launched.launch.scope)
-            placed = place_launch(context, connection, launched.launch, row.name, situation)
+            placed = place_launch(
+                context, connection, launched.launch, row.name, situation, hold=not dry_run, moving=held
+            )
         except Invalid as refusal:
             return _unchanged(row, getattr(refusal, "error", "invalid_request"), str(refusal))
         except RainbowError as refusal:

@@ -11,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.warnings import list_warnings
-from admin.store import executions, revisions
+from admin.store import executions, registrations, revisions
 from admin.store.schema import SchemaState, schema_state
 
 
@@ -29,23 +29,24 @@ def is_ready(context: Context) -> tuple[bool, str]:
 
 
 class StateSummary:
-    """Counts for metrics; the warnings are counted again only when a revision has been made since."""
+    """Counts for metrics; the warnings are counted again only when something has been written since."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._lock = threading.Lock()
-        self._counted_at = -1
+        self._counted_at = (-1, -1)
         self._warnings: dict[str, int] = {}
 
     def __call__(self) -> dict[str, Any]:
         with self._context.database.reading() as connection:
             head = revisions.head(connection)
+            moment = head, registrations.last_row(connection)
             unfinished = list(executions.unfinished_counts(connection))
             clusters = current_fleet(self._context, connection).clusters
         with self._lock:
-            if head != self._counted_at:
+            if moment != self._counted_at:
                 self._warnings = dict(Counter(warning.code for warning in list_warnings(self._context)))
-                self._counted_at = head
+                self._counted_at = moment
             return {
                 "warnings": self._warnings,
                 "revision": {"head": head},

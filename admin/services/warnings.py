@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from admin.core.scopes import PLATFORM
-from admin.core.warnings import Surroundings, Warning, fleet_warnings, known_names, warnings_of
+from admin.core.warnings import Surroundings, Warning, fleet_warnings, warnings_of
 from admin.services.context import Context
-from admin.services.definitions import current_fleet
+from admin.services.definitions import current_fleet, names_known
 from admin.store import attributes
 
 
@@ -15,7 +15,7 @@ def list_warnings(context: Context) -> list[Warning]:
     found: list[Warning] = []
     with context.database.reading() as connection:
         fleet = current_fleet(context, connection)
-        known = known_names(fleet, settings.rules.queues)
+        known = names_known(context, connection, fleet)
         found += fleet_warnings(fleet)
         for name in sorted(attributes.kinds_in_use(connection)):
             if name not in settings.kinds:

@@ -118,6 +118,19 @@ def names(connection: Connection, table: Table, project: str, domain: str) -> li
     return list(connection.execute(found).scalars())
 
 
+def all_names(connection: Connection, table: Table) -> list[str]:
+    """Every name in any project, once."""
+    return list(connection.execute(select(table.c.name).distinct()).scalars())
+
+
+def last_row(connection: Connection) -> int:
+    """Grows with every registration."""
+    return sum(
+        int(connection.execute(select(func.coalesce(func.max(table.c.id), 0))).scalar_one())
+        for table in (workflows, launch_plans)
+    )
+
+
 def versions(connection: Connection, table: Table, wanted: Identifier) -> list[str]:
     """Every version of a name, newest first, for suggestions."""
     found = select(table.c.version).where(*_named(table, wanted)).order_by(table.c.id.desc()).limit(1000)

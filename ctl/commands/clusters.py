@@ -167,7 +167,7 @@ def _parameters() -> list[click.Parameter]:
             metavar="URL",
             help="Where engines and consoles reach the cluster; --endpoint is where the admin listens.",
         ),
-        Option(["--cost"], metavar="NUMBER", type=click.FloatRange(min=0), help="Price of its work, in any unit."),
+        Option(["--cost"], metavar="NUMBER", help="Price of its work, in any unit."),
         Option(
             ["--capacity"],
             metavar="cpu=64,memory=256Gi,…",
@@ -182,7 +182,7 @@ def _parameters() -> list[click.Parameter]:
 
 
 def _set(definition: Document, flags: Mapping[str, Any]) -> Document:
-    from ctl.fleet_files import parse_amounts
+    from ctl.fleet_files import parse_amounts, parse_cost
 
     changed = with_text(definition, "endpoint", flags["cluster_endpoint"])
     auth = changed.get("auth") or {}
@@ -190,7 +190,8 @@ def _set(definition: Document, flags: Mapping[str, Any]) -> Document:
         auth = with_text(auth, key, flags[f"auth_{key}"])
     changed = with_text(changed, "auth", auth if auth or "auth" in changed else None)
     changed = with_text(changed, "enabled", flags["enabled"])
-    changed = with_text(changed, "cost", flags["cost"])
+    if flags["cost"] is not None:
+        changed = with_text(changed, "cost", flags["cost"] and parse_cost(flags["cost"], "--cost"))
     if flags["capacity"] is not None:
         changed = with_text(changed, "capacity", parse_amounts(flags["capacity"], "--capacity"))
     return with_text(changed, "description", flags["description"])

@@ -12,6 +12,7 @@ from ctl.answers import RowChange
 from ctl.commands.definitions import Part, asked, defined, file_option, name_argument, report, sent, told
 from ctl.diffs import print_diff, unified
 from ctl.errors import Conflict, InvalidInput, NotFound
+from ctl.fleet_files import in_order
 from ctl.groups import Command
 from ctl.options import dry_run_option, force_option, message_option
 from ctl.prompts import confirm, is_terminal
@@ -89,7 +90,8 @@ class _Update:
         if asks or not self.session.printer.is_quiet:
             stream = sys.stdout if self.session.printer.is_table else sys.stderr
             print(f"{self.part.noun} {name}", file=stream)
-            print_diff(unified(row.before, payload, (f"version {row.version}", "after this update")), stream)
+            before, after = (in_order(self.part.noun, each) for each in (row.before or {}, payload))
+            print_diff(unified(before, after, (f"version {row.version}", "after this update")), stream)
         if asks:
             confirm("Write this?", "Not confirmed: nothing was written.")
 

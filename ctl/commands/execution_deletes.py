@@ -25,6 +25,9 @@ from ctl.prompts import confirm, is_terminal
 from ctl.session import Session, local_user
 from ctl.words import count, listed
 
+#: More than these would push the question out of sight.
+_MOST_LISTED = 20
+
 _HELP = f"""End executions: those named, or all that a selector matches. Their history stays.
 
 One that waits is ABORTED at once, one that runs is ABORTING until its cluster has stopped it. One that is finished
@@ -113,7 +116,8 @@ def _raise(errors: Sequence[tuple[ExecutionId, ClientError]], number: int) -> No
     _id, first = errors[0]
     if number > 1:
         first.details = [{"field": str(id), "reason": error.message} for id, error in errors]
-        first.message = f"{len(errors)} of {count(number, 'execution')} could not be ended."
+        reason = f": {first.message}" if len(errors) == 1 else "."
+        first.message = f"{len(errors)} of {count(number, 'execution')} could not be ended{reason}"
     raise first
 
 
@@ -135,17 +139,18 @@ def _delete_selected(session: Session, flags: Mapping[str, Any]) -> None:
         confirm(f"{said} End them?", "Not confirmed: nothing was ended.")
     outcome = session.client.terminate_executions(selector, **cause)
     _answer(session, outcome["executions"], outcome)
-    _list(session, outcome)
     session.printer.note(f"Ended {count(int(outcome.get('terminated') or 0), 'execution')}.")
 
 
 def _list(session: Session, answer: Document) -> None:
-    """The executions that an answer names."""
+    """The first of the executions that an answer names."""
     executions = answer.get("executions") or []
     if executions and session.printer.is_table and not session.printer.is_quiet:
-        ids = [(ExecutionId.from_document(each["id"]), each) for each in executions]
+        ids = [(ExecutionId.from_document(each["id"]), each) for each in executions[:_MOST_LISTED]]
         rows = [[id.project, id.domain, id.name, str(each.get("phase", ""))] for id, each in ids]
         session.printer.table(["PROJECT", "DOMAIN", "NAME", "PHASE"], rows)
+        if len(executions) > _MOST_LISTED:
+            session.printer.note(f"These are the first {_MOST_LISTED}; `rainbowctl get execution` lists them all.")
 
 
 def _answer(session: Session, executions: Sequence[Document], document: Document | None = None) -> None:

@@ -79,8 +79,10 @@ def _heading(explanation: Document) -> list[str]:
         f"decision  {where}",
         f"reason    {': '.join(str(reason[key]) for key in ('code', 'message') if reason.get(key))}",
     ]
-    when = f"{to_second(explanation['decided_at'])}, " if explanation.get("decided_at") else ""
-    lines.append(f"decided   {when}with the settings of revision {explanation.get('revision', '')}")
+    if explanation.get("decided_at"):
+        because = f" ({explanation['because']})" if explanation.get("because") else ""
+        lines.append(f"decided   {to_second(explanation['decided_at'])}{because}")
+    lines.append(f"settings  as of revision {explanation.get('revision', '')}")
     return lines + ([f"queue     {explanation['queue']}"] if explanation.get("queue") else [])
 
 

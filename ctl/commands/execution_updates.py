@@ -32,13 +32,12 @@ def update_execution() -> click.Command:
             _answer(session, current)
             session.printer.note(f"No changes: execution {id} is {state} already.")
             return
-        session.printer.note(f"execution {id}: {current.state} -> {state}")
         if flags["dry_run"]:
             _answer(session, Execution.from_document({**current.document, "state": state}))
-            session.printer.note("Dry run: nothing was written.")
+            session.printer.note(f"Execution {id} would be {state}. Dry run: nothing was written.")
             return
         if is_terminal() and not flags["force"]:
-            confirm("Write this?", "Not confirmed: nothing was written.")
+            confirm(f"Make execution {id} {state}?", "Not confirmed: nothing was written.")
         _answer(session, Execution.from_document(session.client.set_execution_state(id, state)))
         session.printer.note(f"Updated execution {id}: it is {state}.")
 

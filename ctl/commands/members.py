@@ -60,8 +60,8 @@ def with_text(definition: Document, key: str, value: Any) -> Document:
     """The definition with a field set, cleared by an empty text, or left alone where nothing is said."""
     if value is None:
         return definition
-    rest = {name: field for name, field in definition.items() if name != key}
-    return {**rest, key: value} if value not in ("", {}) else rest
+    changed = {**definition, key: value}
+    return {name: field for name, field in changed.items() if name != key or field not in ("", {})}
 
 
 def members_cell(group: Document) -> str:

@@ -184,8 +184,12 @@ def _register_all(
             results.append(_Result(item=item, status=_SUCCESS, info=done.info, answer=done.answer))
         except ClientError as error:
             failure = error
-            results.append(_Result(item=item, status=_FAILED, info="; ".join(map(str.strip, error.lines()))))
+            results.append(_Result(item=item, status=_FAILED, info=_in_one_line(error)))
     return results, failure
+
+
+def _in_one_line(error: ClientError) -> str:
+    return "; ".join(line.strip().rstrip(".") for line in error.lines())
 
 
 def _show(session: Session, results: list[_Result]) -> None:

@@ -10,7 +10,7 @@ import click
 
 from ctl.answers import Document
 from ctl.commands.scopes import default_scope
-from ctl.errors import ClientError, NotFound
+from ctl.errors import Conflict, InvalidRequest, NotFound
 from ctl.groups import Command
 from ctl.options import Option, domain_option, dry_run_option, project_option
 from ctl.registration_calls import LATEST, LAUNCH_PLAN, WORKFLOW, Identifier
@@ -35,6 +35,7 @@ class Registered:
     answer: Document
     was_new: bool
     was_activated: bool = False
+    is_trial: bool = False  #: of a dry run
     was_checked: bool = True  #: not in a dry run that depends on what only that run would register
 
     @property
@@ -42,7 +43,8 @@ class Registered:
         """What became of it, in words."""
         if not self.was_checked:
             return "not checked further: its workflow would be registered with it"
-        done = "registered" if self.was_new else "registered already with the same content"
+        new = "would be registered" if self.is_trial else "registered"
+        done = new if self.was_new else "registered already with the same content"
         return f"{done}, activated" if self.was_activated else done
 
 
@@ -58,14 +60,14 @@ class Registrar:
         """Register one; a refusal names the place in its file."""
         try:
             return self._workflow(item) if item.noun == WORKFLOW else self._launch_plan(item)
-        except ClientError as error:
+        except (InvalidRequest, NotFound, Conflict) as error:
             raise item.locate(error) from None
 
     def _workflow(self, item: Registration) -> Registered:
         answer = self.client.register(WORKFLOW, item.id, item.spec, dry_run=self.dry_run)
         if self.dry_run:
             self._planned.append(item.id)
-        return Registered(item=item, answer=answer, was_new=bool(answer.get("created")))
+        return Registered(item=item, answer=answer, was_new=bool(answer.get("created")), is_trial=self.dry_run)
 
     def _launch_plan(self, item: Registration) -> Registered:
         workflow = self._workflow_id(item)
@@ -77,11 +79,13 @@ class Registrar:
                 raise
             document = {"launch_plan": {"id": item.id.document(), "spec": spec}, "created": True}
             return Registered(item=item, answer=document, was_new=True, was_checked=False)
-        was_activated = bool(item.active) and not self.dry_run
-        if was_activated and (answer.get("launch_plan") or {}).get("state") != "ACTIVE":
+        was_new = bool(answer.get("created"))
+        was_activated = was_new and bool(item.active)
+        if item.active and not self.dry_run and (answer.get("launch_plan") or {}).get("state") != "ACTIVE":
             # It was registered before, and a registration changes nothing of that.
             answer["launch_plan"] = self.client.set_launch_plan_state(item.id, "ACTIVE")
-        return Registered(item=item, answer=answer, was_new=bool(answer.get("created")), was_activated=was_activated)
+            was_activated = True
+        return Registered(item=item, answer=answer, was_new=was_new, was_activated=was_activated, is_trial=self.dry_run)
 
     def _workflow_id(self, item: Registration) -> Identifier:
         wanted = item.workflow_id()

@@ -49,7 +49,9 @@ class KindGroup(Group):
         except ClientError as error:
             if ctx.resilient_parsing:
                 return None
-            hint = did_you_mean(name, self._nouns(ctx, built_in()))
+            # Whoever writes `workflow-priority` does not mean the noun `workflow`.
+            known = [noun for noun in self._nouns(ctx, built_in()) if not name.startswith(f"{noun}-")]
+            hint = did_you_mean(name, known)
             told = (
                 f"No built-in noun is called {name!r}.{hint} It may be a kind your platform team declared, but that "
                 f"cannot be looked up: {error.message}"

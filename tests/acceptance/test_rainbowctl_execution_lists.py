@@ -150,7 +150,7 @@ def test_events_are_listed_oldest_first(shell: Shell, here: str) -> None:
 def test_an_execution_is_archived_and_brought_back(shell: Shell, here: str) -> None:
     make(shell, here, "old")
     update = f"rainbowctl update execution old {here}"
-    assert shell.run(f"{update} --archive --dryRun").err.endswith("Dry run: nothing was written.\n")
+    assert shell.run(f"{update} --archive --dryRun").err.endswith("would be ARCHIVED. Dry run: nothing was written.\n")
     assert named(shell, here) == ["old"]
     shell.ok(f"{update} --archive")
     assert named(shell, here) == []
@@ -178,6 +178,9 @@ def test_executions_are_ended_by_name_and_finished_ones_are_said_to_be(shell: Sh
     done = shell.run(f"rainbowctl delete execution nobody a {here} -o json")
     assert done.status == 3
     assert [each["changed"] for each in json.loads(done.out)] == [False]
+    done = shell.run(f"rainbowctl delete execution nobody a {here}")
+    assert "error: 1 of 2 executions could not be ended: No execution is called 'nobody'" in done.err
+    assert shell.run(f"rainbowctl delete execution nobody none {here}").err.count("No execution is called") == 2
 
 
 def test_names_go_through_a_pipe(shell: Shell, here: str) -> None:

@@ -253,7 +253,7 @@ def test_what_configuration_declares_is_shown_but_not_changed(shell: Shell) -> N
         ("update pool x", 2, "Nothing to update: give --member, --strategy or --description, or --file FILE."),
         ("update label x --member a --addMember b", 3, "No label is called 'x'."),
         ("create cluster x --capacity cpus=1", 2, "--capacity: there is no resource 'cpus'. Did you mean cpu?"),
-        ("create cluster x --cost -1", 2, "--cost"),
+        ("create cluster x --cost -1", 2, "--cost must be 0 or more, got -1."),
         ("get cluster-event nowhere", 3, "No cluster is called 'nowhere'."),
         ("create pool x --file p.yaml --member a", 2, "leave out the flags for fields, or the file"),
         ("get pool -p flytesnacks", 2, "No such option '-p'"),

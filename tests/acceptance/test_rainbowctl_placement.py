@@ -70,7 +70,7 @@ def test_a_cluster_that_drops_out_is_explained_and_so_are_earlier_decisions(shel
     assert "new disks" in out
     first = json.loads(shell.ok(f"rainbowctl explain execution moved {here} --decision 1 -o json"))
     assert first["cluster"] == "lonely"
-    assert "there are 2 decisions" in shell.refused(2, f"rainbowctl explain execution moved {here} --decision 99")
+    assert "decisions; give 1 to" in shell.refused(2, f"rainbowctl explain execution moved {here} --decision 99")
     shell.refused(3, f"rainbowctl explain execution nobody {here}")
 
 

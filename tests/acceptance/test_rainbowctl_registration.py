@@ -63,7 +63,7 @@ def test_files_are_registered_workflows_first_and_again_without_harm(shell: Shel
     register = "rainbowctl register files a.yaml --version v1"
     assert cells(shell.ok(f"{register} --dryRun")) == [
         ["NAME", "STATUS", "ADDITIONAL INFO"],
-        ["workflow train version v1", "Success", "registered"],
+        ["workflow train version v1", "Success", "would be registered"],
         [
             "launch plan nightly version v1",
             "Success",
@@ -81,8 +81,10 @@ def test_files_are_registered_workflows_first_and_again_without_harm(shell: Shel
     assert plan["spec"]["cluster_assignment"] == {"cluster_pool_name": "gpu"}
     assert [row[2] for row in cells(shell.ok(register))[1:]] == [
         "registered already with the same content",
-        "registered already with the same content, activated",
+        "registered already with the same content",
     ]
+    shell.ok("rainbowctl update launchplan nightly --version v1 --deactivate")
+    assert cells(shell.ok(register))[2][2] == "registered already with the same content, activated"
     results = json.loads(shell.ok(f"{register} -o json"))
     assert [(each["kind"], each["status"], each["created"]) for each in results] == [
         ("workflow", "Success", False),

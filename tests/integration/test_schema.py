@@ -9,11 +9,12 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Engine, create_engine
 
-from admin.store import attributes, projects, revisions
+from admin.store import attributes, decisions, executions, fleet, loop_leases, projects, registrations, revisions
 from admin.store.database import metadata
 from admin.store.schema import SchemaState, current_revision, latest_revision, migrate, schema_state
 
-TABLES = (attributes, projects, revisions)  # imported, so that the metadata is complete
+#: Imported, so that the metadata is complete.
+TABLES = (attributes, decisions, executions, fleet, loop_leases, projects, registrations, revisions)
 
 
 @pytest.fixture

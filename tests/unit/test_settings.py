@@ -6,15 +6,23 @@ from typing import Any
 import pytest
 import yaml
 
+from admin.core.fleet import build_fleet
 from admin.core.kinds import NameList
 from admin.core.problems import Invalid
-from admin.settings import environment_variables, load_settings
+from admin.core.warnings import KnownNames
+from admin.core.warnings import known_names as names_of
+from admin.settings import Settings, environment_variables, load_settings
 
 
 def load(tmp_path: Path, text: str, environment: dict[str, str] | None = None, **overrides: Any) -> Any:
     file = tmp_path / "rainbow.yaml"
     file.write_text(text)
     return load_settings(str(file), environment or {}, overrides)
+
+
+def known_names(settings: Settings) -> KnownNames:
+    """The names that configuration alone makes known."""
+    return names_of(build_fleet(0, list(settings.fleet), {}), settings.rules.queues, (), ())
 
 
 def fields(tmp_path: Path, text: str) -> list[str]:
@@ -28,7 +36,7 @@ def test_defaults_are_enough_to_start() -> None:
     assert (settings.server.host, settings.server.port) == ("127.0.0.1", 8088)
     assert settings.domain_ids() == ["development", "staging", "production"]
     assert [project.id for project in settings.projects] == ["flyteexamples", "flytesnacks"]
-    assert "mycluster" in settings.known_names[NameList.LABEL]
+    assert "mycluster" in known_names(settings)[NameList.LABEL]
     assert settings.kinds.find("workflow-priority").number == 10
     assert settings.database_url.startswith("sqlite:////")
 
@@ -127,8 +135,8 @@ clusters:
     - {name: flyte-2-k8s, endpoint: 127.0.0.2, enabled: true}
 """
     settings = load(tmp_path, text)
-    assert settings.known_names[NameList.POOL] == {"pool_1", "pool_2"}
-    assert settings.known_names[NameList.LABEL] == {"production", *(f"flyte-{number}-k8s" for number in range(1, 5))}
+    assert known_names(settings)[NameList.POOL] == {"pool_1", "pool_2"}
+    assert known_names(settings)[NameList.LABEL] == {"production", *(f"flyte-{number}-k8s" for number in range(1, 5))}
 
 
 def test_the_platform_speaks_for_each_kind_by_its_own_key(tmp_path: Path) -> None:
@@ -179,7 +187,7 @@ clusters:
     assert settings.document["cluster_resources"]["customData"] == {
         "production": {"projectQuotaCpu": "5", "projectQuotaMemory": "4000Mi"}
     }
-    assert "Team1" in settings.known_names[NameList.LABEL]
+    assert "Team1" in known_names(settings)[NameList.LABEL]
 
 
 def test_what_is_in_force_can_be_fed_back(tmp_path: Path) -> None:

@@ -53,6 +53,10 @@ class Candidate:
         """The first filter that it did not pass."""
         return next(verdict for verdict in self.verdicts if not verdict.passed)
 
+    def failed(self, name: str) -> Verdict | None:
+        """What one filter says against it, None where it passed."""
+        return next((verdict for verdict in self.verdicts if verdict.filter == name and not verdict.passed), None)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
@@ -147,8 +151,12 @@ def _obstacles(route: Route, candidates: tuple[Candidate, ...]) -> tuple[str, st
     usable = [one for one in candidates if one.weight > 0]
     if not usable:
         return "NO_CLUSTERS", "The fleet has no cluster yet."
-    by_filter = {one.obstacle.filter for one in usable}
-    named = ", ".join(f"'{one.cluster}' {one.obstacle.reason}" for one in usable[:_MOST_NAMED])
+    too_small = [verdict for one in usable if (verdict := one.failed(filters.LARGE_ENOUGH))]
+    # Where no cluster could ever do, it does not matter what else stands in the way.
+    found = too_small if len(too_small) == len(usable) else [one.obstacle for one in usable]
+    said = [f"'{one.cluster}' {verdict.reason}" for one, verdict in zip(usable, found, strict=True)]
+    named = ", ".join(said[:_MOST_NAMED])
+    by_filter = {verdict.filter for verdict in found}
     more = f" and {len(usable) - _MOST_NAMED} more" if len(usable) > _MOST_NAMED else ""
     code = _CODES[by_filter.pop()] if len(by_filter) == 1 else _MIXED
     return code, f"No cluster of {route} is able: {named}{more}."

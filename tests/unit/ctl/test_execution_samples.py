@@ -65,7 +65,7 @@ def test_without_inputs_there_are_none() -> None:
         ("float", 0.0),
         ("boolean", False),
         ("string", ""),
-        ("duration", "0s"),
+        ("duration", "1m"),
         ("datetime", "2026-03-01T12:00:00Z"),
         ({"type": "enum", "values": ["b", "a"]}, "b"),
         ({"type": "list", "of": {"type": "list", "of": "boolean"}}, [[False]]),

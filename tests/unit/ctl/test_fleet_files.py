@@ -13,6 +13,7 @@ from ctl.fleet_files import (
     changed_members,
     fleet_noun,
     parse_amounts,
+    parse_cost,
     parse_members,
     read_definition,
     show_amounts,
@@ -185,6 +186,13 @@ def test_a_wrong_amount_is_named(text: str, told: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         parse_amounts(text, "--capacity")
     assert caught.value.message.startswith(told)
+
+
+@pytest.mark.parametrize(("text", "cost"), [("3", 3), ("1.5", 1.5), ("0", 0)])
+def test_a_cost_stays_as_it_was_typed(text: str, cost: float) -> None:
+    assert repr(parse_cost(text, "--cost")) == repr(cost)
+    with pytest.raises(InvalidInput, match="--cost must be a number, got 'much'"):
+        parse_cost("much", "--cost")
 
 
 def test_members_in_a_table() -> None:

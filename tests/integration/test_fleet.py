@@ -1,0 +1,434 @@
+"""Clusters, pools and labels over the API: definitions, events, reports, and who uses what; on both databases."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from admin.services.context import Context
+from admin.services.redecisions import decide_waiting
+from tests.conftest import MakeApp
+from tests.support.placing import (
+    API,
+    DOMAIN,
+    PROJECT,
+    create,
+    created,
+    execution,
+    get,
+    label,
+    nothing_stored,
+    ok,
+    pool,
+    put_attribute,
+    put_cluster,
+    put_label,
+    put_pool,
+    refused,
+    register_plan,
+    register_workflow,
+    report,
+    switch,
+)
+from tests.support.small_fleets import group
+
+#: The sample of the pools proposal.
+SECTIONS: dict[str, Any] = {
+    "clusters": {
+        "poolNameClusterMap": {
+            "pool_1": [{"id": "flyte-1-k8s", "weight": 1}, {"id": "flyte-2-k8s", "weight": 2}],
+            "pool_2": [{"id": "flyte-3-k8s", "weight": 6}, {"id": "flyte-4-k8s", "weight": 99}],
+        },
+        "labelClusterMap": {"production": [{"id": "flyte-1-k8s", "weight": 1}]},
+        "clusterConfigs": [
+            {
+                "name": f"flyte-{number}-k8s",
+                "endpoint": f"127.0.0.{number}",
+                "enabled": True,
+                "auth": {"type": "file_path", "tokenPath": f"/etc/token{number}", "certPath": "/etc/cert"},
+            }
+            for number in (1, 2)
+        ],
+    }
+}
+
+
+def head(api: FlaskClient) -> int:
+    return int(get(api, "revisions?limit=1")["head"])
+
+
+def test_the_sample_of_the_pools_proposal_is_shown_with_its_expected_clusters_and_warnings(make_app: MakeApp) -> None:
+    api = make_app(**SECTIONS).test_client()
+    clusters = {one["name"]: one for one in get(api, "clusters")["clusters"]}
+    assert {name: (one["source"], one["state"], one["enabled"]) for name, one in clusters.items()} == {
+        "flyte-1-k8s": ("configuration", "expected", True),
+        "flyte-2-k8s": ("configuration", "expected", True),
+        "flyte-3-k8s": ("expected", "expected", True),
+        "flyte-4-k8s": ("expected", "expected", True),
+    }
+    assert clusters["flyte-1-k8s"]["auth"] == {
+        "type": "file_path",
+        "token_path": "/etc/token1",
+        "cert_path": "/etc/cert",
+    }
+    assert (clusters["flyte-1-k8s"]["pools"], clusters["flyte-1-k8s"]["labels"]) == (["pool_1"], ["production"])
+    assert get(api, "pools/pool_2")["members"] == [
+        {"id": "flyte-3-k8s", "weight": 6, "expected": True},
+        {"id": "flyte-4-k8s", "weight": 99, "expected": True},
+    ]
+    warnings = [(one["code"], one["resource_type"], one["name"]) for one in get(api, "warnings")["warnings"]]
+    assert warnings == [("expected_cluster", "POOL", "pool_2")] * 2
+    assert created(api, "e0", **pool("pool_2"))["cluster"] in ("flyte-3-k8s", "flyte-4-k8s")
+
+
+@pytest.mark.parametrize("noun", ["pool", "label", "cluster"])
+def test_a_definition_is_created_read_listed_changed_and_deleted_as_revisions(shared: FlaskClient, noun: str) -> None:
+    name = f"life-{noun}"
+    path = f"{API}/{noun}s/{name}"
+    body: dict[str, Any] = (
+        {"description": "first"} if noun == "cluster" else group(["flyte-1-k8s"], description="first")
+    )
+    refused(shared.get(path), 404, f"{noun}_not_found", "name")
+    start = head(shared)
+    made = ok(shared.post(f"{API}/{noun}s", json={noun: {"name": name, **body}, "message": "why", "claimedBy": "ann"}))
+    assert (made["changed"], made["revision"], made["version"]) == (True, start + 1, start + 1)
+    assert (made[noun]["name"], made[noun]["source"], made[noun]["version"]) == (name, "managed", start + 1)
+    refused(shared.post(f"{API}/{noun}s", json={noun: {"name": name, **body}}), 409, "already_exists", f"{noun}.name")
+    again = ok(shared.put(path, json={noun: body}))
+    assert (again["changed"], again["revision"], head(shared)) == (False, start + 1, start + 1)
+    changed = ok(
+        shared.put(path, json={noun: {**body, "description": "second"}}, headers={"If-Match": f'"{start + 1}"'})
+    )
+    assert (changed["changed"], changed["version"]) == (True, start + 2)
+    refused(shared.put(path, json={noun: body}, headers={"If-Match": f'"{start + 1}"'}), 409, "version_conflict")
+    refused(shared.put(path, json={noun: body}, headers={"If-None-Match": "*"}), 409, "version_conflict")
+    assert name in [one["name"] for one in get(shared, f"{noun}s?limit=1000")[f"{noun}s"]]
+    shown = get(shared, f"revisions/{start + 1}")
+    assert (shown["message"], shown["claimed_by"]) == ("why", "ann")
+    [row] = shown["changes"]
+    assert (row["resource_type"], row["name"], row["level"]) == (noun.upper(), name, "platform")
+    assert row["after"]["description"] == "first"
+    [moved] = get(shared, f"revision_diff?from={start}&to={start + 2}")["rows"]
+    assert (moved["action"], moved["name"], moved["after"]["description"]) == ("create", name, "second")
+    assert ok(shared.delete(f"{path}?dry_run=true"))["dry_run"] is True
+    gone = ok(shared.delete(path))
+    assert (gone["changed"], noun in gone, gone["revision"]) == (True, False, start + 3)
+    assert ok(shared.delete(path))["changed"] is False
+    assert head(shared) == start + 3
+    refused(shared.get(path), 404, f"{noun}_not_found")
+    back = ok(shared.post(f"{API}/rollbacks", json={"revision": start + 3}))
+    assert back["changed"] is True
+    assert get(shared, f"{noun}s/{name}")["description"] == "second"
+
+
+@pytest.mark.parametrize("noun", ["pool", "label", "cluster"])
+def test_what_configuration_declares_cannot_be_changed_or_deleted(
+    shared: FlaskClient, shared_context: Context, noun: str
+) -> None:
+    name = {"pool": "pool_1", "label": "production", "cluster": "flyte-1-k8s"}[noun]
+    body: dict[str, Any] = {} if noun == "cluster" else group(["flyte-2-k8s"])
+    before = get(shared, f"{noun}s/{name}")
+    with nothing_stored(shared_context):
+        for send in (
+            lambda: shared.put(f"{API}/{noun}s/{name}", json={noun: body}),
+            lambda: shared.post(f"{API}/{noun}s", json={noun: {"name": name, **body}}),
+            lambda: shared.delete(f"{API}/{noun}s/{name}"),
+            lambda: shared.delete(f"{API}/{noun}s/{name}?force=true"),
+            lambda: shared.post(
+                f"{API}/attribute_changes", json={"changes": [{f"{noun}_definition": {"name": name, **body}}]}
+            ),
+        ):
+            refused(send(), 409, "declared_in_configuration", "name")
+    assert get(shared, f"{noun}s/{name}") == before
+
+
+BAD_GROUPS: list[tuple[Any, str]] = [
+    (group({"a": -1}), "members.0.weight"),
+    (group({"a": 1e13}), "members.0.weight"),
+    ({"members": [{"id": "a", "weight": "1"}]}, "members.0.weight"),
+    (group({"a": 0, "b": 0}), "members"),
+    ({"members": [{"id": "a"}, {"id": "a"}]}, "members"),
+    ({"members": []}, "members"),
+    ({}, "members"),
+    ({"members": [{"id": "a"}], "wieghts": 1}, "wieghts"),
+]
+
+
+@pytest.mark.parametrize("noun", ["pool", "label"])
+@pytest.mark.parametrize(
+    ("body", "field"), BAD_GROUPS, ids=[f"{field}-{index}" for index, (_, field) in enumerate(BAD_GROUPS)]
+)
+def test_a_bad_pool_or_label_is_refused_by_field_and_nothing_is_stored(
+    shared: FlaskClient, shared_context: Context, noun: str, body: Any, field: str
+) -> None:
+    change = {"changes": [{f"{noun}_definition": {"name": "bad", **body}}]}
+    with nothing_stored(shared_context):
+        refused(shared.put(f"{API}/{noun}s/bad", json={noun: body}), 400, "invalid_request", field)
+        refused(shared.post(f"{API}/{noun}s", json={noun: {"name": "bad", **body}}), 400, "invalid_request", field)
+        answer = refused(shared.post(f"{API}/attribute_changes", json=change), 400, "invalid_request")
+        assert f"{noun}_definition.{field}" in [one["field"] for one in answer["details"]]
+        assert answer["details"][0]["index"] == 0
+
+
+@pytest.mark.parametrize("weight", [math.nan, math.inf, -math.inf])
+def test_a_weight_that_is_no_finite_number_is_refused(
+    shared: FlaskClient, shared_context: Context, weight: float
+) -> None:
+    with nothing_stored(shared_context):
+        response = shared.put(f"{API}/pools/bad", json={"pool": group({"a": weight, "b": 1})})
+        assert (response.status_code, response.json["error"]) == (400, "invalid_request")
+
+
+def test_a_bad_cluster_or_report_is_refused_by_field_and_nothing_is_stored(
+    shared: FlaskClient, shared_context: Context
+) -> None:
+    with nothing_stored(shared_context):
+        for payload, field in (
+            ({"capacity": {"cpu": "two"}}, "capacity.cpu"),
+            ({"capacity": {"memory": "1GB"}}, "capacity.memory"),
+            ({"cost": -1}, "cost"),
+            ({"enabled": 1}, "enabled"),
+            ({"color": "red"}, "color"),
+        ):
+            refused(shared.put(f"{API}/clusters/bad", json={"cluster": payload}), 400, "invalid_request", field)
+        for said, field in (
+            ({"free": {"cpu": "-1"}}, "free.cpu"),
+            ({"capacity": {"executions": 1.5}}, "capacity.executions"),
+            ({"eta": "soon"}, "eta"),
+            ({"plugins": "spark"}, "plugins"),
+            ({"load": 1}, "load"),
+        ):
+            refused(shared.put(f"{API}/clusters/flyte-1-k8s/state", json=said), 400, "invalid_request", field)
+        refused(shared.put(f"{API}/clusters/flyte-9-k8s/state", json={}), 404, "cluster_not_found", "name")
+        refused(shared.post(f"{API}/clusters/flyte-9-k8s/cordon"), 404, "cluster_not_found", "name")
+        refused(shared.put(f"{API}/pools/a", json={"pool": {"name": "b", **group(["x"])}}), 400, "invalid_request")
+        refused(shared.post(f"{API}/pools", json={"pool": group(["x"])}), 400, "invalid_request", "pool.name")
+        refused(shared.get(f"{API}/clusters?pool=pool_3"), 404, "pool_not_found", "name")
+
+
+def test_switching_a_cluster_is_an_event_and_no_revision(shared: FlaskClient) -> None:
+    put_cluster(shared, "switched")
+    start = head(shared)
+    for word, field, value in (
+        ("cordon", "cordoned", True),
+        ("uncordon", "cordoned", False),
+        ("disable", "enabled", False),
+        ("enable", "enabled", True),
+    ):
+        answer = switch(shared, "switched", word, reason=f"to {word}", claimed_by="ann")
+        assert (answer["changed"], answer["cluster"][field]) == (True, value)
+        assert switch(shared, "switched", word)["changed"] is False
+    report(shared, "switched", engine="slurm")
+    assert head(shared) == start
+    events = get(shared, "clusters/switched/events")["events"]
+    assert [one["type"] for one in events] == ["REPORTED", "ENABLED", "DISABLED", "UNCORDONED", "CORDONED"]
+    assert (events[-1]["reason"], events[-1]["claimed_by"]) == ("to cordon", "ann")
+    first = get(shared, "clusters/switched/events?limit=2")
+    rest = get(shared, f"clusters/switched/events?limit=9&token={first['token']}")
+    assert first["events"] + rest["events"] == events
+    assert "token" not in rest
+
+
+def test_clusters_of_configuration_and_expected_ones_can_be_switched_too(shared: FlaskClient) -> None:
+    for name in ("flyte-2-k8s", "flyte-3-k8s"):
+        assert switch(shared, name, "cordon", reason="disks")["cluster"]["cordon_reason"] == "disks"
+        assert switch(shared, name, "cordon", reason="disks")["changed"] is False
+        assert switch(shared, name, "cordon", reason="no, fans")["cluster"]["cordon_reason"] == "no, fans"
+        assert "cordon_reason" not in switch(shared, name, "uncordon")["cluster"]
+
+
+def test_a_report_counts_for_more_than_the_definition_and_free_is_less_what_waits(shared: FlaskClient) -> None:
+    put_cluster(shared, "reporter", capacity={"cpu": "4", "gpu": "1"}, properties={"zone": "a", "rack": "1"})
+    assert get(shared, "clusters/reporter")["state"] == "expected"
+    found = report(
+        shared,
+        "reporter",
+        capacity={"cpu": "16"},
+        free={"cpu": "8", "executions": 5},
+        eta="30s",
+        plugins=["spark"],
+        engine="slurm",
+        engine_version="23.11",
+        properties={"zone": "b"},
+    )
+    assert (found["state"], found["capacity"], found["free"]) == (
+        "ready",
+        {"cpu": "16", "gpu": "1"},
+        {"cpu": "8", "executions": 5},
+    )
+    assert (found["eta"], found["plugins"], found["engine"], found["engine_version"]) == (
+        "30s",
+        ["spark"],
+        "slurm",
+        "23.11",
+    )
+    assert found["properties"] == {"zone": "b", "rack": "1"}
+    created(shared, "reported", cluster="reporter", job={"command": ["x"], "resources": {"requests": {"cpu": "1500m"}}})
+    found = get(shared, "clusters/reporter")
+    assert (found["waiting"], found["running"], found["free"]) == (1, 0, {"cpu": "6500m", "executions": 4})
+
+
+def test_a_cluster_may_be_in_several_pools_and_the_list_is_filtered_and_paged(shared: FlaskClient) -> None:
+    put_pool(shared, "several-1", ["s1", "s2"])
+    put_pool(shared, "several-2", ["s2", "s3"])
+    put_label(shared, "several", ["s1", "s3"])
+    assert get(shared, "clusters/s2")["pools"] == ["several-1", "several-2"]
+    assert [one["name"] for one in get(shared, "clusters?pool=several-2")["clusters"]] == ["s2", "s3"]
+    assert [one["name"] for one in get(shared, "clusters?label=several&pool=several-1")["clusters"]] == ["s1"]
+    assert [one["name"] for one in get(shared, "clusters?label=s2")["clusters"]] == ["s2"]
+    names, token = [], ""
+    while True:
+        page = get(shared, f"clusters?limit=2{token}")
+        names += [one["name"] for one in page["clusters"]]
+        if "token" not in page:
+            break
+        token = f"&token={page['token']}"
+    assert names == sorted(set(names))
+    assert names == [one["name"] for one in get(shared, "clusters?limit=1000")["clusters"]]
+
+
+def test_deleting_what_is_in_use_lists_its_users_and_force_deletes_it(api: FlaskClient) -> None:
+    put_cluster(api, "c1")
+    put_pool(api, "gpu", ["c1"])
+    put_label(api, "fast", ["c1"])
+    put_attribute(api, "project-domain", "cluster_assignment", {"cluster_pool_name": "gpu"})
+    put_attribute(api, "domain", "execution_cluster_label", {"value": "fast"})
+    ok(register_workflow(api, "wf"))
+    ok(register_plan(api, "plan", "wf", **pool("gpu")))
+    ok(register_plan(api, "sunny", "wf", **label("fast")))
+    created(api, "by-pool")
+    created(api, "by-label", domain="staging", **label("fast"))
+
+    def users(noun: str, name: str) -> dict[str, list[str]]:
+        answer = refused(api.delete(f"{API}/{noun}s/{name}"), 409, "in_use")
+        found: dict[str, list[str]] = {}
+        for detail in answer["details"]:
+            found.setdefault(detail["field"], []).append(detail["reason"])
+        return found
+
+    start = head(api)
+    by_pool = users("pool", "gpu")
+    assert set(by_pool) == {"attributes", "launch_plans", "executions"}
+    assert f"project-domain {PROJECT}/{DOMAIN}" in by_pool["attributes"][0]
+    assert f"{PROJECT}/{DOMAIN}/plan version v1" in by_pool["launch_plans"][0]
+    assert "1 unfinished" in by_pool["executions"][0]
+    by_label = users("label", "fast")
+    assert set(by_label) == {"attributes", "launch_plans", "executions"}
+    assert "domain development" in by_label["attributes"][0]
+    assert users("cluster", "c1").keys() == {"pools", "labels", "executions"}
+    assert head(api) == start
+    refused(api.delete(f"{API}/pools/gpu?dry_run=true"), 409, "in_use")
+    assert ok(api.delete(f"{API}/pools/gpu?force=true"))["changed"] is True
+    assert ok(api.delete(f"{API}/clusters/c1?force=true"))["changed"] is True
+    assert get(api, "clusters/c1")["source"] == "expected"  # the label still names it
+    assert ok(api.delete(f"{API}/labels/fast?force=true"))["changed"] is True
+    refused(api.get(f"{API}/clusters/c1"), 404, "cluster_not_found")
+    refused(create(api, "after"), 400, "unknown_pool", "pool")
+
+
+def test_a_cluster_whose_own_name_is_used_as_a_label_is_in_use(api: FlaskClient) -> None:
+    put_cluster(api, "lonely")
+    put_attribute(api, "domain", "execution_cluster_label", {"value": "lonely"})
+    answer = refused(api.delete(f"{API}/clusters/lonely"), 409, "in_use", "attributes")
+    assert "domain development" in answer["message"]
+    put_label(api, "lonely", ["local"])  # the label of that name answers from now on
+    assert ok(api.delete(f"{API}/clusters/lonely"))["changed"] is True
+
+
+def test_configuration_that_names_a_managed_pool_uses_it(make_app: MakeApp) -> None:
+    api = make_app(
+        clusters={"defaultClusterPool": "base"},
+        clusterPools={"clusterPoolAssignments": {"production": {"pool": "live"}}},
+    ).test_client()
+    put_pool(api, "base", ["local"])
+    put_pool(api, "live", ["local"])
+    for name, key in (
+        ("base", "clusters.defaultClusterPool"),
+        ("live", "clusterPools.clusterPoolAssignments.production"),
+    ):
+        answer = refused(api.delete(f"{API}/pools/{name}"), 409, "in_use", "configuration")
+        assert key in answer["message"]
+
+
+def test_a_change_that_stops_to_use_a_pool_may_delete_it_in_the_same_breath(api: FlaskClient) -> None:
+    put_pool(api, "gpu", ["local"])
+    put_attribute(api, "domain", "cluster_assignment", {"cluster_pool_name": "gpu"})
+    row = {"resource_type": "CLUSTER_ASSIGNMENT", "domain": DOMAIN}
+    gone = {"pool_definition": {"name": "gpu"}, "delete": True}
+    refused(api.post(f"{API}/attribute_changes", json={"changes": [gone]}), 409, "in_use")
+    changes = [
+        gone,
+        {**row, "payload": {"cluster_pool_name": "next"}},
+        {"pool_definition": {"name": "next", **group(["local"])}},
+    ]
+    answer = ok(api.post(f"{API}/attribute_changes", json={"changes": changes}))
+    assert [(one["resource_type"], one["action"], one.get("name")) for one in answer["rows"]] == [
+        ("POOL", "delete", "gpu"),
+        ("CLUSTER_ASSIGNMENT", "update", None),
+        ("POOL", "create", "next"),
+    ]
+    assert answer["warnings"] == []
+
+
+def test_everything_is_rolled_back_definitions_too_and_events_stay(app: Flask, api: FlaskClient) -> None:
+    put_cluster(api, "c1", cost=1)
+    put_pool(api, "gpu", ["c1"])
+    mark = head(api)
+    switch(api, "c1", "cordon")
+    put_pool(api, "gpu", ["c1", "c2"], strategy="spill")
+    put_cluster(api, "c1", cost=2)
+    put_label(api, "new", ["c2"])
+    put_attribute(api, "domain", "cluster_assignment", {"cluster_pool_name": "gpu"})
+    moved = get(api, f"revision_diff?from={mark}&to={head(api)}")["rows"]
+    assert {(one["resource_type"], one.get("name", ""), one["action"]) for one in moved} == {
+        ("POOL", "gpu", "update"),
+        ("CLUSTER", "c1", "update"),
+        ("LABEL", "new", "create"),
+        ("CLUSTER_ASSIGNMENT", "", "create"),
+    }
+    dry = ok(api.post(f"{API}/rollbacks?dry_run=true", json={"to": mark, "everything": True}))
+    assert (dry["changed"], dry["counts"]) == (True, {"create": 0, "update": 2, "delete": 2, "unchanged": 0})
+    assert ok(api.post(f"{API}/rollbacks", json={"to": mark, "everything": True}))["changed"] is True
+    found = get(api, "pools/gpu")
+    assert (found["strategy"], [one["id"] for one in found["members"]]) == ("weighted", ["c1"])
+    assert get(api, "clusters/c1")["cost"] == 1
+    refused(api.get(f"{API}/labels/new"), 404, "label_not_found")
+    assert get(api, "clusters/c1")["cordoned"] is True
+    numbers = [one["number"] for one in get(api, "revisions?limit=100&resource_type=POOL")["revisions"]]
+    assert len(numbers) == 3
+
+
+def test_one_revision_of_a_pool_is_undone_unless_the_pool_moved_since(api: FlaskClient) -> None:
+    first = put_pool(api, "gpu", ["a"])["revision"]
+    second = put_pool(api, "gpu", ["b"])["revision"]
+    answer = refused(api.post(f"{API}/rollbacks", json={"revision": first}), 409, "version_conflict")
+    assert answer["details"] == [{"resource_type": "POOL", "name": "gpu", "changed_by_revision": second}]
+    ok(api.post(f"{API}/rollbacks", json={"revision": second}))
+    assert [one["id"] for one in get(api, "pools/gpu")["members"]] == ["a"]
+
+
+def test_a_cluster_that_is_deleted_and_made_again_starts_anew(api: FlaskClient) -> None:
+    put_cluster(api, "c1")
+    switch(api, "c1", "cordon", reason="old")
+    report(api, "c1", free={"cpu": "1"})
+    ok(api.delete(f"{API}/clusters/c1"))
+    put_cluster(api, "c1")
+    found = get(api, "clusters/c1")
+    assert (found["cordoned"], found["state"], "free" in found) == (False, "expected", False)
+
+
+def test_deleting_the_pool_that_executions_wait_for_is_told_to_them(api: FlaskClient, context: Context) -> None:
+    put_pool(api, "gpu", ["local"])
+    created(api, "e", **pool("gpu"))
+    ok(api.delete(f"{API}/pools/gpu?force=true"))
+    decide_waiting(context)
+    found = execution(api, "e")
+    assert (found["closure"]["phase"], found["closure"]["reason"]["code"]) == ("QUEUED", "POOL_GONE")
+    assert "cluster" not in found
+    put_pool(api, "gpu", ["local"])
+    decide_waiting(context)
+    assert execution(api, "e")["cluster"] == "local"

@@ -1,0 +1,66 @@
+"""Fleets for tests of the core, from the few words that matter to a test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from admin.core.fleet import (
+    ClusterState,
+    Definition,
+    Fleet,
+    FleetKind,
+    Source,
+    build_fleet,
+    read_definition,
+)
+from admin.core.placement.decisions import Decision, decide
+from admin.core.placement.filters import Wanted
+from admin.core.placement.routes import EVERYWHERE, REQUEST, Route, RouteKind, Rung
+from admin.core.resources import Amounts
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def definition(kind: FleetKind, name: str, payload: Mapping[str, Any]) -> Definition:
+    normal = read_definition(kind, name, dict(payload))
+    return Definition(kind=kind, name=name, payload=normal, source=Source.MANAGED, version=1)
+
+
+def group(members: Mapping[str, float] | Iterable[str], **more: Any) -> dict[str, Any]:
+    """The definition of a pool or a label."""
+    weights = members if isinstance(members, Mapping) else dict.fromkeys(members, 1)
+    return {"members": [{"id": name, "weight": weight} for name, weight in weights.items()], **more}
+
+
+def small_fleet(
+    *,
+    clusters: Mapping[str, Mapping[str, Any]] | None = None,
+    pools: Mapping[str, Mapping[str, Any]] | None = None,
+    labels: Mapping[str, Mapping[str, Any]] | None = None,
+    states: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Fleet:
+    """A fleet; a state with a report is one that has reported."""
+    said = ((FleetKind.CLUSTER, clusters), (FleetKind.POOL, pools), (FleetKind.LABEL, labels))
+    defined = [definition(kind, name, one) for kind, some in said for name, one in (some or {}).items()]
+    known = {
+        name: ClusterState(name=name, reported_at=NOW if "report" in state else None, **state)
+        for name, state in (states or {}).items()
+    }
+    return build_fleet(1, defined, known)
+
+
+def route(kind: RouteKind, name: str = "") -> Route:
+    """A route that the request, or nobody, asked for."""
+    rung = EVERYWHERE if kind is RouteKind.ANY else REQUEST
+    return Route(kind=kind, name=name, rungs=(Rung(rung=rung, kind=kind, name=name, is_set=True, state="wins"),))
+
+
+def pool(name: str) -> Route:
+    return route(RouteKind.POOL, name)
+
+
+def decided(fleet: Fleet, to: Route, key: str = "p/d/e", waiting: Mapping[str, Amounts] | None = None) -> Decision:
+    """A decision about something that takes one of a cluster's executions."""
+    return decide(to, fleet, Wanted(key=key, demand={"executions": 1}), waiting or {})

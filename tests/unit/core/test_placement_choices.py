@@ -1,0 +1,145 @@
+"""Choices by weight: in proportion, the same every time, and moved only where they must be."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from admin.core.fleet import ClusterState, Fleet, Source, build_fleet
+from admin.core.placement.choices import draw
+from admin.core.placement.routes import RouteKind
+from admin.core.warnings import fleet_warnings
+from admin.settings import load_settings
+from tests.support.small_fleets import decided, group, pool, route, small_fleet
+
+SAMPLE = """
+clusters:
+  poolNameClusterMap:
+    pool_1:
+      - {id: flyte-1-k8s, weight: 1}
+      - {id: flyte-2-k8s, weight: 2}
+    pool_2:
+      - {id: flyte-3-k8s, weight: 6}
+      - {id: flyte-4-k8s, weight: 99}
+  labelClusterMap:
+    production:
+      - {id: flyte-1-k8s, weight: 1}
+  clusterConfigs:
+    - name: flyte-1-k8s
+      endpoint: 127.0.0.1
+      enabled: true
+      auth: {type: file_path, tokenPath: /etc/token, certPath: /etc/cert}
+    - name: flyte-2-k8s
+      endpoint: 127.0.0.2
+      enabled: true
+      auth: {type: file_path, tokenPath: /etc/token2, certPath: /etc/cert2}
+"""
+EXECUTIONS = 10_000
+
+
+@pytest.fixture
+def sample(tmp_path: Path) -> Fleet:
+    file = tmp_path / "rainbow.yaml"
+    file.write_text(SAMPLE)
+    return build_fleet(0, list(load_settings(str(file)).fleet), {})
+
+
+def chosen(fleet: Fleet, name: str, count: int = EXECUTIONS) -> list[str | None]:
+    """Where the executions e0, e1, e2… of a pool go."""
+    return [decided(fleet, pool(name), f"flytesnacks/development/e{number}").cluster for number in range(count)]
+
+
+def is_likely(count: int, share: float, total: int) -> bool:
+    """Whether a count is within three standard deviations of what a share of a total should give."""
+    return abs(count - total * share) <= 3 * math.sqrt(total * share * (1 - share))
+
+
+def test_the_sample_of_the_pools_proposal_makes_a_fleet_with_two_expected_clusters(sample: Fleet) -> None:
+    assert {name: [(one.cluster, one.weight) for one in group.members] for name, group in sample.pools.items()} == {
+        "pool_1": [("flyte-1-k8s", 1), ("flyte-2-k8s", 2)],
+        "pool_2": [("flyte-3-k8s", 6), ("flyte-4-k8s", 99)],
+    }
+    assert [one.cluster for one in sample.labels["production"].members] == ["flyte-1-k8s"]
+    sources = {name: one.definition.source for name, one in sample.clusters.items()}
+    assert sources == {
+        "flyte-1-k8s": Source.CONFIGURATION,
+        "flyte-2-k8s": Source.CONFIGURATION,
+        "flyte-3-k8s": Source.EXPECTED,
+        "flyte-4-k8s": Source.EXPECTED,
+    }
+    assert sample.clusters["flyte-1-k8s"].definition.payload["auth"] == {
+        "type": "file_path",
+        "token_path": "/etc/token",
+        "cert_path": "/etc/cert",
+    }
+    warnings = fleet_warnings(sample)
+    assert [(one.code, one.kind, one.name) for one in warnings] == [("expected_cluster", "POOL", "pool_2")] * 2
+    assert [name in one.message for name, one in zip(("flyte-3-k8s", "flyte-4-k8s"), warnings, strict=True)] == [
+        True
+    ] * 2
+
+
+def test_ten_thousand_executions_are_split_as_the_weights_say_and_again_the_same(sample: Fleet) -> None:
+    first = chosen(sample, "pool_2")
+    counts = Counter(first)
+    assert set(counts) == {"flyte-3-k8s", "flyte-4-k8s"}
+    assert is_likely(counts["flyte-3-k8s"], 6 / 105, EXECUTIONS), counts
+    assert chosen(sample, "pool_2") == first
+    thirds = Counter(chosen(sample, "pool_1"))
+    assert is_likely(thirds["flyte-1-k8s"], 1 / 3, EXECUTIONS), thirds
+
+
+def test_disabling_a_cluster_moves_only_its_own_and_in_proportion() -> None:
+    weights = {"a": 1, "b": 2, "c": 3.5, "d": 0.5, "none": 0}
+    fleet = small_fleet(pools={"p": group(weights)})
+    before = chosen(fleet, "p")
+    assert "none" not in before
+    without = replace(fleet.clusters["c"], state=ClusterState(name="c", enabled=False))
+    after = chosen(replace(fleet, clusters={**fleet.clusters, "c": without}), "p")
+    moved = [new for old, new in zip(before, after, strict=True) if old != new]
+    assert len(moved) == before.count("c")
+    counts = Counter(moved)
+    assert set(counts) == {"a", "b", "d"}
+    for name in counts:
+        assert is_likely(counts[name], weights[name] / 3.5, len(moved)), counts
+
+
+def test_the_order_in_which_clusters_are_listed_makes_no_difference_to_weights() -> None:
+    one = small_fleet(pools={"p": group({"a": 1, "b": 2, "c": 3})})
+    other = small_fleet(pools={"p": group({"c": 3, "a": 1, "b": 2})})
+    assert chosen(one, "p", 500) == chosen(other, "p", 500)
+
+
+def test_a_heavier_weight_only_draws_to_its_cluster() -> None:
+    before = chosen(small_fleet(pools={"p": group({"a": 1, "b": 1, "c": 1})}), "p", 2000)
+    after = chosen(small_fleet(pools={"p": group({"a": 1, "b": 1, "c": 2})}), "p", 2000)
+    assert {new for old, new in zip(before, after, strict=True) if old != new} == {"c"}
+
+
+@pytest.mark.parametrize("weight", [1e-300, 1e-12, 0.7, 99, 1e12])
+def test_every_weight_above_zero_can_be_drawn(weight: float) -> None:
+    assert draw("p/d/e", "a", weight) > 0
+    fleet = small_fleet(pools={"p": group({"a": weight, "none": 0})})
+    assert decided(fleet, pool("p")).cluster == "a"
+
+
+def test_projects_and_domains_draw_for_themselves() -> None:
+    fleet = small_fleet(pools={"p": group(["a", "b"])})
+    keys = [f"{project}/{domain}/same" for project in "pqrstuvw" for domain in ("d", "e")]
+    assert {decided(fleet, pool("p"), key).cluster for key in keys} == {"a", "b"}
+
+
+def test_without_a_pool_or_label_every_enabled_cluster_takes_part_with_the_same_weight() -> None:
+    fleet = small_fleet(
+        clusters={name: {} for name in ("a", "b", "off")},
+        pools={"p": group({"c": 99})},
+        states={"off": {"enabled": False}},
+    )
+    everywhere = route(RouteKind.ANY)
+    counts = Counter(decided(fleet, everywhere, f"p/d/e{number}").cluster for number in range(3000))
+    assert set(counts) == {"a", "b", "c"}
+    assert all(is_likely(count, 1 / 3, 3000) for count in counts.values()), counts

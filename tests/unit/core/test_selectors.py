@@ -1,0 +1,57 @@
+"""Filters in Flyte's grammar: what they mean, and how wrong ones are refused."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from admin.core.problems import Invalid
+from admin.core.selectors import parse_filters
+
+
+def parsed(text: str) -> list[tuple[str, str, tuple[Any, ...]]]:
+    return [(one.function, one.field, one.values) for one in parse_filters(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "conditions"),
+    [
+        ("eq(phase,QUEUED)", [("eq", "phase", ("QUEUED",))]),
+        ("eq(execution.phase, QUEUED )", [("eq", "phase", ("QUEUED",))]),
+        ("value_in(cluster,a;b;)", [("value_in", "cluster", ("a", "b", ""))]),
+        ("eq(phase,QUEUED)+ne(pool,gpu)", [("eq", "phase", ("QUEUED",)), ("ne", "pool", ("gpu",))]),
+        ("eq(phase,QUEUED) ne(pool,gpu)", [("eq", "phase", ("QUEUED",)), ("ne", "pool", ("gpu",))]),
+        ("contains(name,a+b)", [("contains", "name", ("a+b",))]),
+        ("contains(name,a)b)", [("contains", "name", ("a)b",))]),
+        ("gte(duration,1.5s)", [("gte", "duration", (1.5,))]),
+        ("lt(created_at,2026-01-02)", [("lt", "created_at", (datetime(2026, 1, 2, tzinfo=UTC),))]),
+    ],
+)
+def test_filters_are_read_as_flytes_users_write_them(text: str, conditions: list[Any]) -> None:
+    assert parsed(text) == conditions
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("", "says nothing"),
+        ("+", "form function(field,value)"),
+        ("phase=QUEUED", "form function(field,value)"),
+        ("eq(phase)", "form function(field,value)"),
+        ("eqq(phase,QUEUED)", "eq"),
+        ("eq(phaze,QUEUED)", "phase"),
+        ("eq(created_at,yesterday)", "time"),
+        ("gt(duration,long)", "number"),
+        ("contains(duration,1)", "no text"),
+        ("eq(name,a\0b)", "character"),
+        ("+".join(["eq(phase,QUEUED)"] * 51), "51 terms"),
+    ],
+)
+def test_a_wrong_filter_is_refused_with_what_is_allowed(text: str, word: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        parse_filters(text)
+    [problem] = caught.value.problems
+    assert problem.field == "filters"
+    assert word in problem.reason
