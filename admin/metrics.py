@@ -46,8 +46,7 @@ def count_created(execution: Any, seconds: float) -> None:
 def count_redecided(changed: Iterable[Redecided]) -> None:
     """Count decisions that were made again."""
     for one in changed:
-        row = one.execution
-        place = (one.cluster or "", *_place(row)[1:])
+        place = (one.cluster or "", one.pool or "", one.label or "", one.execution.domain)
         placements_total.labels(*place, one.code, "decided again").inc()
 
 

@@ -120,7 +120,10 @@ def _members(text: str, place: str) -> list[str]:
     parts = [part for by_comma in _split(inner, ",", place) for part in _split(by_comma, ";", place)]
     if not parts:
         raise InvalidInput(f"{place}: there is no value in the brackets.")
-    return [_unescape(part, place) for part in parts]
+    members = [_unescape(part, place) for part in parts]
+    if any(";" in member for member in members):
+        raise InvalidInput(f"{place}: a value in a list cannot hold a semicolon; write a term of its own for it.")
+    return members
 
 
 def _split(text: str, separator: str, place: str) -> list[str]:

@@ -140,7 +140,7 @@ def _create(wanted: Request, *, dry_run: bool) -> dict[str, Any]:
 def _created(created: Created, dry_run: bool) -> dict[str, Any]:
     return {
         "id": id_of(created.execution),
-        "created": created.is_new and not dry_run,
+        "created": created.is_new,
         "execution": shown(created.execution),
         "warnings": created.warnings,
         "dry_run": dry_run,

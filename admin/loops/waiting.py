@@ -1,4 +1,4 @@
-"""Waiting executions: decided again when the fleet changes, ended when their queueing budget is over."""
+"""Waiting executions: decided again when the fleet changes or gives room, ended when their queueing budget is over."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import time
 
 from admin.metrics import count_finished, count_redecided
 from admin.services.context import Context
-from admin.services.redecisions import decide_waiting, end_overdue
+from admin.services.redecisions import decide_waiting, end_overdue, is_room_again
 from admin.store import fleet
 
 _log = logging.getLogger("rainbow.loops")
 
-#: How often somebody looks for executions that waited too long.
-_OVERDUE_SECONDS = 1.0
+#: How often somebody looks for executions that waited too long, and for room that others left.
+_LOOK_SECONDS = 1.0
 
 
 class WaitingLoop:
@@ -22,20 +22,26 @@ class WaitingLoop:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._seen = -1
-        self._next_overdue = 0.0
+        self._next_look = 0.0
+        self._last_events = (0, 0)  #: at the last look but one, and at the last
 
     def __call__(self) -> None:
         with self._context.database.reading() as connection:
             number = fleet.number(connection)
-        if number != self._seen:
-            started = time.monotonic()
-            changed = decide_waiting(self._context)
+        is_due = time.monotonic() >= self._next_look
+        if is_due:
+            self._next_look = time.monotonic() + _LOOK_SECONDS
+        if number != self._seen or (is_due and is_room_again(self._context)):
+            self._decide()
             self._seen = number
-            if changed:
-                count_redecided(changed)
-                took = round(time.monotonic() - started, 3)
-                _log.info("decided again", extra={"executions": len(changed), "seconds": took})
-        if time.monotonic() >= self._next_overdue:
-            self._next_overdue = time.monotonic() + _OVERDUE_SECONDS
+        if is_due:
             for row in end_overdue(self._context):
                 count_finished("TIMED_OUT", "QUEUEING_BUDGET_EXCEEDED", row, self._context.clock())
+
+    def _decide(self) -> None:
+        started = time.monotonic()
+        changed = decide_waiting(self._context)
+        if changed:
+            count_redecided(changed)
+            took = round(time.monotonic() - started, 3)
+            _log.info("decided again", extra={"executions": len(changed), "seconds": took})

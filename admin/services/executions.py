@@ -121,7 +121,6 @@ def _repeated(there: Execution, request: Request) -> Created:
 
 
 def _values(now: datetime, request: Request, launched: Launched, placed: Placed, revision: int) -> dict[str, Any]:
-    composed = placed.composed
     plan, workflow = launched.plan, launched.workflow
     return {
         "project": request.project,
@@ -137,18 +136,17 @@ def _values(now: datetime, request: Request, launched: Launched, placed: Placed,
         "reference": request.reference,
         "phase": Phase.QUEUED.value,
         "state": "ACTIVE",
-        **settled_values(placed, launched),
+        **settled_values(placed, launched, now),
         "revision": revision,
         "attempt": 1,
         "decisions": 1,
         "events": 1,
         "created_at": now,
         "updated_at": now,
-        "queue_deadline": _deadline(composed.quality_of_service, now),
     }
 
 
-def settled_values(placed: Placed, launched: Launched) -> dict[str, Any]:
+def settled_values(placed: Placed, launched: Launched, created_at: datetime) -> dict[str, Any]:
     """What settings and a decision make of an execution."""
     composed = placed.composed
     route = composed.route
@@ -168,6 +166,7 @@ def settled_values(placed: Placed, launched: Launched) -> dict[str, Any]:
             "inputs": launched.launch.inputs or {},
         },
         "required_plugins": list(composed.wanted.plugins),
+        "queue_deadline": _deadline(composed.quality_of_service, created_at),
         **executions.demand_columns(composed.wanted.demand),
     }
 

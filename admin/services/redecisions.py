@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from admin.core import trails
 from admin.core.fleet import Fleet
 from admin.core.lifecycle import Phase
-from admin.core.placement.decisions import Decision, decide, group_of, may_stay, trail_of
+from admin.core.placement.decisions import WAITS_FOR_ROOM, Decision, decide, group_of, may_stay, trail_of
 from admin.core.placement.filters import Wanted
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.problems import Invalid
@@ -39,6 +39,8 @@ class Redecided:
 
     execution: Execution
     cluster: str | None
+    pool: str | None
+    label: str | None
     code: str
     message: str
     is_change: bool
@@ -67,10 +69,30 @@ def _decide_batch(context: Context, above: int) -> tuple[list[Execution], list[R
         waiting = _hold_loaded(connection, unsettled, now)
         changes = [(row, one) for row in unsettled if _is_news(row, one := _decide(row, now, waiting))]
         _store(connection, changes, context.clock())
-    return rows, [
-        Redecided(execution=row, cluster=one.cluster, code=one.code, message=one.message, is_change=True)
-        for row, one in changes
-    ]
+    return rows, [_redecided(row, one, row.pool, row.label) for row, one in changes]
+
+
+def _redecided(row: Execution, decision: Decision, pool: str | None, label: str | None) -> Redecided:
+    return Redecided(
+        execution=row,
+        cluster=decision.cluster,
+        pool=pool,
+        label=label,
+        code=decision.code,
+        message=decision.message,
+        is_change=True,
+    )
+
+
+def is_room_again(context: Context) -> bool:
+    """Whether something that waits for room would find some now: what ended since may have left it."""
+    with context.database.reading() as connection:
+        rows = executions.full_routes(connection, WAITS_FOR_ROOM)
+        if not rows:
+            return False
+        now = current_fleet(context, connection)
+        waiting = executions.demand_waiting(connection, now.clusters)
+        return any(decide(_route(row), now, _wanted(row), waiting).cluster is not None for row in rows)
 
 
 def _route(row: Execution) -> Route:
@@ -195,15 +217,12 @@ def _redecide(context: Context, row: Execution, *, dry_run: bool) -> Redecided:
             return _unchanged(row, getattr(refusal, "error", "invalid_request"), str(refusal))
         except RainbowError as refusal:
             return _unchanged(row, refusal.name, refusal.message)
-        new = settled_values(placed, launched)
+        new = settled_values(placed, launched, held.created_at)
         if all(_same(getattr(held, name), value) for name, value in new.items()):
             return _unchanged(held, held.reason, held.reason_message)
         if not dry_run:
             _adopt(context, connection, held, placed, new, situation.revision)
-    decision = placed.decision
-    return Redecided(
-        execution=held, cluster=decision.cluster, code=decision.code, message=decision.message, is_change=True
-    )
+    return _redecided(held, placed.decision, new["pool"], new["label"])
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -211,7 +230,15 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _unchanged(row: Execution, code: str, message: str) -> Redecided:
-    return Redecided(execution=row, cluster=row.cluster, code=code, message=message, is_change=False)
+    return Redecided(
+        execution=row,
+        cluster=row.cluster,
+        pool=row.pool,
+        label=row.label,
+        code=code,
+        message=message,
+        is_change=False,
+    )
 
 
 def _adopt(

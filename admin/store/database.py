@@ -85,9 +85,9 @@ def insert_new(connection: Connection, table: Table, rows: list[dict[str, Any]])
     if not rows:
         return 0
     dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
-    return connection.execute(
-        dialect.insert(table).on_conflict_do_nothing(), rows if len(rows) > 1 else rows[0]
-    ).rowcount
+    # Counted by what comes back: a driver may not know how many rows an insert has left out.
+    insert = dialect.insert(table).on_conflict_do_nothing().returning(*table.primary_key.columns)
+    return len(connection.execute(insert, rows).all())
 
 
 class _Turn:

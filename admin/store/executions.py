@@ -115,6 +115,8 @@ _WAITING = [
         "route_kind",
         "route_name",
         "cluster",
+        "pool",
+        "label",
         "reason",
         "reason_message",
         "required_plugins",
@@ -305,6 +307,13 @@ def unfinished_counts(connection: Connection) -> Iterator[tuple[str, str, str, s
     found = select(*wanted, func.count()).where(_columns.phase.in_([phase.value for phase in UNFINISHED]))
     for row in connection.execute(found.group_by(*wanted)):
         yield tuple(row)
+
+
+def full_routes(connection: Connection, reasons: Iterable[str]) -> list[Execution]:
+    """The oldest execution of each route that waits for one of some reasons."""
+    waits = (_columns.phase == Phase.QUEUED.value, _columns.cluster.is_(None), _columns.reason.in_(list(reasons)))
+    oldest = select(func.min(_columns.id)).where(*waits).group_by(_columns.route_kind, _columns.route_name)
+    return list(connection.execute(select(*_WAITING).where(_columns.id.in_(oldest))))
 
 
 def overdue(connection: Connection, now: datetime, limit: int) -> list[int]:

@@ -16,7 +16,7 @@ from ctl.session import Session, local_user
 _ABOUT = {
     "enable": "Let clusters take part again: they are candidates for work as any other.",
     "disable": "Take clusters out: they get no work, and requests that name one are refused.",
-    "cordon": "Give clusters no new work; what waits or runs there stays. `uncordon` ends it.",
+    "cordon": "Give clusters no new work; what waits there is decided again. `uncordon` ends it.",
     "uncordon": "Let cordoned clusters have new work again.",
 }
 _DONE = {"enable": "Enabled", "disable": "Disabled", "cordon": "Cordoned", "uncordon": "Uncordoned"}

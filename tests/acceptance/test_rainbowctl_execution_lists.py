@@ -183,6 +183,14 @@ def test_executions_are_ended_by_name_and_finished_ones_are_said_to_be(shell: Sh
     assert shell.run(f"rainbowctl delete execution nobody none {here}").err.count("No execution is called") == 2
 
 
+def test_names_are_completed(shell: Shell, here: str) -> None:
+    make(shell, here, "known", "knot", "other")
+    words = f"rainbowctl get execution {here} kn"
+    variables = {"_RAINBOWCTL_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": "7"}
+    offered = shell.run("rainbowctl", **variables).out.splitlines()
+    assert sorted(line.partition(",")[2] for line in offered) == ["knot", "known"]
+
+
 def test_names_go_through_a_pipe(shell: Shell, here: str) -> None:
     make(shell, here, "a", "b")
     pipe = f"rainbowctl get execution {here} -o name | xargs rainbowctl delete execution -q"

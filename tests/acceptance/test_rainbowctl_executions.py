@@ -200,7 +200,7 @@ def test_a_pool_goes_before_a_label_and_the_warning_of_the_admin_is_shown(shell:
 @pytest.mark.parametrize(
     ("flags", "name", "near"),
     [
-        ("--clusterPool secon", "unknown_pool", "second"),
+        ("--clusterPool second1", "unknown_pool", "second"),
         ("--executionClusterLabel arcti", "unknown_label", "arctic"),
         ("--cluster nort", "unknown_cluster", "north"),
     ],

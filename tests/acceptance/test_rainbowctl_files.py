@@ -145,7 +145,7 @@ def test_a_file_of_the_documentation_is_stored_read_back_listed_and_deleted(
 
 
 def test_every_example_file_is_stored_and_what_is_read_back_changes_nothing(new_shell: Shell) -> None:
-    files = {path.stem for path in CONFIG.glob("*.yaml")} - {"rainbow"}
+    files = {path.stem for path in CONFIG.glob("*.yaml")} - {"rainbow", "workflow", "launchplan", "pool", "exec"}
     assert files == set(NOUNS)
     for version, name in enumerate(sorted(files), start=1):
         noun = NOUNS[name]

@@ -432,3 +432,18 @@ def test_deleting_the_pool_that_executions_wait_for_is_told_to_them(api: FlaskCl
     put_pool(api, "gpu", ["local"])
     decide_waiting(context)
     assert execution(api, "e")["cluster"] == "local"
+
+
+def test_a_managed_pool_that_configuration_declares_too_gives_way_and_can_be_deleted(make_app: MakeApp) -> None:
+    put_pool(make_app().test_client(), "gpu", ["managed"])
+    declared = {"poolNameClusterMap": {"gpu": [{"id": "configured", "weight": 1}]}}
+    api = make_app(
+        clusters=declared, clusterPools={"clusterPoolAssignments": {"development": {"pool": "gpu"}}}
+    ).test_client()
+    assert created(api, "e")["cluster"] == "configured"
+    assert "shadowed_definition" in [one["code"] for one in get(api, "warnings")["warnings"]]
+    refused(api.put(f"{API}/pools/gpu", json={"pool": group(["other"])}), 409, "declared_in_configuration")
+    assert ok(api.delete(f"{API}/pools/gpu"))["changed"] is True
+    assert "shadowed_definition" not in [one["code"] for one in get(api, "warnings")["warnings"]]
+    assert get(api, "pools/gpu")["source"] == "configuration"
+    refused(api.delete(f"{API}/pools/gpu"), 409, "declared_in_configuration")

@@ -25,6 +25,8 @@ _CODES = {
     filters.ROOM: "CLUSTERS_FULL",
 }
 _MIXED = "CLUSTERS_UNABLE"
+#: Codes of what may go on as soon as something else leaves a cluster.
+WAITS_FOR_ROOM = (_CODES[filters.ROOM], _MIXED)
 _GONE = {RouteKind.POOL: "POOL_GONE", RouteKind.LABEL: "LABEL_GONE", RouteKind.CLUSTER: "CLUSTER_GONE"}
 
 _EVERYWHERE = Definition(kind=FleetKind.LABEL, name="", payload={}, source=Source.CONFIGURATION)

@@ -66,6 +66,7 @@ def test_a_selector_becomes_filters_of_the_api(typed: str, expected: str) -> Non
         ("cluster in ()", "there is no value in the brackets"),
         ("cluster in (a;)", "nothing between two separators"),
         ("cluster in (a;b", "opened and never closed"),
+        (r"cluster in (a\;b)", "cannot hold a semicolon"),
         ("cluster=a)", "closed that was never opened"),
         ("cluster=a pool=b", "= in a value is written \\="),
         (r"cluster=a\b", r"there is no escape \b"),

@@ -1,0 +1,287 @@
+"""Where work goes and why, over the API: refusals, trails, placements and simulations; on both databases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+from sqlalchemy import select
+
+from admin.services.context import Context
+from admin.services.redecisions import decide_waiting
+from admin.store.decisions import decisions, trails
+from tests.support.placing import (
+    API,
+    DOMAIN,
+    PROJECT,
+    asked,
+    create,
+    created,
+    delete_attribute,
+    explanation,
+    get,
+    label,
+    nothing_stored,
+    ok,
+    pool,
+    put_attribute,
+    put_cluster,
+    put_label,
+    put_pool,
+    refused,
+    register_plan,
+    register_workflow,
+    report,
+    switch,
+)
+from tests.support.small_fleets import group
+
+
+def place(api: FlaskClient, name: str | None = None, changes: Any = None, **said: Any) -> Any:
+    body = asked(name, **said)
+    return ok(api.post(f"{API}/placements", json={**body, "changes": changes} if changes else body))
+
+
+def stored_trails(context: Context) -> tuple[int, int, int]:
+    """How many trails, settings trails in use and placement trails in use there are."""
+    with context.database.reading() as connection:
+        rows = connection.execute(select(decisions.c.settings_trail, decisions.c.placement_trail)).all()
+        count = len(connection.execute(select(trails.c.digest)).all())
+    return count, len({row.settings_trail for row in rows}), len({row.placement_trail for row in rows})
+
+
+# Unknown names
+
+
+@pytest.mark.parametrize(
+    ("level", "scope", "words"),
+    [
+        ("domain", {}, "domain development"),
+        ("project", {}, "project flytesnacks"),
+        ("project-domain", {}, "project-domain flytesnacks/development"),
+        ("workflow", {"workflow": "wf"}, "workflow flytesnacks/development/wf"),
+        ("launch-plan", {"workflow": "wf", "launch_plan": "lp"}, "launch-plan flytesnacks/development/wf/lp"),
+    ],
+)
+def test_an_unknown_pool_or_label_of_an_attribute_is_refused_naming_its_scope(
+    api: FlaskClient, context: Context, level: str, scope: dict[str, str], words: str
+) -> None:
+    put_pool(api, "training", ["c1"])
+    put_label(api, "sunshine", ["c1"])
+    ok(register_workflow(api, "wf"))
+    ok(register_plan(api, "lp", "wf"))
+    for key, payload, error, near in (
+        ("cluster_assignment", {"cluster_pool_name": "trainning"}, "unknown_pool", "training"),
+        ("execution_cluster_label", {"value": "sunshin"}, "unknown_label", "sunshine"),
+    ):
+        written = put_attribute(api, level, key, payload, **scope)
+        assert error in [one["code"] for one in written["warnings"]]
+        with nothing_stored(context):
+            answer = refused(create(api, "e", launch_plan={"name": "lp"}), 400, error)
+            assert f"set by {words}." in answer["message"]
+            assert answer["details"][0]["closest"] == [near]
+            refused(api.post(f"{API}/placements", json=asked("e", launch_plan={"name": "lp"})), 400, error)
+        delete_attribute(api, level, 7 if error == "unknown_pool" else 3, **scope)
+
+
+def test_an_unknown_pool_or_label_of_a_launch_plan_or_request_is_refused_naming_it(
+    api: FlaskClient, context: Context
+) -> None:
+    put_pool(api, "training", ["c1"])
+    put_label(api, "sunshine", ["c1"])
+    ok(register_workflow(api, "wf"))
+    ok(register_plan(api, "bad-pool", "wf", **pool("trainning")))
+    ok(register_plan(api, "bad-label", "wf", **label("sunshin")))
+    with nothing_stored(context):
+        for said, error, words, near in (
+            ({"launch_plan": {"name": "bad-pool"}}, "unknown_pool", "the launch plan's definition", ["training"]),
+            ({"launch_plan": {"name": "bad-label"}}, "unknown_label", "the launch plan's definition", ["sunshine"]),
+            (pool("trainning"), "unknown_pool", "the request", ["training"]),
+            (label("sunshin"), "unknown_label", "the request", ["sunshine"]),
+            ({"cluster": "locall"}, "unknown_cluster", "the request", ["local"]),
+        ):
+            answer = refused(create(api, "e", **said), 400, error)
+            assert f"set by {words}." in answer["message"]
+            assert answer["details"][0]["closest"] == near
+    assert created(api, "e", launch_plan={"name": "bad-pool"}, **pool("training"))["cluster"] == "c1"
+
+
+# Trails
+
+
+def test_a_hundred_executions_of_one_scope_share_their_trails(api: FlaskClient, context: Context) -> None:
+    put_pool(api, "gpu", {"a": 1, "b": 2})
+    put_attribute(api, "domain", "cluster_assignment", {"cluster_pool_name": "gpu"})
+    for number in range(100):
+        created(api, f"e{number}")
+    assert stored_trails(context) == (2, 1, 1)
+    created(api, "other", max_parallelism=3)
+    assert stored_trails(context) == (3, 2, 1)
+    put_attribute(api, "domain", "task_resource_attributes", {"defaults": {"cpu": "1"}})
+    created(api, "later")
+    assert stored_trails(context) == (4, 3, 1)
+    switch(api, "a", "cordon")
+    created(api, "cordoned")
+    assert stored_trails(context) == (5, 3, 2)
+
+
+def test_a_decision_that_changed_is_kept_beside_the_first(api: FlaskClient, context: Context) -> None:
+    put_pool(api, "gpu", ["a", "b"], strategy="spill")
+    assert created(api, "e", **pool("gpu"))["cluster"] == "a"
+    first = explanation(api, "e")
+    switch(api, "a", "cordon", reason="disks")
+    assert [one.cluster for one in decide_waiting(context)] == ["b"]
+    second = explanation(api, "e")
+    assert (second["cluster"], second["decision"], second["because"]) == ("b", 2, "fleet changed")
+    verdicts = {one["cluster"]: one["verdicts"] for one in second["candidates"]}
+    assert {"filter": "cordoned", "passed": False, "reason": "is cordoned (disks)"} in verdicts["a"]
+    history = second["history"]
+    assert [(one["number"], one["cluster"], one["because"]) for one in history] == [
+        (1, "a", "created"),
+        (2, "b", "fleet changed"),
+    ]
+    assert (second["rungs"], second["settings"]) == (first["rungs"], first["settings"])
+    earlier = explanation(api, "e", "?decision=1")
+    assert {**earlier, "history": []} == {**first, "history": []}
+    assert earlier["history"] == history
+    for wrong in ("3", "0", "x"):
+        path = f"{API}/executions/{PROJECT}/{DOMAIN}/e/explanation?decision={wrong}"
+        refused(api.get(path), 400, "invalid_request", "decision")
+
+
+def test_an_explanation_holds_every_rung_candidate_and_setting(api: FlaskClient) -> None:
+    put_pool(api, "gpu", {"a": 3, "b": 0, "c": 1})
+    put_label(api, "sunny", ["a"])
+    switch(api, "c", "disable")
+    put_attribute(api, "domain", "execution_cluster_label", {"value": "sunny"})
+    put_attribute(api, "project", "cluster_assignment", {"cluster_pool_name": "gpu"})
+    created(api, "e", job={"command": ["x"], "resources": {"requests": {"cpu": "1"}}}, max_parallelism=4)
+    found = explanation(api, "e")
+    assert (found["cluster"], found["pool"], found["strategy"], found["reason"]["code"]) == (
+        "a",
+        "gpu",
+        "weighted",
+        "ASSIGNED",
+    )
+    said = {(one["rung"], one["kind"]): one["state"] for one in found["rungs"] if one["state"] != "silent"}
+    assert said == {("project", "pool"): "wins", ("domain", "label"): "overridden", ("everywhere", "any"): "overridden"}
+    candidates = {one["cluster"]: one for one in found["candidates"]}
+    assert {name: (one["chosen"], one["expected"], one.get("rank")) for name, one in candidates.items()} == {
+        "a": (True, True, 1),
+        "b": (False, True, None),
+        "c": (False, True, None),
+    }
+    assert [one["reason"] for one in candidates["b"]["verdicts"] if not one["passed"]] == ["has weight 0"]
+    assert [one["reason"] for one in candidates["c"]["verdicts"] if not one["passed"]] == ["is disabled"]
+    assert (candidates["a"]["score"], candidates["a"]["draw"] > 0) == (0.0, True)
+    kinds = [one["resource_type"] for one in found["settings"]]
+    assert sorted(kinds) == sorted(one["name"] for one in get(api, "kinds")["kinds"])
+    config = next(one for one in found["settings"] if one["resource_type"] == "WORKFLOW_EXECUTION_CONFIG")
+    assert config["origins"]["max_parallelism"] == {"level": "request"}
+    assert [step["level"] for step in config["trail"]][-1] == "request"
+    assert found["job"]["resources"]["requests"]["cpu"] == "1"
+
+
+# Where would this run
+
+
+def test_a_placement_says_what_creation_then_does_and_writes_nothing(api: FlaskClient, context: Context) -> None:
+    put_pool(api, "gpu", {"a": 1, "b": 2, "c": 3})
+    put_attribute(api, "project", "cluster_assignment", {"cluster_pool_name": "gpu"})
+    with nothing_stored(context):
+        said = [place(api, f"e{number}") for number in range(10)]
+    for number, one in enumerate(said):
+        assert created(api, f"e{number}")["cluster"] == one["cluster"]
+        then = explanation(api, f"e{number}")
+        for key in ("cluster", "reason", "rungs", "candidates", "settings", "job", "pool", "strategy", "revision"):
+            assert then[key] == one[key], key
+    assert place(api)["id"]["name"] != place(api)["id"]["name"]
+
+
+def test_a_placement_shows_what_a_change_would_do(api: FlaskClient, context: Context) -> None:
+    put_pool(api, "gpu", ["a"])
+    row = {"resource_type": "CLUSTER_ASSIGNMENT", "domain": DOMAIN}
+    change = [{**row, "payload": {"cluster_pool_name": "new"}}, {"pool_definition": {"name": "new", **group(["n"])}}]
+    with nothing_stored(context):
+        assert place(api, "e")["rungs"][-1]["state"] == "wins"
+        after = place(api, "e", changes=change)
+        assert (after["cluster"], after["pool"]) == ("n", "new")
+        wrong = {**asked("e"), "changes": [{**row, "payload": {"cluster_pool_name": 5}}]}
+        refused(api.post(f"{API}/placements", json=wrong), 400, "invalid_request", "cluster_pool_name")
+        unknown = {**asked("e"), "changes": [{**row, "payload": {"cluster_pool_name": "gpuu"}}]}
+        refused(api.post(f"{API}/placements", json=unknown), 400, "unknown_pool")
+    assert ok(api.post(f"{API}/attribute_changes", json={"changes": change}))["changed"] is True
+    assert created(api, "e")["cluster"] == "n"
+
+
+def test_a_simulation_compares_todays_answers_with_the_proposed_ones(api: FlaskClient, context: Context) -> None:
+    put_pool(api, "gpu", ["a"])
+    put_pool(api, "base", ["b"])
+    put_cluster(api, "small", capacity={"cpu": "1"})
+    put_pool(api, "tiny", ["small"])
+    put_attribute(api, "project", "cluster_assignment", {"cluster_pool_name": "gpu"})
+    ok(register_workflow(api, "wf"))
+    created(api, "moves")
+    created(api, "stays", **pool("base"))
+    created(api, "too", launch_plan={"name": "wf", "resource_type": "WORKFLOW"})
+    created(api, "elsewhere", domain="staging")
+    row = {"resource_type": "CLUSTER_ASSIGNMENT", "project": PROJECT, "domain": DOMAIN}
+
+    def simulated(payload: Any, **more: Any) -> Any:
+        body = {"changes": [{**row, "payload": payload}], "since": "24h", **more}
+        return ok(api.post(f"{API}/simulations", json=body))
+
+    with nothing_stored(context):
+        found = simulated({"cluster_pool_name": "base"})
+        assert (found["compared"], found["moved"], found["refused"]) == (4, 2, 0)
+        assert {one["id"]["name"] for one in found["executions"]} == {"moves", "too"}
+        assert found["executions"][0]["before"]["cluster"] == "a"
+        assert (found["executions"][0]["after"]["cluster"], found["executions"][0]["after"]["pool"]) == ("b", "base")
+        assert found["by_cluster"] == {"a": {"before": 3, "after": 1}, "b": {"before": 1, "after": 3}}
+        assert simulated({"cluster_pool_name": "gpu"})["moved"] == 0
+        assert simulated({"cluster_pool_name": "base"}, domain="staging")["compared"] == 1
+        assert len(simulated({"cluster_pool_name": "base"}, limit=1)["executions"]) == 1
+        tiny = simulated({"cluster_pool_name": "tiny"})
+        assert (tiny["moved"], tiny["refused"]) == (2, 2)
+        assert tiny["executions"][0]["after"]["reason"] == "no_cluster_large_enough"
+        gone = simulated({"cluster_pool_name": "nowhere"})
+        assert (gone["refused"], gone["executions"][0]["after"]["reason"]) == (2, "unknown_pool")
+        body = {"changes": [{"pool_definition": {"name": "gpu", **group(["z"])}}], "since": "24h"}
+        fleet = ok(api.post(f"{API}/simulations", json=body))
+        assert (fleet["moved"], fleet["by_cluster"]["z"]) == (3, {"before": 0, "after": 3})
+        refused(api.post(f"{API}/simulations", json={**body, "since": "soon"}), 400, "invalid_request", "since")
+        refused(api.post(f"{API}/simulations", json={"since": "1h"}), 400, "invalid_request", "changes")
+
+
+# Strategies
+
+
+def test_each_strategy_places_as_it_says_and_explains_the_scores(api: FlaskClient) -> None:
+    clusters: dict[str, dict[str, Any]] = {"a": {"cost": 3}, "b": {"cost": 1}, "c": {}}
+    for name, payload in clusters.items():
+        put_cluster(api, name, **payload)
+    report(api, "a", capacity={"executions": 10}, free={"executions": 1}, eta="5s")
+    report(api, "b", capacity={"executions": 10}, free={"executions": 5}, eta="9s")
+    expected: dict[str, tuple[str, dict[str, Any]]] = {
+        "spill": ("a", {"a": 0.0, "b": 1.0, "c": 2.0}),
+        "least-loaded": ("b", {"a": 0.9, "b": 0.5, "c": None}),
+        "cheapest": ("b", {"a": 3, "b": 1, "c": None}),
+        "soonest": ("a", {"a": 5.0, "b": 9.0, "c": None}),
+    }
+    for strategy in expected:
+        put_pool(api, strategy, list(clusters), strategy=strategy)
+    for strategy, (cluster, scores) in expected.items():
+        said = place(api, strategy, **pool(strategy))
+        assert (said["cluster"], {one["cluster"]: one.get("score") for one in said["candidates"]}) == (cluster, scores)
+        assert created(api, strategy, **pool(strategy))["cluster"] == cluster
+        assert explanation(api, strategy)["candidates"] == said["candidates"]
+        ok(api.delete(f"{API}/executions/{PROJECT}/{DOMAIN}/{strategy}", json={}))
+
+
+def test_a_pool_of_configuration_takes_its_strategy_from_there(make_app: Any) -> None:
+    members = [{"id": "z"}, {"id": "a"}]
+    sections = {"poolNameClusterMap": {"p": members}, "poolStrategies": {"p": "spill"}, "clusterConfigs": []}
+    api = make_app(clusters=sections).test_client()
+    assert get(api, "pools/p")["strategy"] == "spill"
+    assert {created(api, f"e{number}", **pool("p"))["cluster"] for number in range(8)} == {"z"}

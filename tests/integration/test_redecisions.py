@@ -1,0 +1,283 @@
+"""Waiting executions decided again: when the fleet changes, and when somebody asks; on both databases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from admin.loops.waiting import WaitingLoop
+from admin.services.context import Context
+from admin.services.redecisions import decide_waiting
+from tests.support.placing import (
+    API,
+    DOMAIN,
+    PROJECT,
+    created,
+    execution,
+    explanation,
+    get,
+    label,
+    nothing_stored,
+    ok,
+    pool,
+    put_attribute,
+    put_cluster,
+    put_label,
+    put_pool,
+    refused,
+    register_plan,
+    register_workflow,
+    report,
+    switch,
+)
+
+
+def state(api: FlaskClient, name: str) -> tuple[str | None, str]:
+    """Where an execution is, and why."""
+    found = execution(api, name)
+    return found.get("cluster"), found["closure"]["reason"]["code"]
+
+
+def redecide(api: FlaskClient, query: str = "", **selector: Any) -> Any:
+    return ok(api.post(f"{API}/executions/redecide{query}", json={"selector": {"project": PROJECT, **selector}}))
+
+
+def terminate(api: FlaskClient, name: str) -> None:
+    ok(api.delete(f"{API}/executions/{PROJECT}/{DOMAIN}/{name}", json={}))
+
+
+# When the fleet changes
+
+
+def test_executions_of_a_cordoned_pool_wait_by_name_and_reason_and_go_when_a_cluster_is_back(
+    api: FlaskClient, context: Context
+) -> None:
+    put_pool(api, "gpu", ["a", "b"])
+    switch(api, "a", "cordon", reason="disks")
+    switch(api, "b", "cordon")
+    found = created(api, "e", **pool("gpu"))
+    assert (found["closure"]["phase"], "cluster" in found) == ("QUEUED", False)
+    reason = found["closure"]["reason"]
+    assert reason["code"] == "CLUSTERS_CORDONED"
+    assert "pool 'gpu'" in reason["message"]
+    assert "'a' is cordoned (disks), 'b' is cordoned" in reason["message"]
+    assert decide_waiting(context) == []
+    assert execution(api, "e") == found
+    switch(api, "b", "uncordon")
+    [changed] = decide_waiting(context)
+    assert (changed.cluster, changed.code) == ("b", "ASSIGNED")
+    found = execution(api, "e")
+    assert (found["cluster"], found["decisions"], found["events"]) == ("b", 2, 2)
+    events = get(api, f"executions/{PROJECT}/{DOMAIN}/e/events")["events"]
+    assert [(one["type"], one.get("cluster"), one["reason"]["code"]) for one in events] == [
+        ("CREATED", None, "CLUSTERS_CORDONED"),
+        ("DECIDED", "b", "ASSIGNED"),
+    ]
+
+
+@pytest.mark.parametrize("word", ["cordon", "disable"])
+def test_what_waits_at_a_cluster_that_goes_out_of_use_moves_and_nothing_else_does(
+    api: FlaskClient, context: Context, word: str
+) -> None:
+    put_pool(api, "gpu", ["a", "b", "c"])
+    before = {f"e{number}": created(api, f"e{number}", **pool("gpu"))["cluster"] for number in range(24)}
+    assert set(before.values()) == {"a", "b", "c"}
+    switch(api, "b", word)
+    decide_waiting(context)
+    after = {name: execution(api, name)["cluster"] for name in before}
+    assert {name for name in before if before[name] != after[name]} == {name for name in before if before[name] == "b"}
+    assert "b" not in after.values()
+    switch(api, "b", "uncordon" if word == "cordon" else "enable")
+    assert decide_waiting(context) == []  # what has moved stays where it is
+    put_pool(api, "gpu", {"a": 0, "b": 1, "c": 1})
+    decide_waiting(context)
+    assert {execution(api, name)["cluster"] for name in before} == {"b", "c"}
+
+
+def test_a_reason_that_changes_is_told_and_kept(api: FlaskClient, context: Context) -> None:
+    put_pool(api, "gpu", ["a", "b"])
+    for name in ("a", "b"):
+        switch(api, name, "cordon")
+    created(api, "e", **pool("gpu"))
+    codes = []
+    for cluster, word in (("a", "disable"), ("b", "disable")):
+        switch(api, cluster, word)
+        decide_waiting(context)
+        codes.append(state(api, "e")[1])
+    assert codes == ["CLUSTERS_UNABLE", "CLUSTERS_DISABLED"]
+    assert [one["reason"]["code"] for one in explanation(api, "e")["history"]] == ["CLUSTERS_CORDONED", *codes]
+
+
+@pytest.mark.parametrize("strategy", ["spill", "least-loaded"])
+def test_what_found_every_cluster_full_is_placed_when_a_report_frees_room(
+    api: FlaskClient, context: Context, strategy: str
+) -> None:
+    put_pool(api, "gpu", ["a", "b"], strategy=strategy)
+    report(api, "a", capacity={"executions": 2}, free={"executions": 1})
+    report(api, "b", capacity={"executions": 2}, free={"executions": 1})
+    placed = {created(api, f"e{number}", **pool("gpu")).get("cluster") for number in range(2)}
+    assert placed == {"a", "b"}
+    for name in ("f0", "f1", "f2"):
+        found = created(api, name, **pool("gpu"))
+        assert ("cluster" in found, found["closure"]["reason"]["code"]) == (False, "CLUSTERS_FULL")
+    assert "'a' is full: 1 executions wanted, free are 0" in found["closure"]["reason"]["message"]
+    report(api, "b", capacity={"executions": 9}, free={"executions": 3})
+    decide_waiting(context)
+    assert [state(api, name) for name in ("f0", "f1", "f2")] == [
+        ("b", "ASSIGNED"),
+        ("b", "ASSIGNED"),
+        (None, "CLUSTERS_FULL"),
+    ]
+
+
+def test_an_execution_that_is_ended_gives_its_room_to_one_that_waits(
+    api: FlaskClient, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("admin.loops.waiting._LOOK_SECONDS", 0)
+    put_cluster(api, "a", capacity={"executions": 1})
+    put_pool(api, "gpu", ["a"], strategy="spill")
+    loop = WaitingLoop(context)
+    created(api, "first", **pool("gpu"))
+    created(api, "second", **pool("gpu"))
+    loop()
+    assert (state(api, "first"), state(api, "second")) == (("a", "ASSIGNED"), (None, "CLUSTERS_FULL"))
+    terminate(api, "first")
+    loop()
+    assert state(api, "second") == ("a", "ASSIGNED")
+
+
+def test_a_cluster_that_turns_out_too_small_is_left_and_a_large_one_awaited(api: FlaskClient, context: Context) -> None:
+    put_pool(api, "gpu", ["a", "b"], strategy="spill")
+    job = {"command": ["x"], "resources": {"requests": {"cpu": "2"}}}
+    assert created(api, "e", job=job, **pool("gpu"))["cluster"] == "a"
+    report(api, "a", capacity={"cpu": "1"})
+    decide_waiting(context)
+    assert state(api, "e") == ("b", "ASSIGNED")
+    report(api, "b", capacity={"cpu": "1"})
+    decide_waiting(context)
+    assert state(api, "e") == (None, "CLUSTERS_TOO_SMALL")
+    report(api, "a", capacity={"cpu": "2"})
+    decide_waiting(context)
+    assert state(api, "e") == ("a", "ASSIGNED")
+
+
+def test_a_plugin_that_is_offered_at_last_is_taken(api: FlaskClient, context: Context) -> None:
+    put_attribute(api, "domain", "plugin_overrides", {"overrides": [{"task_type": "process", "plugin_id": ["mpi"]}]})
+    put_label(api, "plugged", ["a"])
+    report(api, "a", plugins=[])
+    created(api, "e", **label("plugged"))
+    assert state(api, "e") == (None, "PLUGIN_MISSING")
+    report(api, "a", plugins=["mpi"])
+    decide_waiting(context)
+    assert state(api, "e") == ("a", "ASSIGNED")
+
+
+def test_finished_executions_are_never_decided_again(api: FlaskClient, context: Context) -> None:
+    put_pool(api, "gpu", ["a", "b"], strategy="spill")
+    created(api, "e", **pool("gpu"))
+    terminate(api, "e")
+    switch(api, "a", "cordon")
+    with nothing_stored(context):
+        assert decide_waiting(context) == []
+    assert execution(api, "e")["cluster"] == "a"
+
+
+def test_settings_that_change_later_do_not_move_what_waits(api: FlaskClient, context: Context) -> None:
+    put_pool(api, "gpu", ["a"])
+    put_pool(api, "base", ["b"])
+    put_attribute(api, "domain", "cluster_assignment", {"cluster_pool_name": "gpu"})
+    created(api, "e")
+    put_attribute(api, "domain", "cluster_assignment", {"cluster_pool_name": "base"})
+    switch(api, "a", "cordon")
+    decide_waiting(context)
+    assert state(api, "e") == (None, "CLUSTERS_CORDONED")
+    assert execution(api, "e")["pool"] == "gpu"
+
+
+# When somebody asks
+
+
+def test_redecide_adopts_new_settings_for_what_waits(api: FlaskClient, context: Context) -> None:
+    put_pool(api, "gpu", ["a"])
+    put_pool(api, "base", ["b"])
+    put_attribute(api, "domain", "cluster_assignment", {"cluster_pool_name": "gpu"})
+    created(api, "e")
+    created(api, "asked", **pool("gpu"))
+    created(api, "ended")
+    terminate(api, "ended")
+    put_attribute(api, "domain", "cluster_assignment", {"cluster_pool_name": "base"})
+    put_attribute(api, "domain", "task_resource_attributes", {"defaults": {"cpu": "1"}})
+    with nothing_stored(context):
+        dry = redecide(api, "?dry_run=true")
+        assert (dry["matched"], dry["changed"], dry["dry_run"]) == (2, 2, True)
+        refused(api.post(f"{API}/executions/redecide", json={"selector": {}}), 400, "invalid_request", "selector")
+    answer = redecide(api)
+    assert (answer["matched"], answer["changed"]) == (2, 2)
+    moves = {one["id"]["name"]: (one["from"], one["to"], one["reason"]["code"]) for one in answer["executions"]}
+    assert moves == {"e": ("a", "b", "ASSIGNED"), "asked": ("a", "a", "ASSIGNED")}
+    found = execution(api, "e")
+    assert (found["pool"], found["cluster"], found["decisions"]) == ("base", "b", 2)
+    assert found["job"]["resources"]["requests"]["cpu"] == "1"
+    assert found["revision"] == get(api, "revisions?limit=1")["head"]
+    why = explanation(api, "e")
+    assert (why["because"], why["pool"]) == ("asked to decide again", "base")
+    assert explanation(api, "e", "?decision=1")["pool"] == "gpu"
+    again = redecide(api)
+    assert (again["matched"], again["changed"]) == (2, 0)
+    assert execution(api, "e") == found
+
+
+def test_redecide_leaves_what_new_settings_would_refuse_and_says_why(api: FlaskClient) -> None:
+    created(api, "e", job={"command": ["x"], "resources": {"requests": {"cpu": "900m"}}})
+    before = execution(api, "e")
+    put_attribute(api, "project", "task_resource_attributes", {"limits": {"cpu": "200m"}, "defaults": {"cpu": "100m"}})
+    answer = redecide(api, domain=DOMAIN)
+    assert (answer["matched"], answer["changed"]) == (1, 0)
+    assert answer["executions"][0]["reason"]["code"] == "above_limit"
+    put_attribute(api, "project", "task_resource_attributes", {"limits": {"cpu": "2"}})
+    put_attribute(api, "project", "cluster_assignment", {"cluster_pool_name": "nowhere"})
+    assert redecide(api)["executions"][0]["reason"]["code"] == "unknown_pool"
+    assert execution(api, "e") == before
+
+
+@pytest.mark.parametrize("strategy", ["spill", "least-loaded"])
+def test_redecide_does_not_take_an_executions_own_demand_for_somebody_elses(api: FlaskClient, strategy: str) -> None:
+    put_cluster(api, "a", capacity={"executions": 1})
+    put_cluster(api, "b", capacity={"executions": 1})
+    put_pool(api, "gpu", {"a": 1}, strategy=strategy)
+    assert created(api, "e", **pool("gpu"))["cluster"] == "a"
+    answer = redecide(api)
+    assert (answer["matched"], answer["changed"]) == (1, 0), answer
+    put_pool(api, "gpu", ["a", "b"], strategy=strategy)
+    redecide(api)
+    assert len([one for one in ("a", "b") if get(api, f"clusters/{one}")["waiting"]]) == 1
+    if strategy == "spill":
+        assert state(api, "e") == ("a", "ASSIGNED")
+
+
+def test_redecide_adopts_a_new_queueing_budget(api: FlaskClient) -> None:
+    created(api, "e")
+    assert "quality_of_service" not in execution(api, "e")
+    put_attribute(api, "domain", "quality_of_service", {"spec": {"queueing_budget": "1h"}})
+    assert redecide(api)["changed"] == 1
+    found = execution(api, "e")
+    assert found["quality_of_service"]["queueing_budget"] == "1h"
+    assert found["quality_of_service"]["queue_deadline"][:13] > found["closure"]["created_at"][:13]
+    put_attribute(api, "domain", "quality_of_service", {"tier": "LOW"})
+    assert redecide(api)["changed"] == 1
+    assert execution(api, "e")["quality_of_service"] == {"tier": "LOW"}
+
+
+def test_redecide_keeps_to_the_versions_that_were_launched(api: FlaskClient) -> None:
+    ok(register_workflow(api, "wf", job={"command": ["old"]}))
+    ok(register_plan(api, "lp", "wf"))
+    created(api, "e", launch_plan={"name": "lp"})
+    ok(register_workflow(api, "wf", "v2", job={"command": ["new"]}))
+    ok(register_plan(api, "lp", "wf", "v2", workflow_id={"name": "wf", "version": "v2"}))
+    put_attribute(api, "domain", "workflow_execution_config", {"max_parallelism": 2})
+    assert redecide(api, launch_plan="lp")["changed"] == 1
+    found = execution(api, "e")
+    assert (found["job"]["command"], found["config"]["max_parallelism"]) == (["old"], 2)
+    assert found["launch_plan"]["version"] == "v1"

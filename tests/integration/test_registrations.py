@@ -1,0 +1,280 @@
+"""Workflows and launch plans over the API, on both databases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from admin.services.context import Context
+from tests.support.placing import (
+    API,
+    create,
+    created,
+    get,
+    identifier,
+    label,
+    nothing_stored,
+    ok,
+    pool,
+    put_attribute,
+    put_label,
+    put_pool,
+    refused,
+    register_plan,
+    register_workflow,
+)
+
+INPUTS = {
+    "epochs": {"type": "integer"},
+    "rate": {"type": "float", "default": 0.5},
+    "mode": {"type": "enum", "values": ["fast", "slow"], "default": "fast"},
+    "tags": {"type": "list", "of": "string", "default": []},
+}
+TRAIN = {"command": ["train", "{{ inputs.epochs }}", "--rate={{ inputs.rate }}"]}
+
+
+def launch(name: str, **more: Any) -> dict[str, Any]:
+    return {"launch_plan": {"name": name, **more}}
+
+
+@pytest.fixture
+def place(project: str) -> dict[str, str]:
+    """Where a test registers things of its own."""
+    return {"project": project, "domain": "development"}
+
+
+def test_a_version_is_registered_once_and_never_edited(shared: FlaskClient, place: dict[str, str]) -> None:
+    path = f"workflows/{place['project']}/development"
+    first = ok(register_workflow(shared, "wf", "v1", inputs=INPUTS, job=TRAIN, **place))
+    assert first["created"] is True
+    assert first["workflow"]["spec"]["inputs"]["rate"] == {"type": "float", "default": 0.5}
+    assert ok(register_workflow(shared, "wf", "v1", inputs=INPUTS, job=TRAIN, **place)) == {**first, "created": False}
+    refused(register_workflow(shared, "wf", "v1", **place), 409, "version_exists", "id.version")
+    assert get(shared, f"{path}/wf/v1") == first["workflow"]
+    ok(register_workflow(shared, "wf", "v2", **place))
+    ok(register_workflow(shared, "a-first", "v9", **place))
+    assert get(shared, f"{path}/wf/latest")["id"]["version"] == "v2"
+    assert [one["id"]["version"] for one in get(shared, f"{path}/wf")["workflows"]] == ["v2", "v1"]
+    listed = get(shared, path)["workflows"]
+    assert [(one["id"]["name"], one["id"]["version"]) for one in listed] == [("a-first", "v9"), ("wf", "v2")]
+    page = get(shared, f"{path}?limit=1")
+    assert page["workflows"] + get(shared, f"{path}?limit=1&token={page['token']}")["workflows"] == listed
+    versions = get(shared, f"{path}/wf?limit=1")
+    assert get(shared, f"{path}/wf?limit=5&token={versions['token']}")["workflows"][0]["id"]["version"] == "v1"
+
+
+def test_one_version_of_a_launch_plan_is_active(shared: FlaskClient, place: dict[str, str]) -> None:
+    ok(register_workflow(shared, "wf", **place))
+    base = f"launch_plans/{place['project']}/development/plan"
+    active = f"active_launch_plans/{place['project']}/development"
+    assert ok(register_plan(shared, "plan", "wf", "v1", "INACTIVE", **place))["launch_plan"]["state"] == "INACTIVE"
+    refused(shared.get(f"{API}/{active}/plan"), 404, "launch_plan_not_found")
+    assert ok(register_plan(shared, "plan", "wf", "v2", **place))["launch_plan"]["state"] == "ACTIVE"
+    ok(register_plan(shared, "plan", "wf", "v3", "INACTIVE", **place))
+    assert get(shared, f"{active}/plan")["id"]["version"] == "v2"
+    assert get(shared, f"{base}/latest")["id"]["version"] == "v3"
+    changed = ok(shared.put(f"{API}/{base}/v3", json={"state": "ACTIVE"}))
+    assert (changed["state"], changed["changed"]) == ("ACTIVE", True)
+    assert ok(shared.put(f"{API}/{base}/v3", json={"state": 1}))["changed"] is False
+    assert [(one["id"]["version"], one["state"]) for one in get(shared, base)["launch_plans"]] == [
+        ("v3", "ACTIVE"),
+        ("v2", "INACTIVE"),
+        ("v1", "INACTIVE"),
+    ]
+    assert [one["id"]["version"] for one in get(shared, active)["launch_plans"]] == ["v3"]
+    assert get(shared, f"launch_plans/{place['project']}/development?workflow=other")["launch_plans"] == []
+    ok(shared.put(f"{API}/{base}/v3", json={"state": "INACTIVE"}))
+    answer = ok(create(shared, "newest", launch_plan={"name": "plan"}, **place))
+    assert answer["execution"]["launch_plan"]["version"] == "v3"
+    assert [one["code"] for one in answer["warnings"]] == ["inactive_launch_plan"]
+    ok(shared.put(f"{API}/{base}/v1", json={"state": "ACTIVE"}))
+    answer = ok(create(shared, "active", launch_plan={"name": "plan"}, **place))
+    assert (answer["execution"]["launch_plan"]["version"], answer["warnings"]) == ("v1", [])
+    assert ok(register_plan(shared, "plan", "wf", "v4", **place))["created"] is True
+    assert [one["id"]["version"] for one in get(shared, active)["launch_plans"]] == ["v4"]
+    assert get(shared, f"{base}/v1")["state"] == "INACTIVE"
+
+
+def test_inputs_are_bound_request_over_default_and_nothing_over_fixed(
+    shared: FlaskClient, place: dict[str, str], shared_context: Context
+) -> None:
+    ok(register_workflow(shared, "wf", inputs=INPUTS, job=TRAIN, **place))
+    ok(register_plan(shared, "plan", "wf", default_inputs={"epochs": 3}, fixed_inputs={"rate": 0.1}, **place))
+    found = created(shared, "plain", **launch("plan"), **place)
+    assert found["inputs"] == {"epochs": 3, "rate": 0.1, "mode": "fast", "tags": []}
+    assert found["job"]["command"] == ["train", "3", "--rate=0.1"]
+    assert (found["workflow"]["name"], found["launch_plan"]["name"]) == ("wf", "plan")
+    literal = {"literals": {"epochs": {"scalar": {"primitive": {"integer": "7"}}}}}
+    assert created(shared, "literal", inputs=literal, **launch("plan"), **place)["inputs"]["epochs"] == 7
+    direct = created(shared, "direct", inputs={"epochs": 1}, **launch("wf", resource_type="WORKFLOW"), **place)
+    assert "launch_plan" not in direct
+    assert direct["inputs"]["rate"] == 0.5
+    with nothing_stored(shared_context):
+        for inputs, field in (
+            ({"rate": 0.2}, "inputs.rate"),
+            ({"epochs": "three"}, "inputs.epochs"),
+            ({"epochs": 1.5}, "inputs.epochs"),
+            ({"epochs": True}, "inputs.epochs"),
+            ({"epoch": 3}, "inputs.epoch"),
+            ({"mode": "medium"}, "inputs.mode"),
+            ({"tags": [1]}, "inputs.tags.0"),
+        ):
+            answer = create(shared, "bad", inputs=inputs, **launch("plan"), **place)
+            refused(answer, 400, "invalid_request", field)
+        missing = create(shared, "bad", **launch("wf", resource_type="WORKFLOW"), **place)
+        refused(missing, 400, "invalid_request", "inputs.epochs")
+        refused(create(shared, "bad", inputs={"epochs": 1}, **place), 400, "invalid_request", "inputs.epochs")
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "field", "near"),
+    [
+        (launch("plna"), "launch_plan_not_found", "name", ["plan"]),
+        (launch("plan", version="v11"), "launch_plan_not_found", "version", ["v1"]),
+        (launch("wff", resource_type="WORKFLOW"), "workflow_not_found", "name", ["wf"]),
+        (launch("wf", resource_type=2, version="v11"), "workflow_not_found", "version", ["v1"]),
+    ],
+    ids=str,
+)
+def test_what_is_not_registered_is_refused_with_what_comes_close(
+    shared: FlaskClient,
+    shared_context: Context,
+    place: dict[str, str],
+    asked: dict[str, Any],
+    error: str,
+    field: str,
+    near: list[str],
+) -> None:
+    ok(register_workflow(shared, "wf", **place))
+    ok(register_plan(shared, "plan", "wf", **place))
+    with nothing_stored(shared_context):
+        answer = refused(create(shared, "bad", **asked, **place), 404, error, field)
+        assert answer["details"][0]["closest"] == near
+        refused(shared.post(f"{API}/placements", json={**place, "spec": asked}), 404, error, field)
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"job": {}}, "spec.job"),
+        ({"job": {"command": ["{{ inputs.x }}"]}}, "spec.job.command.0"),
+        ({"job": {"command": ["a"], "resources": {"requests": {"cpu": "many"}}}}, "spec.job.resources.requests.cpu"),
+        ({"inputs": {"x": "complex"}}, "spec.inputs.x"),
+        ({"inputs": {"x": {"type": "integer", "default": "a"}}}, "spec.inputs.x.default"),
+        ({"steps": []}, "spec.steps"),
+    ],
+    ids=str,
+)
+def test_a_wrong_workflow_is_refused_by_field_and_not_stored(
+    shared: FlaskClient, shared_context: Context, spec: dict[str, Any], field: str
+) -> None:
+    with nothing_stored(shared_context):
+        refused(register_workflow(shared, "bad", **spec), 400, "invalid_request", field)
+        body = {"id": identifier("bad"), "spec": {"job": {"command": ["a"]}}}
+        assert ok(shared.post(f"{API}/workflows?dry_run=true", json=body))["created"] is True
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "error", "field"),
+    [
+        ({"workflow_id": {"name": "wf", "version": "v7"}}, 404, "workflow_not_found", "version"),
+        ({"workflow_id": {"name": "wf"}}, 400, "invalid_request", "spec.workflow_id.version"),
+        ({"default_inputs": {"x": 1}}, 400, "invalid_request", "spec.default_inputs.x"),
+        ({"default_inputs": {"epochs": "a"}}, 400, "invalid_request", "spec.default_inputs.epochs"),
+        (
+            {"default_inputs": {"epochs": 1}, "fixed_inputs": {"epochs": 2}},
+            400,
+            "invalid_request",
+            "spec.fixed_inputs.epochs",
+        ),
+        (
+            {"cluster_assignment": {"cluster_pool_name": None}},
+            400,
+            "invalid_request",
+            "spec.cluster_assignment.cluster_pool_name",
+        ),
+        ({"schedule": {}}, 400, "invalid_request", "spec.schedule"),
+    ],
+    ids=str,
+)
+def test_a_wrong_launch_plan_is_refused_by_field_and_not_stored(
+    shared: FlaskClient,
+    shared_context: Context,
+    place: dict[str, str],
+    spec: dict[str, Any],
+    status: int,
+    error: str,
+    field: str,
+) -> None:
+    ok(register_workflow(shared, "wf", inputs=INPUTS, job=TRAIN, **place))
+    with nothing_stored(shared_context):
+        refused(register_plan(shared, "bad", "wf", **spec, **place), status, error, field)
+
+
+@pytest.mark.parametrize("version", ["latest", "", "a b", ".."])
+def test_a_version_that_could_not_be_asked_for_is_refused(shared: FlaskClient, version: str) -> None:
+    answer = register_workflow(shared, "wf", version)
+    assert (answer.status_code, answer.json["error"]) == (400, "invalid_request")
+
+
+def test_a_pool_attribute_at_a_launch_plan_moves_only_its_executions_and_a_request_beats_it(api: FlaskClient) -> None:
+    for name in ("base", "gpu", "asked"):
+        put_pool(api, name, [f"{name}-cluster"])
+    put_attribute(api, "domain", "cluster_assignment", {"cluster_pool_name": "base"})
+    ok(register_workflow(api, "wf"))
+    for plan in ("nightly", "hourly"):
+        ok(register_plan(api, plan, "wf"))
+    scope = {"workflow": "wf", "launch_plan": "nightly"}
+    put_attribute(api, "launch-plan", "cluster_assignment", {"cluster_pool_name": "gpu"}, **scope)
+    assert created(api, "e1", **launch("nightly"))["cluster"] == "gpu-cluster"
+    assert created(api, "e2", **launch("hourly"))["cluster"] == "base-cluster"
+    assert created(api, "e3", **launch("wf", resource_type="WORKFLOW"))["cluster"] == "base-cluster"
+    assert created(api, "e4")["cluster"] == "base-cluster"
+    mine = created(api, "e5", **launch("nightly"), **pool("asked"))
+    assert (mine["cluster"], mine["pool"]) == ("asked-cluster", "asked")
+
+    def relaunched(of: str, **more: Any) -> Any:
+        body = {"id": {"project": "flytesnacks", "domain": "development", "name": of}, **more}
+        answer = ok(api.post(f"{API}/executions/relaunch", json=body))["execution"]
+        assert (answer["mode"], answer["reference_execution"]["name"]) == ("RELAUNCH", of)
+        return answer
+
+    assert relaunched("e5")["pool"] == "asked"
+    assert relaunched("e1")["pool"] == "gpu"
+    assert relaunched("e5", name="e6", **pool("base"))["pool"] == "base"
+    put_label(api, "sunny", ["sun"])
+    moved = relaunched("e5", **label("sunny"))
+    assert (moved.get("pool"), moved["label"], moved["cluster"]) == (None, "sunny", "sun")
+
+
+def test_a_launch_plans_definition_stands_between_request_and_attributes(api: FlaskClient) -> None:
+    for name in ("row", "plan", "asked"):
+        put_pool(api, name, [f"{name}-cluster"])
+    put_label(api, "planned", ["label-cluster"])
+    ok(register_workflow(api, "wf"))
+    ok(register_plan(api, "lp", "wf", max_parallelism=7, labels={"values": {"from": "plan"}}, **pool("plan")))
+    ok(register_plan(api, "by-label", "wf", **label("planned")))
+    for plan in ("lp", "by-label"):
+        scope = {"workflow": "wf", "launch_plan": plan}
+        put_attribute(api, "launch-plan", "cluster_assignment", {"cluster_pool_name": "row"}, **scope)
+        put_attribute(api, "launch-plan", "workflow_execution_config", {"max_parallelism": 3}, **scope)
+    found = created(api, "e1", **launch("lp"))
+    assert (found["pool"], found["config"]["max_parallelism"], found["job"]["labels"]) == ("plan", 7, {"from": "plan"})
+    assert created(api, "e2", **launch("by-label"))["label"] == "planned"
+    asked = created(api, "e3", max_parallelism=9, **launch("lp"), **pool("asked"))
+    assert (asked["pool"], asked["config"]["max_parallelism"]) == ("asked", 9)
+    assert created(api, "e4", **launch("by-label"), **label("plan-cluster"))["cluster"] == "plan-cluster"
+
+
+def test_workflows_of_another_project_are_launched_under_the_executions_own_settings(api: FlaskClient) -> None:
+    put_pool(api, "mine", ["mine-cluster"])
+    put_pool(api, "theirs", ["theirs-cluster"])
+    ok(register_workflow(api, "wf", project="flyteexamples"))
+    ok(register_plan(api, "lp", "wf", project="flyteexamples"))
+    for project, name in (("flytesnacks", "mine"), ("flyteexamples", "theirs")):
+        payload = {"cluster_pool_name": name}
+        put_attribute(api, "workflow", "cluster_assignment", payload, project=project, workflow="wf")
+    found = created(api, "e", **launch("lp", project="flyteexamples"))
+    assert (found["launch_plan"]["project"], found["pool"]) == ("flyteexamples", "mine")
