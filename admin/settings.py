@@ -18,6 +18,7 @@ from admin.core.fleet import Definition, FleetKind, Source, member_problems, rea
 from admin.core.kinds import Kinds
 from admin.core.platform import PlatformValues
 from admin.core.problems import Invalid, Problem, closest, unknown_word
+from admin.core.projects import read_labels
 from admin.core.queues import Queue
 from admin.core.resolution import resolve
 from admin.core.scopes import PLATFORM
@@ -286,16 +287,13 @@ def _check_members(document: Mapping[str, Any]) -> None:
 
 
 def _seed_projects(items: list[dict[str, Any]]) -> Iterator[SeedProject]:
-    labels = builtin_kinds.WORKFLOW_EXECUTION_CONFIG.payload.fields["labels"]
-    assert isinstance(labels, Section)
     for index, item in enumerate(items):
-        problems: list[Problem] = []
         given = item.get("labels", {})
-        values = labels.fields["values"].read(given.get("values", given), ("projects", str(index), "labels"), problems)
-        if problems:
-            raise Invalid(*problems)
         yield SeedProject(
-            id=item["id"], name=item.get("name", item["id"]), description=item.get("description", ""), labels=values
+            id=item["id"],
+            name=item.get("name", item["id"]),
+            description=item.get("description", ""),
+            labels=read_labels(given.get("values", given), ("projects", str(index), "labels")),
         )
 
 

@@ -14,10 +14,8 @@ from admin.api.preconditions import WRITE_HEADERS, WriteQuery, expectation
 from admin.api.rendering import context
 from admin.api.schemas import AuthorshipFields, PageQuery, Pattern, RequestSchema
 from admin.core import names
-from admin.core.builtin_kinds import WORKFLOW_EXECUTION_CONFIG
-from admin.core.fields import Section
 from admin.core.problems import Invalid, Problem, shorten
-from admin.core.projects import Project, ProjectState
+from admin.core.projects import Project, ProjectState, read_labels
 from admin.services import projects
 from admin.services.changes import ChangeOptions
 from admin.store.revisions import Authorship
@@ -25,7 +23,6 @@ from admin.store.revisions import Authorship
 operations = Operations("projects")
 
 _TEXT = Pattern(r"^[^\x00-\x1f\x7f]*$", error="control characters are not allowed.")
-_MOST_LABELS = 16
 
 
 class StateField(fields.Field[ProjectState]):
@@ -167,24 +164,9 @@ def list_domains() -> dict[str, Any]:
 
 def given_fields(body: dict[str, Any], *under: str) -> dict[str, Any]:
     """The fields of a project that a body gives, checked; `under` is where they stand in the body."""
-    return {**body, "labels": _labels(body["labels"]["values"], under)} if "labels" in body else body
-
-
-def _labels(values: dict[str, str], under: tuple[str, ...]) -> dict[str, str]:
-    """Labels by the same rule as those of executions."""
-    labels = WORKFLOW_EXECUTION_CONFIG.payload.fields["labels"]
-    assert isinstance(labels, Section)
-    problems: list[Problem] = []
-    read: dict[str, str] = labels.fields["values"].read(values, (*under, "labels", "values"), problems)
-    if len(values) > _MOST_LABELS:
-        problems.append(
-            Problem(
-                field=".".join((*under, "labels")), reason=f"has {len(values)} entries; the most is {_MOST_LABELS}."
-            )
-        )
-    if problems:
-        raise Invalid(*problems)
-    return read
+    if "labels" not in body:
+        return body
+    return {**body, "labels": read_labels(body["labels"]["values"], (*under, "labels", "values"))}
 
 
 def _domains() -> list[dict[str, str]]:

@@ -8,6 +8,11 @@ from datetime import datetime
 from enum import Enum
 from typing import Any
 
+from admin.core.builtin_kinds import LABEL_VALUES
+from admin.core.fields import Path
+from admin.core.fields.base import fault
+from admin.core.problems import Invalid, Problem
+
 
 class ProjectState(Enum):
     """Whether a project takes changes and executions."""
@@ -28,6 +33,21 @@ class Project:
     created_at: datetime
     updated_at: datetime
     version: int  #: number of the last revision that changed it, 0 for one that configuration brought
+
+
+#: Enough for people; more would be a database.
+MOST_LABELS = 16
+
+
+def read_labels(values: Any, path: Path) -> dict[str, str]:
+    """A project's labels, by the same rule as those of executions; Invalid with every problem."""
+    problems: list[Problem] = []
+    labels: dict[str, str] = LABEL_VALUES.read(values, path, problems)
+    if not problems and len(labels) > MOST_LABELS:
+        fault(problems, path, f"has {len(labels)} entries; the most is {MOST_LABELS}.")
+    if problems:
+        raise Invalid(*problems)
+    return labels
 
 
 def as_payload(project: Project) -> dict[str, Any]:

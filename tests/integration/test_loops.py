@@ -1,0 +1,153 @@
+"""Background work: one process at a time does it, another takes over, and nothing stops it for good."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy.exc import OperationalError
+
+from admin.loops.leadership import Leader
+from admin.loops.waiting import WaitingLoop
+from admin.services.context import Context
+from admin.store import loop_leases
+from tests.conftest import MakeApp
+from tests.support.placing import created, execution, pool, put_attribute, put_pool, switch
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+QUICK = {"intervalMilliseconds": 10, "leaseSeconds": 1}
+
+
+def take(context: Context, holder: str, seconds: float) -> bool:
+    """Ask for a lease of ten seconds, some seconds after noon."""
+    with context.database.writing() as connection:
+        return loop_leases.take(connection, "work", holder, NOON + timedelta(seconds=seconds), 10)
+
+
+def test_a_lease_is_had_by_one_until_it_is_given_up_or_over(context: Context) -> None:
+    assert take(context, "a", 0)
+    assert not take(context, "b", 5)
+    assert take(context, "a", 5)
+    assert not take(context, "b", 14.9)
+    assert take(context, "b", 15)
+    assert not take(context, "a", 16)
+    with context.database.writing() as connection:
+        loop_leases.give_up(connection, "work", "a", NOON + timedelta(seconds=17))  # not its own any more
+    assert not take(context, "a", 17)
+    with context.database.writing() as connection:
+        loop_leases.give_up(connection, "work", "b", NOON + timedelta(seconds=18))
+    assert take(context, "a", 18)
+
+
+def test_of_many_that_ask_at_once_one_gets_the_lease(app: Flask, context: Context) -> None:
+    barrier = threading.Barrier(8)
+
+    def ask(number: int) -> bool:
+        barrier.wait()
+        return take(context, f"holder-{number}", 0)
+
+    with ThreadPoolExecutor(8) as threads:
+        assert sorted(threads.map(ask, range(8))) == [False] * 7 + [True]
+
+
+class Rounds:
+    """Work that counts how often it is done."""
+
+    def __init__(self, act: Callable[[int], Any] = lambda number: None) -> None:
+        self.count = 0
+        self._act = act
+
+    def __call__(self) -> None:
+        self.count += 1
+        self._act(self.count)
+
+
+@contextmanager
+def leading(context: Context, work: Callable[[], None]) -> Iterator[Leader]:
+    leader = Leader(context, work)
+    leader.start()
+    try:
+        yield leader
+    finally:
+        leader.close()
+
+
+def until(condition: Callable[[], bool], seconds: float = 10) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.01)
+
+
+def test_one_of_two_does_the_work_and_the_other_takes_over_when_it_stops(make_app: MakeApp) -> None:
+    contexts = [make_app(loops=QUICK).extensions["rainbow"] for _ in range(2)]
+    first, second = Rounds(), Rounds()
+    with leading(contexts[0], first) as leader:
+        until(lambda: first.count >= 3)
+        with leading(contexts[1], second):
+            done = first.count
+            until(lambda: first.count >= done + 10)
+            assert second.count == 0
+            leader.close()
+            stopped = time.monotonic()
+            until(lambda: second.count >= 3)
+            assert time.monotonic() - stopped < 3
+            done = first.count
+            until(lambda: second.count >= 10)
+            assert first.count == done
+
+
+def test_work_that_fails_is_tried_again(make_app: MakeApp, caplog: pytest.LogCaptureFixture) -> None:
+    def fail(number: int) -> None:
+        if number == 1:
+            raise OperationalError("SELECT 1", {}, Exception("gone away"))
+        if number == 2:
+            raise ValueError("a mistake")
+
+    rounds = Rounds(fail)
+    with leading(make_app(loops=QUICK).extensions["rainbow"], rounds):
+        until(lambda: rounds.count >= 4)
+    assert sum("failed, and is tried again" in one.message for one in caplog.records) == 2
+
+
+def test_a_round_decides_only_when_the_fleet_has_changed(
+    api: FlaskClient, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from admin.loops import waiting
+
+    decided = Rounds()
+    real = waiting.decide_waiting
+    monkeypatch.setattr(waiting, "decide_waiting", lambda context: (decided(), real(context))[1])
+    loop = WaitingLoop(context)
+    put_pool(api, "gpu", ["a", "b"], strategy="spill")
+    created(api, "e", **pool("gpu"))
+    loop()
+    assert decided.count == 1  # nobody knows what happened before it led
+    for _ in range(3):
+        loop()
+    created(api, "f", **pool("gpu"))
+    put_attribute(api, "domain", "workflow_execution_config", {"max_parallelism": 3})
+    loop()
+    assert decided.count == 1
+    switch(api, "a", "cordon")
+    loop()
+    assert decided.count == 2
+    assert (execution(api, "e")["cluster"], execution(api, "f")["cluster"]) == ("b", "b")
+    loop()
+    assert decided.count == 2
+
+
+def test_a_round_ends_what_waited_past_its_budget(api: FlaskClient, context: Context) -> None:
+    put_attribute(api, "domain", "quality_of_service", {"spec": {"queueing_budget": "1ms"}})
+    created(api, "e")
+    time.sleep(0.01)
+    WaitingLoop(context)()
+    assert execution(api, "e")["closure"]["phase"] == "TIMED_OUT"
