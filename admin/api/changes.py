@@ -154,6 +154,7 @@ def read_changes(given: list[Any]) -> ChangeSet:
     for index, item in enumerate(given):
         try:
             said = load(schema, item)
+            _check_one_definition(said)
             if "project_definition" in said:
                 definition = load(project_schema, said["project_definition"], "project_definition")
                 projects.append(_project(said, definition, index))
@@ -166,6 +167,12 @@ def read_changes(given: list[Any]) -> ChangeSet:
     if problems:
         raise Invalid(*problems)
     return ChangeSet(rows=tuple(rows), projects=tuple(projects), definitions=tuple(definitions))
+
+
+def _check_one_definition(said: dict[str, Any]) -> None:
+    given = sorted(said.keys() & {"project_definition", *_DEFINITIONS})
+    if len(given) > 1:
+        raise Invalid(Problem(field=given[1], reason=f"stands alone; {given[0]} is a change of its own."))
 
 
 _DEFINITIONS = {f"{kind.noun}_definition": kind for kind in FleetKind}

@@ -9,6 +9,7 @@ from marshmallow import Schema, fields, validate
 from admin.api import rendering
 from admin.api.registrations import IdentifierAnswer
 from admin.api.schemas import Payload
+from admin.core.executions import request_warnings
 from admin.core.lifecycle import Phase
 from admin.services.executions import Explanation
 from admin.store.executions import Event, Execution
@@ -239,7 +240,7 @@ def explanation_of(found: Explanation) -> dict[str, Any]:
             "settings": found.settings["settings"],
             "job": row.content["job"],
             "queue": row.content["queue"],
-            "warnings": [],
+            "warnings": request_warnings(row.request["spec"]),
             "history": [_decision(one) for one in found.history],
         }
     )

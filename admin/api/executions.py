@@ -92,7 +92,7 @@ class StateBody(RequestSchema):
 
 class CauseBody(RequestSchema):
     cause = fields.String(validate=[validate.Length(max=1000), PRINTABLE_LINES])
-    claimed_by = fields.String(validate=validate.Length(max=255))
+    claimed_by = fields.String(validate=NAME)
 
 
 class WaitQuery(RequestSchema):
@@ -197,7 +197,7 @@ def _changes(body: dict[str, Any]) -> dict[str, Any]:
         if name in body
     }
     checked = read_spec({**said, "job": {"command": ["true"]}}, ())
-    changes: dict[str, Any] = {name: checked[name] for name in said}
+    changes: dict[str, Any] = {name: checked[name] for name in said if name in checked}
     if "inputs" in body:
         problems: list[Problem] = []
         changes["inputs"] = plain(body["inputs"], ("inputs",), problems)
@@ -249,6 +249,7 @@ def _list(query: dict[str, Any]) -> dict[str, Any]:
     if sort_by not in SORT_FIELDS:
         reason = unknown_word("sort key", sort_by, SORT_FIELDS)
         raise Invalid(Problem(field="sort_by.key", reason=reason, closest=closest(sort_by, SORT_FIELDS)))
+    order = f"{sort_by} {query['sort_direction']}"
     conditions = conditions_of(query)
     if query["state"] != "ALL" and not any(one.field == "state" for one in conditions):
         conditions.append(equals("state", query["state"]))
@@ -258,25 +259,25 @@ def _list(query: dict[str, Any]) -> dict[str, Any]:
         scope=scope_of(query),
         sort_by=sort_by,
         descending=query["sort_direction"] == "DESCENDING",
-        after=_place(query.get("token"), sort_by),
+        after=_place(query.get("token"), sort_by, order),
         limit=query["limit"],
     )
     answer: dict[str, Any] = {"executions": [listed(row) for row in found]}
-    return answer | {"token": _token(last, sort_by)} if last is not None else answer
+    return answer | {"token": _token(last, sort_by, order)} if last is not None else answer
 
 
-def _token(last: Execution, sort_by: str) -> str:
+def _token(last: Execution, sort_by: str, order: str) -> str:
     value = getattr(last, sort_by)
     text = value.isoformat() if isinstance(value, datetime) else value or ""
-    return token_of((sort_by, text, str(last.id)))
+    return token_of((order, text, str(last.id)))
 
 
-def _place(token: str | None, sort_by: str) -> tuple[Any, int] | None:
+def _place(token: str | None, sort_by: str, order: str) -> tuple[Any, int] | None:
     key = key_of(token, 3)
     if key is None:
         return None
     wrong = Invalid(Problem(field="token", reason="is not a token that this list gave; leave it out to start anew."))
-    if key[0] != sort_by or not (key[2].isascii() and key[2].isdecimal() and len(key[2]) < 19):
+    if key[0] != order or not (key[2].isascii() and key[2].isdecimal() and len(key[2]) < 19):
         raise wrong
     try:
         return typed(sort_by, key[1]), int(key[2])

@@ -14,7 +14,7 @@ from admin.api.operations import Operations
 from admin.api.pages import key_of, number_of, token_of
 from admin.api.preconditions import WRITE_HEADERS, WriteQuery, expectation
 from admin.api.rendering import context
-from admin.api.schemas import NAME, AuthorshipFields, Flag, PageQuery, RequestSchema, WarningAnswer
+from admin.api.schemas import NAME, PRINTABLE_LINES, AuthorshipFields, Flag, PageQuery, RequestSchema, WarningAnswer
 from admin.core.fleet import Fleet, FleetKind, Group, Source
 from admin.core.problems import Invalid, Problem
 from admin.core.resources import shown
@@ -37,8 +37,8 @@ class ClustersQuery(PageQuery):
 
 
 class SwitchBody(RequestSchema):
-    reason = fields.String(validate=validate.Length(max=1000))
-    claimed_by = fields.String(validate=validate.Length(max=255))
+    reason = fields.String(validate=[validate.Length(max=1000), PRINTABLE_LINES])
+    claimed_by = fields.String(validate=NAME)
 
 
 class ReportBody(RequestSchema):

@@ -97,6 +97,9 @@ def _handler(operation: Operation, view: View) -> Callable[..., Response]:
 
     def handle(**path: str) -> Response:
         given: dict[str, Any] = dict(path)
+        for name, value in path.items():
+            if "\0" in value:  # which no database can even be asked for
+                raise Invalid(Problem(field=name, reason="holds a character that no name has."))
         if query is not None:
             given["query"] = load(query, _query_values())
         elif request.args:

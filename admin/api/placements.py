@@ -12,7 +12,7 @@ from admin.api.executions import RequestBody, request_of
 from admin.api.operations import Operations
 from admin.api.rendering import context, time
 from admin.api.schemas import NAME, Change, RequestSchema, Whole
-from admin.api.selectors import Time, conditions_of, scope_of
+from admin.api.selectors import GIVEN, Time, conditions_of, scope_of
 from admin.core.placement.routes import RouteKind
 from admin.services import placements
 from admin.services.placements import Answer
@@ -29,16 +29,16 @@ class PlacementBody(RequestBody):
 class SimulationBody(RequestSchema):
     changes = fields.List(Change(allow_none=True), required=True, validate=validate.Length(min=1))
     since = Time(required=True, metadata={"type": "string", "description": "A time, or how long ago: 24h."})
-    project = fields.String(validate=NAME)
-    domain = fields.String(validate=NAME)
+    project = fields.String(validate=[*NAME, GIVEN])
+    domain = fields.String(validate=[*NAME, GIVEN])
     limit = Whole(load_default=1000, validate=validate.Range(min=1, max=10_000))
 
 
 class CountsQuery(RequestSchema):
     by = fields.String(required=True, validate=validate.OneOf(_COUNTED))
     since = Time(metadata={"type": "string", "description": "A time, or how long ago: 24h."})
-    project = fields.String(validate=NAME)
-    domain = fields.String(validate=NAME)
+    project = fields.String(validate=[*NAME, GIVEN])
+    domain = fields.String(validate=[*NAME, GIVEN])
 
 
 class PlaceAnswer(Schema):

@@ -85,6 +85,7 @@ class WorkflowRegistered(Schema):
 class LaunchPlanRegistered(Schema):
     launch_plan = fields.Nested(LaunchPlanAnswer, required=True)
     created = fields.Boolean(required=True)
+    warnings = fields.List(fields.Dict(), required=True)
 
 
 class WorkflowsAnswer(Schema):
@@ -137,7 +138,8 @@ def register_launch_plan(query: dict[str, Any], body: dict[str, Any]) -> dict[st
     found, is_new = registrations.register_launch_plan(
         context(), body["id"], body["spec"], active=body["state"] == ACTIVE, dry_run=query["dry_run"]
     )
-    return {"launch_plan": _shown(found), "created": is_new}
+    warnings = registrations.registration_warnings(context(), found.spec)
+    return {"launch_plan": _shown(found), "created": is_new, "warnings": warnings}
 
 
 @operations.add(

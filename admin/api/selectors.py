@@ -9,8 +9,6 @@ from marshmallow import ValidationError, fields, validate
 
 from admin.api.rendering import context
 from admin.api.schemas import NAME, RequestSchema
-from admin.core.lifecycle import Phase
-from admin.core.problems import Invalid, Problem, closest, unknown_word
 from admin.core.quantities import parse_duration
 from admin.core.scopes import Scope, check_scope
 from admin.core.selectors import Condition, equals, parse_filters, parse_time, typed
@@ -37,6 +35,9 @@ def read_time(value: Any) -> datetime:
         raise ValidationError("is neither a time (RFC 3339) nor a duration such as 24h.") from None
 
 
+GIVEN = validate.Length(min=1, error="is empty; leave it out for any.")
+
+
 class SelectorFields(RequestSchema):
     """Which executions; a comma stands between several values of one field."""
 
@@ -49,8 +50,8 @@ class SelectorFields(RequestSchema):
     launch_plan = fields.String(validate=NAME)
     version = fields.String(validate=NAME)
     mode = fields.String()
-    project = fields.String(validate=NAME)
-    domain = fields.String(validate=NAME)
+    project = fields.String(validate=[*NAME, GIVEN])
+    domain = fields.String(validate=[*NAME, GIVEN])
     created_after = Time(metadata={"type": "string", "description": "A time, or how long ago: 24h."})
     created_before = Time(metadata={"type": "string", "description": "A time, or how long ago: 24h."})
     filters = fields.String(
@@ -71,14 +72,7 @@ def conditions_of(said: dict[str, Any]) -> list[Condition]:
 
 
 def _values(name: str, text: str) -> list[Any]:
-    values = [typed(name, one.strip()) for one in text.split(",")]
-    if name == "phase":
-        known = [phase.value for phase in Phase]
-        for value in values:
-            if value not in known:
-                reason = unknown_word("phase", value, known)
-                raise Invalid(Problem(field="phase", reason=reason, closest=closest(value, known)))
-    return values
+    return [typed(name, one.strip()) for one in text.split(",")]
 
 
 def scope_of(said: dict[str, Any]) -> Scope:

@@ -67,7 +67,15 @@ EXECUTION_SPEC = Section(
             fields={
                 "mode": Choice(
                     words=("MANUAL", "SCHEDULED", "SYSTEM", "RELAUNCH", "CHILD_WORKFLOW", "RECOVERED", "TRIGGER"),
-                    numbers={"MANUAL": 0, "SCHEDULED": 1, "SYSTEM": 2, "RELAUNCH": 3, "RECOVERED": 5},
+                    numbers={
+                        "MANUAL": 0,
+                        "SCHEDULED": 1,
+                        "SYSTEM": 2,
+                        "RELAUNCH": 3,
+                        "CHILD_WORKFLOW": 4,
+                        "RECOVERED": 5,
+                        "TRIGGER": 6,
+                    },
                 ),
                 "principal": Text(min_length=0, max_length=255),
                 "nesting": Integer(minimum=0, maximum=1000),
@@ -174,7 +182,10 @@ def _applied(job: dict[str, Any], config: Resolved, launch: Launch) -> dict[str,
         for path, origin in config.origins.items():
             if path[0] == part:
                 (above if origin.layer else below)[path[-1]] = _leaf(config, path)
-        merged = {**below, **job.get(name, {}), **above}
+        unset = {path[-1] for path, origin in config.unset.items() if path[0] == part and origin.layer}
+        own = {key: value for key, value in job.get(name, {}).items() if key not in unset}
+        merged = {**below, **own, **above}
+        applied.pop(name, None)
         if merged:
             applied[name] = merged
         below = {}

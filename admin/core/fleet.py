@@ -105,7 +105,7 @@ REPORT = Section(
     fields={
         "capacity": CLUSTER_RESOURCES,
         "free": CLUSTER_RESOURCES,
-        "eta": Duration(description="How long new work would wait to start."),
+        "eta": Duration(zero=True, description="How long new work would wait to start; 0s for not at all."),
         "plugins": ListOf(item=Text(max_length=255), min_items=0, description="Plugins that its agent offers."),
         "engine": Text(max_length=64),
         "engine_version": Text(max_length=255),

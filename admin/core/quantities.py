@@ -30,21 +30,22 @@ def parse_quantity(text: str) -> Fraction:
     if found is None:
         raise ValueError(f"is not {QUANTITY_RULE}")
     number, suffix = found.group(1), found.group(3) or ""
-    factor = Fraction(10) ** int(suffix[1:]) if len(suffix) > 1 and suffix[0] in "eE" else _SUFFIXES[suffix]
+    factor = _SUFFIXES[suffix] if suffix in _SUFFIXES else Fraction(10) ** int(suffix[1:])
     value = Fraction(number if not number.startswith(".") else "0" + number) * factor
     if value > LARGEST:
         raise ValueError("is larger than any machine; the most is 2^63-1")
     return value
 
 
-def parse_duration(text: str) -> Fraction:
-    """The seconds a duration stands for, exact; ValueError with the rule where it is none."""
+def parse_duration(text: str, *, zero: bool = False) -> Fraction:
+    """The seconds a duration stands for, exact; ValueError where it is none, zero included unless it may be."""
+    rule = DURATION_RULE.replace("above zero", "of zero or more") if zero else DURATION_RULE
     if len(text) > 64 or re.fullmatch(DURATION, text) is None:
-        raise ValueError(f"is not {DURATION_RULE}")
+        raise ValueError(f"is not {rule}")
     seconds = sum(
         (Fraction(number) * _UNITS[unit] for number, _, unit in re.findall(r"([0-9]+(\.[0-9]+)?)(h|ms|m|s)", text)),
         Fraction(0),
     )
-    if seconds <= 0:
-        raise ValueError(f"is not {DURATION_RULE}")
+    if seconds <= 0 and not zero:
+        raise ValueError(f"is not {rule}")
     return seconds

@@ -17,8 +17,8 @@ RESOURCES = (*TASK_RESOURCES, "nodes", "executions")
 
 Amounts = Mapping[str, int]  #: by resource: thousandths of a core, bytes, or pieces
 
-#: Larger than any machine, and small enough for a database to add a few thousand of them.
-LARGEST = 2**50
+#: Larger than any cluster, and what a database can hold.
+LARGEST = 2**62
 _PER_UNIT = {"cpu": 1000}
 
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
 
+from admin.core.lifecycle import Phase
 from admin.core.problems import Invalid, Problem, closest, shorten, unknown_word
 
 
@@ -41,11 +42,17 @@ FIELDS = {
     **dict.fromkeys(("created_at", "updated_at", "started_at", "finished_at"), FieldType.TIME),
     "duration": FieldType.NUMBER,
 }
+#: The fields that hold one of a few words.
+_WORDS = {
+    "phase": tuple(phase.value for phase in Phase),
+    "state": ("ACTIVE", "ARCHIVED"),
+    "mode": ("MANUAL", "RELAUNCH", "RECOVERED"),
+}
 FUNCTIONS = ("eq", "ne", "gt", "gte", "lt", "lte", "contains", "value_in", "value_not_in")
 SORT_FIELDS = ("created_at", "updated_at", "name", "phase", "cluster", "pool", "label")
 
 _MOST_TERMS = 50
-_TERM = re.compile(r"\s*([a-z_]+)\(\s*([A-Za-z_.]+)\s*,(.*)\)\s*", re.DOTALL)
+_TERM = re.compile(r"\s*([a-z_]+)\(\s*([A-Za-z_.]+)\s*,([^()]*)\)\s*", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +111,18 @@ def typed(field: str, text: str) -> Any:
         raise _wrong(text, f"is no {FIELDS[field].value} for {field}") from None
     if "\0" in text:
         raise _wrong(text, "holds a character that no name has")
+    if field in _WORDS:
+        return _word(field, text)
     return text
+
+
+def _word(field: str, text: str) -> str:
+    """One of the few words that a field can hold; Flyte numbers the states."""
+    known = _WORDS[field]
+    word = {"0": "ACTIVE", "1": "ARCHIVED"}.get(text, text) if field == "state" else text
+    if word and word not in known:
+        raise Invalid(Problem(field=field, reason=unknown_word(field, text, known), closest=closest(text, known)))
+    return word
 
 
 def parse_time(text: str) -> datetime:

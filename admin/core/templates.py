@@ -66,6 +66,11 @@ def job_faults(job: Mapping[str, Any], known: Collection[str], path: Path, probl
     for field in _TEMPLATED:
         for where, text in _texts(job.get(field), (*path, field)):
             faults(text, known, where, problems)
+    for field in job.keys() - set(_TEMPLATED):
+        for where, text in _texts(job[field], (*path, field)):
+            if references(text):
+                places = ", ".join(_TEMPLATED)
+                fault(problems, where, f"inputs are not filled in here; they are in {places}.")
 
 
 #: The fields of a job that may use inputs: a text, a list of them, or a mapping to them.

@@ -23,7 +23,7 @@ from admin.errors import MOST_DETAILS, InUse, InvalidRequest, VersionConflict
 from admin.services.context import Context
 from admin.services.definitions import check_managed, fleet_after, kind_that_names, names_known, users_of
 from admin.services.scopes import check_active, check_domain, unknown_project
-from admin.store import attributes, fleet, projects, revisions
+from admin.store import attributes, executions, fleet, projects, registrations, revisions
 from admin.store.attributes import StoredAttribute
 from admin.store.revisions import PROJECT, Authorship, RowChange, RowKey
 
@@ -231,7 +231,7 @@ def _drafted(context: Context, connection: Connection, changes: ChangeSet, optio
         raise Invalid(*draft.problems)
     if draft.conflicts:
         raise _conflict(draft)
-    if not options.force and not options.restores:
+    if not options.force:
         _check_in_use(context, connection, draft)
     return draft
 
@@ -329,9 +329,17 @@ def _check_removals(connection: Connection, draft: _Draft) -> None:
     """A project goes only together with everything that is stored below it."""
     going = {(change.kind, change.scope) for _, change in draft.done if change.after is None and not change.name}
     for kind, scope in sorted(going, key=str):
-        if kind == PROJECT and any(key not in going for key in attributes.keys_below(connection, scope.project)):
-            reason = f"project '{scope.project}' has attributes that would stay, so it cannot be taken away."
-            draft.problems.append(Problem(field="project", reason=f"{reason} Delete them first."))
+        if kind != PROJECT:
+            continue
+        stays = ""
+        if any(key not in going for key in attributes.keys_below(connection, scope.project)):
+            stays = "attributes that would stay"
+        elif executions.has_project(connection, scope.project) or registrations.has_project(connection, scope.project):
+            stays = "executions or workflows"
+        if stays:
+            reason = f"project '{scope.project}' has {stays}, so it cannot be taken away."
+            remedy = "Delete them first." if stays.startswith("attributes") else "Archive it instead."
+            draft.problems.append(Problem(field="project", reason=f"{reason} {remedy}"))
 
 
 def _check_in_use(context: Context, connection: Connection, draft: _Draft) -> None:

@@ -342,17 +342,32 @@ def terminate_many(
 
 def matching(context: Context, conditions: Iterable[Condition], *, whole: bool = False) -> Iterator[Execution]:
     """Every execution that fits, oldest first, read page by page, so that any number of them may."""
-    held = list(conditions)
     last: tuple[Any, int] | None = None
+    held = list(conditions)
     while True:
         with context.database.reading() as connection:
-            some = executions.page(
-                connection, held, sort_by="created_at", descending=False, after=last, limit=_PAGE, whole=whole
-            )
+            some = _page(connection, held, last, whole=whole)
         yield from some
         if len(some) < _PAGE:
             return
         last = some[-1].created_at, some[-1].id
+
+
+def matching_in(connection: Connection, conditions: Iterable[Condition]) -> Iterator[Execution]:
+    """The same, whole, in one transaction."""
+    last: tuple[Any, int] | None = None
+    held = list(conditions)
+    while some := _page(connection, held, last, whole=True):
+        yield from some
+        last = some[-1].created_at, some[-1].id
+
+
+def _page(
+    connection: Connection, conditions: list[Condition], after: tuple[Any, int] | None, *, whole: bool
+) -> list[Execution]:
+    return executions.page(
+        connection, conditions, sort_by="created_at", descending=False, after=after, limit=_PAGE, whole=whole
+    )
 
 
 def end(

@@ -25,6 +25,7 @@ from admin.core.jobs import read_job
 from admin.core.jobspecs import read_jobspec
 from admin.core.placement.decisions import Decision, group_of
 from admin.core.problems import Invalid, Problem, shorten
+from admin.core.projects import Project, from_payload, project_after
 from admin.core.registrations import Identifier, inputs_of, settings_of
 from admin.core.resolution import Row
 from admin.core.resources import Amounts, less
@@ -33,11 +34,11 @@ from admin.core.trails import digest
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, fleet_after
 from admin.services.registrations import find_launch_plan, find_workflow
-from admin.services.scopes import check_active, check_readable
+from admin.services.scopes import check_active, check_readable, unknown_project
 from admin.store import attributes, executions, fleet, projects, revisions
 from admin.store.executions import Execution, ExecutionId
 from admin.store.registrations import Registered
-from admin.store.revisions import RowChange
+from admin.store.revisions import PROJECT, RowChange
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +69,9 @@ class Request:
 
 def read_request(*, project: str, domain: str, name: str | None, spec: Any, inputs: Any, **more: Any) -> Request:
     """A request in its normal form; Invalid with every problem."""
+    for key, value in (("project", project), ("domain", domain)):
+        if not value:
+            raise Invalid(Problem(field=key, reason="is empty: an execution belongs to a project and a domain."))
     check_scope(project=project, domain=domain)
     if name is not None and not names.matches(EXECUTION_NAME, name):
         reason = f"'{shorten(name)}' is not an execution's name: use {EXECUTION_NAME_RULE}."
@@ -113,12 +117,15 @@ def stored_request(row: Execution) -> Request:
     )
 
 
-def find_launch(context: Context, connection: Connection, request: Request) -> Launched:
-    """What a request launches, with its inputs bound; an error where it names what is not there."""
+def find_launch(
+    context: Context, connection: Connection, request: Request, proposed: Iterable[RowChange] = ()
+) -> Launched:
+    """What a request launches, with its inputs bound; an error where it names what is not there.
+
+    Its project counts as some changes would leave it.
+    """
     scope = Scope(project=request.project, domain=request.domain)
-    check_readable(context, connection, scope)
-    project = projects.get(connection, request.project)
-    assert project is not None
+    project = _project(context, connection, scope, proposed)
     check_active(project)
     warnings = request_warnings(request.spec)
     request_settings = settings_of(request.spec)
@@ -148,6 +155,18 @@ def find_launch(context: Context, connection: Connection, request: Request) -> L
         project_labels=project.labels,
     )
     return Launched(launch=launch, workflow=workflow.id, plan=plan.id if plan else None, warnings=warnings)
+
+
+def _project(context: Context, connection: Connection, scope: Scope, proposed: Iterable[RowChange]) -> Project:
+    stored = projects.get(connection, scope.project)
+    for change in proposed:
+        if change.kind == PROJECT and change.scope.project == scope.project and change.after is not None:
+            check_readable(context, connection, Scope(domain=scope.domain))
+            return project_after(stored, scope.project, from_payload(change.after), context.clock())
+    check_readable(context, connection, scope)
+    if stored is None:
+        raise unknown_project(scope.project, projects.ids(connection))
+    return stored
 
 
 def _ad_hoc(request: Request) -> dict[str, Any]:

@@ -10,20 +10,20 @@ from typing import Any
 from sqlalchemy import Connection
 
 from admin.core import trails
-from admin.core.executions import Composed, compose, place
+from admin.core.executions import Composed, Launch, compose, place
+from admin.core.lifecycle import Phase
 from admin.core.placement import decisions as placement
 from admin.core.placement import routes
 from admin.core.placement.routes import RouteKind
 from admin.core.problems import Invalid
-from admin.core.resources import Amounts
+from admin.core.resources import Amounts, less
 from admin.core.scopes import Scope
 from admin.core.selectors import Condition
 from admin.errors import RainbowError
 from admin.services.changes import ChangeOptions, ChangeSet, make_change
 from admin.services.context import Context
-from admin.services.executions import generated_name, matching
+from admin.services.executions import generated_name, matching_in
 from admin.services.launches import (
-    Launched,
     Placed,
     Request,
     Situation,
@@ -67,7 +67,7 @@ def where_would(context: Context, request: Request, proposed: ChangeSet | None =
     changes = _planned(context, proposed)
     name = request.name or generated_name(request)
     with context.database.reading() as connection:
-        launched = find_launch(context, connection, request)
+        launched = find_launch(context, connection, request, changes)
         situation = find_situation(context, connection, launched.launch.scope, changes)
         placed = place_launch(context, connection, launched.launch, name, situation)
     return Placement(id=request.named(name), placed=placed, revision=situation.revision, warnings=launched.warnings)
@@ -123,24 +123,29 @@ class _World:
         self._context = context
         self._connection = connection
         self._changes = changes
+        self._launches: dict[str, Launch] = {}
         self._situations: dict[Scope, Situation] = {}
         self._composed: dict[tuple[str, Scope], Composed] = {}
         self._waiting: Mapping[str, Amounts] | None = None
 
-    def answer(self, row: Execution, launched: Launched, key: str) -> Answer:
+    def answer(self, row: Execution, request: Request, key: str) -> Answer:
         """Where one execution goes here."""
-        launch = launched.launch
         try:
+            if key not in self._launches:
+                self._launches[key] = find_launch(self._context, self._connection, request, self._changes).launch
+            launch = self._launches[key]
             situation = self._situation(launch.scope)
             composed = self._composed.get((key, launch.scope))
             if composed is None:
                 composed = compose(launch, row.name, situation.rows, self._context.settings.rules)
                 self._composed[key, launch.scope] = composed
             mine = replace(composed, wanted=replace(composed.wanted, key=str(executions.identity(row))))
-            decision = place(mine, situation.fleet, self._loads(situation))
+            decision = place(mine, situation.fleet, self._loads(situation, row))
         except Invalid as refusal:
             name = getattr(refusal, "error", "invalid_request")
             return Answer(cluster=None, reason=name, message=str(refusal), refused=True)
+        except RainbowError as refusal:
+            return Answer(cluster=None, reason=refusal.name, message=refusal.message, refused=True)
         route = composed.route
         return Answer(
             cluster=decision.cluster,
@@ -155,10 +160,13 @@ class _World:
             self._situations[scope] = find_situation(self._context, self._connection, scope, self._changes)
         return self._situations[scope]
 
-    def _loads(self, situation: Situation) -> Mapping[str, Amounts]:
+    def _loads(self, situation: Situation, row: Execution) -> Mapping[str, Amounts]:
+        """What waits where, but for the execution itself, which would not stand in its own way."""
         if self._waiting is None:
             self._waiting = executions.demand_waiting(self._connection, situation.fleet.clusters)
-        return self._waiting
+        if row.phase != Phase.QUEUED.value or row.cluster not in self._waiting:
+            return self._waiting
+        return {**self._waiting, row.cluster: less(self._waiting[row.cluster], executions.demand_of(row))}
 
 
 def simulate(context: Context, proposed: ChangeSet, conditions: Iterable[Condition], scope: Scope) -> Simulation:
@@ -171,17 +179,11 @@ def simulate(context: Context, proposed: ChangeSet, conditions: Iterable[Conditi
     compared = 0
     with context.database.reading() as connection:
         today, then = _World(context, connection, []), _World(context, connection, changes)
-        launches: dict[str, Launched] = {}
-        for row in matching(context, conditions, whole=True):
+        for row in matching_in(connection, conditions):
             request = stored_request(row)
             key = trails.digest([request.project, request.domain, request.body])
-            try:
-                if key not in launches:
-                    launches[key] = find_launch(context, connection, request)
-            except (RainbowError, Invalid):
-                continue  # its project is archived by now; there is nothing to compare
             compared += 1
-            one, other = today.answer(row, launches[key], key), then.answer(row, launches[key], key)
+            one, other = today.answer(row, request, key), then.answer(row, request, key)
             before[one.cluster or ""] += 1
             after[other.cluster or ""] += 1
             if one.place != other.place:

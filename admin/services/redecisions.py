@@ -195,11 +195,10 @@ def end_overdue(context: Context) -> list[Execution]:
 def redecide(context: Context, conditions: Iterable[Condition], *, dry_run: bool) -> list[Redecided]:
     """Decide waiting executions again under the settings as they are now; each for itself."""
     waiting = equals("phase", Phase.QUEUED.value)
-    return [_redecide(context, row, dry_run=dry_run) for row in matching(context, [*conditions, waiting], whole=True)]
+    return [_redecide(context, row, dry_run=dry_run) for row in matching(context, [*conditions, waiting])]
 
 
 def _redecide(context: Context, row: Execution, *, dry_run: bool) -> Redecided:
-    request = stored_request(row)
     transaction = context.database.reading() if dry_run else context.database.writing()
     with transaction as connection:
         if not dry_run:
@@ -208,7 +207,7 @@ def _redecide(context: Context, row: Execution, *, dry_run: bool) -> Redecided:
         if held is None or held.phase != Phase.QUEUED.value:
             return _unchanged(row, row.reason, row.reason_message)
         try:
-            launched = find_launch(context, connection, request)
+            launched = find_launch(context, connection, stored_request(held))
             situation = find_situation(context, connection, launched.launch.scope)
             placed = place_launch(
                 context, connection, launched.launch, row.name, situation, hold=not dry_run, moving=held
@@ -219,10 +218,10 @@ def _redecide(context: Context, row: Execution, *, dry_run: bool) -> Redecided:
             return _unchanged(row, refusal.name, refusal.message)
         new = settled_values(placed, launched, held.created_at)
         if all(_same(getattr(held, name), value) for name, value in new.items()):
-            return _unchanged(held, held.reason, held.reason_message)
+            return _unchanged(row, held.reason, held.reason_message)
         if not dry_run:
             _adopt(context, connection, held, placed, new, situation.revision)
-    return _redecided(held, placed.decision, new["pool"], new["label"])
+    return _redecided(row, placed.decision, new["pool"], new["label"])
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -22,6 +22,7 @@ from admin.core.scopes import Scope, check_scope
 from admin.core.trails import digest
 from admin.errors import LaunchPlanNotFound, NotFound, VersionExists, WorkflowNotFound
 from admin.services.context import Context
+from admin.services.definitions import current_fleet
 from admin.services.scopes import check_active, check_readable
 from admin.store import projects, registrations, revisions
 from admin.store.registrations import Registered, RegisteredFilter, launch_plans, workflows
@@ -66,6 +67,22 @@ def register_launch_plan(
         if active and is_new and not dry_run:
             registrations.set_state(connection, found, ACTIVE, now)
         return stored, is_new
+
+
+def registration_warnings(context: Context, spec: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Places that a launch plan names and the fleet does not have yet."""
+    with context.database.reading() as connection:
+        found = current_fleet(context, connection)
+    warnings = []
+    for what, key, field, known in (
+        ("pool", "cluster_assignment", "cluster_pool_name", found.pools.keys()),
+        ("label", "execution_cluster_label", "value", found.label_names()),
+    ):
+        name = spec.get(key, {}).get(field)
+        if name is not None and name not in known:
+            message = f"No {what} is called '{name}' yet.{did_you_mean(closest(name, known))} Until it is defined, "
+            warnings.append({"code": f"unknown_{what}", "message": f"{message}executions that need it are refused."})
+    return warnings
 
 
 def _transaction(context: Context, *, dry_run: bool) -> Any:

@@ -23,6 +23,7 @@ from sqlalchemy import (
     UniqueConstraint,
     and_,
     bindparam,
+    cast,
     func,
     insert,
     or_,
@@ -196,6 +197,11 @@ def names_like(connection: Connection, wanted: ExecutionId) -> list[str]:
     return list(connection.execute(found.order_by(_columns.id.desc()).limit(1000)).scalars())
 
 
+def has_project(connection: Connection, project: str) -> bool:
+    """Whether a project has executions, finished ones included."""
+    return connection.execute(select(_columns.id).where(_columns.project == project).limit(1)).first() is not None
+
+
 def change(connection: Connection, execution_id: int, values: Mapping[str, Any]) -> None:
     """Change an execution that this transaction holds."""
     connection.execute(update(executions).where(_columns.id == execution_id).values(**values))
@@ -240,9 +246,9 @@ def _condition(wanted: Condition) -> ColumnElement[bool]:
         return ~_one_of(column, wanted.values)
     value = wanted.values[0]
     if wanted.function == "ne":
-        return or_(column != value, column.is_(None))
+        return ~_one_of(column, wanted.values)
     if wanted.function == "contains":
-        return column.contains(value, autoescape=True)
+        return func.replace(column, value, "") != column  # heeds case on every database
     compared: ColumnElement[bool] = _COMPARISONS[wanted.function](column, value)
     return compared
 
@@ -265,7 +271,7 @@ def waiting(connection: Connection, after_id: int, limit: int) -> list[Execution
 
 def demand_waiting(connection: Connection, clusters: Iterable[str]) -> dict[str, dict[str, int]]:
     """What waits at some clusters, in amounts."""
-    wanted = [_columns.cluster, *(func.sum(_columns[f"demand_{one}"]).label(one) for one in _DEMANDS)]
+    wanted = [_columns.cluster, *(func.sum(cast(_columns[f"demand_{one}"], Float)).label(one) for one in _DEMANDS)]
     found = (
         select(*wanted, func.count().label("executions"))
         .where(_columns.phase == Phase.QUEUED.value, _columns.cluster.in_(list(clusters)))

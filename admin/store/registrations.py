@@ -118,6 +118,12 @@ def names(connection: Connection, table: Table, project: str, domain: str) -> li
     return list(connection.execute(found).scalars())
 
 
+def has_project(connection: Connection, project: str) -> bool:
+    """Whether something is registered in a project."""
+    found = (select(table.c.id).where(table.c.project == project).limit(1) for table in (workflows, launch_plans))
+    return any(connection.execute(one).first() is not None for one in found)
+
+
 def all_names(connection: Connection, table: Table) -> list[str]:
     """Every name in any project, once."""
     return list(connection.execute(select(table.c.name).distinct()).scalars())

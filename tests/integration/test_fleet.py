@@ -258,7 +258,7 @@ def test_a_report_counts_for_more_than_the_definition_and_free_is_less_what_wait
     assert (found["state"], found["capacity"], found["free"]) == (
         "ready",
         {"cpu": "16", "gpu": "1"},
-        {"cpu": "8", "executions": 5},
+        {"cpu": "8", "gpu": "1", "executions": 5},
     )
     assert (found["eta"], found["plugins"], found["engine"], found["engine_version"]) == (
         "30s",
@@ -269,7 +269,7 @@ def test_a_report_counts_for_more_than_the_definition_and_free_is_less_what_wait
     assert found["properties"] == {"zone": "b", "rack": "1"}
     created(shared, "reported", cluster="reporter", job={"command": ["x"], "resources": {"requests": {"cpu": "1500m"}}})
     found = get(shared, "clusters/reporter")
-    assert (found["waiting"], found["running"], found["free"]) == (1, 0, {"cpu": "6500m", "executions": 4})
+    assert (found["waiting"], found["running"], found["free"]) == (1, 0, {"cpu": "6500m", "gpu": "1", "executions": 4})
 
 
 def test_a_cluster_may_be_in_several_pools_and_the_list_is_filtered_and_paged(shared: FlaskClient) -> None:

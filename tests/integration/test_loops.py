@@ -18,6 +18,7 @@ from sqlalchemy.exc import OperationalError
 from admin.loops.leadership import Leader
 from admin.loops.waiting import WaitingLoop
 from admin.services.context import Context
+from admin.services.redecisions import decide_waiting
 from admin.store import loop_leases
 from tests.conftest import MakeApp
 from tests.support.placing import created, execution, pool, put_attribute, put_pool, switch
@@ -121,11 +122,13 @@ def test_work_that_fails_is_tried_again(make_app: MakeApp, caplog: pytest.LogCap
 def test_a_round_decides_only_when_the_fleet_has_changed(
     api: FlaskClient, context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from admin.loops import waiting
-
     decided = Rounds()
-    real = waiting.decide_waiting
-    monkeypatch.setattr(waiting, "decide_waiting", lambda context: (decided(), real(context))[1])
+
+    def counted(context: Context) -> Any:
+        decided()
+        return decide_waiting(context)
+
+    monkeypatch.setattr("admin.loops.waiting.decide_waiting", counted)
     loop = WaitingLoop(context)
     put_pool(api, "gpu", ["a", "b"], strategy="spill")
     created(api, "e", **pool("gpu"))

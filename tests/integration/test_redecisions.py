@@ -9,6 +9,7 @@ from flask.testing import FlaskClient
 
 from admin.loops.waiting import WaitingLoop
 from admin.services.context import Context
+from admin.services.launches import place_launch
 from admin.services.redecisions import decide_waiting
 from tests.support.placing import (
     API,
@@ -146,6 +147,40 @@ def test_an_execution_that_is_ended_gives_its_room_to_one_that_waits(
     terminate(api, "first")
     loop()
     assert state(api, "second") == ("a", "ASSIGNED")
+
+
+def test_room_that_one_execution_leaves_is_taken_by_another_in_the_same_round(
+    api: FlaskClient, context: Context
+) -> None:
+    put_cluster(api, "a", capacity={"executions": 1})
+    put_pool(api, "one", ["a", "b"], strategy="spill")
+    put_pool(api, "two", ["a"], strategy="spill")
+    assert created(api, "leaves", **pool("one"))["cluster"] == "a"
+    created(api, "waits", **pool("two"))
+    assert state(api, "waits") == (None, "CLUSTERS_FULL")
+    put_pool(api, "one", ["b"], strategy="spill")
+    assert len(decide_waiting(context)) == 2
+    assert (state(api, "leaves"), state(api, "waits")) == (("b", "ASSIGNED"), ("a", "ASSIGNED"))
+
+
+def test_a_fleet_that_changes_while_an_execution_is_created_is_looked_at_again(
+    api: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_pool(api, "gpu", ["a", "b"], strategy="spill")
+    put_pool(api, "only", ["c"])
+    real = place_launch
+
+    def then_cordon(*args: Any, **more: Any) -> Any:
+        placed = real(*args, **more)
+        switch(api, placed.decision.cluster or "", "cordon")
+        return placed
+
+    monkeypatch.setattr("admin.services.executions.place_launch", then_cordon)
+    assert created(api, "e", **pool("gpu"))["cluster"] == "b"
+    found = created(api, "f", **pool("only"))
+    assert ("cluster" in found, found["closure"]["reason"]["code"]) == (False, "CLUSTERS_CORDONED")
+    why = explanation(api, "e")
+    assert [one["cluster"] for one in why["candidates"] if one["chosen"]] == ["b"]
 
 
 def test_a_cluster_that_turns_out_too_small_is_left_and_a_large_one_awaited(api: FlaskClient, context: Context) -> None:

@@ -190,10 +190,12 @@ class Quantity(Leaf):
 class Duration(Leaf):
     """A length of time, kept as it was written."""
 
+    zero: bool = False  #: whether no time at all is one
+
     def parse(self, value: Any, path: Path, problems: list[Problem]) -> str:
         if not isinstance(value, str):
             raise ValueError(f"is not {quantities.DURATION_RULE}")
-        quantities.parse_duration(value)
+        quantities.parse_duration(value, zero=self.zero)
         return value
 
     def details(self) -> Schema:

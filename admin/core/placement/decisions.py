@@ -161,6 +161,8 @@ def _obstacles(route: Route, candidates: tuple[Candidate, ...]) -> tuple[str, st
     by_filter = {verdict.filter for verdict in found}
     more = f" and {len(usable) - _MOST_NAMED} more" if len(usable) > _MOST_NAMED else ""
     code = _CODES[by_filter.pop()] if len(by_filter) == 1 else _MIXED
+    if route.kind is RouteKind.CLUSTER:
+        return code, f"Cluster {named}."
     return code, f"No cluster of {route} is able: {named}{more}."
 
 

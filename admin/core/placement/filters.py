@@ -89,5 +89,7 @@ def _amounts(resources: list[str], wanted: Amounts, have: Amounts, verb: str) ->
 
 def room(cluster: Cluster, waiting: Mapping[str, Amounts]) -> Amounts | None:
     """What is free: what the agent last reported, less what waits for it; None where nobody has said."""
-    have = cluster.free if cluster.free is not None else cluster.capacity
-    return None if have is None else less(have, waiting.get(cluster.name, {}))
+    if cluster.free is None and cluster.capacity is None:
+        return None
+    have = {**(cluster.capacity or {}), **(cluster.free or {})}
+    return less(have, waiting.get(cluster.name, {}))

@@ -30,6 +30,6 @@ def score(
 
 def _seconds_to_start(cluster: Cluster, wanted: Wanted, waiting: Mapping[str, Amounts]) -> float | None:
     if "eta" in cluster.state.report:
-        return float(parse_duration(cluster.state.report["eta"]))
+        return float(parse_duration(cluster.state.report["eta"], zero=True))
     free = room(cluster, waiting)
     return 0.0 if free is not None and not lacking(free, wanted.demand) else None

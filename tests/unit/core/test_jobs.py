@@ -59,9 +59,7 @@ def test_every_excess_is_named() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("asked", "limit"), [("1", "1"), ("1000m", "1"), ("1.0", "1000m"), ("0.001", "1m")]
-)
+@pytest.mark.parametrize(("asked", "limit"), [("1", "1"), ("1000m", "1"), ("1.0", "1000m"), ("0.001", "1m")])
 def test_a_request_that_equals_the_limit_is_granted_as_written(asked: str, limit: str) -> None:
     filled = with_resources(job({"cpu": asked}), allowed({"limits": {"cpu": limit}}), "spec.job")
     assert filled["resources"]["requests"] == {"cpu": asked}

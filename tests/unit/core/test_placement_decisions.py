@@ -123,6 +123,7 @@ def test_soonest_takes_the_earliest_start_draws_among_equals_and_unknown_comes_l
     assert scores(decided(fleet, pool("p"))) == {"a": 600, "b": 90, "c": 90, "d": None}
     assert spread(fleet) == {"b", "c"}
     assert spread(fleet_of("soonest", {"a": {}, "b": {}})) == {"a", "b"}
+    assert spread(fleet_of("soonest", {"a": {}, "b": {}}, a=reports(eta="1ms"), b=reports(eta="0s"))) == {"b"}
 
 
 def test_soonest_takes_a_cluster_with_room_to_start_at_once_and_a_full_one_of_unknown_start_last() -> None:

@@ -24,7 +24,6 @@ def parsed(text: str) -> list[tuple[str, str, tuple[Any, ...]]]:
         ("eq(phase,QUEUED)+ne(pool,gpu)", [("eq", "phase", ("QUEUED",)), ("ne", "pool", ("gpu",))]),
         ("eq(phase,QUEUED) ne(pool,gpu)", [("eq", "phase", ("QUEUED",)), ("ne", "pool", ("gpu",))]),
         ("contains(name,a+b)", [("contains", "name", ("a+b",))]),
-        ("contains(name,a)b)", [("contains", "name", ("a)b",))]),
         ("gte(duration,1.5s)", [("gte", "duration", (1.5,))]),
         ("lt(created_at,2026-01-02)", [("lt", "created_at", (datetime(2026, 1, 2, tzinfo=UTC),))]),
     ],

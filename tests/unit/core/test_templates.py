@@ -127,7 +127,11 @@ def test_a_job_is_filled_argument_by_argument_where_it_may_be() -> None:
 def test_faults_of_a_job_are_named_where_they_are() -> None:
     problems: list[Problem] = []
     job_faults(JOB, {"epochs"}, ("spec", "job"), problems)
-    assert [problem.field for problem in problems] == ["spec.job.command.2", "spec.job.environment.NAME"]
+    assert [problem.field for problem in problems] == [
+        "spec.job.command.2",
+        "spec.job.environment.NAME",
+        "spec.job.image",
+    ]
 
 
 @given(st.text(), st.text())
