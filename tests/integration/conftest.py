@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from collections.abc import Iterator
 
@@ -55,6 +56,6 @@ def shared_context(shared_app: Flask) -> Context:
 
 
 @pytest.fixture
-def project(shared: FlaskClient) -> str:
-    """A project of the test's own."""
-    return new_project(shared, f"p{secrets.token_hex(5)}")
+def project(shared: FlaskClient, request: pytest.FixtureRequest) -> str:
+    """A project of the test's own, called the same every time, so that its executions draw the same."""
+    return new_project(shared, "p" + hashlib.blake2b(request.node.nodeid.encode(), digest_size=6).hexdigest())

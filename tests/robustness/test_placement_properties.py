@@ -62,13 +62,14 @@ class World:
         return {"members": self.members(), **strategy}
 
     def attribute(self, kind: str) -> dict[str, Any]:
-        return {
+        drawn: dict[str, dict[str, Any]] = {
             "CLUSTER_ASSIGNMENT": {"cluster_pool_name": self._dice.choice([*POOLS, *POOLS, "p9", None])},
             "EXECUTION_CLUSTER_LABEL": {"value": self._dice.choice([*LABELS, *LABELS, "c1", "l9", None])},
             "TASK_RESOURCE": {"defaults": {"cpu": "500m"}, "limits": {"cpu": self._dice.choice(["1", "3"])}},
             "PLUGIN_OVERRIDE": {"overrides": [{"task_type": "process", "plugin_id": ["spark"]}]},
             "WORKFLOW_EXECUTION_CONFIG": {"labels": {"values": {"a": "row"}}},
-        }[kind]
+        }
+        return drawn[kind]
 
     def changes(self) -> list[dict[str, Any]]:
         """What makes the fleet and the attributes anew."""

@@ -10,7 +10,7 @@ import pytest
 from admin.core.executions import Composed, Launch, Rules, compose, place, read_spec, request_warnings
 from admin.core.fleet import Fleet
 from admin.core.kinds import Kinds
-from admin.core.platform import PlatformLeaf, PlatformValues
+from admin.core.platform import PlatformLeaf, PlatformLeaves, PlatformValues
 from admin.core.problems import Invalid, Refused
 from admin.core.queues import Queue
 from admin.core.resolution import Row
@@ -117,7 +117,7 @@ def test_where_settings_say_nothing_there_is_nothing_to_disagree_with() -> None:
 def test_a_fence_names_the_launch_plans_definition_or_the_configuration_that_set_the_place() -> None:
     made = composed({}, rules("d"), definition=pool("first"), request=pool("second"))
     assert "the launch plan's definition says pool 'first'" in refused(made)[2]
-    leaf = {("value",): PlatformLeaf(value="sunny", key="clusters.defaultExecutionLabel")}
+    leaf: PlatformLeaves = {("value",): PlatformLeaf(value="sunny", key="clusters.defaultExecutionLabel")}
     configured = PlatformValues(everywhere={"EXECUTION_CLUSTER_LABEL": leaf})
     made = composed({}, rules("d", platform=configured), request=pool("second"))
     assert "configuration (clusters.defaultExecutionLabel) says label 'sunny'" in refused(made)[2]
@@ -161,7 +161,7 @@ def test_an_unknown_place_is_refused_naming_who_set_it_and_what_comes_close(
 
 
 def test_an_unknown_place_of_configuration_is_refused_naming_its_key() -> None:
-    leaf = {("cluster_pool_name",): PlatformLeaf(value="gone", key="clusters.defaultClusterPool")}
+    leaf: PlatformLeaves = {("cluster_pool_name",): PlatformLeaf(value="gone", key="clusters.defaultClusterPool")}
     made = composed({}, rules(platform=PlatformValues(everywhere={"CLUSTER_ASSIGNMENT": leaf})))
     error, _, reason = refused(made)
     assert (error, "configuration (clusters.defaultClusterPool)" in reason) == ("unknown_pool", True)

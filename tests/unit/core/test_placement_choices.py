@@ -94,12 +94,12 @@ def test_ten_thousand_executions_are_split_as_the_weights_say_and_again_the_same
 
 
 def test_disabling_a_cluster_moves_only_its_own_and_in_proportion() -> None:
-    weights = {"a": 1, "b": 2, "c": 3.5, "d": 0.5, "none": 0}
-    fleet = small_fleet(pools={"p": group(weights)})
-    before = chosen(fleet, "p")
+    weights: dict[str | None, float] = {"a": 1, "b": 2, "c": 3.5, "d": 0.5, "none": 0}
+    fleet = small_fleet(pools={"p": group({str(name): weight for name, weight in weights.items()})})
+    before = chosen(fleet, "p", 4000)
     assert "none" not in before
     without = replace(fleet.clusters["c"], state=ClusterState(name="c", enabled=False))
-    after = chosen(replace(fleet, clusters={**fleet.clusters, "c": without}), "p")
+    after = chosen(replace(fleet, clusters={**fleet.clusters, "c": without}), "p", 4000)
     moved = [new for old, new in zip(before, after, strict=True) if old != new]
     assert len(moved) == before.count("c")
     counts = Counter(moved)

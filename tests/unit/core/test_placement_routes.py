@@ -82,7 +82,7 @@ def configured(names: dict[Place, str]) -> PlatformValues:
         if place.rung != "platform":
             continue
         kind = KINDS[place.kind].name
-        leaves = {(FIELDS[place.kind],): PlatformLeaf(value=name, key=place.key)}
+        leaves: PlatformLeaves = {(FIELDS[place.kind],): PlatformLeaf(value=name, key=place.key)}
         if "Assignments" in place.key:
             by_domain[kind, "d"] = leaves
         else:
