@@ -9,6 +9,7 @@ from flask import Flask
 from flask_swagger_ui import get_swaggerui_blueprint
 
 from admin.api import (
+    agents,
     attributes,
     bodies,
     changes,
@@ -29,6 +30,7 @@ from admin.api.observation import observe
 from admin.api.openapi import document
 from admin.api.operations import Operation, Rest
 from admin.metrics import StateCollector
+from admin.services.agents import Attempts
 from admin.services.context import Context, system_clock
 from admin.services.state import StateSummary
 from admin.settings import Settings
@@ -36,8 +38,10 @@ from admin.store import executions as execution_store
 from admin.store import revisions as revision_store
 from admin.store.database import Database, db, engine_options, prepare_directory
 from admin.store.heads import Heads
+from admin.store.news import News
 
 _OPERATIONS = (
+    agents.operations,
     attributes.operations,
     changes.operations,
     effective.operations,
@@ -73,9 +77,11 @@ def create_app(settings: Settings, clock: Callable[[], datetime] = system_clock)
         database=database,
         heads=Heads(database, revision_store.head),
         happenings=Heads(database, execution_store.last_event),
+        news=News(database),
         clock=clock,
     )
     app.extensions["rainbow"] = context
+    app.extensions["rainbow-attempts"] = Attempts()
     app.extensions["rainbow-metrics"] = StateCollector(StateSummary(context))
     app.extensions["rainbow-openapi"] = document(all_operations(), settings.kinds)
     bodies.install(app)
@@ -86,8 +92,8 @@ def create_app(settings: Settings, clock: Callable[[], datetime] = system_clock)
     app.register_blueprint(
         get_swaggerui_blueprint(DOCS_PATH, "/api/v1/openapi.json", config={"app_name": "Rainbow", "validatorUrl": None})
     )
-    if settings.server.api_token_file:
-        guard(app, read_token(settings.server.api_token_file), _open_rules(app))
+    token_file = settings.server.api_token_file
+    guard(app, read_token(token_file) if token_file else None, all_operations(), _open_rules(app))
     return app
 
 

@@ -186,6 +186,11 @@ CONFIGURATION = Section(
                 "poolNameClusterMap": ListedMap(value=MEMBERS, description="Pools: their clusters and weights."),
                 "labelClusterMap": ListedMap(value=MEMBERS, description="Labels: their clusters and weights."),
                 "poolStrategies": ListedMap(value=STRATEGY, description="How each pool chooses; weighted."),
+                "registration": Choice(
+                    words=("open", "declared", "approve"),
+                    description="Which names may register: any, those that are declared, or any once it is admitted.",
+                ),
+                "registrationSecretFile": Text(description="File with the secret that agents register with."),
                 "clusterConfigs": ListOf(
                     min_items=0,
                     max_items=10_000,
@@ -220,6 +225,31 @@ CONFIGURATION = Section(
                 "requestMayOverride": ByDomain(
                     description="Whether a request may ask for another place than settings say; by domain or for all."
                 )
+            }
+        ),
+        "agents": Section(
+            fields={
+                "leaseSeconds": Integer(
+                    minimum=1, maximum=86_400, description="How long an agent may go on without being heard."
+                ),
+                "waitSeconds": Integer(minimum=0, maximum=60, description="How long a sync waits for news."),
+                "unreachableSeconds": Integer(
+                    minimum=1, maximum=86_400, description="Silence after which a cluster gets no new work."
+                ),
+                "lostSeconds": Integer(
+                    minimum=2, maximum=604_800, description="Silence after which a cluster's work is given away."
+                ),
+                "evictionsPerSecond": Integer(
+                    minimum=1,
+                    maximum=100_000,
+                    description="Executions of lost clusters given away each second, at most.",
+                ),
+                "logLimitBytes": Integer(
+                    minimum=0, maximum=2**30, description="Bytes kept of each stream of each attempt."
+                ),
+                "outputLimitBytes": Integer(
+                    minimum=0, maximum=2**24, description="Bytes kept of each declared output file."
+                ),
             }
         ),
         "loops": Section(
@@ -265,10 +295,20 @@ DEFAULTS: dict[str, Any] = {
     },
     "workflow_execution_config": {"max_parallelism": 25},
     "clusters": {
+        "registration": "open",
         "labelClusterMap": {"mycluster": [{"id": "local", "weight": 1}]},
         "clusterConfigs": [{"name": "local", "enabled": True}],
     },
     "placement": {"requestMayOverride": True},
+    "agents": {
+        "leaseSeconds": 60,
+        "waitSeconds": 30,
+        "unreachableSeconds": 90,
+        "lostSeconds": 300,
+        "evictionsPerSecond": 50,
+        "logLimitBytes": 1024 * 1024,
+        "outputLimitBytes": 64 * 1024,
+    },
     "loops": {"intervalMilliseconds": 100, "leaseSeconds": 5},
     "kinds": {
         "WORKFLOW_PRIORITY": {

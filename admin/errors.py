@@ -15,6 +15,9 @@ RainbowError
 │   ├── AboveLimit            400
 │   └── UnknownQueueTag       400
 ├── Unauthenticated           401
+├── RegistrationRefused       401
+├── Forbidden                 403
+├── TooManyAttempts           429
 ├── NotFound                  404
 │   ├── AttributeNotFound     404
 │   ├── ProjectNotFound       404
@@ -25,12 +28,15 @@ RainbowError
 │   ├── WorkflowNotFound      404
 │   ├── LaunchPlanNotFound    404
 │   ├── ExecutionNotFound     404
+│   ├── TokenNotFound         404
 │   └── PathNotFound          404
 ├── MethodNotAllowed          405
 ├── Conflict                  409
 │   ├── VersionConflict       409
 │   ├── ProjectExists         409
 │   ├── AlreadyExists         409
+│   ├── AlreadyRegistered     409
+│   ├── AgentReplaced         409
 │   ├── InUse                 409
 │   ├── DeclaredInConfiguration 409
 │   ├── VersionExists         409
@@ -164,6 +170,24 @@ class UnknownQueueTag(InvalidRequest):
     code, name = 9, "unknown_queue_tag"
 
 
+class RegistrationRefused(RainbowError):
+    """The registration secret is wrong, or this name may not register here. Ask whoever runs the admin."""
+
+    status, code, name = 401, 16, "registration_refused"
+
+
+class Forbidden(RainbowError):
+    """This token is not for that."""
+
+    status, code, name = 403, 7, "forbidden"
+
+
+class TooManyAttempts(RainbowError):
+    """Too many wrong registrations. Wait a minute, then try again with the right secret."""
+
+    status, code, name = 429, 8, "too_many_attempts"
+
+
 class Unauthenticated(RainbowError):
     """This admin wants a bearer token. Set RAINBOW_TOKEN, or send 'Authorization: Bearer <token>'."""
 
@@ -264,6 +288,24 @@ class AlreadyExists(Conflict):
     """Something of that name exists already. Update it instead, or choose another name."""
 
     code, name = 6, "already_exists"
+
+
+class AlreadyRegistered(Conflict):
+    """A live token of that cluster exists. Rotate or revoke it, or register under another name."""
+
+    code, name = 6, "already_registered"
+
+
+class AgentReplaced(Conflict):
+    """Another agent of this cluster has taken over. This one should end; one agent a cluster is enough."""
+
+    code, name = 10, "agent_replaced"
+
+
+class TokenNotFound(NotFound):
+    """No such token. `rainbowctl get token CLUSTER` lists them."""
+
+    name = "token_not_found"
 
 
 class InUse(Conflict):

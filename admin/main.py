@@ -19,17 +19,6 @@ from admin.store.schema import current_revision, latest_revision
 
 _CONFIG_VARIABLE = "RAINBOW_ADMIN_CONFIG"
 
-_WELCOME = """
-Rainbow is up at {url}. In a second shell, in this directory:
-
-  . .venv/bin/activate
-  rainbowctl update execution-cluster-label --attrFile config/ec.yaml
-  rainbowctl get execution-cluster-label -p flyteexamples -d development
-  rainbowctl explain task-resource-attribute -p flyteexamples -d development
-
-The API is described at {url}/api/v1/docs/. Stop the admin with Ctrl-C.
-"""
-
 
 def _common(command: Callable[..., None]) -> Callable[..., None]:
     """The options that every command which opens the database takes."""
@@ -70,13 +59,19 @@ def cli() -> None:
     metavar="FILE",
     help="File with the bearer token that clients must send; needed to listen beyond loopback.",
 )
+@click.option(
+    "--registrationSecretFile",
+    "--registration-secret-file",
+    "registration_secret_file",
+    metavar="FILE",
+    help="File with the secret that agents register with; without one none can.",
+)
 @click.option("--tlsCertFile", "--tls-cert-file", "tls_cert_file", metavar="FILE", help="PEM certificate, for https.")
 @click.option("--tlsKeyFile", "--tls-key-file", "tls_key_file", metavar="FILE", help="PEM key of the certificate.")
 @click.option(
     "--log-format", "--logFormat", type=click.Choice(["json", "text"]), help="One JSON object a line, or text."
 )
-@click.option("--welcome", is_flag=True, hidden=True, help="Say what to try next.")
-def serve(welcome: bool, config_file: str | None, **flags: Any) -> None:
+def serve(config_file: str | None, **flags: Any) -> None:
     """Run the admin.
 
     An empty database is set up first. Every option has a configuration key, and the option wins.
@@ -91,7 +86,7 @@ def serve(welcome: bool, config_file: str | None, **flags: Any) -> None:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = counts
         from admin.server import serve as run
 
-        run(config_file, _overrides(**flags), _WELCOME if welcome else "")
+        run(config_file, _overrides(**flags))
 
 
 @cli.command("migrate")
@@ -127,6 +122,7 @@ def _overrides(**flags: Any) -> dict[str, dict[str, Any]]:
         "port": ("server", "port"),
         "workers": ("server", "workers"),
         "api_token_file": ("server", "apiTokenFile"),
+        "registration_secret_file": ("clusters", "registrationSecretFile"),
         "database": ("database", "url"),
         "log_format": ("logging", "format"),
     }

@@ -50,10 +50,16 @@ def count_redecided(changed: Iterable[Redecided]) -> None:
         placements_total.labels(*place, one.code, "decided again").inc()
 
 
-def count_finished(phase: str, reason: str, execution: Any, now: datetime) -> None:
-    """Count an execution that ended without having run."""
-    finished_total.labels(*_place(execution), phase, reason).inc()
+def count_started(execution: Any, now: datetime) -> None:
+    """Count an execution that left the queue."""
     queue_seconds.labels(*_place(execution)).observe(max(0.0, (now - execution.created_at).total_seconds()))
+
+
+def count_finished(phase: str, reason: str, execution: Any, now: datetime) -> None:
+    """Count an execution that ended; one that never ran leaves the queue by it."""
+    finished_total.labels(*_place(execution), phase, reason).inc()
+    if execution.started_at is None:
+        count_started(execution, now)
 
 
 def _place(execution: Any) -> tuple[str, ...]:

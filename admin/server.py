@@ -29,6 +29,7 @@ from admin.core.problems import shorten
 from admin.errors import CannotStart
 from admin.logs import log_configuration
 from admin.loops.leadership import Leader
+from admin.loops.leases import LeaseLoop
 from admin.loops.waiting import WaitingLoop
 from admin.services.projects import seed_projects
 from admin.settings import Server, Settings, load_settings
@@ -155,7 +156,7 @@ def free_port(host: str, port: int) -> int:
     return found
 
 
-def serve(config_file: str | None, overrides: Mapping[str, Mapping[str, Any]], welcome: str = "") -> None:
+def serve(config_file: str | None, overrides: Mapping[str, Mapping[str, Any]]) -> None:
     """Run an admin until it is told to stop."""
     settings = load_settings(config_file, os.environ, overrides)
     logs = log_configuration(settings.log_level, settings.log_format)
@@ -167,7 +168,7 @@ def serve(config_file: str | None, overrides: Mapping[str, Mapping[str, Any]], w
     prepare(app)
     app.extensions["rainbow"].database.engine.dispose()
     server = _granian(settings.server, port, logs)
-    threading.Thread(target=_announce, args=(settings, port, welcome), daemon=True).start()
+    threading.Thread(target=_announce, args=(settings, port), daemon=True).start()
     server.serve(target_loader=partial(_worker, os.getpid(), config_file, overrides), wrap_loader=False)
     _log.info("stopped")
 
@@ -206,9 +207,9 @@ def _worker(parent: int, config_file: str | None, overrides: Mapping[str, Mappin
     logging.config.dictConfig(log_configuration(settings.log_level, settings.log_format))
     app = create_app(settings)
     context = app.extensions["rainbow"]
-    leader = Leader(context, WaitingLoop(context))
+    leader = Leader(context, [WaitingLoop(context), LeaseLoop(context)])
     leader.start()
-    _on_stop(context.heads.close, context.happenings.close, leader.close)
+    _on_stop(context.heads.close, context.happenings.close, context.news.close, leader.close)
     return app
 
 
@@ -248,7 +249,7 @@ def _end_with(parent: int) -> None:
     threading.Thread(target=watch, name="parent", daemon=True).start()
 
 
-def _announce(settings: Settings, port: int, welcome: str) -> None:
+def _announce(settings: Settings, port: int) -> None:
     """Say where the admin is once it answers."""
     scheme = "https" if settings.server.tls_cert_file else "http"
     host = f"[{settings.server.host}]" if ":" in settings.server.host else settings.server.host
@@ -261,8 +262,6 @@ def _announce(settings: Settings, port: int, welcome: str) -> None:
         except OSError:
             continue
     _log.info("listening", extra={"url": url, "database": _masked(settings.database_url)})
-    if welcome:
-        print(welcome.format(url=url), flush=True)
 
 
 def _masked(url: str) -> str:

@@ -27,7 +27,7 @@ from admin.platform_values import platform_values
 from admin.yaml_documents import read_mapping
 
 #: The sections whose single values the environment may set; the rest are lists and maps, which belong in a file.
-_ENVIRONMENT_SECTIONS = ("server", "database", "logging", "attributes")
+_ENVIRONMENT_SECTIONS = ("server", "database", "logging", "attributes", "agents")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +64,21 @@ class Server:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Agents:
+    """How agents register, sync and are given up."""
+
+    registration: str
+    secret_file: str | None
+    lease_seconds: int
+    wait_seconds: int
+    unreachable_seconds: int
+    lost_seconds: int
+    evictions_per_second: int
+    log_limit_bytes: int
+    output_limit_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """Everything that configuration says, in the form the services use."""
 
@@ -79,6 +94,7 @@ class Settings:
     platform: PlatformValues
     rules: Rules  #: of executions
     fleet: tuple[Definition, ...]  #: the clusters, pools and labels that configuration declares
+    agents: Agents
     loop_interval_seconds: float
     loop_lease_seconds: float
     document: Mapping[str, Any]  #: the whole configuration as it is in force
@@ -203,6 +219,7 @@ def _settings(document: Mapping[str, Any]) -> Settings:
         platform=values,
         rules=_rules(document, kinds, values),
         fleet=tuple(_fleet(document.get("clusters", {}))),
+        agents=_agents(document),
         loop_interval_seconds=document["loops"]["intervalMilliseconds"] / 1000,
         loop_lease_seconds=document["loops"]["leaseSeconds"],
         document=document,
@@ -299,6 +316,37 @@ def _seed_projects(items: list[dict[str, Any]]) -> Iterator[SeedProject]:
 
 def _at(document: Mapping[str, Any], section: str, key: str, default: Any) -> Any:
     return document.get(section, {}).get(key, default)
+
+
+def _agents(document: Mapping[str, Any]) -> Agents:
+    said, clusters = document["agents"], document.get("clusters", {})
+    agents = Agents(
+        registration=clusters.get("registration", "open"),
+        secret_file=clusters.get("registrationSecretFile"),
+        lease_seconds=said["leaseSeconds"],
+        wait_seconds=said["waitSeconds"],
+        unreachable_seconds=said["unreachableSeconds"],
+        lost_seconds=said["lostSeconds"],
+        evictions_per_second=said["evictionsPerSecond"],
+        log_limit_bytes=said["logLimitBytes"],
+        output_limit_bytes=said["outputLimitBytes"],
+    )
+    problems = []
+    if agents.lost_seconds <= agents.lease_seconds:
+        reason = f"must be longer than agents.leaseSeconds ({agents.lease_seconds}): work may not run twice."
+        problems.append(Problem(field="agents.lostSeconds", reason=reason))
+    if agents.lost_seconds <= agents.unreachable_seconds:
+        reason = f"must be longer than agents.unreachableSeconds ({agents.unreachable_seconds})."
+        problems.append(Problem(field="agents.lostSeconds", reason=reason))
+    if agents.wait_seconds >= agents.lease_seconds:
+        reason = f"must be shorter than agents.leaseSeconds ({agents.lease_seconds}): a sync renews the leases."
+        problems.append(Problem(field="agents.waitSeconds", reason=reason))
+    if agents.wait_seconds >= agents.unreachable_seconds:
+        reason = f"must be shorter than agents.unreachableSeconds ({agents.unreachable_seconds})."
+        problems.append(Problem(field="agents.waitSeconds", reason=reason))
+    if problems:
+        raise Invalid(*problems)
+    return agents
 
 
 def _rules(document: Mapping[str, Any], kinds: Kinds, values: PlatformValues) -> Rules:

@@ -1,14 +1,18 @@
-"""The shared bearer token, until there are users."""
+"""The operators' shared bearer token, until there are users, and the tokens of clusters."""
 
 from __future__ import annotations
 
 import hmac
+from collections.abc import Iterable
 from pathlib import Path
 
-from flask import Flask, request
+from flask import Flask, g, request
 
+from admin.api.operations import Operation
+from admin.api.rendering import context
 from admin.core.problems import Invalid, Problem
-from admin.errors import Unauthenticated
+from admin.errors import Forbidden, Unauthenticated
+from admin.services.agents import TOKEN_MARK, cluster_of
 
 
 def read_token(path: str) -> str:
@@ -24,16 +28,52 @@ def read_token(path: str) -> str:
     return token
 
 
-def guard(app: Flask, token: str, open_rules: frozenset[str]) -> None:
-    """Let nothing but the open paths through without the token."""
+def guard(app: Flask, token: str | None, operations: Iterable[Operation], open_rules: frozenset[str]) -> None:
+    """Let nothing but the open paths through without the operators' token, where there is one.
+
+    A cluster's token opens what agents may do, and of the clusters' own paths only its own.
+    """
+    for_agents = {(one.method, one.path) for one in operations if one.for_agents}
 
     @app.before_request
     def check() -> None:
         rule = request.url_rule
         if rule is not None and rule.rule in open_rules:
             return
-        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
-        if given and scheme.lower() == "bearer" and not hmac.compare_digest(given.strip().encode(), token.encode()):
-            raise Unauthenticated("The bearer token is not the one that this admin accepts. Check RAINBOW_TOKEN.")
-        if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), token.encode()):
-            raise Unauthenticated()
+        given = _bearer()
+        if rule is not None and given is not None and given.startswith(TOKEN_MARK):
+            g.cluster = cluster_of(context(), given)
+            _check_agent(rule.rule, (request.method, rule.rule) in for_agents, g.cluster)
+        elif token is not None:
+            _let_in(token)
+
+
+def _check_agent(rule: str, may: bool, cluster: str) -> None:
+    named = (request.view_args or {}).get("name") if "/clusters/<name>" in rule else None
+    if not may or (named is not None and named != cluster):
+        raise Forbidden(
+            f"The token of cluster '{cluster}' is not for this. It may sync and rotate its own cluster, "
+            "and create and read executions."
+        )
+
+
+def _bearer() -> str | None:
+    scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+    return given.strip() if given.strip() and scheme.lower() == "bearer" else None
+
+
+def _let_in(token: str) -> None:
+    given = _bearer()
+    if given is None:
+        raise Unauthenticated()
+    if not hmac.compare_digest(given.encode(), token.encode()):
+        raise Unauthenticated("The bearer token is not the one that this admin accepts. Check RAINBOW_TOKEN.")
+
+
+def agents_cluster(name: str) -> str:
+    """The cluster whose agent asks; an operator's token is not enough."""
+    if g.get("cluster") != name:
+        raise Unauthenticated(
+            "Only the cluster's own agent may do this, with the token that `rainbow-agent register` gets."
+        )
+    return name

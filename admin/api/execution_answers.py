@@ -48,6 +48,10 @@ class ListedAnswer(Schema):
     label = fields.String()
     revision = fields.Integer(required=True)
     attempt = fields.Integer(required=True)
+    native_id = fields.String()
+    nodes = fields.List(fields.String())
+    exit_code = fields.Integer()
+    lease_expires_at = fields.DateTime(metadata={"description": "Until when its agent need not be heard."})
     decisions = fields.Integer(required=True)
     events = fields.Integer(required=True)
     mode = fields.String(required=True)
@@ -127,6 +131,28 @@ class ManyRedecidedAnswer(Schema):
     dry_run = fields.Boolean(required=True)
 
 
+class LogsAnswer(Schema):
+    attempt = fields.Integer(required=True)
+    stream = fields.String(required=True)
+    offset = fields.Integer(required=True)
+    data = fields.String(required=True)
+    next_offset = fields.Integer(required=True)
+    complete = fields.Boolean(required=True, metadata={"description": "It has ended, and there is no more."})
+    truncated = fields.Boolean(required=True, metadata={"description": "It printed more than is kept."})
+
+
+class OutputAnswer(Schema):
+    path = fields.String(required=True)
+    size = fields.Integer(required=True)
+    truncated = fields.Boolean(required=True)
+    attempt = fields.Integer(required=True)
+    content_base64 = fields.String(required=True)
+
+
+class OutputsAnswer(Schema):
+    outputs = fields.List(fields.Nested(OutputAnswer), required=True)
+
+
 class ExplanationAnswer(Schema):
     id = fields.Nested(ExecutionIdAnswer, required=True)
     cluster = fields.String()
@@ -156,6 +182,7 @@ def said(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def listed(row: Execution) -> dict[str, Any]:
+    lease = getattr(row, "lease_expires_at", None)
     closure = {
         "phase": row.phase,
         "reason": {"code": row.reason, "message": row.reason_message},
@@ -178,6 +205,10 @@ def listed(row: Execution) -> dict[str, Any]:
             "label": row.label,
             "revision": row.revision,
             "attempt": row.attempt,
+            "native_id": getattr(row, "native_id", None),
+            "nodes": getattr(row, "nodes", None),
+            "exit_code": getattr(row, "exit_code", None),
+            "lease_expires_at": rendering.time(lease) if lease else None,
             "decisions": row.decisions,
             "events": row.events,
             "mode": row.mode,

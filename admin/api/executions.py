@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import time
 from datetime import datetime
 from typing import Any
@@ -16,8 +17,10 @@ from admin.api.execution_answers import (
     ExecutionAnswer,
     ExecutionsAnswer,
     ExplanationAnswer,
+    LogsAnswer,
     ManyEndedAnswer,
     ManyRedecidedAnswer,
+    OutputsAnswer,
     event_of,
     explanation_of,
     id_of,
@@ -29,16 +32,18 @@ from admin.api.operations import Operations
 from admin.api.pages import key_of, number_of, token_of
 from admin.api.preconditions import WriteQuery
 from admin.api.rendering import context
-from admin.api.schemas import NAME, PRINTABLE_LINES, Flag, Number, PageQuery, Payload, RequestSchema, Seconds
+from admin.api.schemas import NAME, PRINTABLE_LINES, Flag, Number, PageQuery, Payload, RequestSchema, Seconds, Whole
 from admin.api.selectors import SelectorFields, conditions_of, scope_of
 from admin.core.executions import read_spec
 from admin.core.inputs import plain
+from admin.core.lifecycle import Phase
 from admin.core.problems import Invalid, Problem, closest, shorten, unknown_word
 from admin.core.selectors import SORT_FIELDS, Condition, equals, typed
 from admin.metrics import count_created, count_finished, count_redecided
 from admin.services import executions, redecisions
 from admin.services.executions import Created
 from admin.services.launches import Request, read_request
+from admin.services.logs import read_log, read_outputs
 from admin.services.scopes import check_readable
 from admin.store.executions import Execution, ExecutionId
 
@@ -157,6 +162,7 @@ def _idempotency_key() -> str | None:
 @operations.add(
     "POST",
     "/executions",
+    for_agents=True,
     summary="Create an execution",
     query=WriteQuery,
     body=RequestBody,
@@ -173,6 +179,7 @@ def _repeat(word: str, mode: str, summary: str) -> None:
     @operations.add(
         "POST",
         f"/executions/{word}",
+        for_agents=True,
         summary=summary,
         query=WriteQuery,
         body=RepeatBody,
@@ -213,6 +220,7 @@ _repeat("recover", "RECOVERED", "Run an execution that did not succeed once more
 @operations.add(
     "GET",
     "/executions/<project>/<domain>/<name>",
+    for_agents=True,
     summary="Read an execution, or wait for news of it",
     query=WaitQuery,
     answer=ExecutionAnswer,
@@ -224,7 +232,12 @@ def get_execution(query: dict[str, Any], **key: str) -> dict[str, Any]:
 
 
 @operations.add(
-    "GET", "/executions", summary="List executions of every project", query=ListQuery, answer=ExecutionsAnswer
+    "GET",
+    "/executions",
+    for_agents=True,
+    summary="List executions of every project",
+    query=ListQuery,
+    answer=ExecutionsAnswer,
 )
 def list_everywhere(query: dict[str, Any]) -> dict[str, Any]:
     return _list(query)
@@ -233,6 +246,7 @@ def list_everywhere(query: dict[str, Any]) -> dict[str, Any]:
 @operations.add(
     "GET",
     "/executions/<project>/<domain>",
+    for_agents=True,
     summary="List the executions of a project and domain",
     query=ListQuery,
     answer=ExecutionsAnswer,
@@ -288,6 +302,7 @@ def _place(token: str | None, sort_by: str, order: str) -> tuple[Any, int] | Non
 @operations.add(
     "GET",
     "/executions/<project>/<domain>/<name>/events",
+    for_agents=True,
     summary="What happened to an execution, oldest first",
     query=PageQuery,
     answer=EventsAnswer,
@@ -300,9 +315,63 @@ def list_events(query: dict[str, Any], **key: str) -> dict[str, Any]:
     return answer | {"token": token_of((str(last),))} if last is not None else answer
 
 
+class LogsQuery(RequestSchema):
+    attempt = Number(least=1, metadata={"description": "The last one, if not given."})
+    stream = fields.String(load_default="stdout", validate=validate.OneOf(["stdout", "stderr"]))
+    offset = Number(load_default=0)
+    limit = Whole(load_default=65_536, validate=validate.Range(min=1, max=1024 * 1024))
+    wait_seconds = Seconds(load_default=0, validate=validate.Range(min=0, max=60))
+
+
+@operations.add(
+    "GET",
+    "/executions/<project>/<domain>/<name>/logs",
+    for_agents=True,
+    summary="What an execution printed, from an offset on; perhaps waiting for more",
+    query=LogsQuery,
+    answer=LogsAnswer,
+    errors=(400, 404),
+)
+def read_logs(query: dict[str, Any], **key: str) -> dict[str, Any]:
+    found = read_log(
+        context(),
+        ExecutionId(**key),
+        attempt=query.get("attempt"),
+        stream=query["stream"],
+        offset=query["offset"],
+        limit=query["limit"],
+        wait=query["wait_seconds"],
+    )
+    return vars(found)
+
+
+@operations.add(
+    "GET",
+    "/executions/<project>/<domain>/<name>/outputs",
+    for_agents=True,
+    summary="The small files that an execution left",
+    answer=OutputsAnswer,
+    errors=(400, 404),
+)
+def list_outputs(**key: str) -> dict[str, Any]:
+    return {
+        "outputs": [
+            {
+                "path": one.path,
+                "size": one.size,
+                "truncated": one.truncated,
+                "attempt": one.attempt,
+                "content_base64": base64.b64encode(one.content).decode(),
+            }
+            for one in read_outputs(context(), ExecutionId(**key))
+        ]
+    }
+
+
 @operations.add(
     "GET",
     "/executions/<project>/<domain>/<name>/explanation",
+    for_agents=True,
     summary="Why an execution is where it is",
     query=ExplanationQuery,
     answer=ExplanationAnswer,
@@ -345,7 +414,7 @@ def _cause(body: dict[str, Any]) -> tuple[str, str]:
 
 
 def _count_ended(row: Execution, is_change: bool) -> None:
-    if is_change:
+    if is_change and Phase(row.phase).is_finished:
         count_finished(row.phase, row.reason, row, context().clock())
 
 

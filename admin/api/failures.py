@@ -66,6 +66,8 @@ def failure(error: RainbowError) -> Response:
         }
     )
     response.status_code = error.status
+    if error.status == 429:
+        response.headers["Retry-After"] = "60"
     if error.status == 401:
         response.headers["WWW-Authenticate"] = 'Bearer realm="rainbow"'
     return response

@@ -15,7 +15,7 @@ from admin.api.pages import key_of, number_of, token_of
 from admin.api.preconditions import WRITE_HEADERS, WriteQuery, expectation
 from admin.api.rendering import context
 from admin.api.schemas import NAME, PRINTABLE_LINES, AuthorshipFields, Flag, PageQuery, RequestSchema, WarningAnswer
-from admin.core.fleet import Fleet, FleetKind, Group, Source
+from admin.core.fleet import Fleet, FleetKind, Group, Health, Source
 from admin.core.problems import Invalid, Problem
 from admin.core.resources import shown
 from admin.services import fleet
@@ -75,7 +75,12 @@ class ClusterAnswer(Schema):
     enabled = fields.Boolean(required=True)
     cordoned = fields.Boolean(required=True)
     cordon_reason = fields.String()
-    state = fields.String(required=True, validate=validate.OneOf(["expected", "ready"]))
+    draining = fields.Boolean(required=True)
+    drain_deadline = fields.DateTime()
+    last_sync_at = fields.DateTime()
+    agent = fields.String(metadata={"description": "The process that synced last."})
+    leases = fields.Integer(required=True)
+    state = fields.String(required=True, validate=validate.OneOf(["pending", *(health.value for health in Health)]))
     cost = fields.Float()
     capacity = fields.Dict()
     free = fields.Dict()
@@ -136,7 +141,8 @@ def _shown_group(group: Group, found: Fleet) -> dict[str, Any]:
     return {name: value for name, value in answer.items() if value is not None}
 
 
-def _shown_cluster(view: ClusterView) -> dict[str, Any]:
+def shown_cluster(view: ClusterView) -> dict[str, Any]:
+    """A cluster as it stands in answers."""
     one = view.cluster
     defined, report = one.definition.payload, one.state.report
     answer: dict[str, Any] = {
@@ -146,7 +152,12 @@ def _shown_cluster(view: ClusterView) -> dict[str, Any]:
         "enabled": one.enabled,
         "cordoned": one.cordoned,
         "cordon_reason": one.state.cordon_reason,
-        "state": "ready" if one.has_reported else "expected",
+        "draining": one.state.draining,
+        "drain_deadline": rendering.time(one.state.drain_deadline) if one.state.drain_deadline else None,
+        "last_sync_at": rendering.time(one.state.last_sync_at) if one.state.last_sync_at else None,
+        "agent": one.state.agent,
+        "leases": view.leases,
+        "state": "pending" if not one.state.admitted else one.health.value,
         "cost": one.cost,
         "capacity": shown(one.capacity) if one.capacity is not None else None,
         "free": shown(view.free) if view.free is not None else None,
@@ -170,7 +181,7 @@ def _shown_cluster(view: ClusterView) -> dict[str, Any]:
 def _list(kind: FleetKind, query: dict[str, Any]) -> list[dict[str, Any]]:
     if kind is FleetKind.CLUSTER:
         views = fleet.list_clusters(context(), pool=query.get("pool"), label=query.get("label"))
-        return [_shown_cluster(view) for view in views]
+        return [shown_cluster(view) for view in views]
     with context().database.reading() as connection:
         found = current_fleet(context(), connection)
     return [_shown_group(group, found) for group in fleet.list_groups(context(), kind)]
@@ -178,7 +189,7 @@ def _list(kind: FleetKind, query: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _get(kind: FleetKind, name: str) -> dict[str, Any]:
     if kind is FleetKind.CLUSTER:
-        return _shown_cluster(fleet.get_cluster(context(), name))
+        return shown_cluster(fleet.get_cluster(context(), name))
     with context().database.reading() as connection:
         found = current_fleet(context(), connection)
     return _shown_group(fleet.get_group(context(), kind, name), found)
@@ -302,7 +313,7 @@ def _switch(word: str, summary: str, act: Callable[[str, dict[str, Any]], tuple[
     )
     def switch(name: str, body: dict[str, Any]) -> dict[str, Any]:
         view, is_change = act(name, body)
-        return {"cluster": _shown_cluster(view), "changed": is_change}
+        return {"cluster": shown_cluster(view), "changed": is_change}
 
 
 def _enable(name: str, body: dict[str, Any], to: bool) -> tuple[ClusterView, bool]:
@@ -328,7 +339,7 @@ _switch("uncordon", "Give a cluster work again", lambda name, body: _cordon(name
     errors=(400, 404),
 )
 def report_state(name: str, body: dict[str, Any]) -> dict[str, Any]:
-    return {"cluster": _shown_cluster(fleet.report_state(context(), name, body))}
+    return {"cluster": shown_cluster(fleet.report_state(context(), name, body))}
 
 
 @operations.add(

@@ -19,11 +19,13 @@ from admin.core.kinds import Kinds
 _ERRORS = {
     400: "Something in the request is wrong; the details name the field and the remedy.",
     401: "The bearer token is missing or wrong.",
+    403: "The token is not for this.",
     404: "There is no such thing.",
     409: "It contradicts what is stored.",
     413: "The body is too large.",
     415: "The body is not JSON.",
     503: "The database does not answer right now.",
+    429: "Too many attempts; wait as long as Retry-After says.",
 }
 _HEADERS = {
     "If-Match": "The version that the row must have, in quotes, or '*' for any.",

@@ -32,6 +32,7 @@ class Operation:
     errors: tuple[int, ...]
     headers: tuple[str, ...]  #: request headers that matter
     is_open: bool  #: needs no token
+    for_agents: bool  #: a cluster's token will do
     most_bytes: int | None  #: of its body, where it may be larger than others
 
 
@@ -64,6 +65,7 @@ class Operations:
         errors: tuple[int, ...] = (400,),
         headers: tuple[str, ...] = (),
         is_open: bool = False,
+        for_agents: bool = False,
         most_bytes: int | None = None,
     ) -> Callable[[View], View]:
         """Declare an operation; its view gets the path's parts, and `query` and `body` where it declares them."""
@@ -79,6 +81,7 @@ class Operations:
             errors=errors,
             headers=headers,
             is_open=is_open,
+            for_agents=for_agents,
             most_bytes=most_bytes,
         )
 

@@ -80,6 +80,7 @@ class PlacementCountsAnswer(Schema):
 @operations.add(
     "POST",
     "/placements",
+    for_agents=True,
     summary="Where would this run? Perhaps after some changes; nothing is written",
     body=PlacementBody,
     answer=ExplanationAnswer,

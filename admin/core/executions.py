@@ -20,6 +20,7 @@ from admin.core.problems import Invalid, Problem, Refused, closest, did_you_mean
 from admin.core.queues import Queue, choose_queue
 from admin.core.resolution import Layer, Resolved, Row, overlay, resolve
 from admin.core.resources import Amounts
+from admin.core.retries import RETRY
 from admin.core.scopes import Scope
 from admin.core.templates import fill_job
 
@@ -57,6 +58,7 @@ EXECUTION_SPEC = Section(
                 **IDENTIFIER,
             },
         ),
+        "retry": RETRY,
         "job": JOB,
         "jobspec": FreeForm(description="A jobspec: the simple form, the next generation's, or Flux's."),
         "cluster": _NAME,
@@ -118,6 +120,7 @@ class Composed:
     queue: str | None
     quality_of_service: dict[str, Any]
     plugins: dict[str, Any] | None
+    retry: dict[str, Any] | None
     attributes: dict[str, Any]  #: effective values that travel to the agent as they are
     settings: tuple[Resolved, ...]  #: every kind, with its trail
     route: Route
@@ -141,6 +144,7 @@ def compose(launch: Launch, name: str, rows: Mapping[tuple[str, Scope], Row], ru
         queue=choose_queue(rules.queues, settings[kinds.EXECUTION_QUEUE.name], key),
         quality_of_service=_quality(settings[kinds.QUALITY_OF_SERVICE.name], rules.queueing_budgets),
         plugins=plugins,
+        retry=launch.request.get("retry") or launch.definition.get("retry"),
         attributes={
             one.kind.name: one.value
             for one in settings.values()

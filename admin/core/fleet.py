@@ -46,6 +46,15 @@ class Strategy(Enum):
         return self.needs_room or self is Strategy.SOONEST
 
 
+class Health(Enum):
+    """Whether a cluster's agent comes and asks."""
+
+    EXPECTED = "expected"  # never seen; a candidate like any other
+    READY = "ready"
+    UNREACHABLE = "unreachable"  # silent for a while: no new work
+    LOST = "lost"  # silent for so long that its work is given away
+
+
 class Source(Enum):
     """Who says that something is part of the fleet."""
 
@@ -183,6 +192,12 @@ class ClusterState:
     cordon_reason: str | None = None
     report: Mapping[str, Any] = field(default_factory=dict)
     reported_at: datetime | None = None
+    health: str = Health.EXPECTED.value
+    admitted: bool = True  #: False for a new name that waits for an operator
+    draining: bool = False
+    drain_deadline: datetime | None = None
+    last_sync_at: datetime | None = None
+    agent: str | None = None  #: the process that synced last
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,8 +224,14 @@ class Cluster:
         return self.state.cordoned
 
     @property
-    def has_reported(self) -> bool:
-        return self.state.reported_at is not None
+    def health(self) -> Health:
+        if self.state.health == Health.EXPECTED.value and self.state.reported_at is not None:
+            return Health.READY  # somebody reported for it by hand
+        return Health(self.state.health)
+
+    @property
+    def is_reachable(self) -> bool:
+        return self.health in (Health.EXPECTED, Health.READY)
 
     @property
     def cost(self) -> float | None:

@@ -12,6 +12,7 @@ from admin.core.fields import FreeForm, Record, Section, Text
 from admin.core.inputs import Input, check_values, declarations_payload, plain, read_declarations
 from admin.core.jobs import JOB, read_job, without_nulls
 from admin.core.problems import Invalid, Problem, shorten
+from admin.core.retries import RETRY
 from admin.core.scopes import check_scope
 from admin.core.templates import job_faults
 
@@ -35,6 +36,7 @@ LAUNCH_PLAN_SPEC = Section(
         "workflow_id": Record(required=("name", "version"), drop_empty=True, fields=IDENTIFIER),
         "default_inputs": FreeForm(description="Inputs that a request may still change."),
         "fixed_inputs": FreeForm(description="Inputs that no request may change."),
+        "retry": RETRY,
         **SETTINGS,
     }
 )
@@ -121,4 +123,4 @@ def with_inputs(launch_plan: Mapping[str, Any], workflow_spec: Mapping[str, Any]
 
 def settings_of(spec: Mapping[str, Any]) -> dict[str, Any]:
     """What a definition or a request says over the attributes, and where it says to run."""
-    return {name: value for name, value in spec.items() if name in SETTINGS or name == "cluster"}
+    return {name: value for name, value in spec.items() if name in SETTINGS or name in ("cluster", "retry")}

@@ -8,7 +8,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -22,9 +22,9 @@ _NAME = "background"
 class Leader:
     """Runs one round of work after another while this process holds the lease, and waits for it otherwise."""
 
-    def __init__(self, context: Context, work: Callable[[], None]) -> None:
+    def __init__(self, context: Context, works: Iterable[Callable[[], None]]) -> None:
         self._context = context
-        self._work = work
+        self._works = tuple(works)
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="loops", daemon=True)
@@ -47,7 +47,8 @@ class Leader:
                 leads = self._claim(leads)
                 next_claim = now + settings.loop_lease_seconds / 3
             if leads:
-                self._round()
+                for work in self._works:
+                    self._do(work)
             self._closing.wait(settings.loop_interval_seconds if leads else settings.loop_lease_seconds / 3)
         if leads:
             self._give_up()
@@ -64,9 +65,9 @@ class Leader:
             _log.info("background work starts here", extra={"holder": self._holder})
         return held
 
-    def _round(self) -> None:
+    def _do(self, work: Callable[[], None]) -> None:
         try:
-            self._work()
+            work()
         except SQLAlchemyError as error:
             _log.warning("background work failed, and is tried again", extra={"reason": str(error)[:200]})
         except Exception:

@@ -23,7 +23,7 @@ from admin.errors import MOST_DETAILS, InUse, InvalidRequest, VersionConflict
 from admin.services.context import Context
 from admin.services.definitions import check_managed, fleet_after, kind_that_names, names_known, users_of
 from admin.services.scopes import check_active, check_domain, unknown_project
-from admin.store import attributes, executions, fleet, projects, registrations, revisions
+from admin.store import attributes, executions, fleet, projects, registrations, revisions, tokens
 from admin.store.attributes import StoredAttribute
 from admin.store.revisions import PROJECT, Authorship, RowChange, RowKey
 
@@ -454,10 +454,17 @@ def _store(context: Context, connection: Connection, changes: list[RowChange], d
 
 
 def _forget_clusters(context: Context, connection: Connection, changes: list[RowChange]) -> None:
-    """A cluster that is gone takes along what happened to it: one of the same name starts anew."""
+    """A cluster that is gone takes along what happened to it: one of the same name starts anew.
+
+    What its agent still has is given away like the work of a lost cluster, when the leases are over.
+    """
     gone = {change.name for change in changes if change.kind == FleetKind.CLUSTER.value and change.after is None}
     if gone:
-        fleet.forget(connection, gone - set(fleet_after(context, connection, changes).clusters))
+        gone -= set(fleet_after(context, connection, changes).clusters)
+        tokens.revoke_all(connection, gone, context.clock())
+        leased = gone & executions.leases_by_cluster(connection).keys()
+        fleet.forget(connection, gone - leased)
+        fleet.lose(connection, leased)
 
 
 def _effects(context: Context, connection: Connection, changes: list[RowChange], draft: _Draft) -> Iterator[Effect]:

@@ -10,6 +10,7 @@ from admin.settings import Settings
 from admin.store.database import Database
 from admin.store.fleet import Fleets
 from admin.store.heads import Heads
+from admin.store.news import News
 
 
 def system_clock() -> datetime:
@@ -25,5 +26,6 @@ class Context:
     database: Database
     heads: Heads  #: of revisions
     happenings: Heads  #: of executions
+    news: News  #: of clusters
     fleets: Fleets = field(default_factory=Fleets)
     clock: Callable[[], datetime] = system_clock

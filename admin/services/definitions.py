@@ -8,12 +8,13 @@ from typing import Any
 from sqlalchemy import Connection
 
 from admin.core import builtin_kinds
-from admin.core.fleet import Definition, Fleet, FleetKind, Source, build_fleet
+from admin.core.fleet import ClusterState, Definition, Fleet, FleetKind, Source, build_fleet
 from admin.core.resolution import Row
 from admin.core.warnings import KnownNames, known_names
 from admin.errors import DeclaredInConfiguration
 from admin.services.context import Context
 from admin.store import executions, fleet, registrations
+from admin.store.database import is_writing
 from admin.store.revisions import RowChange
 
 _FIELDS = {
@@ -31,7 +32,16 @@ def current_fleet(context: Context, connection: Connection) -> Fleet:
         defined = [*context.settings.fleet, *fleet.definitions(connection)]
         return build_fleet(number, defined, fleet.states(connection))
 
-    return context.fleets.at(number, build)
+    return context.fleets.at(number, build, keep=not is_writing(connection))
+
+
+def is_enabled(context: Context, connection: Connection, state: ClusterState) -> bool:
+    """Whether a cluster takes part, without reading the whole fleet for it; one that is only expected does."""
+    key = (FleetKind.CLUSTER, state.name)
+    configured = [one for one in context.settings.fleet if (one.kind, one.name) == key]
+    defined = [*configured, *fleet.some(connection, [key]).values()]
+    cluster = build_fleet(0, defined, {state.name: state}).clusters.get(state.name)
+    return cluster.enabled if cluster is not None else state.enabled is not False
 
 
 def fleet_after(context: Context, connection: Connection, changes: Iterable[RowChange]) -> Fleet:

@@ -42,6 +42,8 @@ from admin.store import decisions, executions, fleet
 from admin.store.executions import Event, Execution, ExecutionId
 
 _PAGE = 1000
+#: The most urgent first.
+TIERS = ("HIGH", "MEDIUM", "LOW", "UNDEFINED")
 #: Letters that make no words and are not mistaken for each other.
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
@@ -162,11 +164,14 @@ def settled_values(placed: Placed, launched: Launched, created_at: datetime) -> 
             "queue": composed.queue,
             "quality_of_service": composed.quality_of_service,
             "plugins": composed.plugins,
+            "retry": composed.retry,
             "attributes": composed.attributes,
             "inputs": launched.launch.inputs or {},
         },
         "required_plugins": list(composed.wanted.plugins),
-        "queue_deadline": _deadline(composed.quality_of_service, created_at),
+        "tier": TIERS.index(composed.quality_of_service.get("tier", "UNDEFINED")),
+        "priority": composed.attributes.get("WORKFLOW_PRIORITY", {}).get("priority", 50),
+        "queue_deadline": queue_deadline(composed.quality_of_service, created_at),
         **executions.demand_columns(composed.wanted.demand),
     }
 
@@ -176,7 +181,8 @@ def decided_values(decision: placement.Decision) -> dict[str, Any]:
     return {"cluster": decision.cluster, "reason": decision.code, "reason_message": decision.message}
 
 
-def _deadline(quality: Mapping[str, Any], now: datetime) -> datetime | None:
+def queue_deadline(quality: Mapping[str, Any], now: datetime) -> datetime | None:
+    """Until when something may wait that waits from now on; None for as long as it takes."""
     budget = quality.get("queueing_budget")
     if budget is None:
         return None
@@ -373,19 +379,24 @@ def _page(
 def end(
     connection: Connection, row: Execution, phase: Phase, reason: str, message: str, by: str | None, now: datetime
 ) -> bool:
-    """End an execution that this transaction holds and that no agent has; False where that is not possible any more."""
+    """End an execution that this transaction holds, or have its agent end it; False where that is not possible."""
     if not Phase(row.phase).may_become(phase):
         return False
+    if phase is Phase.ABORTED and row.lease_expires_at is not None:
+        phase = Phase.ABORTING  # its agent ends it
+        if row.phase == phase.value:
+            return False
     number = row.events + 1
     values = {
         "phase": phase.value,
         "reason": reason,
         "reason_message": message,
         "updated_at": now,
-        "finished_at": now,
         "events": number,
     }
-    if phase is Phase.ABORTED:
+    if phase.is_finished:
+        values |= {"finished_at": now, "lease_expires_at": None}
+    if phase in (Phase.ABORTING, Phase.ABORTED):
         values |= {"abort_cause": message, "abort_principal": by}
     executions.change(connection, row.id, values)
     event = Event(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection
@@ -37,6 +38,7 @@ class ClusterView:
     labels: list[str]
     waiting: int
     running: int
+    leases: int
     free: Amounts | None
 
 
@@ -100,6 +102,8 @@ def _known(found: Fleet, name: str) -> Cluster:
 
 def _views(connection: Connection, found: Fleet, clusters: list[Cluster]) -> list[ClusterView]:
     counts = executions.counts_by_cluster(connection)
+    leases = executions.leases_by_cluster(connection)
+    states = fleet.states(connection)  # an agent that was heard again has not changed the fleet
     waiting = executions.demand_waiting(connection, [one.name for one in clusters])
     groups: dict[str, tuple[list[str], list[str]]] = {one.name: ([], []) for one in clusters}
     for index, kind in enumerate((found.pools, found.labels)):
@@ -109,11 +113,12 @@ def _views(connection: Connection, found: Fleet, clusters: list[Cluster]) -> lis
                     groups[member.cluster][index].append(name)
     return [
         ClusterView(
-            cluster=one,
+            cluster=replace(one, state=states.get(one.name, one.state)),
             pools=groups[one.name][0],
             labels=groups[one.name][1],
             waiting=counts.get((one.name, "QUEUED"), 0),
             running=counts.get((one.name, "RUNNING"), 0) + counts.get((one.name, "ABORTING"), 0),
+            leases=leases.get(one.name, 0),
             free=room(one, waiting),
         )
         for one in clusters
@@ -184,9 +189,42 @@ def set_cordoned(
         why = reason if cordoned else None
         if one.cordoned is cordoned and why in (None, one.state.cordon_reason):
             return None
-        return replace(one.state, cordoned=cordoned, cordon_reason=why)
+        switched = replace(one.state, cordoned=cordoned, cordon_reason=why)
+        return switched if cordoned else replace(switched, draining=False, drain_deadline=None)
 
     return _switch(context, event, switched)
+
+
+def set_draining(
+    context: Context,
+    name: str,
+    draining: bool,
+    deadline: datetime | None,
+    reason: str | None,
+    claimed_by: str | None,
+) -> tuple[ClusterView, bool]:
+    """Move everything off a cluster, by a deadline if there is one; or give it work again."""
+    event = ClusterEvent(
+        cluster=name,
+        at=context.clock(),
+        type="DRAINING" if draining else "UNDRAINED",
+        reason=reason,
+        claimed_by=claimed_by,
+    )
+
+    def switched(one: Cluster) -> ClusterState | None:
+        if one.state.draining is draining and deadline in (None, one.state.drain_deadline):
+            return None
+        why = reason if draining else None
+        return replace(one.state, draining=draining, drain_deadline=deadline, cordoned=draining, cordon_reason=why)
+
+    return _switch(context, event, switched)
+
+
+def admit(context: Context, name: str, reason: str | None, claimed_by: str | None) -> tuple[ClusterView, bool]:
+    """Let a cluster in that registered under a new name."""
+    event = ClusterEvent(cluster=name, at=context.clock(), type="ADMITTED", reason=reason, claimed_by=claimed_by)
+    return _switch(context, event, lambda one: None if one.state.admitted else replace(one.state, admitted=True))
 
 
 def report_state(context: Context, name: str, report: Any) -> ClusterView:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from admin.core import trails
 from admin.core.fleet import Fleet
 from admin.core.lifecycle import Phase
-from admin.core.placement.decisions import WAITS_FOR_ROOM, Decision, decide, group_of, may_stay, trail_of
+from admin.core.placement.decisions import WAITS_FOR_ROOM, Decision, decide, may_stay, trail_of
 from admin.core.placement.filters import Wanted
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.problems import Invalid
@@ -62,11 +62,12 @@ def _decide_batch(context: Context, above: int) -> tuple[list[Execution], list[R
     with context.database.writing() as connection:
         fleet.share(connection)
         now = current_fleet(context, connection)
+        loaded = _hold_loaded(connection, now)
         rows = executions.waiting(connection, above, _BATCH)
         unsettled = [row for row in rows if not _is_settled(row, now)]
         if not unsettled:
             return rows, []
-        waiting = _hold_loaded(connection, unsettled, now)
+        waiting = executions.demand_waiting(connection, loaded) if loaded else {}
         changes = [(row, one) for row in unsettled if _is_news(row, one := _decide(row, now, waiting))]
         _store(connection, changes, context.clock())
     return rows, [_redecided(row, one, row.pool, row.label) for row, one in changes]
@@ -95,27 +96,46 @@ def is_room_again(context: Context) -> bool:
         return any(decide(_route(row), now, _wanted(row), waiting).cluster is not None for row in rows)
 
 
+def decide_undecided(context: Context) -> list[Redecided]:
+    """Decide what agents gave back, or what was taken from lost clusters."""
+    with context.database.reading() as connection:
+        if not executions.undecided(connection, 1):
+            return []
+    with context.database.writing() as connection:
+        fleet.share(connection)
+        now = current_fleet(context, connection)
+        loaded = _hold_loaded(connection, now)
+        rows = executions.undecided(connection, _BATCH)
+        waiting = executions.demand_waiting(connection, loaded) if loaded else {}
+        changes = [(row, _decide(row, now, waiting)) for row in rows]
+        _store(connection, changes, context.clock())
+    return [_redecided(row, one, row.pool, row.label) for row, one in changes]
+
+
 def _route(row: Execution) -> Route:
     return Route(kind=RouteKind(row.route_kind), name=row.route_name, rungs=())
 
 
 def _wanted(row: Execution) -> Wanted:
     key = str(executions.identity(row))
-    return Wanted(key=key, demand=executions.demand_of(row), plugins=tuple(row.required_plugins))
+    return Wanted(
+        key=key, demand=executions.demand_of(row), plugins=tuple(row.required_plugins), declined=tuple(row.avoid)
+    )
 
 
 def _is_settled(row: Execution, now: Fleet) -> bool:
     return row.cluster is not None and may_stay(row.cluster, _route(row), now, _wanted(row))
 
 
-def _hold_loaded(connection: Connection, rows: list[Execution], now: Fleet) -> dict[str, dict[str, int]]:
-    """What waits where the choice depends on it, held so that nobody else counts on the same room."""
-    groups = [group for row in rows if (group := group_of(_route(row), now)) and group.strategy.looks_at_load]
-    clusters = {member.cluster for group in groups for member in group.members}
-    if not clusters:
-        return {}
-    fleet.hold(connection, clusters)
-    return executions.demand_waiting(connection, clusters)
+def _hold_loaded(connection: Connection, now: Fleet) -> set[str]:
+    """The clusters whose load counts for some pool, held so that nobody else counts on the same room.
+
+    They are held before any execution is: whoever holds both does it in this order.
+    """
+    clusters = {member.cluster for pool in now.pools.values() if pool.strategy.looks_at_load for member in pool.members}
+    if clusters:
+        fleet.hold(connection, clusters)
+    return clusters
 
 
 def _decide(row: Execution, now: Fleet, waiting: dict[str, dict[str, int]]) -> Decision:
@@ -186,6 +206,8 @@ def end_overdue(context: Context) -> list[Execution]:
         rows = executions.hold(connection, executions.overdue(connection, now, _BATCH))
         ended = []
         for row in rows:
+            if row.lease_expires_at is not None:
+                continue  # an agent has got it at the last moment
             reason = f"Waited past its queueing budget, until {row.queue_deadline.isoformat(timespec='seconds')}."
             if end(connection, row, Phase.TIMED_OUT, "QUEUEING_BUDGET_EXCEEDED", reason, None, now):
                 ended.append(row)
@@ -203,8 +225,9 @@ def _redecide(context: Context, row: Execution, *, dry_run: bool) -> Redecided:
     with transaction as connection:
         if not dry_run:
             fleet.share(connection)
+            _hold_loaded(connection, current_fleet(context, connection))
         held = executions.get(connection, executions.identity(row), lock=not dry_run)
-        if held is None or held.phase != Phase.QUEUED.value:
+        if held is None or held.phase != Phase.QUEUED.value or held.lease_expires_at is not None:
             return _unchanged(row, row.reason, row.reason_message)
         try:
             launched = find_launch(context, connection, stored_request(held))

@@ -80,6 +80,11 @@ class Database:
             yield connection
 
 
+def is_writing(connection: Connection) -> bool:
+    """Whether a transaction may change something."""
+    return bool(connection.get_execution_options().get(_WRITES, False))
+
+
 def insert_new(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> int:
     """Store the rows whose keys are not taken, and leave the others as they are; answers how many were new."""
     if not rows:
@@ -123,8 +128,7 @@ def _set_up_sqlite(connection: Any, _record: Any) -> None:
 
 def _begin_sqlite(connection: Connection) -> None:
     """A writer takes the lock at once: one that starts as a reader may find that it cannot become a writer."""
-    writes = connection.get_execution_options().get(_WRITES, False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if is_writing(connection) else "BEGIN")
 
 
 def prepare_directory(url: str) -> None:

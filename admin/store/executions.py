@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import (
     JSON,
     BigInteger,
+    Boolean,
     Column,
     ColumnElement,
     Connection,
@@ -24,6 +25,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     cast,
+    false,
     func,
     insert,
     or_,
@@ -79,9 +81,19 @@ executions = Table(
     Column("finished_at", UtcDateTime),
     Column("duration", Float),
     Column("queue_deadline", UtcDateTime),
+    Column("tier", Integer, nullable=False, server_default="3"),  # the lower goes first
+    Column("priority", Integer, nullable=False, server_default="50"),  # the higher goes first
+    Column("not_before", UtcDateTime),  # a next attempt backs off until then
+    Column("lease_expires_at", UtcDateTime),  # None where no agent has it
+    Column("confirmed", Boolean, nullable=False, server_default=false()),  # its agent said so, and may have started it
+    Column("native_id", Text),
+    Column("nodes", JSON(none_as_null=True)),
+    Column("exit_code", Integer),
+    Column("avoid", JSON, nullable=False, server_default="[]"),  # clusters that declined it
     UniqueConstraint("project", "domain", "name"),
     Index("ix_executions_phase_cluster_id", "phase", "cluster", "id"),
     Index("ix_executions_phase_queue_deadline", "phase", "queue_deadline"),
+    Index("ix_executions_lease", "cluster", "phase", "tier", "priority", "id"),
     Index("ix_executions_created_at_id", "created_at", "id"),
 )
 _columns = executions.c
@@ -102,6 +114,11 @@ execution_events = Table(
     UniqueConstraint("execution_id", "number"),
 )
 
+#: What is to be decided again by the background loop.
+UNDECIDED = "UNDECIDED"
+_UNLEASED = (executions.c.phase == Phase.QUEUED.value, executions.c.lease_expires_at.is_(None))
+_HELD = [Phase.QUEUED.value, Phase.RUNNING.value, Phase.ABORTING.value]
+
 #: What a list leaves out, for it is large.
 _LARGE = ("content", "request")
 _SMALL = [column for column in executions.c if column.name not in _LARGE]
@@ -121,6 +138,7 @@ _WAITING = [
         "reason",
         "reason_message",
         "required_plugins",
+        "avoid",
         "decisions",
         "events",
         "revision",
@@ -264,8 +282,8 @@ def _one_of(column: Column[Any], values: tuple[Any, ...]) -> ColumnElement[bool]
 
 
 def waiting(connection: Connection, after_id: int, limit: int) -> list[Execution]:
-    """Executions that wait, by id, held until the transaction ends."""
-    found = select(*_WAITING).where(_columns.phase == Phase.QUEUED.value, _columns.id > after_id)
+    """Executions that wait and that no agent has, by id, held until the transaction ends."""
+    found = select(*_WAITING).where(*_UNLEASED, _columns.id > after_id)
     return list(connection.execute(found.order_by(_columns.id).limit(limit).with_for_update()))
 
 
@@ -291,6 +309,15 @@ def counts_by_cluster(connection: Connection) -> dict[tuple[str, str], int]:
         .group_by(_columns.cluster, _columns.phase)
     )
     return {(cluster, phase): count for cluster, phase, count in connection.execute(found)}
+
+
+def leases_by_cluster(connection: Connection) -> dict[str, int]:
+    """How many leases each cluster's agent has."""
+    found = select(_columns.cluster, func.count()).where(
+        _columns.phase.in_(_HELD), _columns.lease_expires_at.is_not(None)
+    )
+    rows = connection.execute(found.group_by(_columns.cluster))
+    return {row[0]: row[1] for row in rows}
 
 
 def count_unfinished(connection: Connection, **columns: str) -> int:
@@ -324,8 +351,71 @@ def full_routes(connection: Connection, reasons: Iterable[str]) -> list[Executio
 
 def overdue(connection: Connection, now: datetime, limit: int) -> list[int]:
     """The ids of executions that waited longer than their queueing budget."""
-    found = select(_columns.id).where(_columns.phase == Phase.QUEUED.value, _columns.queue_deadline <= now)
+    found = select(_columns.id).where(*_UNLEASED, _columns.queue_deadline <= now)
     return list(connection.execute(found.order_by(_columns.queue_deadline).limit(limit)).scalars())
+
+
+def undecided(connection: Connection, limit: int) -> list[Execution]:
+    """Executions that were given back and are to go elsewhere, held until the transaction ends."""
+    found = select(*_WAITING).where(*_UNLEASED, _columns.cluster.is_(None), _columns.reason == UNDECIDED)
+    return list(connection.execute(found.order_by(_columns.id).limit(limit).with_for_update(skip_locked=True)))
+
+
+def offered(connection: Connection, cluster: str, now: datetime, limit: int) -> list[Execution]:
+    """What a cluster may have next, in order: tier, priority, age. Those that others hold are left to them."""
+    found = select(executions).where(
+        *_UNLEASED, _columns.cluster == cluster, or_(_columns.not_before.is_(None), _columns.not_before <= now)
+    )
+    order = (_columns.tier, _columns.priority.desc(), _columns.id)
+    return list(connection.execute(found.order_by(*order).limit(limit).with_for_update(skip_locked=True)))
+
+
+def leased(connection: Connection, cluster: str) -> list[Execution]:
+    """Everything that a cluster's agent has a lease of, whole, held until the transaction ends."""
+    found = select(executions).where(
+        _columns.cluster == cluster, _columns.phase.in_(_HELD), _columns.lease_expires_at.is_not(None)
+    )
+    return list(connection.execute(found.order_by(_columns.id).with_for_update()))
+
+
+def hold_reported(connection: Connection, cluster: str, named: Iterable[ExecutionId]) -> None:
+    """Hold what an agent reports on together with all its leases, by id: two agents may report on each other's."""
+    keys = [(one.project, one.domain, one.name) for one in named]
+    reported = select(_columns.id).where(tuple_(_columns.project, _columns.domain, _columns.name).in_(keys))
+    leases = select(_columns.id).where(
+        _columns.cluster == cluster, _columns.phase.in_(_HELD), _columns.lease_expires_at.is_not(None)
+    )
+    ids = {*connection.execute(reported).scalars(), *connection.execute(leases).scalars()}
+    found = select(_columns.id).where(_columns.id.in_(ids)).order_by(_columns.id)
+    connection.execute(found.with_for_update()).all()
+
+
+def expired(connection: Connection, cluster: str, now: datetime, limit: int) -> list[Execution]:
+    """What a cluster's agent has had for longer than its lease, whole, held until the transaction ends."""
+    found = select(executions).where(
+        _columns.cluster == cluster, _columns.phase.in_(_HELD), _columns.lease_expires_at <= now
+    )
+    return list(connection.execute(found.order_by(_columns.id).limit(limit).with_for_update()))
+
+
+def next_not_before(connection: Connection, cluster: str, now: datetime) -> datetime | None:
+    """When the next attempt that backs off may start at a cluster."""
+    found = select(func.min(_columns.not_before)).where(
+        *_UNLEASED, _columns.cluster == cluster, _columns.not_before > now
+    )
+    value: datetime | None = connection.execute(found).scalar()
+    return value
+
+
+def lease(connection: Connection, ids: Iterable[int], until: datetime | None) -> None:
+    """Give leases, or renew them; None takes them back."""
+    connection.execute(update(executions).where(_columns.id.in_(list(ids))).values(lease_expires_at=until))
+
+
+def confirm(connection: Connection, ids: Iterable[int], until: datetime) -> None:
+    """Renew leases that an agent says it has; from now on it may have started the work."""
+    values = {"lease_expires_at": until, "confirmed": True}
+    connection.execute(update(executions).where(_columns.id.in_(list(ids))).values(**values))
 
 
 def hold(connection: Connection, ids: Iterable[int]) -> list[Execution]:

@@ -19,13 +19,15 @@ from sqlalchemy import (
     Table,
     Text,
     delete,
+    false,
     insert,
     select,
+    true,
     tuple_,
     update,
 )
 
-from admin.core.fleet import ClusterState, Definition, Fleet, FleetKind, Source
+from admin.core.fleet import ClusterState, Definition, Fleet, FleetKind, Health, Source
 from admin.store.database import RowId, UtcDateTime, insert_new, metadata
 from admin.store.revisions import RowChange
 
@@ -55,6 +57,12 @@ cluster_states = Table(
     Column("cordon_reason", Text),
     Column("report", JSON, nullable=False),
     Column("reported_at", UtcDateTime),
+    Column("health", Text, nullable=False, server_default="expected"),
+    Column("admitted", Boolean, nullable=False, server_default=true()),
+    Column("draining", Boolean, nullable=False, server_default=false()),
+    Column("drain_deadline", UtcDateTime),
+    Column("last_sync_at", UtcDateTime),
+    Column("agent", Text),
 )
 
 cluster_events = Table(
@@ -146,10 +154,10 @@ def states(connection: Connection) -> dict[str, ClusterState]:
     return {row.name: ClusterState(**row._mapping) for row in connection.execute(select(cluster_states))}
 
 
-def state(connection: Connection, name: str) -> ClusterState:
-    """What has happened to one cluster; nobody else changes it until this transaction ends."""
-    found = select(cluster_states).where(cluster_states.c.name == name).with_for_update()
-    row = connection.execute(found).one_or_none()
+def state(connection: Connection, name: str, *, lock: bool = True) -> ClusterState:
+    """What has happened to one cluster; with `lock` nobody else changes it until this transaction ends."""
+    found = select(cluster_states).where(cluster_states.c.name == name)
+    row = connection.execute(found.with_for_update() if lock else found).one_or_none()
     return ClusterState(name=name) if row is None else ClusterState(**row._mapping)
 
 
@@ -159,6 +167,11 @@ def hold(connection: Connection, names: Iterable[str]) -> None:
     insert_new(connection, cluster_states, [{"name": name, "cordoned": False, "report": {}} for name in wanted])
     found = select(cluster_states.c.name).where(cluster_states.c.name.in_(wanted))
     connection.execute(found.order_by(cluster_states.c.name).with_for_update()).all()
+
+
+def hold_back(connection: Connection, name: str) -> None:
+    """Let a cluster of which nothing is known wait for an operator."""
+    insert_new(connection, cluster_states, [{"name": name, "cordoned": False, "report": {}, "admitted": False}])
 
 
 def save(connection: Connection, found: ClusterState, event: ClusterEvent) -> None:
@@ -171,9 +184,28 @@ def save(connection: Connection, found: ClusterState, event: ClusterEvent) -> No
     _count_up(connection)
 
 
+def touch(connection: Connection, found: ClusterState) -> None:
+    """Note that a cluster's agent was heard, which does not change the fleet."""
+    values = {"last_sync_at": found.last_sync_at, "agent": found.agent}
+    connection.execute(update(cluster_states).where(cluster_states.c.name == found.name).values(**values))
+
+
 def forget(connection: Connection, names: Iterable[str]) -> None:
     """Forget the state of clusters that are gone."""
     connection.execute(delete(cluster_states).where(cluster_states.c.name.in_(list(names))))
+
+
+def lose(connection: Connection, names: Iterable[str]) -> None:
+    """Forget everything of some clusters but that they are lost."""
+    values: dict[str, Any] = {
+        "health": Health.LOST.value,
+        "enabled": None,
+        "cordoned": False,
+        "cordon_reason": None,
+        "report": {},
+    }
+    values |= {"reported_at": None, "draining": False, "drain_deadline": None, "agent": None}
+    connection.execute(update(cluster_states).where(cluster_states.c.name.in_(list(names))).values(**values))
 
 
 def events(connection: Connection, cluster: str, below: int | None, limit: int) -> list[ClusterEvent]:
@@ -192,12 +224,17 @@ class Fleets:
         self._lock = threading.Lock()
         self._last: Fleet | None = None
 
-    def at(self, wanted: int, build: Callable[[], Fleet]) -> Fleet:
-        """The fleet of a number; read anew if the last one was another."""
+    def at(self, wanted: int, build: Callable[[], Fleet], *, keep: bool) -> Fleet:
+        """The fleet of a number; read anew if the last one was another.
+
+        `keep` only what others may see: a transaction that writes may still be taken back.
+        """
         last = self._last
         if last is not None and last.number == wanted:
             return last
         found = build()
+        if not keep:
+            return found
         with self._lock:
             if self._last is None or self._last.number < found.number:
                 self._last = found

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from admin.core.fleet import Definition, Fleet, FleetKind, Group, Member, Source, Strategy
+from admin.core.fleet import Definition, Fleet, FleetKind, Group, Health, Member, Source, Strategy
 from admin.core.placement import filters
 from admin.core.placement.choices import draw
 from admin.core.placement.filters import Verdict, Wanted, verdicts
@@ -20,6 +20,8 @@ TOO_SMALL = "CLUSTERS_TOO_SMALL"
 _CODES = {
     filters.ENABLED: "CLUSTERS_DISABLED",
     filters.CORDONED: "CLUSTERS_CORDONED",
+    filters.REACHABLE: "CLUSTERS_UNREACHABLE",
+    filters.DECLINED: "CLUSTERS_DECLINED",
     filters.LARGE_ENOUGH: TOO_SMALL,
     filters.PLUGINS: "PLUGIN_MISSING",
     filters.ROOM: "CLUSTERS_FULL",
@@ -167,13 +169,18 @@ def _obstacles(route: Route, candidates: tuple[Candidate, ...]) -> tuple[str, st
 
 
 def may_stay(cluster: str, route: Route, fleet: Fleet, wanted: Wanted) -> bool:
-    """Whether what waits at a cluster may go on waiting there; it holds its room already."""
+    """Whether what waits at a cluster may go on waiting there; it holds its room already.
+
+    A silent cluster gets nothing new, and keeps what it has until it is lost.
+    """
     group = group_of(route, fleet)
     member = next((one for one in group.members if one.cluster == cluster), None) if group else None
     if member is None:
         return False
-    found = verdicts(fleet.clusters[cluster], member.weight, wanted, Strategy.WEIGHTED, {})
-    return all(verdict.passed for verdict in found)
+    there = fleet.clusters[cluster]
+    may_be_silent = there.health is Health.UNREACHABLE and there.state.admitted
+    found = verdicts(there, member.weight, wanted, Strategy.WEIGHTED, {})
+    return all(verdict.passed or (may_be_silent and verdict.filter == filters.REACHABLE) for verdict in found)
 
 
 def can_ever(decision: Decision) -> bool:

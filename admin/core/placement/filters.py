@@ -16,6 +16,7 @@ class Wanted:
     key: str  #: project/domain/name, by which the same execution always draws the same numbers
     demand: Amounts = field(default_factory=dict)
     plugins: tuple[str, ...] = ()  #: one of these must be offered; empty for any
+    declined: tuple[str, ...] = ()  #: clusters whose agents would not have it
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +28,19 @@ class Verdict:
     reason: str = ""  #: why it did not pass
 
 
-WEIGHT, ENABLED, CORDONED, LARGE_ENOUGH, PLUGINS, ROOM = (
+WEIGHT, ENABLED, CORDONED, REACHABLE, LARGE_ENOUGH, PLUGINS, DECLINED, ROOM = (
     "weight",
     "enabled",
     "cordoned",
+    "reachable",
     "large-enough",
     "plugins",
+    "declined",
     "room",
 )
-_PASSED = {name: Verdict(name, True) for name in (WEIGHT, ENABLED, CORDONED, LARGE_ENOUGH, PLUGINS, ROOM)}
+_PASSED = {
+    name: Verdict(name, True) for name in (WEIGHT, ENABLED, CORDONED, REACHABLE, LARGE_ENOUGH, PLUGINS, DECLINED, ROOM)
+}
 
 
 def verdicts(
@@ -46,8 +51,10 @@ def verdicts(
         _verdict(WEIGHT, "" if weight > 0 else "has weight 0"),
         _verdict(ENABLED, "" if cluster.enabled else "is disabled"),
         _verdict(CORDONED, _cordon(cluster) if cluster.cordoned else ""),
+        _verdict(REACHABLE, _unreachable(cluster)),
         _verdict(LARGE_ENOUGH, _too_small(cluster, wanted)),
         _verdict(PLUGINS, _plugins(cluster, wanted)),
+        _verdict(DECLINED, "declined it" if cluster.name in wanted.declined else ""),
     )
     if not strategy.needs_room:
         return found
@@ -60,7 +67,14 @@ def _verdict(name: str, reason: str) -> Verdict:
 
 def _cordon(cluster: Cluster) -> str:
     why = cluster.state.cordon_reason
-    return f"is cordoned ({why})" if why else "is cordoned"
+    what = "is draining" if cluster.state.draining else "is cordoned"
+    return f"{what} ({why})" if why else what
+
+
+def _unreachable(cluster: Cluster) -> str:
+    if not cluster.state.admitted:
+        return "waits to be admitted"
+    return "" if cluster.is_reachable else f"is {cluster.health.value}"
 
 
 def _too_small(cluster: Cluster, wanted: Wanted) -> str:

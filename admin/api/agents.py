@@ -1,0 +1,390 @@
+"""Agents over HTTP: registration, tokens, and the one call that does everything else."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from datetime import timedelta
+from typing import Any
+
+from flask import Response, current_app, jsonify
+from marshmallow import Schema, fields, validate
+
+from admin.api import rendering
+from admin.api.authentication import agents_cluster
+from admin.api.execution_answers import ExecutionIdAnswer, id_of
+from admin.api.executions import IdBody
+from admin.api.fleet import SwitchBody, SwitchedAnswer, shown_cluster
+from admin.api.operations import Operations
+from admin.api.rendering import context
+from admin.api.schemas import Flag, Number, Payload, RequestSchema, Whole
+from admin.core.problems import Invalid, Problem
+from admin.core.quantities import parse_duration
+from admin.core.reports import REPORTS
+from admin.metrics import count_finished, count_started
+from admin.services import agents, fleet
+from admin.services.agents import Attempts, Issued
+from admin.services.syncs import Answer, LogPiece, Report, Sync, sync, time_limit_of
+from admin.store.executions import Execution, ExecutionId
+
+operations = Operations("agents")
+
+MOST_BYTES = 32 * 1024 * 1024
+_MOST_SECONDS = 366 * 24 * 3600
+
+
+class RegisterClusterBody(RequestSchema):
+    secret = fields.String(required=True, validate=validate.Length(min=1, max=4096))
+    description = Payload()
+
+
+class RotateBody(RequestSchema):
+    overlap = fields.String(load_default="10m")
+
+
+class DrainBody(SwitchBody):
+    deadline = fields.String(metadata={"description": "How long running work may take to finish, such as 10m."})
+
+
+class Said(fields.String):
+    """What an agent passes on; a character that no database can store must not keep a report from arriving."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
+        return super()._deserialize(value, attr, data, **kwargs).replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+class HeldBody(RequestSchema):
+    id = fields.Nested(IdBody, required=True)
+    attempt = Number(required=True, least=1, strict=True)
+
+
+class OutputBody(RequestSchema):
+    path = Said(required=True, validate=validate.Length(min=1, max=4096))
+    content_base64 = fields.String(required=True)
+    size = fields.Integer(required=True, strict=True, validate=validate.Range(min=0, max=2**62))
+    truncated = Flag(load_default=False)
+
+
+class EventBody(HeldBody):
+    event = fields.String(required=True, validate=validate.Length(min=1, max=255))
+    type = fields.String(required=True, validate=validate.OneOf(list(REPORTS)))
+    at = fields.Raw(metadata={"type": "string", "description": "By the agent's clock; the admin's own counts."})
+    native_id = Said(validate=validate.Length(max=255))
+    nodes = fields.List(Said(validate=validate.Length(max=255)), validate=validate.Length(max=10_000))
+    exit_code = fields.Integer(strict=True, validate=validate.Range(min=-(2**31), max=2**31 - 1))
+    signal = fields.Integer(strict=True, validate=validate.Range(min=0, max=256))
+    reason = Said(validate=validate.Length(max=64))
+    message = Said(validate=validate.Length(max=4000))
+    started_at = fields.Raw(metadata={"type": "string"})
+    finished_at = fields.Raw(metadata={"type": "string"})
+    duration = fields.Float(validate=validate.Range(min=0))
+    outputs = fields.List(fields.Nested(OutputBody), validate=validate.Length(max=100))
+
+
+class LogBody(HeldBody):
+    stream = fields.String(required=True, validate=validate.OneOf(["stdout", "stderr"]))
+    offset = Number(required=True, strict=True)
+    data = fields.String(metadata={"description": "As text; the offsets count its bytes in UTF-8."})
+    data_base64 = fields.String(metadata={"description": "As bytes."})
+
+
+class SyncBody(RequestSchema):
+    agent = Said(required=True, validate=validate.Length(min=1, max=255))
+    sequence = Number(required=True, least=1, strict=True)
+    report = Payload()
+    want = Whole(load_default=0, validate=validate.Range(min=0, max=1000))
+    holding = fields.List(fields.Nested(HeldBody), load_default=list, validate=validate.Length(max=20_000))
+    events = fields.List(fields.Nested(EventBody), load_default=list, validate=validate.Length(max=10_000))
+    logs = fields.List(fields.Nested(LogBody), load_default=list, validate=validate.Length(max=10_000))
+    wait_seconds = fields.Float(load_default=0, validate=validate.Range(min=0, max=60))
+
+
+class IssuedAnswer(Schema):
+    cluster = fields.String(required=True)
+    token = fields.String(required=True, metadata={"description": "Shown this once."})
+    prefix = fields.String(required=True)
+    created_at = fields.DateTime(required=True)
+
+
+class TokenAnswer(Schema):
+    prefix = fields.String(required=True)
+    state = fields.String(required=True)
+    created_at = fields.DateTime(required=True)
+    last_used_at = fields.DateTime()
+    expires_at = fields.DateTime()
+    revoked_at = fields.DateTime()
+
+
+class TokensAnswer(Schema):
+    tokens = fields.List(fields.Nested(TokenAnswer), required=True)
+
+
+class RevokedAnswer(Schema):
+    prefix = fields.String(required=True)
+    changed = fields.Boolean(required=True)
+
+
+class HeldAnswer(Schema):
+    id = fields.Nested(ExecutionIdAnswer, required=True)
+    attempt = fields.Integer(required=True)
+    reason = fields.String()
+
+
+class LeaseAnswer(HeldAnswer):
+    lease_seconds = fields.Integer(required=True)
+    created_at = fields.DateTime(required=True)
+    job = Payload(required=True)
+    queue = fields.String()
+    plugins = fields.Dict()
+    config = fields.Dict(required=True)
+    attributes = fields.Dict(required=True)
+    inputs = fields.Dict(required=True)
+    quality_of_service = fields.Dict()
+    time_limit_seconds = fields.Float()
+    log_limit_bytes = fields.Integer(required=True)
+
+
+class SyncAnswer(Schema):
+    leases = fields.List(fields.Nested(LeaseAnswer), required=True)
+    confirmed = fields.List(fields.Nested(HeldAnswer), required=True)
+    lost = fields.List(fields.Nested(HeldAnswer), required=True)
+    cancels = fields.List(fields.Nested(HeldAnswer), required=True)
+    questions = fields.List(fields.Nested(HeldAnswer), required=True)
+    accepted = fields.List(fields.String(), required=True)
+    refused = fields.List(fields.Dict(), required=True)
+    log_offsets = fields.List(fields.Dict(), required=True)
+    state = fields.Dict(required=True)
+    intervals = fields.Dict(required=True)
+
+
+def _issued(found: Issued) -> Response:
+    response = jsonify({**vars(found), "created_at": rendering.time(found.created_at)})
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+@operations.add(
+    "POST",
+    "/clusters/<name>/register",
+    summary="Register a cluster's agent and get its token",
+    body=RegisterClusterBody,
+    answer=IssuedAnswer,
+    errors=(400, 401, 409, 429),
+    is_open=True,
+)
+def register(name: str, body: dict[str, Any]) -> Response:
+    attempts: Attempts = current_app.extensions["rainbow-attempts"]
+    return _issued(agents.register(context(), attempts, name, body["secret"], body.get("description")))
+
+
+@operations.add("GET", "/clusters/<name>/tokens", summary="List a cluster's tokens", answer=TokensAnswer, errors=(404,))
+def list_tokens(name: str) -> dict[str, Any]:
+    now = context().clock()
+    return {
+        "tokens": [
+            {
+                key: value
+                for key, value in {
+                    "prefix": one.prefix,
+                    "state": agents.state_of(one, now),
+                    "created_at": rendering.time(one.created_at),
+                    "last_used_at": rendering.time(one.last_used_at) if one.last_used_at else None,
+                    "expires_at": rendering.time(one.expires_at) if one.expires_at else None,
+                    "revoked_at": rendering.time(one.revoked_at) if one.revoked_at else None,
+                }.items()
+                if value is not None
+            }
+            for one in agents.list_tokens(context(), name)
+        ]
+    }
+
+
+@operations.add(
+    "POST",
+    "/clusters/<name>/tokens",
+    summary="Make a new token for a cluster; the older ones end after an overlap",
+    body=RotateBody,
+    body_optional=True,
+    answer=IssuedAnswer,
+    errors=(400, 404),
+    for_agents=True,
+)
+def rotate(name: str, body: dict[str, Any]) -> Response:
+    return _issued(agents.rotate(context(), name, _seconds(body["overlap"], "overlap")))
+
+
+def _seconds(text: str, field: str) -> float:
+    if text in ("0", "0s"):
+        return 0.0
+    try:
+        seconds = float(parse_duration(text))
+    except ValueError as error:
+        raise Invalid(Problem(field=field, reason=f"'{text[:60]}' {error}.")) from None
+    if seconds > _MOST_SECONDS:
+        raise Invalid(Problem(field=field, reason=f"'{text[:60]}' is longer than a year."))
+    return seconds
+
+
+@operations.add(
+    "DELETE",
+    "/clusters/<name>/tokens/<prefix>",
+    summary="Revoke a token at once",
+    answer=RevokedAnswer,
+    errors=(404,),
+)
+def revoke(name: str, prefix: str) -> dict[str, Any]:
+    return {"prefix": prefix, "changed": agents.revoke(context(), name, prefix)}
+
+
+def _switch(word: str, summary: str, body_schema: type[RequestSchema]) -> None:
+    @operations.add(
+        "POST",
+        f"/clusters/<name>/{word}",
+        summary=summary,
+        body=body_schema,
+        body_optional=True,
+        answer=SwitchedAnswer,
+        errors=(400, 404),
+    )
+    def switch(name: str, body: dict[str, Any]) -> dict[str, Any]:
+        reason, claimed_by = body.get("reason"), body.get("claimed_by")
+        if word == "admit":
+            view, is_change = fleet.admit(context(), name, reason, claimed_by)
+        else:
+            deadline = None
+            if "deadline" in body:
+                deadline = context().clock() + timedelta(seconds=_seconds(body["deadline"], "deadline"))
+            view, is_change = fleet.set_draining(context(), name, word == "drain", deadline, reason, claimed_by)
+        return {"cluster": shown_cluster(view), "changed": is_change}
+
+
+_switch("admit", "Let a new cluster in that registered and waits", SwitchBody)
+_switch("drain", "Give a cluster no new work, and move what it has", DrainBody)
+_switch("undrain", "Give a drained cluster work again", SwitchBody)
+
+
+@operations.add(
+    "POST",
+    "/clusters/<name>/sync",
+    summary="An agent's one call: report, and get leases, cancels and questions",
+    body=SyncBody,
+    answer=SyncAnswer,
+    errors=(400, 401, 403, 409),
+    for_agents=True,
+    most_bytes=MOST_BYTES,
+)
+def sync_cluster(name: str, body: dict[str, Any]) -> dict[str, Any]:
+    answer = sync(context(), _read(agents_cluster(name), body))
+    for row in answer.started:
+        count_started(row, context().clock())
+    for row, ended in answer.finished:
+        count_finished(ended.phase.value, ended.reason, row, context().clock())
+    return _answer(answer)
+
+
+def _read(cluster: str, body: dict[str, Any]) -> Sync:
+    return Sync(
+        cluster=cluster,
+        agent=body["agent"],
+        sequence=body["sequence"],
+        want=body["want"],
+        report=body.get("report"),
+        holding=tuple((ExecutionId(**one["id"]), one["attempt"]) for one in body["holding"]),
+        events=tuple(_report(one) for one in body["events"]),
+        logs=tuple(
+            LogPiece(
+                id=ExecutionId(**one["id"]),
+                attempt=one["attempt"],
+                stream=one["stream"],
+                offset=one["offset"],
+                data=_log_data(one),
+            )
+            for one in body["logs"]
+        ),
+        wait_seconds=body["wait_seconds"],
+    )
+
+
+def _log_data(one: dict[str, Any]) -> bytes:
+    if ("data" in one) == ("data_base64" in one):
+        raise Invalid(Problem(field="logs.data", reason="give either data or data_base64."))
+    return one["data"].encode() if "data" in one else _bytes(one["data_base64"], "logs.data_base64")
+
+
+def _bytes(text: str, field: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise Invalid(Problem(field=field, reason="is not base64.")) from None
+
+
+def _report(one: dict[str, Any]) -> Report:
+    outputs = {
+        file["path"]: {
+            "path": file["path"],
+            "size": file["size"],
+            "truncated": file["truncated"],
+            "content": _bytes(file["content_base64"], "events.outputs.content_base64"),
+        }
+        for file in one.get("outputs", [])
+    }
+    said = {name: one.get(name) for name in ("reason", "message", "native_id", "nodes", "exit_code", "duration")}
+    return Report(
+        event=one["event"],
+        id=ExecutionId(**one["id"]),
+        attempt=one["attempt"],
+        type=one["type"],
+        outputs=list(outputs.values()),
+        **said,
+    )
+
+
+def _answer(answer: Answer) -> dict[str, Any]:
+    settings = context().settings.agents
+    return {
+        "leases": [_lease(row) for row in answer.leases],
+        "confirmed": [_held(row) for row in answer.confirmed],
+        "lost": [{"id": vars(key), "attempt": attempt, "reason": why} for key, attempt, why in answer.lost],
+        "cancels": [_held(row) | {"reason": row.reason_message} for row in answer.cancels],
+        "questions": [_held(row) for row in answer.questions],
+        "accepted": answer.accepted,
+        "refused": [{"event": event, "reason": why} for event, why in answer.refused],
+        "log_offsets": [
+            {"id": vars(piece.id), "attempt": piece.attempt, "stream": piece.stream, "offset": offset, "full": full}
+            for piece, offset, full in answer.log_offsets
+        ],
+        "state": {
+            "enabled": answer.enabled,
+            "cordoned": answer.state.cordoned,
+            "draining": answer.state.draining,
+            "admitted": answer.state.admitted,
+        },
+        "intervals": {
+            "wait_seconds": settings.wait_seconds,
+            "lease_seconds": settings.lease_seconds,
+            "retry_seconds": min(5, settings.lease_seconds / 4),
+        },
+    }
+
+
+def _held(row: Execution) -> dict[str, Any]:
+    return {"id": id_of(row), "attempt": row.attempt}
+
+
+def _lease(row: Execution) -> dict[str, Any]:
+    content, settings = row.content, context().settings.agents
+    lease = {
+        **_held(row),
+        "lease_seconds": settings.lease_seconds,
+        "created_at": rendering.time(row.created_at),
+        "job": content["job"],
+        "queue": content["queue"],
+        "plugins": content["plugins"],
+        "config": content["config"],
+        "attributes": content["attributes"],
+        "inputs": content["inputs"],
+        "quality_of_service": content["quality_of_service"] or None,
+        "time_limit_seconds": time_limit_of(row),
+        "log_limit_bytes": settings.log_limit_bytes,
+    }
+    return {name: value for name, value in lease.items() if value is not None}

@@ -1,0 +1,89 @@
+"""Logs: what executions printed, read and followed; and the small files they left."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from admin.core.lifecycle import Phase
+from admin.core.problems import Invalid, Problem
+from admin.services.context import Context
+from admin.services.executions import find_execution
+from admin.store import logs
+from admin.store.executions import ExecutionId
+
+_NAP_SECONDS = 0.3
+_LONGEST_CHARACTER = 4  # in bytes: a reader who asks for less would never get on
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogText:
+    """Some text of a stream, and where it goes on."""
+
+    attempt: int
+    stream: str
+    offset: int
+    data: str
+    next_offset: int
+    complete: bool
+    truncated: bool
+
+
+def read_log(
+    context: Context,
+    wanted: ExecutionId,
+    *,
+    attempt: int | None,
+    stream: str,
+    offset: int,
+    limit: int,
+    wait: float,
+) -> LogText:
+    """What an attempt printed from an offset on; waits for more, if asked to and there may be."""
+    deadline = time.monotonic() + wait
+    while True:
+        with context.database.reading() as connection:
+            row = find_execution(context, connection, wanted)
+            number = attempt or row.attempt
+            if number > row.attempt:
+                reason = f"there are {row.attempt} attempts; give 1 to {row.attempt}."
+                raise Invalid(Problem(field="attempt", reason=reason))
+            data = logs.read(connection, row.id, number, stream, offset, max(limit, _LONGEST_CHARACTER))
+            end = logs.length(connection, row.id, number, stream)
+        is_over = number < row.attempt or Phase(row.phase).is_finished
+        text, used = _text(data, is_last=is_over and offset + len(data) >= end)
+        if used or is_over or time.monotonic() >= deadline or context.news.is_closing:
+            break
+        time.sleep(min(_NAP_SECONDS, max(0.0, deadline - time.monotonic())))
+    return LogText(
+        attempt=number,
+        stream=stream,
+        offset=offset,
+        data=text,
+        next_offset=offset + used,
+        complete=is_over and offset + used >= end,
+        truncated=end >= context.settings.agents.log_limit_bytes,
+    )
+
+
+def _text(data: bytes, *, is_last: bool) -> tuple[str, int]:
+    """Bytes as text; a character that is cut off at the end is left for the next piece."""
+    used = len(data)
+    if not is_last:
+        for cut in range(1, min(4, used) + 1):
+            byte = data[-cut]
+            if byte >= 0xC0:
+                needs = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+                used -= cut if needs > cut else 0
+                break
+            if byte < 0x80:
+                break
+    return data[:used].decode("utf-8", "replace"), used
+
+
+def read_outputs(context: Context, wanted: ExecutionId) -> list[Any]:
+    """The files that an execution left."""
+    with context.database.reading() as connection:
+        row = find_execution(context, connection, wanted)
+        return logs.outputs(connection, row.id)
