@@ -1,0 +1,1 @@
+"""Engines: what runs an execution on a cluster, behind one small interface."""

@@ -1,0 +1,222 @@
+"""The supervisor of one local job: starts it, keeps its limits, ends all of it, and records how it ended.
+
+It is a process of its own, in its own session, so that the job outlives the agent; `python -m` this module with the
+job's directory, whose lock it inherits and holds as long as it lives:
+
+    task.json      what to run; written by the engine before the supervisor starts
+    lock           held (flock) by the supervisor: whoever can take it knows that there is none
+    started.json   written before the first process is started: from then on the job may have run
+    cancel         the wish to end it; SIGTERM makes the supervisor look
+    ended.json     how it ended
+    stdout, stderr, work/
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from agent.engines import processes
+from agent.files import read_json, write_json
+
+TASK, LOCK, STARTED, CANCEL, ENDED = "task.json", "lock", "started.json", "cancel", "ended.json"
+COMMAND_NOT_FOUND, COMMAND_NOT_EXECUTABLE = 127, 126
+
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_WATCHED = {signal.SIGCHLD, signal.SIGTERM}
+_MEMORY_INTERVAL_SECONDS = 0.5
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Supervisor:
+    """One job: its processes, its limits and its end."""
+
+    def __init__(self, directory: Path, task: Mapping[str, Any]) -> None:
+        self.directory = directory
+        self.task = task
+        #: The copies of the command that have not been waited for, by process id.
+        self.copies: dict[int, int] = {}
+        #: How each copy ended, as wait() says.
+        self.statuses: list[int] = []
+        #: Why the job is being ended, once it is: the phase, a reason code and a message.
+        self.verdict: tuple[str, str, str] | None = None
+
+    def run(self) -> None:
+        """Start the job and see it to its end."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
+        # Whatever the job's processes leave behind, even as daemons, becomes our child and not init's.
+        _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        if (self.directory / CANCEL).exists():
+            return
+        started = {
+            "supervisor": os.getpid(),
+            "boot": processes.boot_id(),
+            "started_at": datetime.now(UTC).isoformat(),
+        }
+        write_json(self.directory / STARTED, started)
+        begin = time.monotonic()
+        failure = self._start()
+        if failure is None:
+            first = min(self.copies)
+            started |= {"pid": first, "start_ticks": processes.start_ticks(first)}
+            write_json(self.directory / STARTED, started, is_durable=False)
+            limit = self.task.get("time_limit_seconds")
+            self._watch(None if limit is None else begin + float(limit))
+        self._end_processes()
+        ending = failure or self._outcome()
+        write_json(self.directory / ENDED, {**ending, "finished_at": datetime.now(UTC).isoformat()})
+
+    def _start(self) -> dict[str, Any] | None:
+        """Start every copy of the command; what went wrong where one cannot be started."""
+        work = Path(self.task["work"])
+        with (self.directory / "stdout").open("ab") as out, (self.directory / "stderr").open("ab") as err:
+            for rank in range(self.task["tasks"]):
+                try:
+                    copy = subprocess.Popen(
+                        self.task["command"],
+                        cwd=work,
+                        env={**self.task["environment"], "RAINBOW_TASK": str(rank)},
+                        stdin=subprocess.DEVNULL,
+                        stdout=out,
+                        stderr=err,
+                        start_new_session=True,
+                        preexec_fn=self._prepare,
+                    )
+                except (OSError, ValueError, subprocess.SubprocessError) as error:
+                    return self._not_started(error, work)
+                self.copies[copy.pid] = rank
+                copy.returncode = 0  # we wait for it ourselves; this keeps Popen from doing it
+        return None
+
+    def _not_started(self, error: Exception, work: Path) -> dict[str, Any]:
+        command = self.task["command"][0]
+        if not work.is_dir():
+            reason, code = "NO_WORKING_DIRECTORY", None
+            message = f"The working directory {work} does not exist on this machine."
+        elif isinstance(error, (FileNotFoundError, NotADirectoryError)):
+            reason, code = "COMMAND_NOT_FOUND", COMMAND_NOT_FOUND
+            message = f"There is no command '{command}' on this machine: check its name, and PATH in its environment."
+        elif isinstance(error, PermissionError):
+            reason, code = "COMMAND_NOT_EXECUTABLE", COMMAND_NOT_EXECUTABLE
+            message = f"The command '{command}' may not be executed: check its mode."
+        elif isinstance(error, OSError):
+            reason, code = "COMMAND_NOT_EXECUTABLE", COMMAND_NOT_EXECUTABLE
+            message = f"The command '{command}' cannot be executed: {error.strerror}."
+        else:
+            reason, code = "NOT_STARTED", None
+            message = f"The command '{command}' cannot be started: {error}"
+        return {"phase": "FAILED", "exit_code": code, "reason": reason, "message": message}
+
+    def _prepare(self) -> None:
+        """Limits of the job; runs in the new process, before the command."""
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # no job without its supervisor
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        if cores := self.task.get("cores"):
+            os.sched_setaffinity(0, cores)
+        if space := self.task.get("address_space_bytes"):
+            hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+            most = space if hard == resource.RLIM_INFINITY else min(space, hard)
+            resource.setrlimit(resource.RLIMIT_AS, (most, most))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+    def _watch(self, deadline: float | None) -> None:
+        """Until every copy has ended, or the job must be ended."""
+        memory = self.task.get("memory_bytes")
+        while self.copies and self.verdict is None:
+            timeout = 3600.0 if deadline is None else max(0.0, deadline - time.monotonic())
+            got = _wait_for_signal(min(timeout, _MEMORY_INTERVAL_SECONDS) if memory else timeout)
+            self._reap()
+            if not self.copies:
+                break
+            if got == signal.SIGTERM:
+                self.verdict = self._asked_to_end()
+            elif deadline is not None and time.monotonic() >= deadline:
+                seconds = float(self.task["time_limit_seconds"])
+                self.verdict = ("TIMED_OUT", "TIME_LIMIT", f"It ran longer than its limit of {seconds:g} s.")
+            elif memory and (used := processes.memory_bytes(processes.children_of(os.getpid()), memory)) > memory:
+                message = f"Its processes used {used >> 20} MiB of memory; the limit is {memory >> 20} MiB."
+                self.verdict = ("FAILED", "OUT_OF_MEMORY", message)
+
+    def _asked_to_end(self) -> tuple[str, str, str]:
+        if (self.directory / CANCEL).exists():
+            return "ABORTED", "", ""
+        return "FAILED", "SUPERVISOR_STOPPED", "Its supervisor was told to stop, as when the machine shuts down."
+
+    def _end_processes(self) -> None:
+        """End everything that the job started: politely first, unless there is nobody left to be polite to."""
+        remaining = self._remaining()
+        if not remaining:
+            return
+        _signal_all(remaining, signal.SIGTERM)
+        deadline = time.monotonic() + float(self.task["grace_seconds"])
+        while self._remaining() and time.monotonic() < deadline:
+            _wait_for_signal(0.05)
+            self._reap()
+        # A process may fork between the look and the signal: until a look finds none.
+        while remaining := self._remaining():
+            _signal_all(remaining, signal.SIGKILL)
+            _wait_for_signal(0.02)
+            self._reap()
+
+    def _remaining(self) -> set[int]:
+        self._reap()
+        return processes.descendants(os.getpid()) | processes.marked(self.task["key"], but=os.getpid())
+
+    def _reap(self) -> None:
+        """Take note of every child that has ended, ours or inherited."""
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return
+                if self.copies.pop(pid, None) is not None:
+                    self.statuses.append(status)
+
+    def _outcome(self) -> dict[str, Any]:
+        """How the job ended: by its worst copy, where there are several."""
+        codes = [os.waitstatus_to_exitcode(status) for status in self.statuses]
+        killed = next((-code for code in codes if code < 0), None)
+        code = None if killed is not None else max(codes, default=None)
+        ending: dict[str, Any] = {"exit_code": code, "signal": killed}
+        if self.verdict is not None:
+            phase, reason, message = self.verdict
+            return {**ending, "phase": phase, "reason": reason, "message": message}
+        if killed is not None:
+            name = signal.Signals(killed).name if killed in set(signal.Signals) else str(killed)
+            return {**ending, "phase": "FAILED", "reason": "SIGNAL", "message": f"It was ended by the signal {name}."}
+        return {**ending, "phase": "SUCCEEDED" if code == 0 else "FAILED", "reason": "", "message": ""}
+
+
+def _wait_for_signal(timeout: float) -> int | None:
+    got = signal.sigtimedwait(_WATCHED, timeout)
+    return None if got is None else got.si_signo
+
+
+def _signal_all(pids: set[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def main() -> None:
+    """Supervise the job whose directory the command line names."""
+    directory = Path(sys.argv[1]).absolute()
+    os.chdir("/")  # so that no file system is kept busy
+    task = read_json(directory / TASK)
+    if task is None or (directory / STARTED).exists():
+        sys.exit(1)
+    Supervisor(directory, task).run()
+
+
+if __name__ == "__main__":
+    main()

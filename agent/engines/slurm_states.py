@@ -1,0 +1,120 @@
+"""What Slurm says of a job, and what the job's own files say, in the words of executions."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+from agent.engines import slurm_script
+from agent.engines.base import NativePhase, NativeState
+from agent.engines.slurm_commands import NativeJob
+from agent.files import read_json
+
+_WAITING = {
+    *("PENDING", "CONFIGURING", "POWER_UP_NODE", "REQUEUED", "REQUEUE_FED"),
+    *("REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"),
+}
+_ENDED = {
+    "COMPLETED": NativePhase.SUCCEEDED,
+    "FAILED": NativePhase.FAILED,
+    "TIMEOUT": NativePhase.TIMED_OUT,
+    "CANCELLED": NativePhase.ABORTED,
+    "REVOKED": NativePhase.ABORTED,
+}
+#: Failures that are Slurm's own to tell, with what to say of them.
+_MESSAGES = {
+    "OUT_OF_MEMORY": "It used more memory than it asked for.",
+    "NODE_FAIL": "One of its nodes failed.",
+    "BOOT_FAIL": "One of its nodes did not boot.",
+    "LAUNCH_FAILED": "Slurm could not start it.",
+    "PREEMPTED": "Slurm ended it in favour of another job.",
+    "DEADLINE": "Its deadline passed.",
+}
+
+
+def phase_of(job: NativeJob) -> NativePhase:
+    """Where a job stands."""
+    if job.state in _WAITING:
+        return NativePhase.QUEUED
+    if job.state in _MESSAGES:
+        return NativePhase.FAILED
+    # Whatever else Slurm may call it, it has started and has not ended.
+    return _ENDED.get(job.state, NativePhase.RUNNING)
+
+
+def state_of(job: NativeJob, nodes: tuple[str, ...], directory: Path) -> NativeState:
+    """The state of a job that Slurm knows."""
+    phase = phase_of(job)
+    if phase is NativePhase.QUEUED:
+        return NativeState(phase, message=f"Slurm says: {job.reason}" if job.reason else "")
+    # A job that never had a node has not started, whatever time Slurm shows.
+    state = NativeState(phase, nodes=nodes, started_at=job.started_at if nodes else None)
+    if phase is NativePhase.RUNNING:
+        return state
+    state = replace(state, finished_at=job.ended_at)
+    if phase is NativePhase.TIMED_OUT:
+        return _timed_out(state, directory)
+    if phase is NativePhase.ABORTED:
+        return state
+    if job.state in _MESSAGES:
+        return replace(state, reason=job.state, message=_MESSAGES[job.state])
+    return _explained(_with_code(state, job.exit_code, job.signal), directory, job.reason)
+
+
+def recorded_state(directory: Path) -> NativeState | None:
+    """The state of a job by its own files alone; None where they do not tell its end."""
+    ending = slurm_script.ending(directory)
+    if ending is None:
+        return None
+    phase = NativePhase.FAILED if ending.code else NativePhase.SUCCEEDED
+    state = NativeState(phase, started_at=slurm_script.started_at(directory), finished_at=ending.finished_at)
+    if ending.reason == slurm_script.TERMINATED and (directory / slurm_script.CANCELLED).exists():
+        return replace(state, phase=NativePhase.ABORTED)
+    return _explained(_with_code(state, ending.code, 0), directory)
+
+
+def _with_code(state: NativeState, code: int, number: int) -> NativeState:
+    """With how it ended: shells say 128 and the signal where a command was ended by one."""
+    if number == 0 and 128 < code < 128 + signal.NSIG:
+        number = code - 128
+    return replace(state, signal=number) if number else replace(state, exit_code=code)
+
+
+def _explained(state: NativeState, directory: Path, slurms_reason: str = "") -> NativeState:
+    """A failure with what the job's own files say about it."""
+    if state.phase is not NativePhase.FAILED:
+        return state
+    ending = slurm_script.ending(directory)
+    if ending is None and slurm_script.marked_id(directory) is None:
+        said = f" ({slurms_reason})" if slurms_reason else ""
+        message = f"Slurm could not start it{said}: check that its nodes see the agent's directory {directory}."
+        return replace(state, reason="NOT_STARTED", message=message)
+    reason = ending.reason if ending else ""
+    told = read_json(directory / slurm_script.TASK) or {}
+    if reason == slurm_script.CANCELLED:
+        return replace(state, phase=NativePhase.ABORTED, exit_code=None)
+    if reason == slurm_script.TIME_LIMIT:
+        return _timed_out(replace(state, exit_code=None, signal=None), directory)
+    if reason == slurm_script.COMMAND_NOT_FOUND:
+        message = (
+            f"There is no command '{told.get('command')}' on its node: check its name, and PATH in its environment."
+        )
+        return replace(state, reason=reason, message=message)
+    if reason == slurm_script.NO_WORKING_DIRECTORY:
+        message = f"The working directory {told.get('work')} does not exist on its node."
+        return replace(state, exit_code=None, reason=reason, message=message)
+    if state.signal is not None:
+        return replace(state, reason="SIGNAL", message=f"It was ended by the signal {_signal_name(state.signal)}.")
+    return state
+
+
+def _timed_out(state: NativeState, directory: Path) -> NativeState:
+    told = read_json(directory / slurm_script.TASK) or {}
+    limit = told.get("time_limit_seconds")
+    message = "It ran longer than Slurm lets it." if limit is None else f"It ran longer than its limit of {limit:g} s."
+    return replace(state, phase=NativePhase.TIMED_OUT, reason=slurm_script.TIME_LIMIT, message=message)
+
+
+def _signal_name(number: int) -> str:
+    return signal.Signals(number).name if number in set(signal.Signals) else str(number)

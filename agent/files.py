@@ -1,0 +1,55 @@
+"""Files that survive a crash: written whole or not at all, and on the disk where the machine may crash too."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+
+def write_durably(path: Path, data: bytes, *, mode: int = 0o600) -> None:
+    """Replace a file by new content, on the disk when this returns."""
+    _replace(path, data, mode, is_durable=True)
+    sync_directory(path.parent)
+
+
+def _replace(path: Path, data: bytes, mode: int, *, is_durable: bool) -> None:
+    """Replace a file at one stroke: who reads it finds the old content or the new."""
+    draft = path.with_name(f".{path.name}.new")
+    # A draft that a crash left may have another mode.
+    draft.unlink(missing_ok=True)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(data)
+        if is_durable:
+            stream.flush()
+            os.fsync(stream.fileno())
+    draft.replace(path)
+
+
+def sync_directory(path: Path) -> None:
+    """Bring the names in a directory to the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_json(path: Path, document: Any, *, is_durable: bool = True) -> None:
+    """Replace a file by a JSON document; without being durable it survives a crash of ours, not one of the machine."""
+    data = json.dumps(document, separators=(",", ":")).encode()
+    if is_durable:
+        write_durably(path, data)
+    else:
+        _replace(path, data, 0o600, is_durable=False)
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The JSON object in a file; None where there is no file, or no object in it."""
+    try:
+        document = json.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    return document if isinstance(document, dict) else None

@@ -1,0 +1,42 @@
+"""Amounts as jobs write them: `500m` of cpu, `1.5Gi` of memory."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+_FACTORS = {
+    "n": Fraction(1, 10**9),
+    "u": Fraction(1, 10**6),
+    "m": Fraction(1, 10**3),
+    "": Fraction(1),
+    **{suffix: Fraction(1000**power) for power, suffix in enumerate("kMGTPE", start=1)},
+    **{f"{suffix}i": Fraction(1024**power) for power, suffix in enumerate("KMGTPE", start=1)},
+}
+_QUANTITY = re.compile(
+    r"\+?([0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})([eE][+-]?[0-9]{1,2}|[numk]?|[KMGTPE]i|[MGTPE])"
+)
+
+
+def amount(quantity: str | int | float) -> Fraction:
+    """The number that a quantity stands for; ValueError where it is none."""
+    found = _QUANTITY.fullmatch(str(quantity))
+    if found is None:
+        raise ValueError(f"'{quantity}' is not a quantity such as 500m, 2 or 1.5Gi")
+    number, suffix = found.groups()
+    factor = _FACTORS[suffix] if suffix in _FACTORS else Fraction(10) ** int(suffix[1:])
+    return Fraction(f"0{number}" if number.startswith(".") else number) * factor
+
+
+def of_task(job: Mapping[str, Any], resource: str, part: str = "requests") -> Fraction | None:
+    """What each task of a job asks for of cpu, memory, gpu or ephemeral_storage; None where it says nothing."""
+    given = (job.get("resources", {}).get(part) or {}).get(resource)
+    return None if given is None else amount(given)
+
+
+def whole(quantity: Fraction) -> int:
+    """A number of things that come in wholes: half a core is one."""
+    return math.ceil(quantity)

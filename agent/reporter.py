@@ -1,0 +1,68 @@
+"""What the agent reports of its cluster: what there is, what is free, how long new work would wait."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agent.clocks import steady
+from agent.config import Config
+from agent.engines.base import EngineError, Task
+from agent.engines.careful import CarefulEngine
+from agent.work import Work
+
+_INTERVAL_SECONDS = 5.0
+_ETA_INTERVAL_SECONDS = 60.0
+#: Schedulers that have no idea say a time far away.
+_LONGEST_ETA_SECONDS = 366 * 86400.0
+#: The job whose waiting time stands for that of any.
+_SMALL_JOB = {"command": ["true"], "resources": {"nodes": 1, "tasks": 1}}
+
+
+class Reporter:
+    """Asks the engine now and then."""
+
+    def __init__(self, config: Config, engine: CarefulEngine) -> None:
+        self.report: dict[str, Any] | None = None
+        self._config = config
+        self._engine = engine
+        self._due_at = 0.0
+        self._eta_due_at = 0.0
+        self._eta: str | None = None
+
+    def measure(self, work: Work) -> None:
+        """Bring the report up to date, if it is time to."""
+        now = steady()
+        if now < self._due_at:
+            return
+        self._due_at = now + _INTERVAL_SECONDS
+        try:
+            capacity, free = self._engine.capacity()
+            version = self._engine.version()
+            if now >= self._eta_due_at:
+                self._eta_due_at = now + _ETA_INTERVAL_SECONDS
+                self._eta = self._ask_eta()
+        except EngineError as error:
+            work.trouble = work.trouble or str(error)
+            return
+        slots = self._config.slots
+        report = {
+            "engine": self._engine.name,
+            "engine_version": version,
+            "capacity": {**capacity, "executions": slots},
+            "free": {**free, "executions": max(0, slots - work.active)},
+            "eta": self._eta,
+            "plugins": list(self._config.plugins),
+            "properties": dict(self._config.properties),
+        }
+        self.report = {name: value for name, value in report.items() if value is not None}
+
+    def _ask_eta(self) -> str | None:
+        task = Task(key="rb-eta", job=_SMALL_JOB, directory=self._config.state_directory / "jobs")
+        try:
+            seconds = self._engine.eta(task)
+        except EngineError:
+            return None
+        if seconds is None or not seconds <= _LONGEST_ETA_SECONDS:
+            return None
+        # No wait is written as next to none: a duration is above zero.
+        return f"{max(1, round(seconds * 1000))}ms"
