@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 RUN_DIR := .rainbow
+RUN_PORT := 8088
 
 .PHONY: help setup run test check kinds docs bench clean
 
@@ -30,9 +31,8 @@ $(INSTALLED_DEV): $(INSTALLED)
 
 setup: $(INSTALLED_DEV) ## Install everything for development into .venv
 
-run: $(INSTALLED) ## Start the admin on embedded SQLite and say what to try next
-	@mkdir -p $(RUN_DIR)
-	@$(BIN)/rainbow-admin serve --config config/rainbow.yaml --database sqlite:///$(RUN_DIR)/rainbow.db --log-format text --welcome
+run: $(INSTALLED) ## Start the admin on embedded SQLite and the agent of this machine, and say what to try next
+	@$(BIN)/python -m ctl.run_local --directory $(RUN_DIR) --port $(RUN_PORT)
 
 check: $(INSTALLED_DEV) ## Lint, check types and spelling
 	$(BIN)/ruff check .

@@ -78,6 +78,32 @@ class ExecutionCalls(ChangeCalls):
         """What happened to an execution, oldest first, page by page."""
         yield from self._pages(f"{id.path}/events", "events", {"limit": _PAGE})
 
+    def execution_log(
+        self,
+        id: ExecutionId,
+        stream: str,
+        *,
+        attempt: int | None = None,
+        offset: int = 0,
+        limit: int | None = None,
+        seconds: int = 0,
+    ) -> Document:
+        """
+        What an attempt, the last one by default, printed from a byte on; `complete` tells that there is no more.
+
+        Where there is nothing yet, the admin waits up to so many seconds for it.
+        """
+        wait = min(seconds, LONGEST_WAIT_SECONDS)
+        query = {"stream": stream, "offset": offset, **given({"attempt": attempt, "limit": limit})}
+        if wait:
+            query["wait_seconds"] = wait
+        more = wait + _SPARE_SECONDS if wait else 0.0
+        return self._transport.call("GET", f"{id.path}/logs", query=query, is_safe=True, more_seconds=more)
+
+    def execution_outputs(self, id: ExecutionId) -> list[Document]:
+        """The small files that an execution left, each with its content in base64."""
+        return list(self._read(f"{id.path}/outputs", holding="outputs")["outputs"])
+
     def explain_execution(self, id: ExecutionId, decision: int | None = None) -> Document:
         """The decision in force with its whole trail, or an earlier one by its number."""
         return self._read(f"{id.path}/explanation", given({"decision": decision}))

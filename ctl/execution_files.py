@@ -10,6 +10,7 @@ from ctl.conversion import Converter
 from ctl.errors import InvalidInput, InvalidRequest
 from ctl.files import parse_flow
 from ctl.kinds import Schema
+from ctl.retries import RETRY_SCHEMA
 from ctl.sources import Problem, Source, compose_mapping, read_source
 from ctl.words import count, fold
 
@@ -48,6 +49,7 @@ FILE_SCHEMA: Schema = {
         "qualityOfService": _ANYTHING,
         "securityContext": _ANYTHING,
         "executionEnvAssignments": _ANYTHING,
+        "retry": RETRY_SCHEMA,
     }
 }
 _REFUSED = {

@@ -11,6 +11,7 @@ from ctl.change_calls import given
 from ctl.errors import InvalidInput, InvalidRequest
 from ctl.execution_files import ExecutionFile
 from ctl.executions import ExecutionId
+from ctl.retries import retry_policy
 from ctl.scopes import check_name
 from ctl.words import listed
 
@@ -48,6 +49,9 @@ _OTHER_FLAGS = {
     "labels": "--label",
     "annotations": "--annotation",
     "envs": "--env",
+    "retries": "--retries",
+    "backoff": "--backoff",
+    "on_lost": "--onLost",
 }
 #: What may be said of an execution that repeats another one.
 _REPEAT_FLAGS = ("cluster_pool", "cluster_label", "cluster", "overwrite_cache", "inputs")
@@ -112,7 +116,7 @@ def build_request(flags: Mapping[str, Any], project: str | None, domain: str | N
 def build_repeat(flags: Mapping[str, Any], how: str, id: ExecutionId) -> Document:
     """The request that relaunches or recovers an execution; flags it has no place for are refused by name."""
     every = {**_WHAT_FLAGS, **{key: flag for key, (flag, _path) in _JOB_FLAGS.items()}, **_OTHER_FLAGS}
-    wrong = [flag for key, flag in every.items() if key not in _REPEAT_FLAGS and flags[key]]
+    wrong = [flag for key, flag in every.items() if key not in _REPEAT_FLAGS and _is_given(flags[key])]
     if wrong:
         may = listed(_OTHER_FLAGS[key] for key in _REPEAT_FLAGS)
         raise InvalidInput(
@@ -122,6 +126,11 @@ def build_repeat(flags: Mapping[str, Any], how: str, id: ExecutionId) -> Documen
     body |= _placed(flags, ExecutionFile(name="", values={}))
     body |= {"overwrite_cache": True} if flags["overwrite_cache"] else {}
     return body | ({"inputs": dict(flags["inputs"])} if flags["inputs"] else {})
+
+
+def _is_given(value: Any) -> bool:
+    """Whether a flag says something; 0 does."""
+    return value is not None and value is not False and value not in ((), {})
 
 
 def _what(flags: Mapping[str, Any], file: ExecutionFile) -> tuple[str, tuple[str, ...]]:
@@ -232,6 +241,8 @@ def _how(flags: Mapping[str, Any], file: ExecutionFile) -> Document:
     spec |= {name: file.values[key] for key, name in plain.items() if key in file.values}
     if prefix := file.values.get("outputLocationPrefix"):
         spec["raw_output_data_config"] = {"output_location_prefix": prefix}
+    if policy := retry_policy(file.values.get("retry") or {}, flags):
+        spec["retry"] = policy
     return spec
 
 

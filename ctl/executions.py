@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -120,6 +121,7 @@ class Execution:
     state: str
     created_at: str
     events: int
+    attempt: int
     document: Document  #: the answer as it came
 
     @classmethod
@@ -141,6 +143,7 @@ class Execution:
             state=str(document.get("state", "")),
             created_at=str(closure.get("created_at", "")),
             events=int(document.get("events") or 0),
+            attempt=int(document.get("attempt") or 1),
             document=document,
         )
 
@@ -169,3 +172,9 @@ class Execution:
     def because(self) -> str:
         """The reason in words: `ASSIGNED: waits at its cluster`."""
         return ": ".join(part for part in (self.reason, self.message) if part)
+
+    def situation(self) -> str:
+        """Its phase, where and why: `QUEUED on east (ASSIGNED: waits at its cluster)`."""
+        reason = f" ({self.because()})" if self.reason or self.message else ""
+        cluster = f" on {self.cluster}" if self.cluster else ""
+        return re.sub(r"\.\)$", ")", f"{self.phase}{cluster}{reason}")

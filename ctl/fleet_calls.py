@@ -18,7 +18,7 @@ from ctl.change_calls import ChangeCalls, dry, precondition, reasons
 from ctl.scopes import check_name
 
 #: What a cluster can be told, each as a path of its own.
-SWITCHES = ("enable", "disable", "cordon", "uncordon")
+SWITCHES = ("enable", "disable", "cordon", "uncordon", "drain", "undrain", "admit")
 
 _PAGE = 500
 
@@ -105,12 +105,36 @@ class FleetCalls(ChangeCalls):
         )
 
     def switch_cluster(
-        self, name: str, switch: str, *, reason: str | None = None, claimed_by: str | None = None
+        self,
+        name: str,
+        switch: str,
+        *,
+        reason: str | None = None,
+        claimed_by: str | None = None,
+        deadline: str | None = None,
     ) -> Document:
-        """Enable, disable, cordon or uncordon a cluster; `changed` tells whether it was otherwise before."""
-        given = {"reason": reason, "claimed_by": claimed_by}
+        """
+        Do one of `SWITCHES` to a cluster; `changed` tells whether it was otherwise before.
+
+        `deadline` is how long running work may take to finish on a cluster that is drained, such as `10m`.
+        """
+        given = {"reason": reason, "claimed_by": claimed_by, "deadline": deadline}
         body = {key: text for key, text in given.items() if text}
         return self._transport.call("POST", f"{_path('cluster', name)}/{switch}", body=body)
+
+    def cluster_tokens(self, name: str) -> list[Document]:
+        """The tokens of a cluster's agent, newest first, without their secrets."""
+        return list(self._read(f"{_path('cluster', name)}/tokens", holding="tokens")["tokens"])
+
+    def rotate_token(self, name: str, *, overlap: str | None = None) -> Document:
+        """A new `token`, which nobody can read again; older ones count until the overlap, such as `10m`, is over."""
+        body = {"overlap": overlap} if overlap else {}
+        return self._transport.call("POST", f"{_path('cluster', name)}/tokens", body=body)
+
+    def revoke_token(self, name: str, prefix: str) -> Document:
+        """End a token at once; `changed` tells whether it counted until now."""
+        check_name("token", prefix)
+        return self._transport.call("DELETE", f"{_path('cluster', name)}/tokens/{quote(prefix, safe='')}")
 
     def cluster_events(self, name: str, *, page_size: int = _PAGE) -> Iterator[Document]:
         """What happened to a cluster, newest first, page by page."""

@@ -69,8 +69,9 @@ STATE_SCHEMA: Schema = {
 
 _DECIDED = "not part of the definition, but what has become of it: remove it; `rainbowctl export {noun}` leaves it out"
 _STATE_KEYS = ("state", "free", "waiting", "running", "pools", "labels", "engine", "engine_version", "plugins", "eta")
+_AGENT_KEYS = ("draining", "drain_deadline", "last_sync_at", "agent", "leases")
 _READ_ONLY = {
-    "cluster": (*_STATE_KEYS, "cordoned", "cordon_reason", "reported_at", "source"),
+    "cluster": (*_STATE_KEYS, "cordoned", "cordon_reason", *_AGENT_KEYS, "reported_at", "source"),
     "pool": ("source",),
     "label": ("source",),
 }

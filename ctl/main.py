@@ -68,6 +68,7 @@ def root() -> Group:
                 summary="Decide waiting executions with the settings of now", place="ctl.commands.redecide:redecide"
             ),
             "wait": Entry(summary="Wait for an execution", place="ctl.commands.verbs:wait"),
+            "logs": Entry(summary="Show what an execution printed", place="ctl.commands.execution_logs:logs"),
             "register": Entry(summary="Register workflows and launch plans", place="ctl.commands.register:register"),
             "enable": Entry(summary="Let clusters take part", place="ctl.commands.cluster_switches:enable"),
             "disable": Entry(summary="Take clusters out", place="ctl.commands.cluster_switches:disable"),
@@ -75,6 +76,12 @@ def root() -> Group:
             "uncordon": Entry(
                 summary="Let cordoned clusters have new work", place="ctl.commands.cluster_switches:uncordon"
             ),
+            "drain": Entry(summary="Move the work of clusters elsewhere", place="ctl.commands.cluster_switches:drain"),
+            "undrain": Entry(
+                summary="Let drained clusters have new work", place="ctl.commands.cluster_switches:undrain"
+            ),
+            "admit": Entry(summary="Let new clusters in", place="ctl.commands.cluster_switches:admit"),
+            "rotate": Entry(summary="Replace a cluster's token", place="ctl.commands.verbs:rotate"),
             "config": Entry(summary="Contexts: which admin, as whom, where", place="ctl.commands.config:config"),
             "completion": Entry(
                 summary="Completion for bash, zsh and fish", place="ctl.commands.completion:completion"

@@ -32,6 +32,7 @@ from ctl.errors import ClientError, InvalidInput, InvalidRequest
 from ctl.files import AttributeFile
 from ctl.kinds import Schema, built_in
 from ctl.registration_calls import LATEST, LAUNCH_PLAN, WORKFLOW, Identifier
+from ctl.retries import RETRY_SCHEMA
 from ctl.scopes import Scope, check_name
 from ctl.sources import Problem, Source
 from ctl.words import count, did_you_mean, fold
@@ -320,6 +321,7 @@ def _properties(node: yaml.MappingNode, noun: str) -> dict[str, Schema]:
         "raw_output_data_config": config["raw_output_data_config"],
         "output_location_prefix": _TEXT,
         "quality_of_service": _urgency_schema() if isinstance(service, yaml.MappingNode) else _tier_schema(),
+        "retry": RETRY_SCHEMA,
         "active": {"type": "boolean"},
     }
 
@@ -442,6 +444,7 @@ def _launch_spec(found: Mapping[str, Any]) -> dict[str, Any]:
         "interruptible",
         "overwrite_cache",
         "raw_output_data_config",
+        "retry",
     )
     spec = {key: found[key] for key in same if key in found}
     if found.get("cluster_pool"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
@@ -17,6 +18,7 @@ from ctl.errors import InvalidInput, InvalidRequest
 from ctl.groups import Command
 from ctl.options import Argument, Option
 from ctl.session import Session
+from ctl.times import in_words, moment_of
 from ctl.words import flags as flag_names
 
 _STATE_HELP = """Say what a cluster has and what is free, as its agent would; for tests, and for clusters without one.
@@ -59,7 +61,7 @@ def get_cluster_event() -> click.Command:
     return Command(
         "cluster-event",
         run,
-        help="Show what happened to a cluster, newest first: enabled, disabled, cordoned, uncordoned, reported.",
+        help="Show what happened to a cluster, newest first: registered, ready, lost, cordoned, draining, reported.",
         params=[
             _cluster_argument(),
             Option(
@@ -122,10 +124,11 @@ def _part() -> Part:
     return Part(
         noun="cluster",
         about=(
-            "A cluster is a place that runs work; it is expected until it has reported once. `enabled` of its "
-            "definition counts until `rainbowctl enable` or `disable` says otherwise."
+            "A cluster is a place that runs work; it is expected until its agent has been heard of, then ready, "
+            "unreachable when it falls silent, and lost when that lasts; pending until it is admitted. `enabled` of "
+            "its definition counts until `rainbowctl enable` or `disable` says otherwise."
         ),
-        columns=("NAME", "STATE", "ENABLED", "CORDONED", "POOLS", "CAPACITY", "FREE", "WAITING", "SOURCE"),
+        columns=_COLUMNS,
         wide_columns=_WIDE_COLUMNS,
         cells=_cells,
         wide_cells=_wide_cells,
@@ -197,23 +200,44 @@ def _set(definition: Document, flags: Mapping[str, Any]) -> Document:
     return with_text(changed, "description", flags["description"])
 
 
+_COLUMNS = ("NAME", "STATE", "LAST SYNC", "POOLS", "CAPACITY", "FREE", "LEASES", "WAITING", "ENGINE", "SOURCE")
+
+
 def _cells(cluster: Document) -> list[str]:
     return [
-        *text(cluster, "name", "state"),
-        *(_yes(cluster.get(key)) for key in ("enabled", "cordoned")),
+        *text(cluster, "name"),
+        state_words(cluster),
+        age(cluster.get("last_sync_at")),
         ", ".join(cluster.get("pools") or []),
         *_amounts(cluster, "capacity", "free"),
-        *text(cluster, "waiting", "source"),
+        *text(cluster, "leases", "waiting", "engine", "source"),
     ]
 
 
+def state_words(cluster: Document) -> str:
+    """Its state, and what an operator has decided about it: `ready,draining`."""
+    said = ["disabled"] if cluster.get("enabled") is False else []
+    if cluster.get("draining"):
+        said.append("draining")
+    elif cluster.get("cordoned"):
+        said.append("cordoned")
+    return ",".join([*text(cluster, "state"), *said])
+
+
+def age(moment: Any) -> str:
+    """How long ago something was: `3m5s ago`."""
+    found = moment_of(moment)
+    return f"{in_words((datetime.now(UTC) - found).total_seconds())} ago" if found else ""
+
+
 _WIDE_COLUMNS = (
+    "ENGINE VERSION",
     "RUNNING",
     "LABELS",
     "CORDON REASON",
+    "DRAIN DEADLINE",
     "COST",
     "ETA",
-    "ENGINE",
     "ENDPOINT",
     "REPORTED AT",
     "VERSION",
@@ -222,18 +246,12 @@ _WIDE_COLUMNS = (
 
 
 def _wide_cells(cluster: Document) -> list[str]:
-    engine = " ".join(text(cluster, "engine", "engine_version")).strip()
     return [
-        *text(cluster, "running"),
+        *text(cluster, "engine_version", "running"),
         ", ".join(cluster.get("labels") or []),
-        *text(cluster, "cordon_reason", "cost", "eta"),
-        engine,
+        *text(cluster, "cordon_reason", "drain_deadline", "cost", "eta"),
         *text(cluster, "endpoint", "reported_at", "version", "description"),
     ]
-
-
-def _yes(value: Any) -> str:
-    return "yes" if value else "no"
 
 
 def _amounts(cluster: Document, *keys: str) -> list[str]:

@@ -29,19 +29,20 @@ after --, or --image), a jobspec (--jobspec), what a file says (--execFile), or 
 An --execFile has flytectl's keys, workflow, task, version, inputs, envs, kubeServiceAcct, iamRoleARN, targetProject,
 targetDomain, clusterPool, targetExecutionCluster and overwriteCache, and ours: launchplan, job, jobspec, cluster,
 executionClusterLabel, labels, annotations, interruptible, maxParallelism, outputLocationPrefix, qualityOfService,
-securityContext and executionEnvAssignments. `workflow: X` names the launch plan X as in flytectl, and the workflow X
-itself where there is no such launch plan. Flags go before the file.
+securityContext, executionEnvAssignments and retry (of attempts, backoff, retryOn and onLost). `workflow: X` names the
+launch plan X as in flytectl, and the workflow X itself where there is no such launch plan. Flags go before the file.
 
 --relaunch and --recover keep everything of the earlier execution but what --clusterPool, --executionClusterLabel,
 --cluster, --overwriteCache and --input change; --recover is for one that did not succeed.
 
 Creating the same execution once more, by the same NAME, starts nothing: that is said, and the exit status is 8. With
---watch the exit status is 9 if it does not succeed.
+--watch or --logs the exit status is 9 if it does not succeed.
 """
 
 
 def create_execution() -> click.Command:
     def run(session: Session, **flags: Any) -> None:
+        _check_following(session, flags)
         how = _repeats(flags)
         answer = _repeat(session, how, flags) if how else _create(session, flags)
         _report(session, answer, flags)
@@ -57,16 +58,27 @@ def create_execution() -> click.Command:
             text_option(["--recover"], "recover", "NAME", "Run one again that did not succeed."),
             dry_run_option("Let the admin check and decide everything, and create nothing."),
             Option(["--watch"], is_flag=True, help="Show what becomes of it until it is finished."),
+            Option(["--logs"], is_flag=True, help="Show what it prints until it is finished."),
         ],
         examples=[
             "rainbowctl create execution -p flytesnacks -d development --launchplan train --input epochs=5",
             "rainbowctl create execution nightly -p flytesnacks -d development --execFile exec.yaml --clusterPool gpu",
             "rainbowctl create execution -p flytesnacks -d development --cpu 2 --memory 4Gi -- python train.py --fast",
             "rainbowctl create execution -p flytesnacks -d development --jobspec job.yaml --watch",
+            "rainbowctl create execution -p flytesnacks -d development --retries 2 --logs -- make data",
             "rainbowctl create execution -p flytesnacks -d development --relaunch nightly --clusterPool spare",
             "rainbowctl create execution -p flytesnacks -d development --workflow train --dryRun -o yaml",
         ],
     )
+
+
+def _check_following(session: Session, flags: Mapping[str, Any]) -> None:
+    if not flags["logs"]:
+        return
+    if flags["watch"]:
+        raise InvalidInput("--watch shows what becomes of the execution, --logs what it prints: keep one of the two.")
+    if session.typed.get("output") not in (None, "table"):
+        raise InvalidInput("--logs prints what the execution prints, as it is: leave out -o.")
 
 
 def _repeats(flags: Mapping[str, Any]) -> str | None:
@@ -146,7 +158,7 @@ def _report(session: Session, answer: Document, flags: Mapping[str, Any]) -> Non
     if not answer.get("created") and not flags["dry_run"]:
         _show(session, answer, execution)
         raise AlreadyCreated(_exists(execution))
-    if printer.is_table and flags["watch"] and not flags["dry_run"]:
+    if (flags["logs"] or (printer.is_table and flags["watch"])) and not flags["dry_run"]:
         printer.note(f"Created execution {id}.")
     else:
         _show(session, answer, execution)
@@ -158,6 +170,11 @@ def _report(session: Session, answer: Document, flags: Mapping[str, Any]) -> Non
         from ctl.commands.execution_following import check_success, watch_execution
 
         check_success(watch_execution(session, id))
+    elif flags["logs"]:
+        from ctl.commands.execution_following import check_success
+        from ctl.commands.execution_logs import follow_logs
+
+        check_success(follow_logs(session, id, start=1))
     elif printer.is_table:
         printer.note(f"Created execution {id}. Why there: rainbowctl explain execution {id.flags}")
 

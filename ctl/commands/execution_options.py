@@ -14,6 +14,7 @@ from ctl.errors import InvalidInput
 from ctl.executions import ExecutionId, parse_id
 from ctl.groups import Command
 from ctl.options import Argument, Option, domain_option, project_option
+from ctl.retries import MOST_ATTEMPTS, ON_LOST
 from ctl.session import Session
 from ctl.words import flags as flag_names
 from ctl.words import listed, parse_pair
@@ -144,6 +145,7 @@ def run_parameters() -> list[click.Parameter]:
         ),
         *_placing(),
         *_identity(),
+        *_retrying(),
         *_job(),
     ]
 
@@ -173,6 +175,24 @@ def _identity() -> list[click.Parameter]:
         _pairs_option("--label", "labels", "Label of the execution. Repeatable."),
         _pairs_option("--annotation", "annotations", "Annotation of the execution. Repeatable."),
         _pairs_option("--env", "envs", "Environment variable. Repeatable."),
+    ]
+
+
+def _retrying() -> list[click.Parameter]:
+    return [
+        Option(
+            ["--retries"],
+            metavar="N",
+            type=click.IntRange(0, MOST_ATTEMPTS - 1),
+            help="How often to run it again if it does not succeed; any of these three replaces the launch plan's.",
+        ),
+        text_option(["--backoff"], "backoff", "DURATION", "The wait before the second attempt, doubled for each: 10s."),
+        Option(
+            [*flag_names("onLost"), "on_lost"],
+            metavar="|".join(ON_LOST),
+            type=click.Choice(ON_LOST, case_sensitive=False),
+            help="What becomes of it if it may have started on a cluster that is lost; fail by default.",
+        ),
     ]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from ctl.answers import Document, warning_text
+from ctl.commands.definitions import text
 from ctl.executions import Execution
 from ctl.session import Session
 from ctl.times import to_second
@@ -22,8 +23,10 @@ _COLUMNS = [
     "CREATED",
     "ELAPSED",
 ]
-_MORE = ["STATE", "MODE", "ATTEMPT", "REVISION", "MESSAGE"]
+_MORE = ["STATE", "MODE", "ATTEMPT", "NATIVE ID", "NODES", "EXIT CODE", "REVISION", "MESSAGE"]
 _PLACE = ["PROJECT", "DOMAIN"]
+#: More nodes than these are counted only.
+_MOST_NODES = 3
 
 
 def show_executions(
@@ -41,9 +44,15 @@ def _cells(execution: Execution, now: datetime, with_place: bool, is_wide: bool)
     cells += [execution.id.name, execution.launched, execution.version, execution.phase, execution.reason]
     cells += [execution.cluster, execution.pool, execution.label, execution.created, execution.elapsed(now)]
     if is_wide:
-        more = [str(execution.document.get(key) or "") for key in ("mode", "attempt", "revision")]
-        cells += [execution.state, *more, execution.message]
+        found = execution.document
+        cells += [execution.state, *text(found, "mode", "attempt", "native_id"), _nodes(found.get("nodes") or [])]
+        cells += [*text(found, "exit_code", "revision"), execution.message]
     return cells
+
+
+def _nodes(names: Sequence[str]) -> str:
+    rest = len(names) - _MOST_NODES
+    return ",".join([*names[:_MOST_NODES], *([f"+{rest}"] if rest > 0 else [])])
 
 
 def show_events(session: Session, events: Iterable[Document], *, has_headers: bool = True) -> None:

@@ -21,10 +21,10 @@ from ctl.session import Session
 DOCUMENTS = """A workflow is a document with name, version, description, inputs and job; a launch plan one with name,
 version, description, workflow (its name, or {name, version, project, domain}) and any of workflowVersion,
 defaultInputs, fixedInputs, clusterPool, executionClusterLabel, labels, annotations, envs, kubeServiceAcct, iamRoleARN,
-securityContext, maxParallelism, interruptible, overwriteCache, outputLocationPrefix, qualityOfService and active.
-project and domain are those of -p and -d unless a document says its own. A launch plan without the version of its
-workflow launches the one registered last. A registered version is never changed: the same again is no error, something
-else under that version is."""
+securityContext, maxParallelism, interruptible, overwriteCache, outputLocationPrefix, qualityOfService, retry (of
+attempts, backoff, retryOn and onLost) and active. project and domain are those of -p and -d unless a document says its
+own. A launch plan without the version of its workflow launches the one registered last. A registered version is never
+changed: the same again is no error, something else under that version is."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -116,6 +116,10 @@ def _fleet(verb: str) -> dict[str, Entry]:
     }
 
 
+def _token(summary: str, verb: str) -> Entry:
+    return Entry(summary=summary, place=f"ctl.commands.tokens:{verb}_token", aliases=("tokens",))
+
+
 def _registered(noun: str, verb: str, summary: str) -> Entry:
     module = "launchplans" if noun == "launchplan" else "workflows"
     aliases = (f"{noun}s", "launch-plan", "launch-plans") if noun == "launchplan" else (f"{noun}s",)
@@ -146,6 +150,11 @@ def get() -> click.Command:
                 place="ctl.commands.execution_events:get_execution_event",
                 aliases=("execution-events",),
             ),
+            "output": Entry(
+                summary="The small files that an execution left",
+                place="ctl.commands.execution_outputs:get_output",
+                aliases=("outputs",),
+            ),
             "placement-counts": Entry(
                 summary="How many executions went where",
                 place="ctl.commands.placement_counts:get_placement_counts",
@@ -157,6 +166,7 @@ def get() -> click.Command:
                 place="ctl.commands.clusters:get_cluster_event",
                 aliases=("cluster-events",),
             ),
+            "token": _token("Tokens of a cluster's agent", "get"),
             "workflow": _registered("workflow", "get", "Workflows and their versions"),
             "task": _registered("task", "get", "The same: a task is registered as a workflow"),
             "launchplan": _registered("launchplan", "get", "Launch plans and their versions"),
@@ -231,13 +241,27 @@ def delete() -> click.Command:
     return KindGroup(
         "delete",
         word="noun",
-        help="Delete what is set at exactly one scope, so that it inherits again; or end executions.",
-        entries={"execution": _execution("End executions", "deletes:delete_execution"), **_fleet("delete")},
+        help="Delete what is set at exactly one scope, so that it inherits again; or end executions and tokens.",
+        entries={
+            "execution": _execution("End executions", "deletes:delete_execution"),
+            **_fleet("delete"),
+            "token": _token("Revoke a token of a cluster's agent", "delete"),
+        },
         examples=[
             "rainbowctl delete execution-cluster-label -p flyteexamples -d development",
             "rainbowctl delete execution nightly -p flyteexamples -d development --cause 'wrong inputs'",
         ],
         epilog=_DECLARED,
+    )
+
+
+def rotate() -> click.Command:
+    return Group(
+        "rotate",
+        word="noun",
+        help="Replace something secret by something new.",
+        entries={"token": _token("The token of a cluster's agent", "rotate")},
+        examples=["rainbowctl rotate token a --newTokenFile a.token"],
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -72,7 +71,7 @@ def wait_execution() -> click.Command:
         for last in follow(session, id, seconds=seconds):
             if wanted.is_reached(last):
                 _answer(session, last)
-                session.printer.note(f"Execution {id} is {_now(last)}.")
+                session.printer.note(f"Execution {id} is {last.situation()}.")
                 return
         assert last is not None, "following starts with the execution as it is"
         if last.is_finished:
@@ -80,7 +79,7 @@ def wait_execution() -> click.Command:
             return
         _answer(session, last)
         raise EndedOtherwise(
-            f"Execution {id} was not {wanted.words} within {in_words(seconds or 0)}: it is {_now(last)}."
+            f"Execution {id} was not {wanted.words} within {in_words(seconds or 0)}: it is {last.situation()}."
         )
 
     return Command(
@@ -110,15 +109,9 @@ def _passed_through(session: Session, id: ExecutionId, wanted: Goal, last: Execu
     if wanted.phases:
         passed = [each for each in session.client.execution_events(id) if each.get("phase") in wanted.phases]
         if passed:
-            session.printer.note(f"Execution {id} was {passed[0]['phase']} and is {_now(last)}.")
+            session.printer.note(f"Execution {id} was {passed[0]['phase']} and is {last.situation()}.")
             return
-    raise EndedOtherwise(f"Execution {id} can no longer be {wanted.words}: it is {_now(last)}.")
-
-
-def _now(execution: Execution) -> str:
-    reason = f" ({execution.because()})" if execution.reason or execution.message else ""
-    cluster = f" on {execution.cluster}" if execution.cluster else ""
-    return re.sub(r"\.\)$", ")", f"{execution.phase}{cluster}{reason}")
+    raise EndedOtherwise(f"Execution {id} can no longer be {wanted.words}: it is {last.situation()}.")
 
 
 def _answer(session: Session, execution: Execution) -> None:
