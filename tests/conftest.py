@@ -21,6 +21,7 @@ from admin.store.database import db
 from admin.store.schema import migrate
 from tests.support.admins import RunningAdmin, running_admin
 from tests.support.postgresql import binaries, running_postgresql
+from tests.support.slurm import SlurmCluster, missing_programs, running_slurm
 
 
 @pytest.hookimpl(wrapper=True)
@@ -40,6 +41,15 @@ def postgresql_url() -> Iterator[str]:
         pytest.skip("PostgreSQL is not installed")
     with running_postgresql() as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def slurm_clusters() -> Iterator[tuple[SlurmCluster, SlurmCluster]]:
+    """Two real Slurm clusters of one node each, which know nothing of each other."""
+    if missing_programs():
+        pytest.skip(f"Slurm is not installed: there is no {', '.join(missing_programs())}")
+    with running_slurm("red") as red, running_slurm("blue") as blue:
+        yield red, blue
 
 
 @pytest.fixture
@@ -85,7 +95,9 @@ def make_app(database_url: str) -> Iterator[MakeApp]:
 
     yield make
     for app in made:
-        app.extensions["rainbow"].heads.close()
+        context = app.extensions["rainbow"]
+        for news in (context.heads, context.happenings, context.news):
+            news.close()
         with app.app_context():
             db.engine.dispose()
 

@@ -130,10 +130,11 @@ def test_a_cluster_is_defined_by_flags_and_changed_field_by_field(shell: Shell) 
     assert (changed["cost"], changed["capacity"]) == (2, found["capacity"])
 
     rows = cells(shell.ok("rainbowctl get clusters"))
-    assert rows[0] == ["NAME", "STATE", "ENABLED", "CORDONED", "POOLS", "CAPACITY", "FREE", "WAITING", "SOURCE"]
+    header = ["NAME", "STATE", "LAST SYNC", "POOLS", "CAPACITY", "FREE", "LEASES", "WAITING", "ENGINE", "SOURCE"]
+    assert rows[0] == header
     [east] = [row for row in rows if row[0] == "east"]
     amounts = "cpu=64,memory=256Gi,gpu=8"
-    assert east == ["east", "expected", "yes", "no", "-", amounts, amounts, "0", "managed"]
+    assert east == ["east", "expected", "-", "-", amounts, amounts, "0", "0", "-", "managed"]
     assert "the east" in shell.ok("rainbowctl get cluster east -o wide")
 
 
@@ -144,7 +145,7 @@ def test_what_was_reported_or_switched_does_not_get_into_the_definition(shell: S
     assert (done.status, done.out, done.err) == (0, "", "Reported the state of cluster live.\n")
     shell.ok("rainbowctl disable live")
     [row] = [row for row in cells(shell.ok("rainbowctl get cluster")) if row[0] == "live"]
-    assert row[:3] == ["live", "ready", "no"]
+    assert row[:2] == ["live", "ready,disabled"]
     assert "cpu=8,memory=1Gi" in row
     done = shell.run("rainbowctl update cluster live --description two")
     assert done.out == (

@@ -38,8 +38,8 @@ def shared_app(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
     migrate(found.database.engine)
     seed_projects(found)
     yield app
-    found.heads.close()
-    found.happenings.close()
+    for news in (found.heads, found.happenings, found.news):
+        news.close()
     with app.app_context():
         db.engine.dispose()
 

@@ -104,3 +104,21 @@ def test_what_is_not_said_is_not_sent(make: MakeClient) -> None:
         {"selector": {"filters": "eq(phase,QUEUED)"}, "cause": "why"},
         JOB,
     ]
+
+
+def test_a_cluster_is_told_and_its_tokens_are_asked_for_by_path(make: MakeClient) -> None:
+    client, admin = make({"tokens": [], "changed": True})
+    client.switch_cluster("a b", "drain", deadline="10m")
+    client.cluster_tokens("a")
+    client.rotate_token("a", overlap="1h")
+    client.rotate_token("a")
+    client.revoke_token("a", "12345678")
+    assert [(method, path, call.get("body")) for method, path, call in admin.calls] == [
+        ("POST", "clusters/a%20b/drain", {"deadline": "10m"}),
+        ("GET", "clusters/a/tokens", None),
+        ("POST", "clusters/a/tokens", {"overlap": "1h"}),
+        ("POST", "clusters/a/tokens", {}),
+        ("DELETE", "clusters/a/tokens/12345678", None),
+    ]
+    # A second answer to a rotation would be a second token.
+    assert not any(call.get("is_safe") for method, _path, call in admin.calls if method != "GET")

@@ -23,7 +23,7 @@ NOTHING: dict[str, Any] = dict.fromkeys(
             "cluster_label",
         ),
         *("cluster", "target_project", "target_domain", "service_account", "iam_role", "image", "cpu", "memory", "gpu"),
-        *("nodes", "tasks", "duration"),
+        *("nodes", "tasks", "duration", "retries", "backoff", "on_lost"),
     ]
 ) | {"overwrite_cache": False, "inputs": {}, "labels": {}, "annotations": {}, "envs": {}, "command": ()}
 
@@ -88,6 +88,14 @@ def test_a_job_of_ones_own_is_a_command_or_an_image_with_what_it_needs() -> None
         }
     }
     assert spec(image="i") == {"job": {"image": "i"}}
+
+
+def test_retries_are_part_of_how_it_runs(tmp_path: Path) -> None:
+    assert "retry" not in spec(command=("x",))
+    assert spec(command=("x",), retries=1, on_lost="retry")["retry"] == {"attempts": 2, "on_lost": "retry"}
+    file = in_file(tmp_path, "launchplan: lp\nretry: {attempts: 3, retry-on: [Failed, cluster_lost]}\n")
+    assert spec(exec_file=file)["retry"] == {"attempts": 3, "retry_on": ["FAILED", "CLUSTER_LOST"]}
+    assert spec(exec_file=file, backoff="1s")["retry"]["backoff"] == "1s"
 
 
 def test_what_runs_elsewhere_is_still_found_where_it_is_registered() -> None:

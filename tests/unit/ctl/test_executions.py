@@ -85,3 +85,12 @@ def test_what_was_launched_is_the_launch_plan_or_the_workflow_itself() -> None:
     both = Execution.from_document({"id": ID.document(), "workflow": workflow, "launch_plan": {"name": "nightly"}})
     assert (both.launched, both.version) == ("nightly", "v1")
     assert execution().launched == ""
+
+
+def test_a_situation_is_the_phase_where_and_why() -> None:
+    reason = {"code": "ASSIGNED", "message": "Waits for its cluster."}
+    found = Execution.from_document(
+        {"id": ID.document(), "cluster": "a", "closure": {"phase": "QUEUED", "reason": reason}}
+    )
+    assert found.situation() == "QUEUED on a (ASSIGNED: Waits for its cluster)"
+    assert execution(phase="SUCCEEDED").situation() == "SUCCEEDED"

@@ -227,3 +227,12 @@ def test_a_refusal_without_details_names_the_document() -> None:
     [found] = parse(WORKFLOW)
     error = found.locate(NotFound("There is no such project."))
     assert error.lines() == ["There is no such project.", "  f.yaml:1:1: workflow train version 1"]
+
+
+def test_a_launch_plan_says_whether_it_is_run_again() -> None:
+    [found] = parse(f"{PLAN}retry: {{attempts: 3, backoff: 10s, retryOn: [timed_out], onLost: Retry}}\n")
+    assert found.spec["retry"] == {"attempts": 3, "backoff": "10s", "retry_on": ["TIMED_OUT"], "on_lost": "retry"}
+    assert problems(f"{PLAN}retry: {{attempts: 0, retries: 2}}\n") == [
+        "f.yaml:6:19: retry.attempts: must be between 1 and 100, got 0",
+        "f.yaml:6:22: retry.retries: unknown key: there is attempts, backoff, retry_on and on_lost",
+    ]

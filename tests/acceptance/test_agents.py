@@ -1,0 +1,472 @@
+"""Agents as processes beside a real admin: registration, work on the local engine, cut lines, stops and restarts."""
+
+from __future__ import annotations
+
+import base64
+import os
+import pty
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from agent.engines import processes
+from tests.support.admins import RunningAdmin, running_admin
+from tests.support.agent_processes import (
+    SECRET,
+    Site,
+    native_key,
+    running_site,
+    until,
+    wire_to,
+    write_admin_configuration,
+)
+
+LEASE_SECONDS = 10
+
+
+@pytest.fixture(scope="module")
+def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAdmin]:
+    """An admin that soon gives clusters up."""
+    directory = tmp_path_factory.mktemp("admin")
+    configuration = write_admin_configuration(
+        directory, leaseSeconds=LEASE_SECONDS, waitSeconds=2, unreachableSeconds=6, lostSeconds=LEASE_SECONDS + 2
+    )
+    with running_admin(directory, "--config", str(configuration)) as found:
+        yield found
+
+
+@pytest.fixture
+def new_site(admin: RunningAdmin, tmp_path: Path) -> Iterator[Callable[..., Site]]:
+    """Makes clusters that have registered."""
+    with ExitStack() as stack:
+        yield lambda name="site", **settings: stack.enter_context(running_site(admin, tmp_path / name, **settings))
+
+
+@pytest.fixture
+def site(new_site: Callable[..., Site]) -> Site:
+    return new_site()
+
+
+# Registration
+
+
+def test_a_token_is_shown_once_and_kept_to_its_owner(admin: RunningAdmin, tmp_path: Path) -> None:
+    site = Site(admin, tmp_path)
+    site.configure()
+    (tmp_path / "secret").write_text(f"{SECRET}\n")
+    done = site.call("register", "--secret-file", str(tmp_path / "secret"))
+    assert done.returncode == 0, done.stderr
+    token = site.state / "token"
+    assert done.stdout == token.read_text()
+    assert done.stdout.startswith("rbc-")
+    assert token.stat().st_mode & 0o777 == 0o600
+    again = site.call("register", RAINBOW_REGISTRATION_SECRET=SECRET)
+    assert (again.returncode, "is there already" in again.stderr) == (1, True)
+    token.unlink()
+    refused = site.call("register", RAINBOW_REGISTRATION_SECRET=SECRET)
+    assert (refused.returncode, "live token" in refused.stderr) == (1, True)
+    assert not token.exists()
+
+
+def test_a_wrong_secret(admin: RunningAdmin, tmp_path: Path) -> None:
+    site = Site(admin, tmp_path)
+    site.configure()
+    done = site.call("register", RAINBOW_REGISTRATION_SECRET="friend")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("error: ")
+    assert "friend" not in done.stderr
+
+
+def test_no_secret_at_all(admin: RunningAdmin, tmp_path: Path) -> None:
+    site = Site(admin, tmp_path)
+    site.configure()
+    done = site.call("register")
+    assert (done.returncode, "--secret-file" in done.stderr) == (1, True)
+
+
+def test_a_token_is_rotated_while_the_agent_runs(site: Site) -> None:
+    agent = site.start()
+    before = (site.state / "token").read_text()
+    done = site.call("rotate", "--overlap", "0s")
+    assert done.returncode == 0, done.stderr
+    assert (site.state / "token").read_text() == done.stdout != before
+    site.create(f"{site.cluster}-1", "true")
+    assert site.ended(f"{site.cluster}-1")["closure"]["phase"] == "SUCCEEDED"
+    assert agent.poll() is None
+
+
+def test_an_agent_without_a_token_says_what_to_do(admin: RunningAdmin, tmp_path: Path) -> None:
+    site = Site(admin, tmp_path)
+    site.configure()
+    done = site.call("run")
+    assert (done.returncode, "rainbow-agent register" in done.stderr) == (1, True)
+
+
+def test_an_agent_whose_token_is_revoked_ends_with_the_reason(site: Site) -> None:
+    token = (site.state / "token").read_text().strip()
+    prefix = token.split("-")[1]
+    url = f"{site.admin.url}/api/v1/clusters/{site.cluster}/tokens/{prefix}"
+    assert requests.delete(url, timeout=10).json()["changed"] is True
+    done = site.call("run")
+    assert (done.returncode, "token" in done.stderr) == (1, True)
+    assert "Traceback" not in done.stderr
+
+
+def test_the_way_to_the_admin_can_be_checked_with_the_clusters_token(site: Site) -> None:
+    command = site.command("check", "--endpoint", site.admin.url, "--token-file", str(site.state / "token"))
+    done = subprocess.run(command, env=site.variables(), capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, "is ready" in done.stdout) == (0, True), done.stderr
+
+
+# Work
+
+
+def test_an_execution_comes_back_whole(site: Site) -> None:
+    name = f"{site.cluster}-whole"
+    script = "echo out $RAINBOW_EXECUTION $COLOUR; echo err >&2; printf 12 > result; sleep 0.5; exit 3"
+    site.create(name, "sh", "-c", script, environment={"COLOUR": "blue"}, outputs=["result"])
+    site.start()
+    found = site.ended(name)
+    assert (found["closure"]["phase"], found["exit_code"], found["attempt"]) == ("FAILED", 3, 1)
+    assert "exit code 3" in found["closure"]["reason"]["message"]
+    assert found["native_id"].isdigit()
+    assert len(found["nodes"]) == 1
+    assert found["closure"]["started_at"] <= found["closure"]["finished_at"]
+    assert site.printed(name)["data"] == f"out {name} blue\n"
+    assert site.printed(name, "stderr")["data"] == "err\n"
+    outputs = site.get(name, "/outputs")["outputs"]
+    assert [(one["path"], base64.b64decode(one["content_base64"])) for one in outputs] == [("result", b"12")]
+
+
+def test_a_command_that_does_not_exist(site: Site) -> None:
+    name = f"{site.cluster}-none"
+    site.create(name, "no-such-command")
+    site.start()
+    closure = site.ended(name)["closure"]
+    assert (closure["phase"], closure["reason"]["code"]) == ("FAILED", "COMMAND_NOT_FOUND")
+    assert "no-such-command" in closure["reason"]["message"]
+
+
+def test_ten_megabytes_of_log_in_a_second(site: Site) -> None:
+    loud, quiet = f"{site.cluster}-loud", f"{site.cluster}-quiet"
+    site.create(loud, "sh", "-c", "head -c 10485760 /dev/zero | tr '\\0' 'x'")
+    site.create(quiet, "echo", "hello")
+    site.start()
+    assert site.ended(loud, 30)["closure"]["phase"] == "SUCCEEDED"
+    found = site.printed(loud)
+    assert (found["data"], found["truncated"], found["complete"]) == ("x" * 2**20, True, True)
+    assert site.ended(quiet)["closure"]["phase"] == "SUCCEEDED"
+    assert site.printed(quiet)["data"] == "hello\n"
+
+
+def test_a_log_can_be_read_while_it_is_written(site: Site) -> None:
+    name = f"{site.cluster}-log"
+    site.create(name, "sh", "-c", "echo first; sleep 600")
+    site.start()
+    until(lambda: site.printed(name)["data"] == "first\n")
+    assert site.phase(name) == "RUNNING"
+    site.cancel(name)
+    site.ended(name)
+
+
+def test_a_cancel_leaves_nothing_behind(site: Site) -> None:
+    name = f"{site.cluster}-cancel"
+    site.create(name, "sh", "-c", "trap '' TERM; setsid sleep 600 & (sleep 600 &) ; while :; do sleep 1; done")
+    site.start()
+    site.running(name)
+    until(lambda: len(processes.marked(native_key(name))) >= 3)
+    site.cancel(name)
+    found = site.ended(name)
+    assert found["closure"]["phase"] == "ABORTED"
+    assert processes.marked(native_key(name)) == set()
+
+
+def test_a_time_limit(site: Site) -> None:
+    name = f"{site.cluster}-limit"
+    site.create(name, "sleep", "600", resources={"duration": "1s"})
+    site.start()
+    closure = site.ended(name)["closure"]
+    assert (closure["phase"], closure["reason"]["code"]) == ("TIMED_OUT", "TIME_LIMIT")
+    assert processes.marked(native_key(name)) == set()
+
+
+def test_an_image_is_declined_with_the_reason(site: Site) -> None:
+    name = f"{site.cluster}-image"
+    site.create(name, "true", image="busybox")
+    site.start()
+    declined = until(
+        lambda: [one for one in site.get(name, "/events")["events"] if one["type"] == "DECLINED"], what=lambda: site.log
+    )
+    assert "not images" in declined[0]["reason"]["message"]
+
+
+def test_no_more_than_the_slots_at_once(new_site: Callable[..., Site], tmp_path: Path) -> None:
+    site = new_site(slots=2)
+    names = [f"{site.cluster}-{number}" for number in range(6)]
+    mark = tmp_path / "now"
+    mark.mkdir()
+    for name in names:
+        script = f"touch {mark}/$$; ls {mark} | wc -l; sleep 0.3; rm {mark}/$$"
+        site.create(name, "sh", "-c", script)
+    site.start()
+    for name in names:
+        assert site.ended(name)["closure"]["phase"] == "SUCCEEDED"
+        assert int(site.printed(name)["data"]) <= 2
+
+
+def test_a_retry_is_another_attempt(site: Site, tmp_path: Path) -> None:
+    name, ran = f"{site.cluster}-retry", tmp_path / "ran"
+    spec = {"retry": {"attempts": 3, "backoff": "100ms"}}
+    site.create(name, "sh", "-c", f"echo $RAINBOW_ATTEMPT | tee -a {ran}; [ $RAINBOW_ATTEMPT = 3 ]", spec=spec)
+    site.start()
+    found = site.ended(name)
+    assert (found["closure"]["phase"], found["attempt"], ran.read_text()) == ("SUCCEEDED", 3, "1\n2\n3\n")
+    for attempt in (1, 2, 3):
+        assert site.get(name, "/logs", attempt=attempt, stream="stdout")["data"] == f"{attempt}\n"
+
+
+# The line to the admin
+
+
+def beating(file: Path) -> str:
+    """A command that says in a file that it lives, ten times a second."""
+    return f"while :; do date +%s.%N >> {file}; sleep 0.1; done"
+
+
+def last_beat(file: Path) -> float:
+    return float(file.read_text().split()[-1])
+
+
+def test_an_agent_that_is_cut_off_ends_its_work_before_the_admin_gives_it_away(
+    admin: RunningAdmin, new_site: Callable[..., Site], tmp_path: Path
+) -> None:
+    with wire_to(admin) as wire:
+        site = new_site(endpoint=wire.url)
+        name, beats = f"{site.cluster}-cut", tmp_path / "beats"
+        site.create(name, "sh", "-c", beating(beats), spec={"retry": {"attempts": 2, "on_lost": "retry"}})
+        agent = site.start()
+        site.running(name)
+        wire.cut()
+        cut_at = time.time()
+        until(lambda: site.get(name)["attempt"] == 2, 60, "the admin did not give it away")
+        given_away_at = time.time()
+        ended_at = last_beat(beats)
+        assert cut_at < ended_at + LEASE_SECONDS
+        assert ended_at < given_away_at - 1
+        time.sleep(1)
+        assert last_beat(beats) == ended_at
+        assert processes.marked(native_key(name)) == set()
+        assert agent.poll() is None
+        # The line is mended: the agent comes back by itself, and its cluster may run the second attempt.
+        wire.mend()
+        until(lambda: last_beat(beats) > given_away_at, 60, lambda: f"it did not come back:\n{site.log}")
+        site.cancel(name)
+        assert site.ended(name)["closure"]["phase"] == "ABORTED"
+
+
+def test_a_short_break_goes_unnoticed(admin: RunningAdmin, new_site: Callable[..., Site], tmp_path: Path) -> None:
+    with wire_to(admin) as wire:
+        site = new_site(endpoint=wire.url)
+        name = f"{site.cluster}-break"
+        site.create(name, "sh", "-c", "sleep 4; echo done")
+        site.start()
+        site.running(name)
+        wire.cut()
+        time.sleep(1.5)
+        wire.mend()
+        found = site.ended(name)
+        assert (found["closure"]["phase"], found["attempt"]) == ("SUCCEEDED", 1)
+        assert site.printed(name)["data"] == "done\n"
+
+
+def test_agents_come_back_to_an_admin_that_was_restarted(tmp_path: Path) -> None:
+    configuration = write_admin_configuration(tmp_path, leaseSeconds=60, waitSeconds=5)
+    with ExitStack() as stack:
+        first = stack.enter_context(running_admin(tmp_path, "--config", str(configuration)))
+        wire = stack.enter_context(wire_to(first))
+        with running_site(first, tmp_path / "site", endpoint=wire.url) as site:
+            name = f"{site.cluster}-1"
+            site.create(name, "sh", "-c", "sleep 3; echo done")
+            agent = site.start()
+            site.running(name)
+            first.process.kill()
+            first.process.wait()
+            until(lambda: "cannot be reached" in site.log, what=lambda: site.log)
+            with running_admin(tmp_path, "--config", str(configuration)) as second:
+                wire.connect_to(second.url)
+                site.admin = second
+                assert site.ended(name)["closure"]["phase"] == "SUCCEEDED"
+                site.create(f"{site.cluster}-2", "true")
+                assert site.ended(f"{site.cluster}-2")["closure"]["phase"] == "SUCCEEDED"
+                assert agent.poll() is None
+
+
+OFF = """
+import datetime, time
+_now, _time = datetime.datetime, time.time
+class Off(datetime.datetime):
+    @classmethod
+    def now(cls, tz=None):
+        return _now.now(tz) + datetime.timedelta(seconds={seconds})
+datetime.datetime = Off
+time.time = lambda: _time() + {seconds}
+"""
+
+
+@pytest.mark.parametrize("seconds", [300, -300])
+def test_a_clock_five_minutes_off(site: Site, seconds: int, tmp_path: Path) -> None:
+    (tmp_path / "off").mkdir()
+    (tmp_path / "off/sitecustomize.py").write_text(OFF.format(seconds=seconds))
+    path = f"{tmp_path / 'off'}:{os.environ.get('PYTHONPATH', '')}"
+    name = f"{site.cluster}-clock"
+    site.create(name, "sh", "-c", "sleep 8; echo done", resources={"duration": "60s"})
+    site.start(PYTHONPATH=path)
+    found = site.ended(name)
+    assert (found["closure"]["phase"], found["attempt"]) == ("SUCCEEDED", 1)
+    assert 7 < found["closure"]["duration"] < 20
+    assert found["closure"]["started_at"] < found["closure"]["finished_at"]
+
+
+# Stops and starts
+
+
+def test_a_stop_leaves_what_runs_and_the_next_start_adopts_it(site: Site) -> None:
+    name = f"{site.cluster}-stop"
+    site.create(name, "sh", "-c", "sleep 3; echo done")
+    agent = site.start()
+    native = site.running(name)["native_id"]
+    agent.send_signal(signal.SIGTERM)
+    assert agent.wait(timeout=20) == 0
+    assert processes.marked(native_key(name))
+    site.start()
+    found = site.ended(name)
+    assert (found["closure"]["phase"], found["attempt"], found["native_id"]) == ("SUCCEEDED", 1, native)
+
+
+def test_a_stop_with_drain_waits_for_what_runs(site: Site) -> None:
+    name, later = f"{site.cluster}-drain", f"{site.cluster}-later"
+    site.create(name, "sh", "-c", "sleep 2; echo done")
+    agent = site.start("--drain")
+    site.running(name)
+    agent.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    site.create(later, "true")
+    assert agent.wait(timeout=30) == 0
+    assert site.phase(name) == "SUCCEEDED"
+    assert (site.phase(later), site.intents()) == ("QUEUED", [])
+
+
+def test_a_stop_hands_back_what_has_not_started(new_site: Callable[..., Site]) -> None:
+    site = new_site(slots=1)
+    first, second = f"{site.cluster}-first", f"{site.cluster}-second"
+    site.create(first, "sleep", "600")
+    site.create(second, "true")
+    agent = site.start()
+    site.running(first)
+    agent.send_signal(signal.SIGTERM)
+    assert agent.wait(timeout=20) == 0
+    assert site.intents() == [native_key(first)]
+    assert site.phase(second) == "QUEUED"
+
+
+def test_a_second_signal_ends_it_at_once(site: Site) -> None:
+    name = f"{site.cluster}-twice"
+    site.create(name, "sleep", "600")
+    agent = site.start("--drain")
+    site.running(name)
+    agent.send_signal(signal.SIGTERM)
+    time.sleep(0.5)
+    assert agent.poll() is None
+    agent.send_signal(signal.SIGTERM)
+    agent.wait(timeout=5)
+    assert site.intents() == [native_key(name)]
+
+
+def test_one_agent_a_state_directory(site: Site) -> None:
+    site.start()
+    until(lambda: "answers" in site.log)
+    done = site.call("run")
+    assert (done.returncode, "another agent uses" in done.stderr) == (1, True)
+
+
+def test_a_second_agent_of_the_same_cluster_takes_over(site: Site, new_site: Callable[..., Site]) -> None:
+    name = f"{site.cluster}-over"
+    site.create(name, "sleep", "600")
+    first = site.start()
+    site.running(name)
+    other = Site(site.admin, site.directory.parent / "other", cluster=site.cluster)
+    other.configure()
+    other.state.mkdir(parents=True)
+    (other.state / "token").write_text((site.state / "token").read_text())
+    second = other.start()
+    try:
+        assert first.wait(timeout=30) == 1
+        assert "taken over" in site.log
+        assert processes.marked(native_key(name)) == set()
+        found = site.ended(name)
+        assert (found["closure"]["phase"], found["closure"]["reason"]["code"]) == ("FAILED", "CLUSTER_LOST")
+        assert second.poll() is None
+    finally:
+        other.stop()
+
+
+def test_once_is_for_cron(site: Site) -> None:
+    name = f"{site.cluster}-once"
+    assert site.call("run", "--once").returncode == 0
+    site.create(name, "sh", "-c", "sleep 1; echo done")
+    done = site.call("run", "--once")
+    assert done.returncode == 0, done.stderr
+    assert site.phase(name) == "RUNNING"
+    until(lambda: not processes.marked(native_key(name)))
+    assert site.call("run", "--once").returncode == 0
+    assert (site.phase(name), site.printed(name)["data"], site.intents()) == ("SUCCEEDED", "done\n", [])
+
+
+def test_a_terminal_has_a_status_line(site: Site) -> None:
+    name = f"{site.cluster}-status"
+    site.create(name, "sleep", "600")
+    inner, outer = pty.openpty()
+    command = [*site.command("run"), "--config", str(site.directory / "agent.yaml")]
+    agent = subprocess.Popen(command, env=site.variables(), stdin=outer, stdout=outer, stderr=outer)
+    site.agents.append(agent)
+    os.close(outer)
+    seen = b""
+
+    def is_shown() -> bool:
+        nonlocal seen
+        while select.select([inner], [], [], 0)[0]:
+            seen += os.read(inner, 65536)
+        return f"{site.cluster} · ready · 1 running".encode() in seen
+
+    try:
+        until(is_shown, what=lambda: f"no status line in {seen!r}")
+    finally:
+        agent.kill()
+        agent.wait()
+        os.close(inner)
+    assert b"slots" in seen
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], ["register", "run", "rotate", "check"]),
+        (["run"], ["--once", "--drain", "SIGTERM", "engineOptions", "ignoreImage", "KillMode", "crontab"]),
+        (["register"], ["--secret-file", "RAINBOW_REGISTRATION_SECRET", "0600"]),
+        (["rotate"], ["--overlap"]),
+    ],
+)
+def test_help_teaches(admin: RunningAdmin, tmp_path: Path, arguments: list[str], words: list[str]) -> None:
+    site: Any = Site(admin, tmp_path)
+    done = subprocess.run(
+        site.command(*arguments, "--help"), env=site.variables(), capture_output=True, text=True, timeout=30, check=True
+    )
+    assert [word for word in words if word not in done.stdout] == []

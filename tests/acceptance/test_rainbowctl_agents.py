@@ -1,0 +1,474 @@
+"""What rainbowctl shows and does of clusters with agents and of what runs there; the agents are played."""
+
+from __future__ import annotations
+
+import json
+import select
+import stat
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+from tests.acceptance.test_rainbowctl_fleet import cells
+from tests.acceptance.test_rainbowctl_shell import Shell
+from tests.support.admins import running_admin
+from tests.support.http_agents import HttpAgent, output, write_configuration
+
+HERE = "-p flytesnacks -d development"
+_SECONDS = 30.0
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    directory = tmp_path_factory.mktemp("agents")
+    with running_admin(directory, "--config", str(write_configuration(directory))) as admin:
+        yield Shell(admin, directory)
+
+
+@pytest.fixture(scope="module")
+def agent(shell: Shell) -> HttpAgent:
+    """The agent of the cluster `local`, where everything goes that names no other."""
+    played = HttpAgent(url=shell.admin.url, cluster="local")
+    played.register()
+    played.sync(report={"engine": "played", "engine_version": "1.0", "capacity": {"cpu": "8"}, "free": {"cpu": "8"}})
+    return played
+
+
+class Following:
+    """A command that runs, and what it has printed by now."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+        self.seen = {"out": "", "err": ""}
+
+    def wait_for(self, text: str, where: str = "out") -> None:
+        stream: IO[bytes] | None = self.process.stdout if where == "out" else self.process.stderr
+        assert stream is not None
+        deadline = time.monotonic() + _SECONDS
+        while text not in self.seen[where]:
+            readable, _, _ = select.select([stream], [], [], max(0.0, deadline - time.monotonic()))
+            read = stream.read1(4096) if readable else b""  # type: ignore[attr-defined]
+            assert read, f"{text!r} did not come: {self.seen}"
+            self.seen[where] += read.decode()
+
+    def finish(self) -> tuple[int, str, str]:
+        """The status, and all that it printed."""
+        out, err = self.process.communicate(timeout=_SECONDS)
+        return self.process.returncode, self.seen["out"] + out.decode(), self.seen["err"] + err.decode()
+
+
+@contextmanager
+def following(shell: Shell, command: str) -> Iterator[Following]:
+    process = subprocess.Popen(
+        ["bash", "-c", f"exec {command}"],
+        cwd=shell.cwd,
+        env=shell.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        yield Following(process)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def started(shell: Shell, agent: HttpAgent, name: str, flags: str = "") -> dict[str, Any]:
+    """The lease of a new execution that runs."""
+    shell.ok(f"rainbowctl create execution {name} {HERE} {flags} -- work")
+    [lease] = agent.take()
+    assert lease["id"]["name"] == name
+    agent.report(lease, "RUNNING", native_id=f"job-{name}", nodes=["n1", "n2", "n3", "n4", "n5"])
+    return lease
+
+
+def eventually(is_so: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + _SECONDS
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+# Logs
+
+
+def test_each_stream_goes_to_its_own_and_a_tail_is_its_end(shell: Shell, agent: HttpAgent) -> None:
+    lease = started(shell, agent, "printed")
+    done = shell.run(f"rainbowctl logs printed {HERE}")
+    assert (done.status, done.out) == (0, "")
+    assert done.err.startswith("Execution flytesnacks/development/printed has printed nothing yet: it is RUNNING on")
+    agent.prints(lease, "one\ntwo\nthrée")
+    agent.prints(lease, "oops\n", "stderr")
+    done = shell.run(f"rainbowctl logs printed {HERE}")
+    assert (done.status, done.out, done.err) == (0, "one\ntwo\nthrée", "oops\n")
+    assert shell.run("rainbowctl logs flytesnacks/development/printed --stream stderr").out == ""
+    done = shell.run(f"rainbowctl logs printed {HERE} --stream stdout --tail 2")
+    assert (done.out, done.err) == ("two\nthrée", "")
+    assert shell.run(f"rainbowctl logs printed {HERE} --tail 0").out == ""
+    agent.report(lease, "SUCCEEDED", exit_code=0)
+    assert shell.run(f"rainbowctl logs printed {HERE} -f --tail 1").out == "thrée"
+
+
+def test_logs_are_followed_live_until_the_execution_is_finished(shell: Shell, agent: HttpAgent) -> None:
+    lease = started(shell, agent, "live")
+    with following(shell, f"rainbowctl logs live {HERE} --follow") as logs:
+        agent.prints(lease, "first\n")
+        logs.wait_for("first\n")
+        agent.prints(lease, "a complaint\n", "stderr")
+        logs.wait_for("a complaint\n", "err")
+        # Half a character is left until the other half is there.
+        agent.prints(lease, "caf\xc3".encode("latin-1"))
+        logs.wait_for("caf")
+        agent.prints(lease, b"\xa9\n")
+        logs.wait_for("café\n")
+        agent.report(lease, "FAILED", exit_code=3, reason="EXITED", message="It exited with 3.")
+        assert logs.finish() == (0, "first\ncafé\n", "a complaint\n")
+
+
+def test_a_large_log_comes_whole_and_says_where_it_was_cut(shell: Shell, agent: HttpAgent) -> None:
+    lease = started(shell, agent, "large")
+    text = "".join(f"{number:07}\n" for number in range(200_000))
+    for start in range(0, len(text), 500_000):
+        agent.prints(lease, text[start : start + 500_000])
+    agent.report(lease, "SUCCEEDED", exit_code=0)
+    done = shell.run(f"rainbowctl logs large {HERE}")
+    assert done.status == 0
+    assert done.out == text[: 1024 * 1024]
+    assert done.err == "warning: It printed more than the admin keeps: the end of its stdout is missing.\n"
+    followed = shell.run(f"rainbowctl logs large {HERE} -f")
+    assert followed == done
+
+
+def test_later_attempts_are_followed_too_and_each_can_be_read(shell: Shell, agent: HttpAgent) -> None:
+    lease = started(shell, agent, "again", "--retries 1 --backoff 1ms")
+    with following(shell, f"rainbowctl logs again {HERE} -f") as logs:
+        agent.prints(lease, "try 1\n")
+        logs.wait_for("try 1\n")
+        agent.report(lease, "FAILED", exit_code=1)
+        [second] = agent.take()
+        assert second["attempt"] == 2
+        agent.report(second, "RUNNING")
+        agent.prints(second, "try 2\n")
+        logs.wait_for("try 2\n")
+        agent.report(second, "SUCCEEDED", exit_code=0)
+        assert logs.finish() == (0, "try 1\ntry 2\n", "Attempt 2:\n")
+    assert shell.ok(f"rainbowctl logs again {HERE}") == "try 2\n"
+    assert shell.ok(f"rainbowctl logs again {HERE} --attempt 1") == "try 1\n"
+    assert "there are 2 attempts" in shell.refused(2, f"rainbowctl logs again {HERE} --attempt 3")
+    [row] = cells(shell.ok(f"rainbowctl get execution again {HERE} -o wide --no-headers"))
+    assert "2" in row
+
+
+def test_create_shows_what_is_printed_and_exits_with_the_outcome(shell: Shell, agent: HttpAgent) -> None:
+    create = f"rainbowctl create execution {HERE} --logs"
+    with following(shell, f"{create} hello -- echo hello") as logs:
+        logs.wait_for("Created execution flytesnacks/development/hello.\n", "err")
+        [lease] = agent.take()
+        agent.report(lease, "RUNNING")
+        agent.prints(lease, "hello\n")
+        logs.wait_for("hello\n")
+        agent.report(lease, "SUCCEEDED", exit_code=0)
+        status, out, _err = logs.finish()
+        assert (status, out) == (0, "hello\n")
+    with following(shell, f"{create} -- false") as logs:
+        [lease] = agent.take()
+        agent.report(lease, "FAILED", exit_code=1, reason="EXITED", message="It exited with 1.")
+        status, out, err = logs.finish()
+        assert (status, out) == (9, "")
+        assert "ended FAILED (EXITED: It exited with 1.)" in err
+    assert shell.run(f"{create} hello -- echo hello").status == 8
+    assert "keep one of the two" in shell.refused(2, f"{create} --watch -- true")
+    assert "leave out -o" in shell.refused(2, f"{create} -o yaml -- true")
+
+
+def test_following_outlasts_an_admin_that_restarts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    configuration = write_configuration(tmp_path, server={"workers": 1})
+    with running_admin(tmp_path, "--config", str(configuration)) as admin:
+        shell = Shell(admin, tmp_path)
+        agent = HttpAgent(url=admin.url, cluster="local")
+        agent.register()
+        lease = started(shell, agent, "survivor")
+        with following(shell, f"rainbowctl logs survivor {HERE} -f") as logs:
+            agent.prints(lease, "before\n")
+            logs.wait_for("before\n")
+            port = int(admin.url.rpartition(":")[2])
+            monkeypatch.setattr("tests.support.admins.free_port", lambda: port)
+            admin.stop()
+            logs.wait_for("Trying again until it answers.", "err")
+            with running_admin(tmp_path, "--config", str(configuration)):
+                agent.prints(lease, "after\n")
+                agent.report(lease, "SUCCEEDED", exit_code=0)
+                status, out, err = logs.finish()
+                assert (status, out) == (0, "before\nafter\n")
+                assert "The admin answers again." in err
+
+
+# Retries
+
+
+def test_retries_are_said_by_flags_files_and_launch_plans(shell: Shell, agent: HttpAgent) -> None:
+    def retry_of(flags: str, stdin: str = "") -> Any:
+        answer = json.loads(shell.ok(f"rainbowctl create execution {HERE} --dryRun -o json {flags}", stdin))
+        return answer["execution"]["spec"].get("retry")
+
+    assert retry_of("-- true") is None
+    assert retry_of("--retries 2 --backoff 30s --onLost retry -- true") == {
+        "attempts": 3,
+        "backoff": "30s",
+        "on_lost": "retry",
+    }
+    text = "job: {command: [x]}\nretry: {attempts: 5, retryOn: [timed-out], onLost: fail}\n"
+    in_file = {"attempts": 5, "retry_on": ["TIMED_OUT"], "on_lost": "fail"}
+    assert retry_of("--execFile -", text) == in_file
+    assert retry_of("--execFile - --on-lost retry", text) == {**in_file, "on_lost": "retry"}
+    told = shell.refused(
+        2, f"rainbowctl create execution {HERE} --execFile -", stdin="job: {command: [x]}\nretry: {backoff: long}\n"
+    )
+    assert "stdin:2:18: spec.retry.backoff: " in told
+    shell.file(
+        "plan.yaml",
+        "kind: workflow\nname: flaky\nversion: v1\njob: {command: [work]}\n---\n"
+        "kind: launchplan\nname: stubborn\nversion: v1\nworkflow: flaky\nretry: {attempts: 3, backoff: 1ms}\n"
+        "active: true\n",
+    )
+    shell.ok(f"rainbowctl register files plan.yaml {HERE}")
+    found = json.loads(shell.ok(f"rainbowctl get launchplan stubborn {HERE} --latest -o json"))
+    assert found["spec"]["retry"] == {"attempts": 3, "backoff": "1ms"}
+    shell.ok(f"rainbowctl create execution stubborn-1 {HERE} --launchplan stubborn")
+    for attempt in (1, 2, 3):
+        [lease] = agent.take()
+        assert lease["attempt"] == attempt
+        agent.report(lease, "FAILED", exit_code=1)
+    assert shell.rest("GET", "executions/flytesnacks/development/stubborn-1")["closure"]["phase"] == "FAILED"
+
+
+# What became of an execution
+
+
+def test_wide_and_details_show_where_and_how_it_ran(shell: Shell, agent: HttpAgent) -> None:
+    lease = started(shell, agent, "where")
+    agent.report(lease, "SUCCEEDED", exit_code=0)
+    header, row = shell.ok(f"rainbowctl get execution where {HERE} -o wide").splitlines()
+    for column, value in (("ATTEMPT", "1"), ("NATIVE ID", "job-where"), ("NODES", "n1,n2,n3,+2"), ("EXIT CODE", "0")):
+        start = header.index(column)
+        assert row[start:].startswith(value), (column, row)
+    told = shell.ok(f"rainbowctl get execution where {HERE} --details")
+    for line in ("attempt: 1", "native_id: job-where", "exit_code: 0", "- n5"):
+        assert f"{line}\n" in told
+
+
+def test_outputs_are_listed_printed_and_written(shell: Shell, agent: HttpAgent) -> None:
+    lease = started(shell, agent, "left")
+    assert "left no outputs." in shell.run(f"rainbowctl get output left {HERE}").err
+    raw = bytes(range(256))
+    files = [
+        output("raw/all.bin", raw),
+        output("metrics.json", b'{"loss": 1}\n'),
+        {**output("cut.txt", b"start"), "size": 99, "truncated": True},
+    ]
+    agent.report(lease, "SUCCEEDED", exit_code=0, outputs=files)
+    rows = cells(shell.ok(f"rainbowctl get outputs left {HERE}"))
+    assert rows[0] == ["PATH", "SIZE", "KEPT", "ATTEMPT"]
+    assert ["cut.txt", "99", "the start", "1"] in rows
+    assert ["raw/all.bin", "256", "all", "1"] in rows
+    assert "output/flytesnacks/development/left/metrics.json\n" in shell.ok(
+        f"rainbowctl get output left {HERE} -o name"
+    )
+    assert shell.ok(f"rainbowctl get output left metrics.json {HERE}") == '{"loss": 1}\n'
+    shell.ok(f"rainbowctl get output left raw/all.bin {HERE} > copy.bin")
+    assert (shell.cwd / "copy.bin").read_bytes() == raw
+    done = shell.run(f"rainbowctl get output left cut.txt {HERE}")
+    assert (done.out, done.err) == ("start", "warning: cut.txt is not whole: the first 5 of its 99 bytes are kept.\n")
+    assert json.loads(shell.ok(f"rainbowctl get output left metrics.json {HERE} -o json"))["size"] == 12
+    assert "Did you mean metrics.json?" in shell.refused(3, f"rainbowctl get output left metric.json {HERE}")
+
+    shell.ok(f"rainbowctl get output left {HERE} --directory results")
+    assert (shell.cwd / "results/raw/all.bin").read_bytes() == raw
+    assert (shell.cwd / "results/metrics.json").read_text() == '{"loss": 1}\n'
+    again = f"rainbowctl get output left metrics.json {HERE} --directory results"
+    assert "use --force to overwrite it" in shell.refused(2, again)
+    shell.ok(f"{again} --force")
+
+
+def test_an_output_never_leaves_the_directory_it_is_written_to(shell: Shell, agent: HttpAgent) -> None:
+    lease = started(shell, agent, "sly")
+    agent.report(lease, "SUCCEEDED", exit_code=0, outputs=[output("../../outside", b"x"), output("/etc/inside", b"y")])
+    assert "'../../outside' cannot be written" in shell.refused(2, f"rainbowctl get output sly {HERE} --directory deep")
+    assert not (shell.cwd / "deep").exists()
+    shell.ok(f"rainbowctl get output sly /etc/inside {HERE} --directory deep")
+    assert (shell.cwd / "deep/etc/inside").read_text() == "y"
+
+
+# Clusters
+
+
+def state(shell: Shell, name: str) -> list[str]:
+    """The cells of one cluster."""
+    [row] = [row for row in cells(shell.ok("rainbowctl get cluster --no-headers")) if row[0] == name]
+    return row
+
+
+def test_a_cluster_is_shown_with_its_state_agent_and_engine(shell: Shell, agent: HttpAgent) -> None:
+    header = ["NAME", "STATE", "LAST SYNC", "POOLS", "CAPACITY", "FREE", "LEASES", "WAITING", "ENGINE", "SOURCE"]
+    assert cells(shell.ok("rainbowctl get cluster"))[0] == header
+    agent.sync()
+    row = state(shell, "local")
+    assert row[1] == "ready"
+    assert row[2].endswith("s ago")
+    assert (row[4], row[8]) == ("cpu=8", "played")
+    assert "1.0" in shell.ok("rainbowctl get cluster local -o wide")
+    lease = started(shell, agent, "leased")
+    assert state(shell, "local")[6] == "1"
+    agent.report(lease, "SUCCEEDED", exit_code=0)
+    shell.ok("rainbowctl create cluster never-seen")
+    assert state(shell, "never-seen")[1:3] == ["expected", "-"]
+    shell.ok("rainbowctl disable never-seen")
+    shell.ok("rainbowctl cordon never-seen")
+    assert state(shell, "never-seen")[1] == "expected,disabled,cordoned"
+
+
+def test_a_silent_cluster_is_unreachable_then_lost_then_ready_again(tmp_path: Path) -> None:
+    times = {"leaseSeconds": 2, "waitSeconds": 0, "unreachableSeconds": 4, "lostSeconds": 7}
+    with running_admin(tmp_path, "--config", str(write_configuration(tmp_path, agents=times))) as admin:
+        shell = Shell(admin, tmp_path)
+        agent = HttpAgent(url=admin.url, cluster="local")
+        agent.register()
+        assert state(shell, "local")[1] == "expected"
+        agent.sync()
+        assert state(shell, "local")[1] == "ready"
+        lease = started(shell, agent, "gone", "--onLost retry")
+        eventually(lambda: state(shell, "local")[1] == "unreachable")
+        eventually(lambda: state(shell, "local")[1] == "lost")
+        eventually(lambda: shell.rest("GET", "executions/flytesnacks/development/gone")["attempt"] == 2)
+        answer = agent.sync()
+        assert [one["id"] for one in answer["lost"]] == [lease["id"]]
+        assert state(shell, "local")[1] == "ready"
+        types = [row[1] for row in cells(shell.ok("rainbowctl get cluster-event local --no-headers"))]
+        lost = types.index("LOST")
+        assert types[lost - 1 : lost + 2] == ["READY", "LOST", "UNREACHABLE"]
+
+
+def test_a_cluster_is_drained_with_a_deadline_and_undrained(shell: Shell) -> None:
+    agent = HttpAgent(url=shell.admin.url, cluster="quiet")
+    agent.register()
+    agent.sync()
+    lease = started(shell, agent, "last", "--cluster quiet")
+    done = shell.run("rainbowctl drain cluster quiet --deadline 1h --reason 'new disks'")
+    assert (done.status, done.out) == (0, "")
+    assert done.err.startswith("Draining cluster quiet: 1 execution may finish there until 20")
+    assert state(shell, "quiet")[1] == "ready,draining"
+    assert "new disks" in shell.ok("rainbowctl get cluster quiet -o wide")
+    assert agent.sync()["state"]["draining"] is True
+    assert shell.run("rainbowctl drain quiet").err == "No changes: cluster quiet is draining already.\n"
+    assert "deadline" in shell.refused(2, "rainbowctl drain quiet --deadline soon")
+    shell.ok(f"rainbowctl create execution after {HERE} --cluster quiet -- true")
+    assert agent.sync(want=1)["leases"] == []
+    # At the deadline the agent is told to end what still runs.
+    shell.ok("rainbowctl drain quiet --deadline 1s")
+    eventually(lambda: agent.sync()["cancels"])
+    agent.report(lease, "ABORTED")
+    found = shell.rest("GET", "executions/flytesnacks/development/last")["closure"]
+    assert (found["phase"], found["reason"]["code"]) == ("ABORTED", "DRAINED")
+    assert shell.run("rainbowctl undrain cluster quiet").err == "Undrained cluster quiet.\n"
+    assert shell.run("rainbowctl undrain quiet").err == "No changes: cluster quiet is not draining already.\n"
+    [lease] = agent.take()
+    assert lease["id"]["name"] == "after"
+    agent.report(lease, "SUCCEEDED", exit_code=0)
+
+
+def test_a_new_name_waits_until_it_is_admitted(tmp_path: Path) -> None:
+    configuration = write_configuration(tmp_path, clusters={"registration": "approve"})
+    with running_admin(tmp_path, "--config", str(configuration)) as admin:
+        shell = Shell(admin, tmp_path)
+        agent = HttpAgent(url=admin.url, cluster="newcomer")
+        agent.register()
+        agent.sync()
+        assert state(shell, "newcomer")[1] == "pending"
+        assert shell.run("rainbowctl admit cluster newcomer").err == "Admitted cluster newcomer.\n"
+        assert state(shell, "newcomer")[1] == "ready"
+        assert shell.run("rainbowctl admit newcomer").err == "No changes: cluster newcomer is admitted already.\n"
+
+
+# Tokens
+
+
+def test_tokens_are_shown_rotated_with_an_overlap_and_revoked(shell: Shell) -> None:
+    agent = HttpAgent(url=shell.admin.url, cluster="keyed")
+    shell.ok("rainbowctl create cluster keyed")
+    assert "has no tokens" in shell.run("rainbowctl get token keyed").err
+    first = agent.register()
+    agent.sync()
+    [row] = cells(shell.ok("rainbowctl get tokens keyed --no-headers"))
+    assert row[:2] == [first["prefix"], "live"]
+    assert first["token"] not in shell.ok("rainbowctl get token keyed -o json")
+
+    done = shell.run("rainbowctl rotate token keyed --overlap 3s")
+    second = done.out.strip()
+    assert second.startswith("rbc-")
+    assert done.out.count("\n") == 1
+    assert second not in done.err
+    assert "It is not shown again." in done.err
+    agent.sync()  # with the first one, within the overlap
+    states = {row[0]: row[1] for row in cells(shell.ok("rainbowctl get token keyed --no-headers"))}
+    assert states == {first["prefix"]: "expiring", second.split("-")[1]: "live"}
+    eventually(lambda: agent.post("tokens", {}).status_code == 401 if _is_over(shell, first["prefix"]) else False)
+    agent.token = second
+    agent.sync()
+
+    # An agent rotates its own token, and nobody else reads the file.
+    (shell.cwd / "second.token").write_text(second)
+    rotate = "rainbowctl --token-file second.token rotate token"
+    done = shell.run(f"{rotate} keyed --newTokenFile third.token")
+    assert (done.status, done.out) == (0, ""), done.err
+    path = shell.cwd / "third.token"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    third = path.read_text().strip()
+    assert third not in done.err
+    agent.token = third
+    agent.sync()
+    assert "is not for this" in shell.refused(4, f"{rotate} local")
+
+    prefix = third.split("-")[1]
+    assert shell.run(f"rainbowctl delete token keyed {prefix}").err == f"Revoked token {prefix} of cluster keyed.\n"
+    again = shell.run(f"rainbowctl delete token keyed {prefix}")
+    assert (again.status, again.err) == (0, f"No changes: token {prefix} of cluster keyed had ended already.\n")
+    assert agent.post("sync", {"agent": "a", "sequence": 1}).status_code == 401
+    assert "does not count" in shell.refused(4, "rainbowctl --token-file third.token rotate token keyed")
+    shell.refused(3, "rainbowctl delete token keyed 00000000")
+    shell.refused(3, "rainbowctl get token nowhere")
+
+
+def _is_over(shell: Shell, prefix: str) -> bool:
+    rows = cells(shell.ok("rainbowctl get token keyed --no-headers"))
+    return any(row[:2] == [prefix, "expired"] for row in rows)
+
+
+def test_a_token_that_could_not_be_kept_is_not_made(shell: Shell) -> None:
+    shell.ok("rainbowctl create cluster careful")
+    for wrong, told in (
+        ("--newTokenFile nowhere/x", "nowhere does not exist. No token was made."),
+        ("--newTokenFile .", "is a directory: name a file. No token was made."),
+        ("-o name", "-o name would lose the token"),
+        ("--overlap soon", "overlap"),
+    ):
+        assert told in shell.refused(2, f"rainbowctl rotate token careful {wrong}")
+    assert shell.rest("GET", "clusters/careful/tokens") == {"tokens": []}
+
+
+def test_a_person_is_asked_before_a_token_is_revoked(shell: Shell) -> None:
+    agent = HttpAgent(url=shell.admin.url, cluster="asked")
+    prefix = agent.register()["prefix"]
+    with shell.at_terminal(f"rainbowctl delete token asked {prefix}") as terminal:
+        terminal.wait_for(f"Revoke token {prefix} of cluster asked? [y/N] ")
+        terminal.type("n\n")
+        assert terminal.finish().status == 1
+    agent.sync()
+    with shell.at_terminal(f"rainbowctl delete token asked {prefix} --force") as terminal:
+        assert terminal.finish().status == 0

@@ -1,0 +1,155 @@
+"""`make run`: an admin and the agent of this machine, started and ended together."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import requests
+
+from tests.support.admins import clean_environment
+from tests.support.postgresql import free_port
+
+ROOT = Path(__file__).parents[2]
+_SECONDS = 90
+
+
+@dataclass(frozen=True, kw_only=True)
+class Local:
+    """Both programs, up."""
+
+    process: subprocess.Popen[bytes]
+    url: str
+    log: Path
+
+    def run(self, command: str) -> subprocess.CompletedProcess[str]:
+        """A command as a newcomer types it in a second shell."""
+        env = clean_environment(RAINBOW_ENDPOINT=self.url)
+        return subprocess.run(
+            ["bash", "-c", command], cwd=ROOT, env=env, capture_output=True, text=True, timeout=_SECONDS
+        )
+
+    def stop(self, number: int = signal.SIGINT) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(timeout=_SECONDS)
+
+
+def command(directory: Path, port: int) -> list[str]:
+    return [sys.executable, "-m", "ctl.run_local", "--directory", str(directory / "run"), "--port", str(port)]
+
+
+@contextmanager
+def running(directory: Path, port: int) -> Iterator[Local]:
+    log = directory / "log"
+    with log.open("wb") as stream:
+        env = clean_environment(HOME=str(directory))
+        process = subprocess.Popen(command(directory, port), cwd=directory, env=env, stdout=stream, stderr=stream)
+    try:
+        eventually(lambda: "Stop everything with Ctrl-C." in log.read_text(), log, process)
+        yield Local(process=process, url=f"http://127.0.0.1:{port}", log=log)
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        process.wait(timeout=_SECONDS)
+
+
+def eventually(is_so: Callable[[], bool], log: Path, process: subprocess.Popen[bytes] | None = None) -> None:
+    deadline = time.monotonic() + _SECONDS
+    while not is_so():
+        assert time.monotonic() < deadline, log.read_text()
+        assert process is None or process.poll() is None, log.read_text()
+        time.sleep(0.1)
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def tokens(local: Local) -> list[tuple[str, str]]:
+    found = requests.get(f"{local.url}/api/v1/clusters/local/tokens", timeout=10).json()["tokens"]
+    return [(token["prefix"], token["state"]) for token in found]
+
+
+def test_a_newcomers_first_execution_runs_and_the_agent_is_known_again(tmp_path: Path) -> None:
+    port = free_port()
+    with running(tmp_path, port) as local:
+        told = local.log.read_text()
+        [hello] = re.findall(r"^  (rainbowctl create execution .*)$", told, flags=re.MULTILINE)
+        done = local.run(hello)
+        assert (done.returncode, done.stdout) == (0, "Hello, world\n"), done.stderr
+        for more in re.findall(r"^  (rainbowctl .*)$", told, flags=re.MULTILINE):
+            assert local.run(more).returncode == 0, more
+        for name in ("registration.secret", "local.token"):
+            assert stat.S_IMODE((tmp_path / "run" / name).stat().st_mode) == 0o600
+        token = (tmp_path / "run/local.token").read_text()
+        secret = (tmp_path / "run/registration.secret").read_text()
+        assert token.strip() not in told
+        assert secret.strip() not in told
+        assert local.stop() == 0
+    assert is_free(port)
+
+    with running(tmp_path, port) as local:
+        assert (tmp_path / "run/local.token").read_text() == token
+        [(prefix, _state)] = tokens(local)
+        assert local.run("rainbowctl create execution -p flytesnacks -d development --logs -- true").returncode == 0
+        assert local.run("rainbowctl create execution -p flytesnacks -d development --logs -- false").returncode == 9
+        requests.delete(f"{local.url}/api/v1/clusters/local/tokens/{prefix}", timeout=10).raise_for_status()
+        local.stop(signal.SIGTERM)
+
+    # A token that was revoked is replaced, and the agent works again.
+    with running(tmp_path, port) as local:
+        assert "does not count any more: the agent registers anew" in local.log.read_text()
+        assert (tmp_path / "run/local.token").read_text() != token
+        assert [state for _prefix, state in tokens(local)] == ["live", "revoked"]
+        assert local.run("rainbowctl create execution -p flytesnacks -d development --logs -- true").returncode == 0
+
+
+def test_a_token_that_got_lost_is_replaced(tmp_path: Path) -> None:
+    port = free_port()
+    with running(tmp_path, port):
+        pass
+    (tmp_path / "run/local.token").unlink()
+    with running(tmp_path, port) as local:
+        assert [state for _prefix, state in tokens(local)] == ["live", "revoked"]
+
+
+def test_neither_goes_on_without_the_other(tmp_path: Path) -> None:
+    port = free_port()
+    with running(tmp_path, port) as local:
+        local.process.kill()
+        local.process.wait()
+        eventually(lambda: is_free(port), local.log)
+    with running(tmp_path, port) as local:
+        # Another agent takes over: the one here ends, and the admin with it.
+        token = (tmp_path / "run/local.token").read_text().strip()
+        requests.post(
+            f"{local.url}/api/v1/clusters/local/sync",
+            json={"agent": "another", "sequence": 1},
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=10,
+        ).raise_for_status()
+        assert local.process.wait(timeout=_SECONDS) == 1
+        assert "error: rainbow-agent has ended with status 1" in local.log.read_text()
+        assert is_free(port)
+
+
+def test_a_port_that_is_taken_is_not_taken_for_the_admin(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = subprocess.run(
+            command(tmp_path, port), cwd=tmp_path, env=clean_environment(), capture_output=True, text=True, timeout=60
+        )
+    assert done.returncode == 1
+    assert f"error: port {port} cannot be listened on: Address already in use." in done.stderr

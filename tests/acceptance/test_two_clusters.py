@@ -1,0 +1,150 @@
+"""One admin and two clusters: the pools of the proposal on two real Slurms, and work that moves between agents."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+import yaml
+
+from tests.support.admins import RunningAdmin, clean_environment, running_admin
+from tests.support.agent_processes import DOMAIN, PROJECT, SECRET, Site, native_key, running_site, until
+from tests.support.slurm import SlurmCluster
+
+SCOPE = ("-p", PROJECT, "-d", DOMAIN)
+
+
+def write_configuration(directory: Path) -> Path:
+    """Two pools of one cluster each, as the proposal writes them, and short leases."""
+    secret = directory / "registration.secret"
+    secret.write_text(SECRET)
+    document = {
+        "clusters": {
+            "registrationSecretFile": str(secret),
+            "poolNameClusterMap": {
+                "pool_1": [{"id": "red", "weight": 1}],
+                "pool_2": [{"id": "blue", "weight": 99}],
+                "both": [{"id": "first", "weight": 1}, {"id": "second", "weight": 1}],
+            },
+            "poolStrategies": {"both": "spill"},
+        },
+        "agents": {"leaseSeconds": 3, "waitSeconds": 1, "unreachableSeconds": 4, "lostSeconds": 5},
+    }
+    path = directory / "rainbow.yaml"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+@pytest.fixture(scope="module")
+def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAdmin]:
+    directory = tmp_path_factory.mktemp("admin")
+    with running_admin(directory, "--config", str(write_configuration(directory))) as found:
+        yield found
+
+
+def rainbowctl(admin: RunningAdmin, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "ctl.main", *arguments],
+        env=clean_environment(RAINBOW_ENDPOINT=admin.url),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_pool_leads_to_its_own_slurm_and_a_cancel_ends_the_job_there(
+    admin: RunningAdmin, slurm_clusters: tuple[SlurmCluster, SlurmCluster], tmp_path: Path
+) -> None:
+    red, blue = slurm_clusters
+    settings = [
+        {
+            "cluster": cluster.name,
+            "engine": "slurm",
+            "engine_options": {"configuration": str(cluster.configuration)},
+            "environment": {"PATH": cluster.environment()["PATH"]},
+        }
+        for cluster in (red, blue)
+    ]
+    with (
+        running_site(admin, tmp_path / "red", **settings[0]) as red_site,
+        running_site(admin, tmp_path / "blue", **settings[1]) as blue_site,
+    ):
+        red_site.start()
+        blue_site.start()
+        rainbowctl(
+            admin,
+            "create",
+            "execution",
+            "to-blue",
+            *SCOPE,
+            "--clusterPool",
+            "pool_2",
+            "--cpu",
+            "1",
+            "--",
+            "sleep",
+            "300",
+        )
+        blue_site.running("to-blue")
+        key = native_key("to-blue")
+        assert key in blue.run("squeue", "-h", "-o", "%j")
+        assert key not in red.run("squeue", "-h", "-o", "%j")
+        explained = rainbowctl(admin, "explain", "execution", "to-blue", *SCOPE)
+        assert "cluster blue (pool pool_2" in explained
+        rainbowctl(admin, "delete", "execution", "to-blue", *SCOPE, "--cause", "enough", "--force")
+        assert blue_site.ended("to-blue")["closure"]["phase"] == "ABORTED"
+        until(lambda: key not in blue.run("squeue", "-h", "-o", "%j"), what="the job is still there")
+        done = rainbowctl(
+            admin, "create", "execution", "to-red", *SCOPE, "--clusterPool", "pool_1", "--cpu", "1", "--logs", "--",
+            "sh", "-c", "echo on $SLURM_JOB_NAME",
+        )  # fmt: skip
+        assert native_key("to-red") in done
+        assert red_site.get("to-red")["cluster"] == "red"
+
+
+def test_an_agent_that_was_stopped_past_its_lease_is_not_believed(admin: RunningAdmin, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    with (
+        running_site(admin, tmp_path / "first", cluster="first") as first,
+        running_site(admin, tmp_path / "second", cluster="second") as second,
+    ):
+        agent = first.start()
+        _create_in_both(admin, "moves", f"echo ran >> {ran}; sleep 2")
+        first.running("moves")
+        agent.send_signal(signal.SIGSTOP)  # its job goes on for a moment; nobody is there to end it
+        try:
+            second.start()
+            found = second.ended("moves", 90)
+            assert (found["closure"]["phase"], found["cluster"], found["attempt"]) == ("SUCCEEDED", "second", 2)
+        finally:
+            agent.send_signal(signal.SIGCONT)
+        until(lambda: _refused(second), 60, lambda: f"no report was refused:\n{first.log}")
+        time.sleep(1)
+        found = second.get("moves")
+        assert (found["closure"]["phase"], found["cluster"], found["attempt"]) == ("SUCCEEDED", "second", 2)
+        until(lambda: first.intents() == [], 30, lambda: f"it has not let go:\n{first.log}")
+
+
+def _create_in_both(admin: RunningAdmin, name: str, command: str) -> None:
+    spec = {
+        "cluster_assignment": {"cluster_pool_name": "both"},
+        "retry": {"attempts": 3, "on_lost": "retry"},
+        "job": {"command": ["sh", "-c", command], "resources": {"requests": {"cpu": "1"}}},
+    }
+    body = {"project": PROJECT, "domain": DOMAIN, "name": name, "spec": spec}
+    answer = requests.post(f"{admin.url}/api/v1/executions", json=body, timeout=20)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["execution"]["cluster"] == "first"
+
+
+def _refused(site: Site) -> bool:
+    return any(event["type"] == "REFUSED" for event in site.get("moves", "/events")["events"])

@@ -1,0 +1,367 @@
+"""How agents get in: registration, tokens, and what a cluster's token opens; on both databases."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import select, update
+from werkzeug.test import TestResponse
+
+from admin.services.agents import Attempts
+from admin.services.context import Context
+from admin.store.database import metadata
+from admin.store.tokens import cluster_tokens
+from tests.conftest import MakeApp
+from tests.support.agents import Clock, PlayedAgent, set_clock
+from tests.support.placing import API, DOMAIN, JOB, PROJECT, asked, created, get, ok, put_pool, refused
+
+SECRET_FILE = Path(__file__).parents[1] / "data" / "registration-secret"
+SECRET = SECRET_FILE.read_text().strip()
+OPERATOR = "operators-token-1234567890"
+SECTIONS = {"clusters": {"registrationSecretFile": str(SECRET_FILE)}}
+
+
+def sections(registration: str, **more: Any) -> dict[str, Any]:
+    """Configuration under which agents register in some way."""
+    return {"clusters": {**SECTIONS["clusters"], "registration": registration, **more}}
+
+
+@pytest.fixture
+def api(shared_app: Flask) -> FlaskClient:
+    """An admin that any agent can register with; tests keep to clusters of their own."""
+    shared_app.extensions["rainbow-attempts"] = Attempts()
+    return shared_app.test_client()
+
+
+@pytest.fixture
+def a() -> str:
+    """A name that no cluster has."""
+    return f"a-{secrets.token_hex(4)}"
+
+
+@pytest.fixture
+def clock(shared_app: Flask) -> Iterator[Clock]:
+    before, found = shared_app.extensions["rainbow"], Clock()
+    set_clock(shared_app, found)
+    yield found
+    shared_app.extensions["rainbow"] = before
+
+
+def register(api: FlaskClient, name: str, secret: str = SECRET, **more: Any) -> TestResponse:
+    return api.post(f"{API}/clusters/{name}/register", json={"secret": secret, **more})
+
+
+def registered(api: FlaskClient, name: str, **more: Any) -> PlayedAgent:
+    answer = ok(register(api, name, **more))
+    return PlayedAgent(client=api, cluster=name, token=answer["token"])
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def shown_tokens(api: FlaskClient, cluster: str) -> dict[str, str]:
+    return {one["prefix"]: one["state"] for one in get(api, f"clusters/{cluster}/tokens")["tokens"]}
+
+
+# Registration
+
+
+def test_an_agent_registers_and_its_cluster_is_part_of_the_fleet(api: FlaskClient, a: str) -> None:
+    description = {"engine": "slurm", "engine_version": "24.05", "plugins": ["mpi"], "capacity": {"cpu": "8"}}
+    answer = register(api, a, description=description)
+    assert answer.headers["Cache-Control"] == "no-store"
+    said = ok(answer)
+    assert said["token"].startswith(f"rbc-{said['prefix']}-")
+    assert (said["cluster"], len(said["prefix"]), len(said["token"]) > 50) == (a, 8, True)
+    found = get(api, f"clusters/{a}")
+    assert (found["state"], found["engine"], found["plugins"], found["source"]) == (
+        "expected",
+        "slurm",
+        ["mpi"],
+        "managed",
+    )
+    assert found["capacity"]["cpu"] == "8"
+    assert get(api, "revisions?limit=1")["revisions"][0]["author"] == "registration"
+    agent = PlayedAgent(client=api, cluster=a, token=said["token"])
+    assert agent.sync()["state"] == {"enabled": True, "cordoned": False, "draining": False, "admitted": True}
+    found = get(api, f"clusters/{a}")
+    assert (found["state"], found["agent"], found["leases"]) == ("ready", "agent-1", 0)
+    created(api, a, cluster=a)
+    assert agent.take() == [a]
+
+
+def test_every_refusal_looks_the_same_and_guessing_is_stopped(make_app: MakeApp) -> None:
+    api = make_app(**sections("declared", clusterConfigs=[{"name": "declared"}])).test_client()
+    answers = [
+        register(api, "declared", "wrong-secret"),  # a name that might
+        register(api, "another", SECRET),  # the right secret, but a name that may not
+        register(api, "another", "wrong-secret"),
+        register(api, "declared", SECRET + "\n"),
+        register(api, "declared", "\N{SNOWMAN}"),
+        register(api, "x" * 300, SECRET),
+        register(api, "a%20b", SECRET),
+    ]
+    for answer in answers:
+        refused(answer, 401, "registration_refused")
+    bodies = [{**answer.json, "request_id": ""} for answer in answers if answer.json]
+    assert all(body == bodies[0] for body in bodies)
+    assert {tuple(sorted(dict(answer.headers))) for answer in answers} == {tuple(sorted(dict(answers[0].headers)))}
+    assert [one["name"] for one in get(api, "clusters")["clusters"]] == ["declared", "local"]
+    ok(register(api, "declared"))
+    assert get(api, "revisions")["revisions"] == []  # what configuration declares is not defined once more
+    for _ in range(3):
+        refused(register(api, "declared", "wrong-secret"), 401, "registration_refused")
+    stopped = register(api, "declared", SECRET)
+    refused(stopped, 429, "too_many_attempts")
+    assert int(stopped.headers["Retry-After"]) > 0
+
+
+def test_a_description_that_makes_no_sense_registers_nothing(api: FlaskClient, a: str) -> None:
+    refused(register(api, a, description={"capacity": {"cpu": "many"}}), 400, "invalid_request", "capacity.cpu")
+    refused(register(api, a, description={"colour": "red"}), 400, "invalid_request", "colour")
+    refused(api.post(f"{API}/clusters/{a}/register", json={}), 400, "invalid_request", "secret")
+    refused(api.get(f"{API}/clusters/{a}"), 404, "cluster_not_found")
+    ok(register(api, a))
+
+
+def test_without_a_secret_nobody_registers_and_a_new_secret_counts_at_once(make_app: MakeApp, tmp_path: Path) -> None:
+    api = make_app(clusters={"registrationSecretFile": str(tmp_path / "secret")}).test_client()
+    (tmp_path / "secret").write_text("")
+    refused(register(api, "a", ""), 400, "invalid_request", "secret")
+    refused(register(api, "a"), 401, "registration_refused")
+    (tmp_path / "secret").unlink()
+    refused(register(api, "a"), 401, "registration_refused")
+    (tmp_path / "secret").write_text("another-secret")
+    ok(register(api, "a", "another-secret"))
+
+
+def test_a_live_token_refuses_a_second_registration(api: FlaskClient, a: str, clock: Clock) -> None:
+    first = ok(register(api, a))
+    answer = refused(register(api, a), 409, "already_registered")
+    assert "rotate" in answer["message"]
+    assert "revoke" in answer["message"]
+    refused(register(api, a, "wrong-secret"), 401, "registration_refused")  # who does not know it learns nothing
+    assert ok(api.delete(f"{API}/clusters/{a}/tokens/{first['prefix']}"))["changed"] is True
+    second = ok(register(api, a))
+    ok(api.post(f"{API}/clusters/{a}/tokens", json={"overlap": "1m"}, headers=bearer(second["token"])))
+    refused(register(api, a), 409, "already_registered")
+
+
+def test_of_registrations_at_once_one_gets_the_token(make_app: MakeApp) -> None:
+    app = make_app(**sections("approve"))
+    barrier = Barrier(6)
+
+    def attempt(_: int) -> TestResponse:
+        client = app.test_client()
+        barrier.wait()
+        return register(client, "a")
+
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(attempt, range(6)))
+    assert sorted(answer.status_code for answer in answers) == [200, *[409] * 5]
+    api = app.test_client()
+    assert len(shown_tokens(api, "a")) == 1
+    assert get(api, "clusters/a")["state"] == "pending"  # however they came about each other
+
+
+def test_a_name_that_must_be_approved_gets_nothing_until_it_is(make_app: MakeApp) -> None:
+    api = make_app(**sections("approve", clusterConfigs=[{"name": "known"}])).test_client()
+    assert registered(api, "known").sync()["state"]["admitted"] is True
+    put_pool(api, "gpu", ["known"])
+    agent = registered(api, "new")
+    put_pool(api, "gpu", {"known": 0.001, "new": 1e9})
+    assert agent.sync(want=5)["state"]["admitted"] is False
+    assert get(api, "clusters/new")["state"] == "pending"
+    assert created(api, "e", cluster_assignment={"cluster_pool_name": "gpu"})["cluster"] == "known"
+    found = created(api, "only", cluster="new")
+    assert (found.get("cluster"), found["closure"]["reason"]["code"]) == (None, "CLUSTERS_UNREACHABLE")
+    assert "waits to be admitted" in found["closure"]["reason"]["message"]
+    assert agent.sync(want=5)["leases"] == []
+    admitted = ok(api.post(f"{API}/clusters/new/admit", json={"reason": "checked"}))
+    assert (admitted["cluster"]["state"], admitted["changed"]) == ("ready", True)
+    assert ok(api.post(f"{API}/clusters/new/admit"))["changed"] is False
+    created(api, "late", cluster="new")
+    assert agent.take(5) == ["late"]
+    assert get(api, "clusters/new/events")["events"][0]["type"] == "ADMITTED"
+
+
+def test_a_cluster_that_is_deleted_takes_its_tokens_along(api: FlaskClient, a: str) -> None:
+    agent = registered(api, a)
+    agent.sync()
+    ok(api.delete(f"{API}/clusters/{a}"))
+    refused(agent.post(), 401, "unauthenticated")
+    refused(api.get(f"{API}/clusters/{a}"), 404, "cluster_not_found")
+    assert registered(api, a).sync()["state"]["enabled"] is True
+
+
+# Tokens
+
+
+def test_only_a_hash_is_stored_and_tokens_are_listed_by_prefix(
+    api: FlaskClient, a: str, shared_context: Context
+) -> None:
+    said = ok(register(api, a))
+    agent = PlayedAgent(client=api, cluster=a, token=said["token"])
+    agent.sync()
+    secret = said["token"].removeprefix(f"rbc-{said['prefix']}-")
+    with shared_context.database.reading() as connection:
+        everything = [str(row) for table in metadata.tables.values() for row in connection.execute(select(table))]
+    assert any(said["prefix"] in row for row in everything)
+    assert not any(secret in row or SECRET in row for row in everything)
+    [listed] = get(api, f"clusters/{a}/tokens")["tokens"]
+    assert (listed["prefix"], listed["state"]) == (said["prefix"], "live")
+    assert listed["created_at"] == said["created_at"]
+    assert listed["last_used_at"] >= listed["created_at"]
+    assert listed.keys() == {"prefix", "state", "created_at", "last_used_at"}
+    refused(api.get(f"{API}/clusters/nowhere/tokens"), 404, "cluster_not_found")
+
+
+def test_rotated_tokens_both_count_for_a_while_and_then_only_the_new_one(
+    api: FlaskClient, a: str, clock: Clock
+) -> None:
+    old = registered(api, a)
+    answer = ok(api.post(f"{API}/clusters/{a}/tokens", json={"overlap": "5m"}, headers=bearer(old.token)))
+    new = PlayedAgent(client=api, cluster=a, token=answer["token"])
+    clock.advance(299)
+    old.sync()
+    new.sync()
+    first = old.token[4:12]
+    assert shown_tokens(api, a) == {first: "expiring", answer["prefix"]: "live"}
+    clock.advance(2)
+    refused(old.post(), 401, "unauthenticated")
+    new.sync()
+    assert shown_tokens(api, a) == {first: "expired", answer["prefix"]: "live"}
+    assert ok(api.delete(f"{API}/clusters/{a}/tokens/{first}"))["changed"] is False
+    by_operator = ok(api.post(f"{API}/clusters/{a}/tokens", json={"overlap": "0s"}))
+    refused(new.post(), 401, "unauthenticated")
+    third = ok(api.post(f"{API}/clusters/{a}/tokens"))  # ten minutes, unless another time is said
+    newest = PlayedAgent(client=api, cluster=a, token=third["token"])
+    newest.sync()
+    PlayedAgent(client=api, cluster=a, token=by_operator["token"]).sync()
+    assert ok(api.delete(f"{API}/clusters/{a}/tokens/{third['prefix']}")) == {
+        "prefix": third["prefix"],
+        "changed": True,
+    }
+    assert ok(api.delete(f"{API}/clusters/{a}/tokens/{third['prefix']}"))["changed"] is False
+    refused(newest.post(), 401, "unauthenticated")
+    assert shown_tokens(api, a)[third["prefix"]] == "revoked"
+    for overlap in ("-1s", "soon", "99999999999h", ""):
+        refused(api.post(f"{API}/clusters/{a}/tokens", json={"overlap": overlap}), 400, "invalid_request", "overlap")
+    refused(api.post(f"{API}/clusters/nowhere/tokens"), 404, "cluster_not_found")
+
+
+def test_a_rotation_does_not_prolong_what_ends_sooner(api: FlaskClient, a: str, clock: Clock) -> None:
+    old = registered(api, a)
+    ok(api.post(f"{API}/clusters/{a}/tokens", json={"overlap": "1m"}))
+    ok(api.post(f"{API}/clusters/{a}/tokens", json={"overlap": "1h"}))
+    clock.advance(61)
+    refused(old.post(), 401, "unauthenticated")
+
+
+def test_tokens_that_do_not_count_are_all_refused_alike(api: FlaskClient, a: str) -> None:
+    agent, other = registered(api, a), registered(api, f"{a}-b")
+    good = agent.token
+    wrong = [
+        good[:-1],
+        good + "x",
+        good[:13],
+        "rbc-",
+        "rbc-" + "0" * 60,
+        "rbc-\N{LATIN SMALL LETTER E WITH ACUTE}" * 4,
+        good[:12] + other.token[12:],  # one's prefix with another's secret
+        good.replace("rbc-", "rbc-%"),
+        "rbc-' or 1=1 --",
+    ]
+    bodies = set()
+    for token in wrong:
+        agent.token = token
+        answer = agent.post()
+        refused(answer, 401, "unauthenticated")
+        assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+        bodies.add(answer.json["message"])
+    assert len(bodies) == 1
+    agent.token = good
+    agent.sync()
+    for headers in ({}, {"Authorization": good}, {"Authorization": f"Basic {good}"}, bearer("")):
+        answer = api.post(f"{API}/clusters/{a}/sync", json={"agent": "x", "sequence": 1}, headers=headers)
+        refused(answer, 401, "unauthenticated")
+    refused(api.delete(f"{API}/clusters/{a}-b/tokens/{good[4:12]}"), 404, "token_not_found")
+    refused(api.delete(f"{API}/clusters/{a}/tokens/nothing"), 404, "token_not_found")
+    agent.sync()
+
+
+def test_a_cluster_token_opens_its_own_syncs_and_executions_and_nothing_else(make_app: MakeApp, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(OPERATOR)
+    app = make_app(**sections("open"), server={"apiTokenFile": str(tmp_path / "token")})
+    anyone = app.test_client()
+    token = ok(register(anyone, "a"))["token"]
+    registered(anyone, "b")
+    mine, operator = bearer(token), bearer(OPERATOR)
+    ok(anyone.post(f"{API}/projects", json={"project": {"id": "clusters"}}, headers=operator))
+
+    def call(method: str, path: str, body: Any = None, headers: dict[str, str] = mine) -> TestResponse:
+        return anyone.open(f"{API}/{path}", method=method, json=body, headers=headers)
+
+    ok(call("POST", "executions", asked("e", cluster="a")))
+    ok(call("POST", "executions", asked("e", project="clusters", cluster="b")))
+    ok(call("POST", "placements", {"project": PROJECT, "domain": DOMAIN, "spec": {"job": JOB}}))
+    for path in (
+        "executions",
+        f"executions/{PROJECT}/{DOMAIN}/e",
+        f"executions/clusters/{DOMAIN}/e",  # a project may be called so
+        f"executions/{PROJECT}/{DOMAIN}/e/events",
+        f"executions/{PROJECT}/{DOMAIN}/e/explanation",
+        f"executions/{PROJECT}/{DOMAIN}/e/logs",
+        f"executions/{PROJECT}/{DOMAIN}/e/outputs",
+    ):
+        ok(call("GET", path))
+    ok(call("POST", "clusters/a/sync", {"agent": "x", "sequence": 1}))
+    ok(call("POST", "clusters/a/tokens", {"overlap": "1h"}))
+    label = {"attributes": {"matching_attributes": {"execution_cluster_label": {"value": "a"}}}}
+    forbidden = [
+        ("POST", "clusters/b/sync", {"agent": "x", "sequence": 1}),
+        ("POST", "clusters/b/tokens", {}),
+        ("GET", "clusters/b/tokens", None),
+        ("GET", "clusters/a/tokens", None),
+        ("DELETE", f"clusters/a/tokens/{token[4:12]}", None),
+        ("POST", "clusters/a/admit", {}),
+        ("POST", "clusters/a/drain", {}),
+        ("POST", "clusters/b/cordon", {}),
+        ("PUT", "clusters/a", {"cluster": {}}),
+        ("PUT", "clusters/b", {"cluster": {}}),
+        ("PUT", "clusters/b/state", {}),
+        ("DELETE", "clusters/b", None),
+        ("PUT", "pools/gpu", {"pool": {"members": [{"id": "a"}]}}),
+        ("PUT", f"project_domain_attributes/{PROJECT}/{DOMAIN}", label),
+        ("PUT", f"domain_attributes/{DOMAIN}", label),
+        ("DELETE", f"executions/{PROJECT}/{DOMAIN}/e", {}),
+        ("POST", "executions/terminate", {"selector": {"project": PROJECT}}),
+        ("POST", "projects", {"project": {"id": "mine"}}),
+        ("GET", "revisions", None),
+    ]
+    for method, path, body in forbidden:
+        refused(call(method, path, body), 403, "forbidden")
+    refused(call("POST", "clusters/a/sync", {"agent": "x", "sequence": 2}, operator), 401, "unauthenticated")
+    refused(call("GET", "executions", headers=bearer("nobody")), 401, "unauthenticated")
+    refused(call("GET", "executions", headers={}), 401, "unauthenticated")
+    assert ok(call("GET", f"executions/{PROJECT}/{DOMAIN}/e", headers=operator))["closure"]["phase"] == "QUEUED"
+
+
+def test_a_token_whose_hash_was_tampered_with_is_no_key(api: FlaskClient, a: str, shared_context: Context) -> None:
+    agent = registered(api, a)
+    _set_hash(shared_context, agent.token[4:12], "")
+    refused(agent.post(), 401, "unauthenticated")
+
+
+def _set_hash(context: Context, prefix: str, value: str) -> None:
+    with context.database.writing() as connection:
+        connection.execute(update(cluster_tokens).where(cluster_tokens.c.prefix == prefix).values(hash=value))

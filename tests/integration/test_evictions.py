@@ -1,0 +1,411 @@
+"""Clusters that fall silent or are drained, and what becomes of their work; on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from admin.loops.leases import LeaseLoop
+from admin.services.context import Context
+from admin.services.evictions import end_drained, evict_from_lost, judge_health
+from admin.services.redecisions import decide_undecided, decide_waiting
+from admin.store import executions
+from admin.store.executions import ExecutionId
+from tests.robustness.test_many_waiting import copied
+from tests.support.agents import Clock, PlayedAgent, attempts, closure, event_types, names, played_agent, set_clock
+from tests.support.placing import API, DOMAIN, created, execution, get, ok, pool, put_pool, refused, switch
+
+UNREACHABLE, LOST, LEASE = 20, 100, 60
+SECTIONS = {
+    "agents": {
+        "unreachableSeconds": UNREACHABLE,
+        "lostSeconds": LOST,
+        "leaseSeconds": LEASE,
+        "waitSeconds": 5,
+        "evictionsPerSecond": 5,
+    }
+}
+Play = Callable[..., PlayedAgent]
+
+
+@pytest.fixture(scope="module")
+def clock(shared_app: Flask) -> Clock:
+    """One clock for all tests here: time never goes back."""
+    found = Clock()
+    set_clock(shared_app, found)
+    return found
+
+
+@pytest.fixture
+def context(shared_app: Flask, clock: Clock) -> Context:
+    """An admin that has given away everything that earlier tests left behind."""
+    found: Context = shared_app.extensions["rainbow"]
+    clock.advance(LOST + LEASE)
+    judge_health(found)
+    evict_from_lost(found, 10_000)
+    return found
+
+
+@pytest.fixture
+def play(shared: FlaskClient, context: Context, project: str) -> Play:
+    """Plays agents of clusters of the test's own, which are all in one pool, in the order they come."""
+    members: list[str] = []
+
+    def make(word: str) -> PlayedAgent:
+        found = played_agent(shared, context, f"{word}-{project}", project=project)
+        members.append(found.cluster)
+        put_pool(shared, project, members, strategy="spill")
+        return found
+
+    return make
+
+
+def add(agent: PlayedAgent, *wanted: str, **spec: Any) -> None:
+    """New executions for the pool of an agent's cluster."""
+    for name in wanted:
+        created(agent.client, name, project=agent.project, **pool(agent.project), **spec)
+
+
+def phase(agent: PlayedAgent, name: str) -> tuple[str, str]:
+    return closure(agent.client, name, agent.project)
+
+
+def place(agent: PlayedAgent, name: str) -> tuple[str | None, int]:
+    """Where an execution is, and its attempt."""
+    found = execution(agent.client, name, agent.project)
+    return found.get("cluster"), found["attempt"]
+
+
+def health(agent: PlayedAgent) -> str:
+    found: str = get(agent.client, f"clusters/{agent.cluster}")["state"]
+    return found
+
+
+def look(context: Context, *agents: PlayedAgent) -> dict[str, str]:
+    """One look at who is silent, and at all that waits; answers what clusters have become."""
+    found = dict(judge_health(context))
+    decide_waiting(context)
+    return {agent.cluster: found[agent.cluster] for agent in agents if agent.cluster in found}
+
+
+def evict(context: Context, most: int = 1000) -> list[str]:
+    """One round of evictions; answers the names of what was taken away."""
+    taken = [row.name for row, _ in evict_from_lost(context, most)]
+    decide_undecided(context)
+    return taken
+
+
+# Silence
+
+
+def test_a_silent_cluster_is_unreachable_then_lost_and_ready_again_as_soon_as_it_is_heard(
+    play: Play, context: Context, clock: Clock
+) -> None:
+    agent = play("a")
+    clock.advance(UNREACHABLE)
+    assert (look(context, agent), health(agent)) == ({}, "ready")
+    clock.advance(1)
+    assert (look(context, agent), health(agent)) == ({agent.cluster: "unreachable"}, "unreachable")
+    assert look(context, agent) == {}
+    clock.advance(LOST - UNREACHABLE)
+    assert (look(context, agent), health(agent)) == ({agent.cluster: "lost"}, "lost")
+    assert look(context, agent) == {}
+    agent.sync()
+    assert (look(context, agent), health(agent)) == ({}, "ready")
+    clock.advance(LOST + 1)
+    assert look(context, agent) == {agent.cluster: "lost"}  # where nobody looked for long
+    agent.sync()
+    events = get(agent.client, f"clusters/{agent.cluster}/events")["events"]
+    assert [one["type"] for one in reversed(events)] == ["READY", "UNREACHABLE", "LOST", "READY", "LOST", "READY"]
+
+
+def test_a_cluster_that_was_never_seen_is_not_lost(shared: FlaskClient, context: Context, clock: Clock) -> None:
+    ok(shared.put(f"{API}/clusters/never-seen", json={"cluster": {}}))
+    clock.advance(10 * LOST)
+    judge_health(context)
+    assert get(shared, "clusters/never-seen")["state"] == "expected"
+
+
+def test_an_unreachable_cluster_gets_no_new_work_and_keeps_what_waits(
+    play: Play, context: Context, clock: Clock
+) -> None:
+    agent, other = play("a"), play("b")
+    add(agent, "runs", "waits")
+    agent.start()
+    clock.advance(UNREACHABLE + 1)
+    other.sync()
+    look(context, agent)
+    add(agent, "new")
+    assert [place(agent, name)[0] for name in ("runs", "waits", "new")] == [agent.cluster, agent.cluster, other.cluster]
+    assert evict(context) == []
+    created(agent.client, "only", project=agent.project, cluster=agent.cluster)
+    assert phase(agent, "only") == ("QUEUED", "CLUSTERS_UNREACHABLE")
+    assert agent.take() == ["waits"]  # heard again: nothing has happened
+    assert other.take(5) == ["new"]
+    look(context, agent)
+    assert agent.take() == ["only"]
+    agent.finish(["runs", "waits", "only"])
+
+
+def test_the_work_of_a_lost_cluster_is_given_away_by_what_may_have_started(
+    play: Play, context: Context, clock: Clock
+) -> None:
+    agent, other = play("a"), play("b")
+    again = {"on_lost": "retry"}
+    add(agent, "plain-runs", "plain-held")
+    add(agent, "retry-runs", "retry-held", retry=again)
+    add(agent, "counted", retry={"attempts": 2, "retry_on": ["CLUSTER_LOST"], "backoff": "30s"})
+    add(agent, "ends", retry=again)
+    agent.take(6)
+    for name in ("plain-runs", "retry-runs", "counted", "ends"):
+        agent.report(name, "RUNNING")
+    add(agent, "offered", "waits")
+    assert agent.offered() == {"offered": 1}
+    ok(agent.client.delete(f"{API}/executions/{agent.project}/{DOMAIN}/ends", json={}))
+    clock.advance(LOST + 1)
+    other.sync()
+    assert look(context, agent) == {agent.cluster: "lost"}
+    assert place(agent, "waits") == (other.cluster, 1)  # decided again at once: nobody had it
+    held = ["plain-runs", "plain-held", "retry-runs", "retry-held", "counted", "ends", "offered"]
+    assert sorted(evict(context)) == sorted(held)
+    assert evict(context) == []
+    for name in ("plain-runs", "plain-held"):
+        assert (phase(agent, name), place(agent, name)) == (("FAILED", "CLUSTER_LOST"), (agent.cluster, 1))
+        message = execution(agent.client, name, agent.project)["closure"]["reason"]["message"]
+        assert agent.cluster in message
+    assert phase(agent, "ends") == ("ABORTED", "TERMINATED")
+    for name in ("retry-runs", "retry-held", "counted", "offered"):
+        assert (phase(agent, name)[0], place(agent, name)) == ("QUEUED", (other.cluster, 2))
+    offered = other.offered(10)
+    assert offered == {"retry-runs": 2, "retry-held": 2, "offered": 2, "waits": 1}  # the counted one backs off
+    clock.advance(30)
+    assert other.offered(10) == offered | {"counted": 2}
+    assert event_types(agent.client, "retry-runs", agent.project) == ["CREATED", "RUNNING", "RETRY", "DECIDED"]
+    assert event_types(agent.client, "offered", agent.project) == ["CREATED", "EVICTED", "DECIDED"]
+    # The lost one comes back, and is told that nothing of it is its own any more.
+    answer = agent.sync(agent.event("retry-runs", "SUCCEEDED"), agent.event("plain-runs", "SUCCEEDED"), want=10)
+    assert [one["reason"] for one in answer["refused"]] == ["OLD_ATTEMPT", "PHASE"]
+    assert sorted(names(answer["lost"])) == sorted(agent.holding)
+    assert (answer["confirmed"], answer["leases"], health(agent)) == ([], [], "ready")
+    assert phase(agent, "plain-runs") == ("FAILED", "CLUSTER_LOST")
+    assert event_types(agent.client, "retry-runs", agent.project)[-1] == "REFUSED"
+    look(context)
+    assert set(other.offered(10)) == {*offered, "counted"}  # and nothing moves back
+
+
+def test_nothing_is_given_away_before_its_lease_is_over(play: Play, context: Context, clock: Clock) -> None:
+    """Even if a lease should outlast the cluster, as one given by a configuration with longer leases does."""
+    agent, other = play("a"), play("b")
+    add(agent, "e", retry={"on_lost": "retry"})
+    agent.start()
+    clock.advance(LOST + 1)
+    look(context, agent)
+    _set_lease(context, agent, "e", clock() + timedelta(seconds=10))
+    assert evict(context) == []
+    assert (phase(agent, "e")[0], place(agent, "e")) == ("RUNNING", (agent.cluster, 1))
+    clock.advance(10)
+    other.sync()
+    assert evict(context) == ["e"]
+    assert place(agent, "e") == (other.cluster, 2)
+
+
+def _set_lease(context: Context, agent: PlayedAgent, name: str, until: datetime) -> None:
+    with context.database.writing() as connection:
+        row = executions.get(connection, ExecutionId(**agent.key(name)))
+        assert row is not None
+        executions.lease(connection, [row.id], until)
+
+
+def test_a_cluster_that_is_heard_in_time_keeps_everything(play: Play, context: Context, clock: Clock) -> None:
+    agent = play("a")
+    play("b")
+    add(agent, "e")
+    agent.start()
+    for _ in range(3):
+        clock.advance(LOST - 1)  # its lease is long over, but nobody has it
+        look(context)
+        assert evict(context) == []
+        assert attempts(agent.sync()["confirmed"]) == {"e": 1}
+    agent.finish(["e"])
+    assert phase(agent, "e")[0] == "SUCCEEDED"
+
+
+def test_a_cluster_that_flaps_moves_nothing_twice(play: Play, context: Context, clock: Clock) -> None:
+    agent, other = play("a"), play("b")
+    add(agent, *(f"e{number}" for number in range(6)))
+    agent.take(2)
+    for silence in (UNREACHABLE + 1, UNREACHABLE + 1, LOST + 1, UNREACHABLE + 1, LOST + 1, LOST + 1):
+        clock.advance(silence)
+        other.sync()
+        look(context)
+        evict(context)
+        agent.holding = {
+            one: attempt for one, attempt in agent.holding.items() if place(agent, one)[0] == agent.cluster
+        }
+        agent.sync()
+        look(context)
+    moves = {
+        f"e{number}": event_types(agent.client, f"e{number}", agent.project).count("DECIDED") for number in range(6)
+    }
+    assert moves == {"e0": 0, "e1": 0, "e2": 1, "e3": 1, "e4": 1, "e5": 1}
+    assert [phase(agent, name) for name in ("e0", "e1")] == [("FAILED", "CLUSTER_LOST")] * 2
+    assert sorted(other.take(10)) == ["e2", "e3", "e4", "e5"]
+
+
+def test_evictions_are_limited_by_the_second(
+    play: Play, context: Context, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent, other = play("a"), play("b")
+    add(agent, *(f"e{number:02}" for number in range(12)), retry={"on_lost": "retry"})
+    agent.start(12)
+    now = [100.0]
+    monkeypatch.setattr("admin.loops.leases.time.monotonic", lambda: now[0])
+    loop = LeaseLoop(context)
+    clock.advance(LOST + 1)
+    other.sync()
+
+    def moved() -> int:
+        loop()
+        return sum(place(agent, f"e{number:02}")[0] == other.cluster for number in range(12))
+
+    counts = []
+    for _ in range(12):
+        counts.append(moved())
+        now[0] += 0.25
+    assert counts == [0, 1, 2, 3, 5, 6, 7, 8, 10, 11, 12, 12]
+    now[0] += 60
+    assert moved() == 12
+
+
+def test_a_long_pause_saves_up_no_more_than_a_second_of_evictions(
+    play: Play, context: Context, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent, other = play("a"), play("b")
+    add(agent, *(f"e{number}" for number in range(8)))
+    agent.start(8)
+    now = [100.0]
+    monkeypatch.setattr("admin.loops.leases.time.monotonic", lambda: now[0])
+    loop = LeaseLoop(context)
+    clock.advance(LOST + 1)
+    other.sync()
+    now[0] += 3600
+    loop()
+    assert [phase(agent, f"e{number}")[0] for number in range(8)] == ["FAILED"] * 5 + ["RUNNING"] * 3
+
+
+def test_a_cluster_that_is_deleted_by_force_loses_its_work_when_the_leases_are_over(
+    play: Play, context: Context, clock: Clock
+) -> None:
+    agent, other = play("a"), play("b")
+    add(agent, "runs", "waits", retry={"on_lost": "retry"})
+    agent.start()
+    put_pool(agent.client, agent.project, [other.cluster])
+    refused(agent.client.delete(f"{API}/clusters/{agent.cluster}"), 409, "in_use")
+    ok(agent.client.delete(f"{API}/clusters/{agent.cluster}?force=true"))
+    refused(agent.post(), 401, "unauthenticated")
+    look(context)
+    assert place(agent, "waits") == (other.cluster, 1)
+    assert evict(context) == []
+    clock.advance(LEASE + 1)
+    other.sync()
+    assert evict(context) == ["runs"]
+    assert place(agent, "runs") == (other.cluster, 2)
+
+
+# Drains
+
+
+def test_a_drain_lets_fifty_finish_and_sends_five_hundred_elsewhere(play: Play, context: Context, clock: Clock) -> None:
+    agent, other = play("a"), play("b")
+    running = [f"r{number:03}-{agent.project}" for number in range(50)]
+    waiting = [f"w{number:03}" for number in range(500)]
+    add(agent, running[0])
+    copied(context, running[0], [*running[1:], *waiting])
+    assert agent.start(50) == running
+    answer = switch(agent.client, agent.cluster, "drain", reason="new disks")
+    assert (answer["cluster"]["draining"], answer["cluster"]["cordoned"], answer["changed"]) == (True, True, True)
+    assert agent.sync(want=100)["leases"] == []
+    moved = [one for one in decide_waiting(context) if one.execution.project == agent.project]
+    assert {one.cluster for one in moved} == {other.cluster}
+    assert len(moved) == 500
+    assert agent.sync(want=100)["leases"] == []
+    found = get(agent.client, f"clusters/{agent.cluster}")
+    assert (found["running"], found["waiting"], found["leases"]) == (50, 0, 50)
+    assert get(agent.client, f"clusters/{other.cluster}")["waiting"] == 500
+    clock.advance(10_000)  # no deadline: it may take as long as it takes
+    agent.sync()
+    other.sync()
+    end_drained(context)
+    look(context)
+    agent.finish(running)
+    assert get(agent.client, f"clusters/{agent.cluster}")["leases"] == 0
+    listed = get(agent.client, f"executions/{agent.project}/{DOMAIN}?limit=1000")["executions"]
+    ended = {one["closure"]["phase"] for one in listed if one["id"]["name"] in running}
+    assert (ended, len(listed)) == ({"SUCCEEDED"}, 550)
+    taken = other.offered(1000)
+    assert sorted(taken) == waiting
+    assert set(taken.values()) == {1}
+
+
+def test_at_the_deadline_of_a_drain_work_is_ended_or_moved_by_its_policy(
+    play: Play, context: Context, clock: Clock
+) -> None:
+    agent, other = play("a"), play("b")
+    add(agent, "plain", "late")
+    add(agent, "moves", retry={"on_lost": "retry"})
+    agent.start(3)
+    add(agent, "offered", "ended")
+    agent.take()
+    assert agent.holding.keys() == {"plain", "late", "moves", "offered"}
+    ok(agent.client.delete(f"{API}/executions/{agent.project}/{DOMAIN}/late", json={"cause": "mine"}))
+    assert agent.offered() == {"ended": 1}
+    switch(agent.client, agent.cluster, "drain", deadline="10m")
+    clock.advance(599)
+    end_drained(context)
+    assert phase(agent, "plain")[0] == "RUNNING"
+    clock.advance(1)
+    end_drained(context)
+    assert phase(agent, "plain") == ("ABORTING", "DRAINED")
+    assert phase(agent, "late") == ("ABORTING", "TERMINATED")
+    other.sync()
+    decide_undecided(context)
+    assert place(agent, "ended") == (other.cluster, 2)  # nobody had started it
+    answer = agent.sync(want=5)
+    assert sorted(names(answer["cancels"])) == ["late", "moves", "offered", "plain"]
+    assert answer["leases"] == []
+    agent.finish(["plain", "late", "moves", "offered"], "ABORTED")
+    decide_undecided(context)
+    assert phase(agent, "plain") == ("ABORTED", "DRAINED")
+    assert phase(agent, "late") == ("ABORTED", "TERMINATED")
+    assert (phase(agent, "moves")[0], place(agent, "moves")) == ("QUEUED", (other.cluster, 2))
+    assert "abort_metadata" not in execution(agent.client, "moves", agent.project)["closure"]
+    other.start(5)
+    assert set(other.holding) == {"moves", "ended"}
+
+
+def test_a_drain_can_be_taken_back_and_given_another_deadline(play: Play, context: Context, clock: Clock) -> None:
+    agent = play("a")
+    add(agent, "e")
+    agent.start()
+    for deadline in ("1m", "1h"):
+        assert switch(agent.client, agent.cluster, "drain", deadline=deadline)["changed"] is True
+    assert switch(agent.client, agent.cluster, "drain")["changed"] is False
+    clock.advance(61)
+    agent.sync()
+    end_drained(context)
+    assert phase(agent, "e")[0] == "RUNNING"
+    found = switch(agent.client, agent.cluster, "undrain")
+    assert (found["changed"], found["cluster"]["draining"], found["cluster"]["cordoned"]) == (True, False, False)
+    assert "drain_deadline" not in found["cluster"]
+    clock.advance(3600)
+    agent.sync()
+    end_drained(context)
+    assert phase(agent, "e")[0] == "RUNNING"
+    for wrong in ("yesterday", "-1h", "999999999999h"):
+        path = f"{API}/clusters/{agent.cluster}/drain"
+        refused(agent.client.post(path, json={"deadline": wrong}), 400, "invalid_request", "deadline")

@@ -1,0 +1,482 @@
+"""The Slurm engine on real Slurm clusters."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.engines import slurm
+from agent.engines.base import (
+    EngineError,
+    EngineUnavailable,
+    Handle,
+    NativePhase,
+    NativeState,
+    OptionError,
+    SubmitRefused,
+    Task,
+)
+from agent.engines.slurm import SlurmEngine
+from agent.engines.slurm_script import CANCELLED, MARK, arguments
+from tests.support.slurm import CPUS, MEMORY_MB, SlurmCluster, running_slurm
+
+Clusters = tuple[SlurmCluster, SlurmCluster]
+
+
+@pytest.fixture
+def red(slurm_clusters: Clusters) -> SlurmCluster:
+    return slurm_clusters[0]
+
+
+@pytest.fixture
+def engine(red: SlurmCluster, tmp_path: Path) -> Iterator[SlurmEngine]:
+    """An engine that leaves no job behind."""
+    made = engine_of(red, tmp_path)
+    yield made
+    for job in tmp_path.iterdir():
+        made.cancel(Handle(job.name, ""))
+
+
+def engine_of(cluster: SlurmCluster, directory: Path, **options: Any) -> SlurmEngine:
+    return SlurmEngine({"configuration": str(cluster.configuration), "timeoutSeconds": 10, **options}, directory)
+
+
+def task_of(engine: SlurmEngine, *command: str, job: dict[str, Any] | None = None, **more: Any) -> Task:
+    """A task with a key of its own, for a shell script or a command."""
+    key = f"rb-{secrets.token_hex(6)}-job-1"
+    words = list(command) if len(command) > 1 else ["/bin/sh", "-c", *command]
+    directory = engine.directory / key
+    directory.mkdir()
+    return Task(key=key, job={"command": words, **(job or {})}, directory=directory, **more)
+
+
+def wait(
+    engine: SlurmEngine, handle: Handle, wanted: Callable[[NativeState], bool], seconds: float = 20
+) -> NativeState:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = engine.states([handle]).get(handle.key)
+        if found is not None and wanted(found):
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"not in {seconds} s; the last state: {found}")
+
+
+def finished(engine: SlurmEngine, handle: Handle) -> NativeState:
+    return wait(engine, handle, lambda state: state.phase.finished)
+
+
+def running(engine: SlurmEngine, handle: Handle) -> NativeState:
+    return wait(engine, handle, lambda state: state.phase is NativePhase.RUNNING)
+
+
+def started(engine: SlurmEngine, handle: Handle) -> None:
+    """Slurm says running before the script has begun: wait for what it prints."""
+    wait(engine, handle, lambda _: "ready" in printed(engine, handle))
+
+
+def run(engine: SlurmEngine, *command: str, **more: Any) -> tuple[Handle, NativeState]:
+    handle = engine.submit(task_of(engine, *command, **more))
+    return handle, finished(engine, handle)
+
+
+def printed(engine: SlurmEngine, handle: Handle, stream: str = "stdout") -> str:
+    return engine.logs(handle, stream, 0, 1 << 20).decode()
+
+
+def test_a_job_runs_and_tells_how_it_went(engine: SlurmEngine, red: SlurmCluster) -> None:
+    before = datetime.now(UTC) - timedelta(seconds=2)
+    handle, state = run(engine, "echo out; echo err >&2; pwd; echo result > out.txt")
+    assert (state.phase, state.exit_code, state.signal, state.reason) == (NativePhase.SUCCEEDED, 0, None, "")
+    assert state.nodes == (red.node,)
+    assert state.started_at is not None
+    assert state.finished_at is not None
+    assert before <= state.started_at <= state.finished_at <= datetime.now(UTC) + timedelta(seconds=2)
+    work = engine.directory / handle.key / "work"
+    assert printed(engine, handle) == f"out\n{work}\n"
+    assert printed(engine, handle, "stderr") == "err\n"
+    assert engine.logs(handle, "stdout", 2, 1) == b"t"
+    assert engine.read_output(handle, "out.txt", 3) == (b"res", 7, True)
+    assert engine.read_output(handle, "out.txt", 7) == (b"result\n", 7, False)
+    assert engine.read_output(handle, "none", 3) is None
+
+
+def test_a_job_is_called_by_its_key_and_never_started_anew(engine: SlurmEngine, red: SlurmCluster) -> None:
+    task = task_of(engine, "sleep 60", labels={"team": "a b"}, time_limit_seconds=61.0, queue="short")
+    handle = engine.submit(task)
+    shown = red.run("scontrol", "-o", "show", "job", handle.native_id)
+    for expected in (f"JobName={task.key}", "Requeue=0", "Partition=short", "TimeLimit=00:02:00", "Comment=team=a b"):
+        assert expected in shown
+
+
+def test_exit_codes_and_signals(engine: SlurmEngine) -> None:
+    tasks = [task_of(engine, script) for script in ("exit 3", "kill -9 $$")]
+    failed, killed = (finished(engine, handle) for handle in [engine.submit(task) for task in tasks])
+    assert (failed.phase, failed.exit_code, failed.signal) == (NativePhase.FAILED, 3, None)
+    assert (killed.phase, killed.exit_code, killed.signal) == (NativePhase.FAILED, None, 9)
+    assert (killed.reason, killed.message) == ("SIGNAL", "It was ended by the signal SIGKILL.")
+
+
+def test_a_command_or_directory_that_does_not_exist(engine: SlurmEngine) -> None:
+    nobody = engine.submit(task_of(engine, "no-such-command", "--fast"))
+    nowhere = engine.submit(task_of(engine, "true", job={"working_directory": "/no/such/place"}))
+    state = finished(engine, nobody)
+    assert (state.phase, state.exit_code, state.reason) == (NativePhase.FAILED, 127, "COMMAND_NOT_FOUND")
+    assert "no-such-command" in state.message
+    assert "no-such-command" in printed(engine, nobody, "stderr")
+    state = finished(engine, nowhere)
+    assert (state.phase, state.reason) == (NativePhase.FAILED, "NO_WORKING_DIRECTORY")
+    assert "/no/such/place" in state.message
+
+
+def test_the_environment_arrives_as_it_is(engine: SlurmEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_OF_THE_AGENT", "1")
+    monkeypatch.setenv("SBATCH_PARTITION", "nowhere")
+    environment = {
+        "COMMAS": "a,b,c=d",
+        "LINES": "one\n#SBATCH --comment=evil\n  two\n",
+        "QUOTES": """it's "so" $HOME `id` $(id) \\ %j !""",
+        "UNICODE": "grün ☂",
+        "EMPTY": "",
+        "with.dots-and-dashes": "odd\nname",
+        "UID": "5",
+        "directory": "/elsewhere",
+        "IFS": "x",
+        "PATH": "/no/path",
+    }
+    again = SlurmEngine(engine.options, engine.directory)
+    handle, state = run(again, "/usr/bin/env", "-0", environment=environment)
+    assert state.phase is NativePhase.SUCCEEDED
+    got = dict(entry.split("=", 1) for entry in printed(again, handle).split("\0") if entry)
+    assert {name: got.get(name) for name in environment} == environment
+    assert got["RAINBOW_KEY"] == handle.key
+    assert got["SLURM_JOB_ID"] == handle.native_id
+    assert "SECRET_OF_THE_AGENT" not in got
+
+
+def test_an_environment_that_no_process_can_have_is_declined(engine: SlurmEngine) -> None:
+    assert "null character" in engine.check(task_of(engine, "true", environment={"A": "a\0b"}))
+    assert "'A=B'" in engine.check(task_of(engine, "true", environment={"A=B": "c"}))
+
+
+def test_cancelling_ends_all_of_a_job(engine: SlurmEngine, red: SlurmCluster) -> None:
+    script = "trap 'echo cleaned up; exit 0' TERM; sleep 300 & echo ready; while :; do sleep 0.1; done"
+    handle = engine.submit(task_of(engine, script))
+    started(engine, handle)
+    engine.cancel(handle)
+    state = finished(engine, handle)
+    assert (state.phase, state.reason) == (NativePhase.ABORTED, "")
+    assert "cleaned up" in printed(engine, handle)
+    assert red.run("squeue", "-h", "-n", handle.key) == ""
+    assert not processes_of(handle.key)
+    engine.cancel(handle)
+
+
+def test_cancelling_what_waits(engine: SlurmEngine) -> None:
+    large = {"resources": {"requests": {"cpu": str(CPUS)}}}
+    first = engine.submit(task_of(engine, "sleep 60", job=large))
+    running(engine, first)
+    second = engine.submit(task_of(engine, "touch ran", job=large))
+    waiting = wait(engine, second, lambda state: bool(state.message))
+    assert (waiting.phase, waiting.started_at, waiting.nodes) == (NativePhase.QUEUED, None, ())
+    engine.cancel(second)
+    state = finished(engine, second)
+    assert (state.phase, state.started_at) == (NativePhase.ABORTED, None)
+    assert engine.find(second.key) == second
+    engine.cancel(first)
+
+
+def test_a_cancelled_job_that_starts_all_the_same_does_nothing(engine: SlurmEngine) -> None:
+    task = task_of(engine, "touch ran")
+    (task.directory / CANCELLED).touch()
+    handle = engine.submit(task)
+    assert finished(engine, handle).phase is NativePhase.ABORTED
+    assert engine.read_output(handle, "ran", 1) is None
+
+
+def test_a_time_limit_is_kept_to_the_second(engine: SlurmEngine) -> None:
+    made = SlurmEngine({**engine.options, "graceSeconds": 0.5}, engine.directory)
+    polite = made.submit(task_of(made, "sleep 60", time_limit_seconds=1.0))
+    stubborn = made.submit(task_of(made, "trap '' TERM; while :; do sleep 0.1; done", time_limit_seconds=1.0))
+    exact = made.submit(task_of(made, "exit 124", time_limit_seconds=30.0))
+    for handle in (polite, stubborn):
+        state = finished(made, handle)
+        assert (state.phase, state.reason) == (NativePhase.TIMED_OUT, "TIME_LIMIT")
+        assert (state.exit_code, state.message) == (None, "It ran longer than its limit of 1 s.")
+    assert (finished(made, exact).phase, finished(made, exact).exit_code) == (NativePhase.FAILED, 124)
+    assert not processes_of(stubborn.key)
+
+
+def test_copies_of_a_command(engine: SlurmEngine) -> None:
+    job = {"resources": {"tasks": 3, "requests": {"cpu": "1"}}}
+    handle, state = run(engine, "echo copy $RAINBOW_TASK", job=job)
+    assert state.phase is NativePhase.SUCCEEDED
+    assert sorted(printed(engine, handle).splitlines()) == ["copy 0", "copy 1", "copy 2"]
+
+
+def test_resources_are_asked_for(engine: SlurmEngine, red: SlurmCluster) -> None:
+    job = {"resources": {"tasks": 2, "requests": {"cpu": "1500m", "memory": "100Mi"}, "limits": {"memory": "0.2Gi"}}}
+    handle = engine.submit(task_of(engine, "sleep 60", job=job))
+    shown = red.run("scontrol", "-o", "show", "job", handle.native_id)
+    for expected in ("NumCPUs=4", "NumTasks=2", "CPUs/Task=2", "MinMemoryNode=410M"):
+        assert expected in shown
+
+
+def test_shapes_that_one_node_cannot_show(tmp_path: Path) -> None:
+    def told(**resources: Any) -> list[str]:
+        task = Task(key="k", job={"command": ["a"], "resources": resources}, directory=tmp_path)
+        return [one for one in arguments(task, tmp_path / "50%", "physics", ["--qos=high"]) if one not in common]
+
+    common: list[str] = []
+    common = told()
+    assert f"{tmp_path}/50%%/stdout" in common
+    assert common[-1] == "--qos=high"
+    assert common[common.index("--account") + 1] == "physics"
+    wide = told(nodes=2, tasks=5, requests={"cpu": "2", "memory": "1Gi", "gpu": "1", "ephemeral_storage": "1Gi"})
+    expected = ["--nodes=2", "--cpus-per-task=2", "--ntasks=5", "--ntasks-per-node=3"]
+    assert wide == [*expected, "--mem=3072M", "--gpus=5", "--tmp=3072M"]
+    assert told(nodes=4) == ["--nodes=4"]
+
+
+def test_capacity_and_what_is_free(engine: SlurmEngine) -> None:
+    job = {"resources": {"requests": {"cpu": "2", "memory": "512Mi"}}}
+    handle = engine.submit(task_of(engine, "sleep 60", job=job))
+    running(engine, handle)
+    whole, free = engine.capacity()
+    assert whole == {"cpu": str(CPUS), "memory": f"{MEMORY_MB}Mi", "gpu": "0", "nodes": 1}
+    assert free == {"cpu": str(CPUS - 2), "memory": f"{MEMORY_MB - 512}Mi", "gpu": "0", "nodes": 0}
+
+
+def test_when_a_job_would_start(engine: SlurmEngine) -> None:
+    large = {"resources": {"requests": {"cpu": str(CPUS)}}}
+    assert engine.eta(task_of(engine, "true", job=large)) == pytest.approx(0, abs=3)
+    running(engine, engine.submit(task_of(engine, "sleep 60", job=large, time_limit_seconds=600)))
+    assert engine.eta(task_of(engine, "true", job=large)) == pytest.approx(600, abs=30)
+    assert engine.eta(task_of(engine, "true", job={"resources": {"requests": {"cpu": "400"}}})) is None
+
+
+def test_what_slurm_would_never_start_is_declined(engine: SlurmEngine) -> None:
+    assert engine.check(task_of(engine, "true")) == ""
+    assert engine.check(task_of(engine, "true", queue="short", time_limit_seconds=3600)) == ""
+    said = engine.check(task_of(engine, "true", queue="shrot"))
+    assert said == "queue: Slurm has no partition 'shrot'; did you mean 'short'?; there are batch, short"
+    said = engine.check(task_of(engine, "true", queue="short", time_limit_seconds=3601))
+    assert said == "time limit: 61 minutes are more than the 60 that partition 'short' allows"
+    said = engine.check(task_of(engine, "true", job={"resources": {"nodes": 2}}))
+    assert said == "resources.nodes: 2 are more than the 1 that partition 'batch' gives a job"
+    assert "image" in engine.check(task_of(engine, "true", job={"image": "a:1"}))
+    assert "command" in engine.check(Task(key="k", job={}, directory=engine.directory))
+
+
+def test_a_refused_submission_leaves_nothing_to_find(engine: SlurmEngine) -> None:
+    task = task_of(engine, "true", job={"resources": {"requests": {"memory": "1Ti"}}})
+    with pytest.raises(SubmitRefused, match="Requested node configuration is not available"):
+        engine.submit(task)
+    assert engine.find(task.key) is None
+
+
+def test_a_job_is_found_by_its_key_alone(engine: SlurmEngine, red: SlurmCluster) -> None:
+    task = task_of(engine, "sleep 60")
+    assert engine.find(task.key) is None
+    handle = engine.submit(task)
+    restarted = engine_of(red, engine.directory)
+    assert restarted.find(task.key) == handle
+    running(restarted, handle)
+    assert restarted.find(task.key) == handle
+    restarted.cancel(handle)
+    finished(restarted, handle)
+    assert restarted.find(task.key) == handle
+
+
+def test_two_submissions_of_one_key_run_it_once(engine: SlurmEngine) -> None:
+    task = task_of(engine, "echo ran >> ../runs; sleep 0.5; exit 4")
+    first, second = engine.submit(task), engine.submit(task)
+    assert first.native_id != second.native_id
+    states = [finished(engine, handle) for handle in (first, second)]
+    assert [(state.phase, state.exit_code) for state in states] == [(NativePhase.FAILED, 4)] * 2
+    assert (task.directory / "runs").read_text() == "ran\n"
+
+
+def test_a_second_submission_in_the_queue_is_cancelled_too(engine: SlurmEngine, red: SlurmCluster) -> None:
+    task = task_of(engine, "sleep 60", job={"resources": {"requests": {"cpu": str(CPUS)}}})
+    engine.submit(task)
+    handle = engine.submit(task)
+    engine.cancel(handle)
+    deadline = time.monotonic() + 10
+    while red.run("squeue", "-h", "-n", task.key) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert red.run("squeue", "-h", "-n", task.key) == ""
+
+
+def test_a_submission_under_way_is_waited_for(engine: SlurmEngine) -> None:
+    task = task_of(engine, "true")
+    made = SlurmEngine({**engine.options, "timeoutSeconds": 1}, engine.directory)
+    with slurm._submission(task.directory):
+        with pytest.raises(EngineUnavailable, match="has not ended yet"):
+            made.find(task.key)
+        with pytest.raises(EngineUnavailable, match="has not ended yet"):
+            made.submit(task)
+    assert made.find(task.key) is None
+
+
+def test_ten_megabytes_of_log(engine: SlurmEngine) -> None:
+    handle, state = run(engine, "head -c 10485760 /dev/zero | tr '\\0' x")
+    assert state.phase is NativePhase.SUCCEEDED
+    assert engine.logs(handle, "stdout", 10485759, 10) == b"x"
+    assert len(engine.logs(handle, "stdout", 0, 65536)) == 65536
+
+
+def test_many_jobs_by_one_command(engine: SlurmEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    handles = [engine.submit(task_of(engine, f"exit {code}")) for code in range(4)]
+    for handle in handles:
+        finished(engine, handle)
+    calls: list[str] = []
+    original = engine.commands.run
+
+    def counted(program: str, *given: str, **more: Any) -> tuple[str, str]:
+        calls.append(program)
+        return original(program, *given, **more)
+
+    monkeypatch.setattr(engine.commands, "run", counted)
+    states = engine.states(handles)
+    assert [states[handle.key].exit_code for handle in handles] == [0, 1, 2, 3]
+    assert calls == ["squeue"]
+
+
+def test_forgetting_removes_the_files(engine: SlurmEngine) -> None:
+    made = SlurmEngine({**engine.options, "keepSeconds": 0}, engine.directory)
+    handle, _ = run(made, "true")
+    made.forget(handle)
+    assert not (engine.directory / handle.key).exists()
+
+
+def test_two_clusters_know_nothing_of_each_other(slurm_clusters: Clusters, tmp_path: Path) -> None:
+    engines = [engine_of(cluster, tmp_path / cluster.name) for cluster in slurm_clusters]
+    for one in engines:
+        one.directory.mkdir()
+    tasks = [task_of(one, "echo $SLURMD_NODENAME") for one in engines]
+    handles = [one.submit(task) for one, task in zip(engines, tasks, strict=True)]
+    for one, handle, cluster in zip(engines, handles, slurm_clusters, strict=True):
+        assert finished(one, handle).nodes == (cluster.node,)
+        assert printed(one, handle) == f"{cluster.node}\n"
+    assert engines[0].find(tasks[1].key) is None
+    assert engines[1].find(tasks[0].key) is None
+
+
+def test_a_job_that_slurm_does_not_know_is_unknown_only_after_a_while(
+    engine: SlurmEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = Handle("rb-000000000000-lost-1", "999999")
+    assert engine.states([lost]) == {}
+    monkeypatch.setattr(slurm, "_LAG_SECONDS", 0.0)
+    assert engine.states([lost])[lost.key].phase is NativePhase.UNKNOWN
+
+
+def test_an_id_that_is_used_again_is_not_ours(engine: SlurmEngine) -> None:
+    handle, _ = run(engine, "true")
+    assert engine.states([Handle("rb-000000000000-other-1", handle.native_id)]) == {}
+
+
+def test_a_controller_that_is_away_or_has_forgotten(slurm_clusters: Clusters, tmp_path: Path) -> None:
+    del slurm_clusters  # where Slurm is missing, this is skipped like the others
+    scripts = ("exit 5", "sleep 1", "kill -9 $PPID; sleep 9", "echo ready; sleep 60", "echo ready; sleep 60")
+    with running_slurm("green", remembered=2) as green:
+        engine = engine_of(green, tmp_path, timeoutSeconds=1)
+        handles = [engine.submit(task_of(engine, script)) for script in scripts]
+        ended, _, _, cancelled, ended_by_others = handles
+        for handle in (cancelled, ended_by_others):
+            started(engine, handle)
+        engine.cancel(cancelled)
+        green.run("scancel", ended_by_others.native_id)
+        finished(engine, ended)
+        green.stop_controller()
+        for call in (lambda: engine.states([ended]), lambda: engine.find("k"), engine.capacity):
+            before = time.monotonic()
+            with pytest.raises(EngineUnavailable):
+                call()
+            assert time.monotonic() - before < 2
+        green.start_controller()
+        deadline = time.monotonic() + 60
+        while not green.is_idle() or green.run("squeue", "-h", "-t", "all"):
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        # By their own files where those tell all, else by the completion log.
+        states = engine.states(handles)
+        assert [(states[handle.key].phase.name, states[handle.key].exit_code) for handle in handles] == [
+            ("FAILED", 5),
+            ("SUCCEEDED", 0),
+            ("FAILED", None),
+            ("ABORTED", None),
+            ("ABORTED", None),
+        ]
+        assert engine.find(ended.key) == ended
+        (tmp_path / cancelled.key / MARK).unlink()
+        assert engine.find(cancelled.key) == cancelled
+        # Where Slurm keeps nothing of the past, our own cancel is still known.
+        green.completed.unlink()
+        assert engine.states([cancelled])[cancelled.key].phase is NativePhase.ABORTED
+
+
+_ACCOUNTING = """\
+999007|rb-aaaaaaaaaaaa-job-1|CANCELLED by 1000|0:15|2026-03-01T10:00:00|2026-03-01T10:00:05|n[1-3]
+999008|rb-bbbbbbbbbbbb-job-1|OUT_OF_MEMORY|0:125|2026-03-01T10:00:00|2026-03-01T10:00:05|n1
+999009|rb-cccccccccccc-job-1|TIMEOUT|0:0|2026-03-01T10:00:00|2026-03-01T10:01:05|n1
+999010|rb-dddddddddddd-job-1|PREEMPTED|0:0|Unknown|Unknown|None assigned
+"""
+
+
+def test_what_accounting_says_of_the_past(red: SlurmCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Accounting needs a database, so what sacct prints is stood in for; all else is asked of the real cluster."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    sacct = programs / "sacct"
+    sacct.write_text(f"#!/bin/sh\necho \"$@\" >> {tmp_path}/asked\ncat <<'END'\n{_ACCOUNTING}END\n")
+    sacct.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{red.environment()['PATH']}")
+    engine = engine_of(red, tmp_path)
+    monkeypatch.setitem(engine.commands.settings(), "AccountingStorageType", "accounting_storage/slurmdbd")
+    names = [f"rb-{letter * 12}-job-1" for letter in "abcd"]
+    handles = [Handle(name, str(number)) for number, name in enumerate(names, start=999_007)]
+    states = engine.states(handles)
+    aborted, memory, timeout, preempted = (states[name] for name in names)
+    assert (aborted.phase, aborted.nodes) == (NativePhase.ABORTED, ("n1", "n2", "n3"))
+    assert aborted.started_at == datetime(2026, 3, 1, 10, tzinfo=UTC)
+    assert aborted.finished_at == datetime(2026, 3, 1, 10, 0, 5, tzinfo=UTC)
+    assert (memory.phase, memory.reason) == (NativePhase.FAILED, "OUT_OF_MEMORY")
+    assert (timeout.phase, timeout.reason) == (NativePhase.TIMED_OUT, "TIME_LIMIT")
+    assert (preempted.phase, preempted.reason, preempted.nodes) == (NativePhase.FAILED, "PREEMPTED", ())
+    assert engine.find(names[0]) == handles[0]
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert "--jobs 999007,999008,999009,999010" in asked[0]
+    assert f"--name {names[0]}" in asked[1]
+    assert all("--starttime 20" in line for line in asked)
+
+
+def test_options(red: SlurmCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(OptionError, match=r"engineOptions\.accounts: there is no such option; did you mean 'account'"):
+        engine_of(red, tmp_path, accounts="physics")
+    for name, value in (("arguments", "--qos=a"), ("timeoutSeconds", 0), ("account", 1), ("ignoreImage", "no")):
+        with pytest.raises(OptionError, match=f"engineOptions.{name}: must be"):
+            engine_of(red, tmp_path, **{name: value})
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(EngineError, match="there is no sbatch on PATH"):
+        engine_of(red, tmp_path)
+
+
+def processes_of(key: str) -> list[str]:
+    """Processes that carry a job's key in their environment."""
+    mark = f"RAINBOW_KEY={key}".encode()
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark in path.read_bytes().split(b"\0"):
+                found.append(path.parent.name)
+        except OSError:
+            continue
+    return found

@@ -1,0 +1,337 @@
+"""Leases under every order of events: what is cancelled, claimed, started, finished and lost ends once, and legally.
+
+Clusters are modelled with the work that physically runs on them, so that a test sees whether anything runs twice.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from flask import Flask
+from sqlalchemy import select
+
+from admin.core.lifecycle import Phase
+from admin.services.context import Context
+from admin.services.evictions import end_drained, evict_from_lost, judge_health
+from admin.services.executions import create_execution, terminate
+from admin.services.fleet import set_draining
+from admin.services.launches import read_request
+from admin.services.redecisions import decide_undecided, decide_waiting
+from admin.services.syncs import Answer, Report, Sync, sync
+from admin.store import executions
+from admin.store.executions import ExecutionId
+from tests.conftest import MakeApp
+from tests.robustness.lease_histories import checked, without_waiting_for_the_disk
+from tests.robustness.test_many_waiting import copied
+from tests.support.agents import Clock, set_clock
+from tests.support.placing import DOMAIN, JOB, PROJECT, pool, put_pool
+
+LEASE, UNREACHABLE, LOST = 30, 40, 60
+MARGIN = 5
+SECTIONS = {"agents": {"leaseSeconds": LEASE, "unreachableSeconds": UNREACHABLE, "lostSeconds": LOST, "waitSeconds": 1}}
+Held = tuple[str, int]  # a name and an attempt
+
+
+def key(name: str) -> ExecutionId:
+    return ExecutionId(project=PROJECT, domain=DOMAIN, name=name)
+
+
+@dataclass(kw_only=True)
+class Cluster:
+    """An agent as it should be, and the work on its engine."""
+
+    name: str
+    holding: set[Held] = field(default_factory=set)
+    confirmed: set[Held] = field(default_factory=set)
+    running: set[Held] = field(default_factory=set)  #: on the engine
+    events: list[Report] = field(default_factory=list)
+    heard_at: datetime | None = None  #: of the last sync that was answered
+    sequence: int = 0
+
+    def say(self, held: Held, type: str) -> None:
+        number = f"{self.name}-{len(self.events)}-{held}-{type}"
+        self.events.append(Report(event=number, id=key(held[0]), attempt=held[1], type=type))
+
+    def start(self, held: Held) -> None:
+        """Only what was confirmed is started."""
+        if held in self.confirmed and held not in self.running:
+            self.running.add(held)
+            self.say(held, "RUNNING")
+
+    def finish(self, held: Held, type: str = "SUCCEEDED") -> None:
+        self.running.discard(held)
+        self.confirmed.discard(held)
+        if held in self.holding:
+            self.holding.discard(held)
+            self.say(held, type)
+
+    def drop(self, held: Held) -> None:
+        for some in (self.holding, self.confirmed, self.running):
+            some.discard(held)
+
+    def guard(self, now: datetime) -> None:
+        """End the work before its lease can be given away."""
+        if self.heard_at is not None and (now - self.heard_at).total_seconds() > LEASE - MARGIN:
+            for held in list(self.running):
+                self.drop(held)
+            self.confirmed.clear()
+
+    def sync(self, context: Context, want: int, *, is_heard: bool = True) -> bool:
+        """One sync; its answer may be lost. Answers whether anything new came of it."""
+        self.sequence += 1
+        sent, began = list(self.events), context.clock()
+        said = Sync(
+            cluster=self.name,
+            agent="a",
+            sequence=self.sequence,
+            want=want,
+            holding=tuple((key(name), attempt) for name, attempt in sorted(self.holding)),
+            events=tuple(sent),
+        )
+        answer = sync(context, said)
+        if is_heard:
+            self.heard_at = began
+            self._hear(answer, sent)
+        return answer.has_news
+
+    def _hear(self, answer: Answer, sent: list[Report]) -> None:
+        told = {*answer.accepted, *(event for event, _ in answer.refused)}
+        assert told == {one.event for one in sent}
+        self.events = [one for one in self.events if one.event not in told]
+        for lost in answer.lost:
+            self.drop((lost[0].name, lost[1]))
+        self.confirmed |= {(row.name, row.attempt) for row in answer.confirmed}
+        for row in answer.cancels:
+            self.finish((row.name, row.attempt), "ABORTED")
+        for row in answer.questions:
+            held = (row.name, row.attempt)
+            if held in self.running:
+                self.holding.add(held)
+            elif held not in self.holding:
+                self.say(held, "UNKNOWN")
+        self.holding |= {(row.name, row.attempt) for row in answer.leases}
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def app(make_app: MakeApp, clock: Clock) -> Flask:
+    found = make_app(**SECTIONS)
+    set_clock(found, clock)
+    without_waiting_for_the_disk(found.extensions["rainbow"])
+    return found
+
+
+def create(context: Context, name: str, **spec: Any) -> None:
+    request = read_request(project=PROJECT, domain=DOMAIN, name=name, spec={"job": JOB, **spec}, inputs=None)
+    create_execution(context, request)
+
+
+def round_of_loops(context: Context) -> None:
+    judge_health(context)
+    evict_from_lost(context, 1000)
+    end_drained(context)
+    decide_undecided(context)
+    decide_waiting(context)
+
+
+# Every order
+
+
+STEPS = ("cancel", "claim", "start", "finish", "expire")
+
+
+def test_every_order_of_what_can_happen_ends_in_one_legal_phase(app: Flask, context: Context, clock: Clock) -> None:
+    put_pool(app.test_client(), "all", ["c"])
+    orders = list(itertools.permutations(STEPS))
+    if context.database.engine.dialect.name != "sqlite":
+        orders = random.Random(1).sample(orders, 40)
+    for number, order in enumerate(orders):
+        for on_lost in ("fail", "retry"):
+            _tell(context, clock, f"e{number}-{on_lost}", order, on_lost)
+    found = checked(context)
+    assert len(found) == 2 * len(orders)
+    for number, order in enumerate(orders):
+        for on_lost in ("fail", "retry"):
+            row = found[f"e{number}-{on_lost}"]
+            assert (row.phase, row.attempt) == _wanted(order, on_lost), (order, on_lost)
+
+
+def _wanted(order: tuple[str, ...], on_lost: str) -> tuple[str, int]:
+    """How an execution ends, and at which attempt; steps that are not possible do nothing."""
+    done: set[str] = set()
+    attempt = 1
+    for step in order:
+        if step == "cancel":
+            return "ABORTED", attempt
+        if step == "finish" and "claim" in done:
+            return "SUCCEEDED", attempt
+        if step == "expire" and "claim" in done:
+            if on_lost == "fail":
+                return "FAILED", attempt
+            attempt, done = 2, set()
+        elif step == "claim" or (step == "start" and "claim" in done):
+            done.add(step)
+    return "SUCCEEDED", attempt  # everybody comes back, and nobody keeps it from ending well
+
+
+def _tell(context: Context, clock: Clock, name: str, order: tuple[str, ...], on_lost: str) -> None:
+    """One execution from its beginning to its end."""
+    create(context, name, cluster="c", retry={"on_lost": on_lost})
+    cluster = Cluster(name="c")
+    cluster.sync(context, 0)
+    for step in order:
+        mine = sorted(cluster.holding)
+        if step == "cancel":
+            terminate(context, key(name), "enough", "me")
+        elif step == "claim":
+            cluster.sync(context, 0)
+            round_of_loops(context)  # it may have been lost
+            cluster.sync(context, 1)
+            cluster.sync(context, 0)
+        elif step == "expire":
+            clock.advance(LOST + 1)
+            cluster.guard(clock())
+            round_of_loops(context)
+        elif mine:
+            (cluster.start if step == "start" else cluster.finish)(mine[0])
+            cluster.sync(context, 0)
+    while cluster.sync(context, 1) or cluster.holding or cluster.events:
+        round_of_loops(context)
+        for held in sorted(cluster.confirmed):
+            cluster.start(held)
+            cluster.finish(held)
+
+
+# Any order
+
+
+NAMES = ("east", "west", "north", "south")
+
+
+@dataclass(kw_only=True)
+class Story:
+    """Four clusters, their work, and people who cancel it."""
+
+    context: Context
+    clock: Clock
+    dice: random.Random
+    unfinished: list[str]
+    clusters: list[Cluster] = field(default_factory=lambda: [Cluster(name=name) for name in NAMES])
+
+    def go_on(self) -> None:
+        """Something happens."""
+        dice = self.dice
+        cluster = dice.choice(self.clusters)
+        act = dice.choices(
+            (self.talk, self.work, self.wait, self.cancel, self.look, self.drain), (30, 40, 12, 25, 6, 1)
+        )[0]
+        act(cluster)
+        self.check()
+
+    def talk(self, cluster: Cluster) -> None:
+        if self.dice.random() < 0.1:
+            self.dice.shuffle(cluster.events)
+        cluster.sync(self.context, self.dice.choice((0, 5, 40)), is_heard=self.dice.random() > 0.15)
+
+    def work(self, cluster: Cluster) -> None:
+        for held in sorted(cluster.confirmed):
+            luck = self.dice.random()
+            if luck < 0.3:
+                cluster.start(held)
+            elif luck < 0.5 and held in cluster.running:
+                cluster.finish(held, self.dice.choice(("SUCCEEDED", "SUCCEEDED", "FAILED", "TIMED_OUT")))
+            elif luck < 0.55 and held not in cluster.running:
+                cluster.finish(held, self.dice.choice(("DECLINED", "RELEASED")))
+
+    def wait(self, _: Cluster) -> None:
+        self.clock.advance(self.dice.choice((1, 5, 15, LEASE)))
+        for cluster in self.clusters:
+            cluster.guard(self.clock())
+
+    def cancel(self, _: Cluster) -> None:
+        if self.unfinished:
+            name = self.unfinished.pop(self.dice.randrange(len(self.unfinished)))
+            terminate(self.context, key(name), "enough", "me")
+
+    def look(self, _: Cluster) -> None:
+        round_of_loops(self.context)
+
+    def drain(self, cluster: Cluster) -> None:
+        deadline = self.clock() + timedelta(seconds=20)
+        set_draining(self.context, cluster.name, self.dice.random() < 0.4, deadline, None, None)
+
+    def check(self) -> None:
+        """Nothing runs twice at the same time, whatever the admin and the agents believe."""
+        running = Counter(name for cluster in self.clusters for name, _ in cluster.running)
+        assert not running or max(running.values()) == 1, running
+
+    def come_to_an_end(self) -> None:
+        """Everybody is well again: whatever is left is brought to an end."""
+        for cluster in self.clusters:
+            set_draining(self.context, cluster.name, False, None, None, None)
+        for _ in range(40):
+            round_of_loops(self.context)
+            self.clock.advance(10)
+            for cluster in self.clusters:
+                cluster.sync(self.context, 500)
+                cluster.sync(self.context, 0)
+                for held in sorted(cluster.confirmed):
+                    cluster.start(held)
+                    cluster.finish(held)
+                self.check()
+            with self.context.database.reading() as connection:
+                left = executions.unfinished_counts(connection)
+                if not any(waits for *_, waits in left):
+                    return
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_whatever_happens_everything_ends_once_and_nothing_runs_twice(
+    app: Flask, context: Context, clock: Clock, seed: int
+) -> None:
+    count = 400 if context.database.engine.dialect.name == "sqlite" else 120
+    put_pool(app.test_client(), "all", NAMES)
+    policies: list[dict[str, Any]] = [
+        {"attempts": 1},
+        {"on_lost": "retry"},
+        {"attempts": 3, "backoff": "5s"},
+        {"attempts": 2, "retry_on": ["CLUSTER_LOST"], "on_lost": "retry"},
+    ]
+    wanted = []
+    for number, policy in enumerate(policies):
+        create(context, f"t{number}", retry=policy, **pool("all"))
+        more = [f"e{number}-{index}" for index in range(count // len(policies) - 1)]
+        copied(context, f"t{number}", more)
+        wanted += [f"t{number}", *more]
+    dice = random.Random(seed)
+    story = Story(context=context, clock=clock, dice=dice, unfinished=dice.sample(wanted, count // 2))
+    for _ in range(2 * count):
+        story.go_on()
+    checked(context)
+    story.come_to_an_end()
+    found = checked(context)
+    ends = Counter(row.phase for row in found.values())
+    waits = {row.reason for row in found.values() if row.phase == "QUEUED"}
+    assert waits <= {"CLUSTERS_DECLINED"}, ends  # nobody would have them
+    assert sum(ends.values()) == count
+    assert min(ends[phase] for phase in ("SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED")) > 0, ends
+    assert set(ends) <= {phase.value for phase in Phase if phase.is_finished} | {"QUEUED"}, ends
+    told = _events(context)
+    # And there was something to tell; what was lost before it was confirmed is rare in a short story.
+    assert told.keys() | {"EVICTED"} >= {"RUNNING", "RETRY", "DECLINED", "RELEASED", "REFUSED", "ABORTING", "DECIDED"}
+    assert "EVICTED" in told or count < 400
+
+
+def _events(context: Context) -> Counter[str]:
+    with context.database.reading() as connection:
+        return Counter(connection.execute(select(executions.execution_events.c.type)).scalars())

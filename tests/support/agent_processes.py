@@ -1,0 +1,277 @@
+"""Real agents for tests: processes that register with a real admin, run work, and can be killed."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import requests
+import yaml
+
+from agent.engines import processes
+from agent.keys import key_of
+from tests.support.admins import RunningAdmin, clean_environment
+
+PROJECT, DOMAIN = "flytesnacks", "development"
+SECRET = "open-sesame"
+FINISHED = ("SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED")
+
+
+def until(
+    condition: Callable[[], Any], seconds: float = 60.0, what: str | Callable[[], str] = "it did not come about"
+) -> Any:
+    """Wait until a condition holds; answers what it gave."""
+    deadline = time.monotonic() + seconds
+    while True:
+        if found := condition():
+            return found
+        assert time.monotonic() < deadline, what() if callable(what) else what
+        time.sleep(0.05)
+
+
+def write_admin_configuration(directory: Path, **agents: Any) -> Path:
+    """A configuration in which anyone with the secret may register."""
+    (directory / "registration.secret").write_text(SECRET)
+    path = directory / "rainbow.yaml"
+    clusters = {"registrationSecretFile": str(directory / "registration.secret")}
+    path.write_text(yaml.safe_dump({"clusters": clusters, "agents": agents}))
+    return path
+
+
+@dataclass
+class Site:
+    """One cluster: its agent's configuration and state, and the admin it talks to."""
+
+    admin: RunningAdmin
+    directory: Path
+    engine: str = "local"
+    engine_options: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    endpoint: str = ""
+    slots: int = 10
+    cluster: str = field(default_factory=lambda: f"c-{secrets.token_hex(4)}")
+    agents: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def state(self) -> Path:
+        return self.directory / "state"
+
+    @property
+    def log(self) -> str:
+        """What its agents have printed."""
+        path = self.directory / "agent.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def configure(self) -> None:
+        """Write the agent's configuration file."""
+        document = {
+            "endpoint": self.endpoint or self.admin.url,
+            "cluster": self.cluster,
+            "engine": self.engine,
+            "engineOptions": dict(self.engine_options),
+            "stateDirectory": str(self.state),
+            "slots": self.slots,
+            "pollSeconds": 0.1,
+        }
+        self.directory.mkdir(parents=True, exist_ok=True)
+        (self.directory / "agent.yaml").write_text(yaml.safe_dump(document))
+
+    def command(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", "agent.main", *arguments]
+
+    def call(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run a command of the agent's to its end."""
+        return subprocess.run(
+            [*self.command(*arguments), "--config", str(self.directory / "agent.yaml")],
+            env=self.variables(**environment),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def variables(self, **more: str) -> dict[str, str]:
+        return clean_environment(**{**self.environment, **more})
+
+    def register(self) -> None:
+        """Get the cluster's token."""
+        self.configure()
+        done = self.call("register", RAINBOW_REGISTRATION_SECRET=SECRET)
+        assert done.returncode == 0, done.stderr
+
+    def start(self, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
+        """Start an agent."""
+        with (self.directory / "agent.log").open("ab") as log:
+            agent = subprocess.Popen(
+                [*self.command("run", *arguments), "--config", str(self.directory / "agent.yaml")],
+                env=self.variables(**environment),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        self.agents.append(agent)
+        return agent
+
+    def stop(self) -> None:
+        """End every agent that still runs, and what it ran."""
+        for agent in self.agents:
+            if agent.poll() is None:
+                agent.kill()
+            agent.wait()
+        for directory in self.state.glob("jobs/*"):
+            for pid in processes.marked(directory.name):
+                os.kill(pid, signal.SIGKILL)
+
+    # The admin's side
+
+    def create(self, name: str, *command: str, spec: Mapping[str, Any] | None = None, **job: Any) -> None:
+        """An execution for this cluster."""
+        body = {
+            "project": PROJECT,
+            "domain": DOMAIN,
+            "name": name,
+            "spec": {"cluster": self.cluster, "job": {"command": list(command), **job}, **(spec or {})},
+        }
+        answer = requests.post(f"{self.admin.url}/api/v1/executions", json=body, timeout=20)
+        assert answer.status_code == 200, answer.text
+
+    def get(self, name: str, what: str = "", **query: Any) -> dict[str, Any]:
+        """An execution, or something of it."""
+        path = f"{self.admin.url}/api/v1/executions/{PROJECT}/{DOMAIN}/{name}{what}"
+        answer = requests.get(path, params=query, timeout=20)
+        assert answer.status_code == 200, answer.text
+        document: dict[str, Any] = answer.json()
+        return document
+
+    def phase(self, name: str) -> str:
+        return str(self.get(name)["closure"]["phase"])
+
+    def ended(self, name: str, seconds: float = 60.0) -> dict[str, Any]:
+        """An execution when it has ended."""
+        until(lambda: self.phase(name) in FINISHED, seconds, lambda: f"{name} did not end:\n{self.log}")
+        return self.get(name)
+
+    def running(self, name: str) -> dict[str, Any]:
+        """An execution when it runs."""
+        until(lambda: self.phase(name) == "RUNNING", what=lambda: f"{name} does not run:\n{self.log}")
+        return self.get(name)
+
+    def cancel(self, name: str) -> None:
+        path = f"{self.admin.url}/api/v1/executions/{PROJECT}/{DOMAIN}/{name}"
+        assert requests.delete(path, json={"cause": "enough"}, timeout=20).status_code == 200
+
+    def printed(self, name: str, stream: str = "stdout") -> dict[str, Any]:
+        return self.get(name, "/logs", stream=stream, limit=2**20)
+
+    def intents(self) -> list[str]:
+        """The intents that the agent has written down."""
+        return sorted(path.stem for path in (self.state / "intents").glob("*.json"))
+
+
+def native_key(name: str, attempt: int = 1) -> str:
+    """What the native job of an execution is called."""
+    return key_of({"project": PROJECT, "domain": DOMAIN, "name": name}, attempt)
+
+
+@contextmanager
+def running_site(admin: RunningAdmin, directory: Path, **settings: Any) -> Iterator[Site]:
+    """A cluster that has registered; its agents and their work are ended in any case."""
+    site = Site(admin, directory, **settings)
+    site.register()
+    with ExitStack() as stack:
+        stack.callback(site.stop)
+        yield site
+
+
+class Wire:
+    """A connection between an agent and its admin that can be cut: nothing gets through, and nobody is told."""
+
+    def __init__(self, url: str) -> None:
+        self.connect_to(url)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._whole = threading.Event()
+        self._whole.set()
+        self._closed = False
+        self._sockets: list[socket.socket] = []
+        self._threads = [threading.Thread(target=self._accept)]
+        self._threads[0].start()
+
+    def connect_to(self, url: str) -> None:
+        """Where new connections end from now on."""
+        host, _, port = url.removeprefix("http://").partition(":")
+        self._target = (host, int(port))
+
+    def cut(self) -> None:
+        """From now on nothing passes."""
+        self._whole.clear()
+
+    def mend(self) -> None:
+        """Let everything pass again; what was on its way arrives late."""
+        self._whole.set()
+
+    def close(self) -> None:
+        self._closed = True
+        self._whole.set()
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for one in self._sockets:
+            one.close()
+        for thread in self._threads:
+            thread.join(timeout=10)
+
+    def _accept(self) -> None:
+        while not self._closed:
+            try:
+                inner, _ = self._listener.accept()
+            except OSError:
+                return
+            try:
+                outer = socket.create_connection(self._target)
+            except OSError:
+                inner.close()
+                continue
+            self._sockets += [inner, outer]
+            for pair in ((inner, outer), (outer, inner)):
+                thread = threading.Thread(target=self._pass_on, args=pair)
+                self._threads.append(thread)
+                thread.start()
+
+    def _pass_on(self, source: socket.socket, sink: socket.socket) -> None:
+        try:
+            source.settimeout(0.2)
+            while not self._closed:
+                try:
+                    data = source.recv(65536)
+                except TimeoutError:
+                    continue
+                self._whole.wait()
+                if not data:
+                    break
+                sink.sendall(data)
+        except OSError:
+            pass
+        for one in (source, sink):
+            one.close()
+
+
+@contextmanager
+def wire_to(admin: RunningAdmin) -> Iterator[Wire]:
+    """A wire that is closed in any case."""
+    found = Wire(admin.url)
+    try:
+        yield found
+    finally:
+        found.close()

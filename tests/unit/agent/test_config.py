@@ -1,0 +1,106 @@
+"""Configuration: one file, replaced by what is typed; every problem named with its key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agent.config import Config, ConfigError, default_config_file, load_config
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "agent.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_a_name_is_enough(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    config = load_config(None, {"cluster": "alpha", "slots": None})
+    assert config == Config(
+        cluster="alpha",
+        state_directory=tmp_path / "rainbow/agent/alpha",
+        token_file=tmp_path / "rainbow/agent/alpha/token",
+    )
+
+
+def test_every_key(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        """
+endpoint: https://rainbow.example.org
+cluster: alpha
+engine: slurm
+engineOptions: {a: 1}
+stateDirectory: state
+tokenFile: /etc/rainbow/token
+caFile: ca.pem
+slots: 3
+want: 2
+pollSeconds: 0.25
+plugins: [ray]
+properties: {rack: 7}
+""",
+    )
+    assert load_config(path, {}) == Config(
+        endpoint="https://rainbow.example.org",
+        cluster="alpha",
+        engine="slurm",
+        engine_options={"a": 1},
+        state_directory=tmp_path / "state",
+        token_file=Path("/etc/rainbow/token"),
+        ca_file=str(tmp_path / "ca.pem"),
+        slots=3,
+        want=2,
+        poll_seconds=0.25,
+        plugins=("ray",),
+        properties={"rack": 7},
+    )
+
+
+def test_what_is_typed_goes_before_the_file(tmp_path: Path) -> None:
+    path = write(tmp_path, "cluster: alpha\nslots: 3\n")
+    config = load_config(path, {"cluster": "beta", "engine": None})
+    assert (config.cluster, config.slots) == ("beta", 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("cluster: a\nslot: 3", "slot: there is no such key; did you mean 'slots'?"),
+        ("cluster: a\nstate_directory: x", "did you mean 'stateDirectory'"),
+        ("cluster: a\nslots: many", "slots: must be a whole number, is 'many'"),
+        ("cluster: a\nslots: true", "slots: must be a whole number"),
+        ("cluster: a\nslots: 0", "slots: must be from 1 to 1000"),
+        ("cluster: a\npollSeconds: 0", "pollSeconds: must be from 0.01 to 60"),
+        ("cluster: a/b", "cluster: must be letters"),
+        ("cluster: ..", "cluster: must be letters"),
+        ("cluster: a\nendpoint: localhost:8088", "endpoint: must be written as http"),
+        ("cluster: a\nplugins: [1]", "plugins: must be a list of names"),
+        ("cluster: a\nengineOptions: [1]", "engineOptions: must be a mapping"),
+        ("cluster: a\ncluster: b", "cluster: is given twice"),
+        ("cluster:", "cluster: must be a name"),
+        ("{}", "cluster: is missing"),
+        ("", "cluster: is missing"),
+        ("- a", "must be a mapping"),
+        ("a: [", "is not YAML"),
+    ],
+)
+def test_problems_name_the_key(tmp_path: Path, text: str, why: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_config(write(tmp_path, text), {})
+    assert why in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_config(tmp_path / "absent.yaml", {"cluster": "a"})
+
+
+def test_the_file_of_the_user_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "rainbow").mkdir()
+    (tmp_path / "rainbow/agent.yaml").write_text("cluster: a")
+    assert default_config_file() == tmp_path / "rainbow/agent.yaml"

@@ -1,0 +1,120 @@
+"""Intents: written before anything is done, read again after a crash, by one agent at a time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.files import read_json, write_durably
+from agent.intents import Ending, Intent, Stage, StateDirectory, StateError
+
+LEASE: dict[str, Any] = {"id": {"project": "p", "domain": "d", "name": "n"}, "attempt": 2, "job": {"command": ["ü"]}}
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Iterator[StateDirectory]:
+    found = StateDirectory(tmp_path / "state")
+    yield found
+    found.close()
+
+
+def test_an_intent_is_read_as_it_was_written(state: StateDirectory) -> None:
+    intent = Intent(
+        lease=LEASE,
+        stage=Stage.SUBMITTED,
+        native_id="77",
+        running_since=12.5,
+        ending=Ending.CANCEL,
+        ending_message="enough",
+        events=[{"event": "e", "type": "RUNNING"}],
+        log_offsets={"stdout": 7},
+    )
+    state.save(intent)
+    assert state.intents() == ([intent], [])
+    intent.stage = Stage.ENDED
+    state.save(intent)
+    assert state.intents() == ([intent], [])
+    state.remove(intent)
+    state.remove(intent)
+    assert state.intents() == ([], [])
+
+
+def test_only_the_owner_may_read(state: StateDirectory) -> None:
+    state.save(Intent(lease=LEASE))
+    for path in (state.path, *state.path.rglob("*")):
+        assert path.stat().st_mode & 0o077 == 0, path
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b'{"format": 99}', b"\xff"])
+def test_what_cannot_be_read_is_set_aside_and_said(state: StateDirectory, content: bytes) -> None:
+    intent = Intent(lease=LEASE)
+    state.save(intent)
+    bad = state.path / "intents/rb-bad.json"
+    bad.write_bytes(content)
+    found, problems = state.intents()
+    assert found == [intent]
+    assert "rb-bad.json" in problems[0]
+    assert state.intents() == ([intent], [])
+    assert bad.with_suffix(".unreadable").exists()
+
+
+def test_a_draft_that_a_crash_left_changes_nothing(state: StateDirectory) -> None:
+    intent = Intent(lease=LEASE)
+    state.save(intent)
+    (state.path / f"intents/.{intent.key}.json.new").write_text("half of")
+    assert state.intents() == ([intent], [])
+    state.save(intent)
+    assert state.intents() == ([intent], [])
+
+
+SECOND = """
+import sys
+from pathlib import Path
+from agent.intents import StateDirectory, StateError
+try:
+    StateDirectory(Path(sys.argv[1]))
+except StateError as error:
+    print(error)
+"""
+
+
+def second_agent(path: Path) -> str:
+    """What another process says to the same directory."""
+    return subprocess.run([sys.executable, "-c", SECOND, str(path)], capture_output=True, text=True, check=True).stdout
+
+
+def test_one_agent_a_directory(tmp_path: Path) -> None:
+    state = StateDirectory(tmp_path)
+    assert "another agent uses" in second_agent(tmp_path)
+    with pytest.raises(StateError, match="another agent uses"):
+        StateDirectory(tmp_path)
+    state.close()
+    assert second_agent(tmp_path) == ""
+
+
+def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StateError, match="stateDirectory"):
+        StateDirectory(tmp_path / "file/state")
+
+
+def test_renewals_count_within_one_run_of_the_machine(state: StateDirectory) -> None:
+    assert state.last_renewal("boot") is None
+    state.note_renewal("boot", 12.5, 60)
+    assert state.last_renewal("boot") == (12.5, 60.0)
+    assert state.last_renewal("other") is None
+
+
+def test_a_durable_write_replaces_the_whole(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write_durably(path, b"long content")
+    write_durably(path, b"{}", mode=0o640)
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"{}", 0o640)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+    assert read_json(path) == {}
+    assert read_json(tmp_path / "absent") is None

@@ -1,0 +1,447 @@
+"""The local engine: real processes, their limits, their ends and their adoption."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.engines import processes
+from agent.engines.base import EngineUnavailable, Handle, NativePhase, NativeState, OptionError, Task
+from agent.engines.local import LocalEngine
+from agent.files import read_json
+
+SECONDS = 30.0
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[LocalEngine]:
+    found = LocalEngine({"graceSeconds": 0.5}, tmp_path)
+    yield found
+    for started in tmp_path.glob("*/started.json"):
+        found.cancel(handle_of(found, started.parent.name))
+    for started in tmp_path.glob("*/started.json"):
+        ended(found, handle_of(found, started.parent.name))
+
+
+def handle_of(engine: LocalEngine, key: str) -> Handle:
+    found = engine.find(key)
+    assert found is not None
+    return found
+
+
+def task(engine: LocalEngine, *command: str, key: str = "rb-test-1", limit: float | None = None, **job: Any) -> Task:
+    return Task(
+        key=key,
+        job={"command": list(command), **job},
+        directory=engine.directory / key,
+        environment={"COLOUR": "blue"},
+        time_limit_seconds=limit,
+    )
+
+
+def python(code: str) -> tuple[str, str, str]:
+    return sys.executable, "-c", code
+
+
+def ended(engine: LocalEngine, handle: Handle) -> NativeState:
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        state = engine.states([handle])[handle.key]
+        if state.phase.finished:
+            return state
+        time.sleep(0.02)
+    raise AssertionError(f"{handle.key} did not end")
+
+
+def run(engine: LocalEngine, *command: str, limit: float | None = None, **job: Any) -> tuple[Handle, NativeState]:
+    handle = engine.submit(task(engine, *command, limit=limit, **job))
+    return handle, ended(engine, handle)
+
+
+def until(condition: Any) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about"
+        time.sleep(0.02)
+
+
+def limits(**amounts: str) -> dict[str, Mapping[str, Any]]:
+    return {"resources": {"requests": amounts, "limits": amounts}}
+
+
+@pytest.mark.parametrize("code", [0, 1, 42, 255])
+def test_exit_codes_come_back(engine: LocalEngine, code: int) -> None:
+    handle, state = run(engine, "sh", "-c", f"exit {code}")
+    assert (state.phase, state.exit_code, state.signal) == (
+        NativePhase.SUCCEEDED if code == 0 else NativePhase.FAILED,
+        code,
+        None,
+    )
+    assert state.started_at is not None
+    assert state.finished_at is not None
+    assert state.started_at <= state.finished_at
+    assert len(state.nodes) == 1
+    assert handle.native_id.isdigit()
+
+
+def test_a_signal_comes_back(engine: LocalEngine) -> None:
+    _, state = run(engine, "sh", "-c", "kill -SEGV $$")
+    assert (state.phase, state.exit_code, state.signal) == (NativePhase.FAILED, None, signal.SIGSEGV)
+    assert (state.reason, "SIGSEGV" in state.message) == ("SIGNAL", True)
+
+
+def test_output_goes_to_files_and_can_be_read_from_an_offset(engine: LocalEngine) -> None:
+    handle, _ = run(engine, "sh", "-c", "printf abcdef; printf oops >&2")
+    assert engine.logs(handle, "stdout", 0, 100) == b"abcdef"
+    assert engine.logs(handle, "stdout", 2, 3) == b"cde"
+    assert engine.logs(handle, "stdout", 6, 3) == b""
+    assert engine.logs(handle, "stderr", 0, 100) == b"oops"
+
+
+def test_ten_megabytes_in_a_moment(engine: LocalEngine) -> None:
+    handle, state = run(engine, *python("import sys; [sys.stdout.write('x' * 1023 + '\\n') for _ in range(10240)]"))
+    assert state.phase is NativePhase.SUCCEEDED
+    assert len(engine.logs(handle, "stdout", 0, 2**30)) == 10 * 1024 * 1024
+
+
+def test_a_command_that_does_not_exist(engine: LocalEngine) -> None:
+    _, state = run(engine, "no-such-command-anywhere", "--flag")
+    assert (state.phase, state.exit_code, state.reason) == (NativePhase.FAILED, 127, "COMMAND_NOT_FOUND")
+    assert "no-such-command-anywhere" in state.message
+
+
+def test_a_command_that_may_not_be_executed(engine: LocalEngine, tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("not a program")
+    _, state = run(engine, str(tmp_path / "data"))
+    assert (state.phase, state.exit_code, state.reason) == (NativePhase.FAILED, 126, "COMMAND_NOT_EXECUTABLE")
+
+
+def test_the_working_directory(engine: LocalEngine, tmp_path: Path) -> None:
+    handle, _ = run(engine, "pwd")
+    assert engine.logs(handle, "stdout", 0, 1000).decode().strip() == str(tmp_path / "rb-test-1/work")
+
+
+def test_a_working_directory_of_the_job(engine: LocalEngine, tmp_path: Path) -> None:
+    handle, _ = run(engine, "pwd", working_directory=str(tmp_path))
+    assert engine.logs(handle, "stdout", 0, 1000).decode().strip() == str(tmp_path)
+
+
+def test_a_working_directory_that_is_not_there(engine: LocalEngine) -> None:
+    _, state = run(engine, "pwd", working_directory="/no/such/place")
+    assert (state.phase, state.reason) == (NativePhase.FAILED, "NO_WORKING_DIRECTORY")
+    assert "/no/such/place" in state.message
+
+
+def test_the_environment_is_the_jobs_own(engine: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAINBOW_TOKEN", "secret")
+    handle, _ = run(engine, "env")
+    found = engine.logs(handle, "stdout", 0, 10000).decode().splitlines()
+    assert "COLOUR=blue" in found
+    assert "RAINBOW_KEY=rb-test-1" in found
+    assert any(line.startswith("PATH=") for line in found)
+    assert not any("TOKEN" in line or "PYTHONPATH" in line for line in found)
+
+
+def test_there_is_nothing_to_read_from(engine: LocalEngine) -> None:
+    _, state = run(engine, "sh", "-c", "read line && exit 1 || exit 0")
+    assert state.phase is NativePhase.SUCCEEDED
+
+
+def test_arguments_reach_the_command_unchanged(engine: LocalEngine) -> None:
+    handle, _ = run(engine, "printf", "%s|", "a b", "$HOME", "'", "*", "ü")
+    assert engine.logs(handle, "stdout", 0, 1000).decode() == "a b|$HOME|'|*|ü|"
+
+
+def test_the_time_limit(engine: LocalEngine) -> None:
+    begin = time.monotonic()
+    _, state = run(engine, "sleep", "60", limit=0.5)
+    assert (state.phase, state.reason, state.signal) == (NativePhase.TIMED_OUT, "TIME_LIMIT", signal.SIGTERM)
+    assert "0.5 s" in state.message
+    assert time.monotonic() - begin < SECONDS / 2
+
+
+def test_the_time_limit_of_what_will_not_listen(engine: LocalEngine) -> None:
+    _, state = run(engine, "sh", "-c", "trap '' TERM; while :; do sleep 0.1; done", limit=0.5)
+    assert (state.phase, state.signal) == (NativePhase.TIMED_OUT, signal.SIGKILL)
+
+
+def test_a_process_gets_no_more_memory_than_the_limit(engine: LocalEngine) -> None:
+    _, state = run(engine, *python("bytearray(400 * 2**20)"), **limits(memory="200Mi"))
+    assert (state.phase, state.exit_code) == (NativePhase.FAILED, 1)
+    assert b"MemoryError" in engine.logs(Handle("rb-test-1", ""), "stderr", 0, 10000)
+
+
+def test_processes_together_get_no_more_memory_than_the_limit(tmp_path: Path) -> None:
+    engine = LocalEngine({"memoryLimit": "resident", "graceSeconds": 0.5}, tmp_path)
+    code = "import os, time; os.fork(); x = b'x' * (80 * 2**20); time.sleep(60)"
+    _, state = run(engine, *python(code), **limits(memory="120Mi"))
+    assert (state.phase, state.reason) == (NativePhase.FAILED, "OUT_OF_MEMORY")
+    assert "120 MiB" in state.message
+    assert processes.marked("rb-test-1") == set()
+
+
+def test_memory_within_the_limit_is_fine(engine: LocalEngine) -> None:
+    _, state = run(engine, *python("b'x' * (50 * 2**20)"), **limits(memory="400Mi"))
+    assert state.phase is NativePhase.SUCCEEDED
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one core only")
+def test_a_job_gets_as_many_cores_as_its_limit(engine: LocalEngine) -> None:
+    for number in ("1", "2"):
+        cores = []
+        for cpu in ("500m", "1"):
+            key = f"rb-cores-{number}-{cpu}"
+            handle = engine.submit(
+                task(engine, *python("import os; print(*os.sched_getaffinity(0))"), key=key, **limits(cpu=cpu))
+            )
+            ended(engine, handle)
+            cores += engine.logs(handle, "stdout", 0, 100).split()
+        assert len(cores) == 2
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one core only")
+def test_two_jobs_get_two_cores(engine: LocalEngine) -> None:
+    for key in ("rb-one", "rb-two"):
+        engine.submit(task(engine, "sleep", "60", key=key, **limits(cpu="1")))
+    plans = [read_json(engine.directory / key / "task.json") or {} for key in ("rb-one", "rb-two")]
+    assert plans[0]["cores"] != plans[1]["cores"]
+
+
+def test_capacity_is_what_the_machine_has_and_free_what_nobody_asked_for(engine: LocalEngine) -> None:
+    capacity, free = engine.capacity()
+    assert capacity == free
+    engine.submit(task(engine, "sleep", "60", **limits(cpu="500m", memory="64Mi")))
+    after, left = engine.capacity()
+    assert after == capacity
+    assert int(left["cpu"][:-1]) == int(capacity["cpu"][:-1]) - 500
+    assert int(left["memory"][:-2]) == int(capacity["memory"][:-2]) - 64
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sleep 600 & sleep 600 & wait",
+        "setsid sleep 600 & sleep 600",
+        "(setsid sh -c 'sleep 600 & sleep 600' &) ; sleep 600",
+        "trap '' TERM; sleep 600 & sleep 600",
+        "env -u RAINBOW_KEY setsid sleep 600 & sleep 600",
+    ],
+)
+def test_cancel_ends_the_whole_tree(engine: LocalEngine, command: str) -> None:
+    handle = engine.submit(task(engine, "sh", "-c", command))
+    supervisor = int(handle.native_id)
+    until(lambda: len(processes.descendants(supervisor)) >= 2)
+    tree = processes.descendants(supervisor)
+    engine.cancel(handle)
+    state = ended(engine, handle)
+    assert state.phase is NativePhase.ABORTED
+    assert processes.marked(handle.key) == set()
+    until(lambda: not any(processes.start_ticks(pid) for pid in tree))
+
+
+def test_what_the_command_leaves_behind_is_ended_too(engine: LocalEngine) -> None:
+    handle, state = run(engine, "sh", "-c", "setsid sleep 600 & exit 3")
+    assert (state.phase, state.exit_code) == (NativePhase.FAILED, 3)
+    assert processes.marked(handle.key) == set()
+
+
+def test_cancel_of_what_has_ended_or_never_was_changes_nothing(engine: LocalEngine) -> None:
+    handle, before = run(engine, "true")
+    engine.cancel(handle)
+    assert engine.states([handle])[handle.key] == before
+    engine.cancel(Handle("rb-never", "1"))
+
+
+def test_another_engine_finds_what_runs(engine: LocalEngine, tmp_path: Path) -> None:
+    handle = engine.submit(task(engine, "sh", "-c", "sleep 1; exit 7"))
+    later = LocalEngine({}, tmp_path)
+    assert later.find(handle.key) == handle
+    assert later.states([handle])[handle.key].phase is NativePhase.RUNNING
+    assert ended(later, handle).exit_code == 7
+    assert later.find(handle.key) == handle
+    assert later.find("rb-other-1") is None
+
+
+AGENT = """
+import sys, time
+from pathlib import Path
+from agent.engines.base import Task
+from agent.engines.local import LocalEngine
+engine = LocalEngine({}, Path(sys.argv[1]))
+engine.submit(Task(key="rb-test-1", job={"command": ["sh", "-c", sys.argv[2]]}, directory=Path(sys.argv[1])))
+print("submitted", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_job_outlives_the_agent_that_is_killed(engine: LocalEngine, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", AGENT, str(tmp_path), "sleep 1; echo done; exit 5"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as agent:
+        assert agent.stdout is not None
+        assert agent.stdout.readline() == b"submitted\n"
+        agent.kill()
+    handle = handle_of(engine, "rb-test-1")
+    assert ended(engine, handle).exit_code == 5
+    assert engine.logs(handle, "stdout", 0, 100) == b"done\n"
+
+
+def test_a_job_runs_once_whatever_the_moment_its_agent_is_killed(engine: LocalEngine, tmp_path: Path) -> None:
+    for number in range(6):
+        directory, ran = tmp_path / f"round{number}", tmp_path / f"ran{number}"
+        directory.mkdir()
+        command = [sys.executable, "-c", AGENT, str(directory), f"echo x >> {ran}"]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as agent:
+            until(lambda found=directory / "rb-test-1/lock": found.exists())  # type: ignore[misc]
+            time.sleep(0.02 * number)
+            agent.kill()
+        later = LocalEngine({}, directory)
+        handle = later.find("rb-test-1") or later.submit(task(later, "sh", "-c", f"echo x >> {ran}"))
+        assert ended(later, handle).phase is NativePhase.SUCCEEDED
+        assert ran.read_text() == "x\n"
+
+
+def test_a_supervisor_that_is_killed_takes_its_job_along(engine: LocalEngine) -> None:
+    handle = engine.submit(task(engine, "sh", "-c", "setsid sleep 600 & sleep 600"))
+    until(lambda: len(processes.descendants(int(handle.native_id))) >= 3)
+    os.kill(int(handle.native_id), signal.SIGKILL)
+    state = ended(engine, handle)
+    assert (state.phase, state.reason) == (NativePhase.FAILED, "SUPERVISOR_LOST")
+    assert processes.marked(handle.key) == set()
+
+
+def test_a_supervisor_that_is_told_to_stop_says_so(engine: LocalEngine) -> None:
+    handle = engine.submit(task(engine, "sleep", "600"))
+    until(lambda: processes.marked(handle.key))
+    os.kill(int(handle.native_id), signal.SIGTERM)
+    state = ended(engine, handle)
+    assert (state.phase, state.reason) == (NativePhase.FAILED, "SUPERVISOR_STOPPED")
+
+
+def test_a_stopped_supervisor_does_not_keep_a_job_from_being_cancelled(
+    engine: LocalEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle = engine.submit(task(engine, "sleep", "600"))
+    until(lambda: processes.marked(handle.key))
+    os.kill(int(handle.native_id), signal.SIGSTOP)
+    engine.cancel(handle)
+    later = time.time() + 60
+    monkeypatch.setattr("agent.engines.local.time.time", lambda: later)
+    engine.cancel(handle)
+    assert ended(engine, handle).phase is NativePhase.ABORTED
+    assert processes.marked(handle.key) == set()
+
+
+def test_a_job_of_another_run_of_the_machine_is_over(engine: LocalEngine, tmp_path: Path) -> None:
+    directory = tmp_path / "rb-old-1"
+    directory.mkdir()
+    (directory / "started.json").write_text(
+        '{"supervisor": 1, "boot": "another", "started_at": "2026-01-01T00:00:00+00:00"}'
+    )
+    state = engine.states([Handle("rb-old-1", "1")])["rb-old-1"]
+    assert (state.phase, state.reason) == (NativePhase.FAILED, "MACHINE_RESTARTED")
+
+
+def test_what_nobody_knows_is_unknown(engine: LocalEngine) -> None:
+    assert engine.states([Handle("rb-never", "1")])["rb-never"].phase is NativePhase.UNKNOWN
+
+
+def test_several_tasks_are_copies_of_the_command(engine: LocalEngine) -> None:
+    handle, state = run(engine, "sh", "-c", "echo $RAINBOW_TASK; exit $RAINBOW_TASK", resources={"tasks": 3})
+    assert sorted(engine.logs(handle, "stdout", 0, 100).split()) == [b"0", b"1", b"2"]
+    assert (state.phase, state.exit_code) == (NativePhase.FAILED, 2)
+
+
+def test_outputs(engine: LocalEngine, tmp_path: Path) -> None:
+    script = "printf 12345 > five; mkdir d; printf x > d/one; mkfifo pipe; ln -s /no/where dangling"
+    handle, _ = run(engine, "sh", "-c", script)
+    assert engine.read_output(handle, "five", 100) == (b"12345", 5, False)
+    assert engine.read_output(handle, "five", 2) == (b"12", 5, True)
+    assert engine.read_output(handle, "d/one", 100) == (b"x", 1, False)
+    for path in ("absent", "d", "pipe", "dangling", "with\0nul"):
+        assert engine.read_output(handle, path, 100) is None
+
+
+def test_directories_are_kept_for_a_while(tmp_path: Path) -> None:
+    for seconds, is_kept in ((3600, True), (0, False)):
+        engine = LocalEngine({"keepSeconds": seconds}, tmp_path / str(seconds))
+        handle, _ = run(engine, "true")
+        engine.forget(handle)
+        assert (engine.directory / handle.key).exists() is is_kept
+
+
+@pytest.mark.parametrize(
+    ("job", "why"),
+    [
+        ({"command": ["true"], "image": "busybox"}, "not images"),
+        ({"image": "busybox"}, "not images"),
+        ({"command": []}, "needs a command"),
+        ({"command": ["true"], "resources": {"nodes": 2}}, "asks for 2"),
+        ({"command": ["true"], **limits(gpu="1")}, "no gpu"),
+        ({"command": ["true"], **limits(cpu="100000")}, "asks for 100000 cpu"),
+        ({"command": ["true"], **limits(memory="1Ei")}, "of memory"),
+        ({"command": ["true"]}, ""),
+    ],
+)
+def test_what_is_declined(engine: LocalEngine, job: dict[str, Any], why: str) -> None:
+    found = engine.check(Task(key="k", job=job, directory=engine.directory))
+    assert why in found
+    assert bool(found) == bool(why)
+
+
+def test_an_image_can_be_ignored(tmp_path: Path) -> None:
+    engine = LocalEngine({"ignoreImage": True}, tmp_path)
+    assert engine.check(Task(key="k", job={"command": ["true"], "image": "x"}, directory=tmp_path)) == ""
+    assert "needs a command" in engine.check(Task(key="k", job={"image": "x"}, directory=tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"ignoreImages": True}, "did you mean 'ignoreImage'"),
+        ({"ignoreImage": "yes"}, "engineOptions.ignoreImage: must be true or false"),
+        ({"memoryLimit": "some"}, "engineOptions.memoryLimit: must be one of"),
+        ({"graceSeconds": -1}, "engineOptions.graceSeconds: must be a number of seconds"),
+        ({"keepSeconds": True}, "engineOptions.keepSeconds: must be a number of seconds"),
+    ],
+)
+def test_options_that_do_not_fit(tmp_path: Path, options: dict[str, Any], why: str) -> None:
+    with pytest.raises(OptionError, match=why.replace("(", r"\(")):
+        LocalEngine(options, tmp_path)
+
+
+def test_a_supervisor_that_ends_at_once_is_said(engine: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    handle = engine.submit(task(engine, "true"))
+    state = ended(engine, handle)
+    assert (state.phase, state.reason, state.started_at) == (NativePhase.FAILED, "NOT_STARTED", None)
+    assert engine.find("rb-test-1") is None
+
+
+def test_a_supervisor_that_cannot_be_started_now(engine: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    with pytest.raises(EngineUnavailable, match="cannot be started"):
+        engine.submit(task(engine, "true"))
+    assert engine.find("rb-test-1") is None
+
+
+def test_a_cancel_before_the_start(engine: LocalEngine, tmp_path: Path) -> None:
+    for number in range(8):
+        key = f"rb-early-{number}"
+        handle = engine.submit(task(engine, "sh", "-c", "sleep 600", key=key))
+        time.sleep(0.015 * number)
+        engine.cancel(handle)
+        assert ended(engine, handle).phase is NativePhase.ABORTED
+        assert processes.marked(key) == set()
+
+
+def test_the_eta_of_what_fits_is_now(engine: LocalEngine) -> None:
+    assert engine.eta(task(engine, "true", **limits(cpu="1"))) == 0.0
+    assert engine.eta(task(engine, "true", **limits(cpu="100000"))) is None

@@ -1,0 +1,116 @@
+"""Small parts of the agent: keys, quantities, the guard, back-off, crash points."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from fractions import Fraction
+
+import pytest
+
+from agent.backoff import Backoff
+from agent.crashes import STEPS, VARIABLE, check_crash_variable
+from agent.engines.base import OptionError, find_engine
+from agent.engines.local import LocalEngine
+from agent.guard import LeaseGuard
+from agent.keys import key_of
+from agent.quantities import amount
+
+
+@pytest.mark.parametrize("name", ["n", "A_b.C", "x" * 255, "---", "a" * 39 + ".b", "ünï"])
+def test_keys_are_names_everywhere(name: str) -> None:
+    key = key_of({"project": "p", "domain": "d", "name": name}, 100_000)
+    assert re.fullmatch(r"rb-[0-9a-f]{12}(-[a-z0-9]([a-z0-9-]*[a-z0-9])?)?-100000", key), key
+    assert len(key) <= 63
+
+
+def test_keys_tell_executions_and_attempts_apart() -> None:
+    ids = [{"project": p, "domain": d, "name": n} for p in ("a", "b") for d in ("a", "b") for n in ("x", "X", "x.")]
+    assert len({key_of(one, attempt) for one in ids for attempt in (1, 2)}) == 24
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("2", 2),
+        ("500m", Fraction(1, 2)),
+        ("1.5Gi", 3 * 2**29),
+        ("2e3", 2000),
+        ("2E", 2 * 10**18),
+        ("1Ki", 1024),
+        (".5", Fraction(1, 2)),
+        ("3k", 3000),
+        (4, 4),
+    ],
+)
+def test_quantities(text: str | int, value: Fraction | int) -> None:
+    assert amount(text) == value
+
+
+@pytest.mark.parametrize("text", ["", "x", "1x", "ki", "1K", "-1", "1 Gi", "1mi", "1ki", "0x1"])
+def test_what_is_no_quantity(text: str) -> None:
+    with pytest.raises(ValueError, match="not a quantity"):
+        amount(text)
+
+
+@pytest.mark.parametrize("lease", [1.0, 4.0, 20.0, 60.0, 3600.0])
+def test_the_guard_leaves_time_to_end_work(lease: float) -> None:
+    guard = LeaseGuard(lease_seconds=lease)
+    guard.renew("k", 100.0)
+    assert guard.seconds_left("k", 100.0) >= lease / 3
+    assert guard.seconds_left("k", 100.0 + lease - min(7.0, lease / 2)) <= 1e-9
+
+
+def test_the_guard_counts_from_the_newest_renewal() -> None:
+    guard = LeaseGuard(lease_seconds=60)
+    assert guard.seconds_left("k", 0.0) < 0
+    guard.renew("k", 100.0)
+    guard.renew("k", 90.0)
+    assert guard.seconds_left("k", 100.0) == 40.0
+    guard.forget("k")
+    assert guard.seconds_left("k", 100.0) < 0
+
+
+def test_pauses_grow_up_to_a_limit_and_differ() -> None:
+    for _ in range(20):
+        backoff = Backoff()
+        pauses = [backoff.next_seconds() for _ in range(10)]
+        assert 0.25 <= pauses[0] <= 0.5
+        assert 15 <= pauses[-1] <= 30
+    assert len({Backoff().next_seconds() for _ in range(20)}) > 10
+    assert Backoff().next_seconds(at_most=0.1) <= 0.1
+
+
+def test_the_admin_may_ask_for_a_pause() -> None:
+    assert 7 <= Backoff().next_seconds(asked=7) <= 8.4
+
+
+def test_success_starts_the_pauses_anew() -> None:
+    backoff = Backoff()
+    for _ in range(8):
+        backoff.next_seconds()
+    backoff.reset()
+    assert backoff.next_seconds() <= 0.5
+
+
+def test_crash_points_kill_only_where_told() -> None:
+    code = f"import os; os.environ[{VARIABLE!r}] = 'after-submit'\nfrom agent.crashes import crash_point\n"
+    code += "crash_point('after-lease'); print('on', flush=True); crash_point('after-submit'); print('no')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (-9, "on\n")
+
+
+def test_a_crash_point_that_does_not_exist_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert check_crash_variable() == ""
+    for step in STEPS:
+        monkeypatch.setenv(VARIABLE, step)
+        assert check_crash_variable() == ""
+    monkeypatch.setenv(VARIABLE, "sometime")
+    assert "sometime" in check_crash_variable()
+
+
+def test_engines_are_found_by_name() -> None:
+    assert find_engine("local") is LocalEngine
+    with pytest.raises(OptionError, match="did you mean 'local'"):
+        find_engine("locale")

@@ -1,0 +1,72 @@
+"""Whether another attempt follows, and when."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from admin.core.fields import read
+from admin.core.problems import Invalid
+from admin.core.retries import CLUSTER_LOST, RETRY, Retries
+
+OUTCOMES = ("SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED", CLUSTER_LOST)
+
+
+def following(attempt: int, **policy: Any) -> set[str]:
+    """The outcomes of an attempt that are followed by another one."""
+    retries = Retries.of(policy)
+    return {outcome for outcome in OUTCOMES if retries.seconds_until_next(attempt, outcome) is not None}
+
+
+def test_by_default_nothing_is_run_again() -> None:
+    assert following(1) == set()
+    assert Retries.of(None) == Retries.of({}) == Retries()
+
+
+def test_attempts_are_counted_in_all() -> None:
+    assert following(1, attempts=3) == following(2, attempts=3) == {"FAILED", "TIMED_OUT"}
+    assert following(3, attempts=3) == following(4, attempts=3) == set()
+
+
+def test_only_what_is_listed_is_run_again() -> None:
+    assert following(1, attempts=2, retry_on=["TIMED_OUT"]) == {"TIMED_OUT"}
+    assert following(1, attempts=2, retry_on=["FAILED", CLUSTER_LOST]) == {"FAILED", CLUSTER_LOST}
+    assert following(2, attempts=2, retry_on=["FAILED", CLUSTER_LOST]) == set()
+    assert following(1, attempts=2, retry_on=[]) == set()
+
+
+def test_work_of_a_lost_cluster_is_run_again_at_once_and_costs_no_attempt_of_its_own() -> None:
+    for attempt in (1, 7):
+        assert following(attempt, on_lost="retry") == {CLUSTER_LOST}
+        assert Retries.of({"on_lost": "retry"}).seconds_until_next(attempt, CLUSTER_LOST) == 0
+    assert following(1, on_lost="fail", attempts=5) == {"FAILED", "TIMED_OUT"}
+
+
+def test_the_wait_doubles_up_to_an_hour() -> None:
+    retries = Retries.of({"attempts": 100, "backoff": "10s"})
+    waits = [retries.seconds_until_next(attempt, "FAILED") for attempt in range(1, 100)]
+    assert waits[:9] == [10, 20, 40, 80, 160, 320, 640, 1280, 2560]
+    assert set(waits[9:]) == {3600}
+    assert Retries.of({"attempts": 2, "backoff": "500ms"}).seconds_until_next(1, "FAILED") == 0.5
+    assert Retries.of({"attempts": 2, "backoff": "9h"}).seconds_until_next(1, "FAILED") == 3600
+
+
+@pytest.mark.parametrize(
+    ("payload", "field"),
+    [
+        ({"attempts": 0}, "attempts"),
+        ({"attempts": 101}, "attempts"),
+        ({"attempts": "3"}, "attempts"),
+        ({"backoff": "soon"}, "backoff"),
+        ({"backoff": 10}, "backoff"),
+        ({"retry_on": ["SUCCEEDED"]}, "retry_on"),
+        ({"retry_on": "FAILED"}, "retry_on"),
+        ({"on_lost": "again"}, "on_lost"),
+        ({"tries": 3}, "tries"),
+    ],
+)
+def test_a_policy_that_means_nothing_is_refused_by_field(payload: dict[str, Any], field: str) -> None:
+    with pytest.raises(Invalid) as refusal:
+        read(RETRY, payload)
+    assert refusal.value.problems[0].field.startswith(field)
