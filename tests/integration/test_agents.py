@@ -287,7 +287,7 @@ def test_tokens_that_do_not_count_are_all_refused_alike(api: FlaskClient, a: str
         answer = agent.post()
         refused(answer, 401, "unauthenticated")
         assert answer.headers["WWW-Authenticate"].startswith("Bearer")
-        bodies.add(answer.json["message"])
+        bodies.add((answer.json or {})["message"])
     assert len(bodies) == 1
     agent.token = good
     agent.sync()
@@ -327,7 +327,7 @@ def test_a_cluster_token_opens_its_own_syncs_and_executions_and_nothing_else(mak
     ok(call("POST", "clusters/a/sync", {"agent": "x", "sequence": 1}))
     ok(call("POST", "clusters/a/tokens", {"overlap": "1h"}))
     label = {"attributes": {"matching_attributes": {"execution_cluster_label": {"value": "a"}}}}
-    forbidden = [
+    forbidden: list[tuple[str, str, Any]] = [
         ("POST", "clusters/b/sync", {"agent": "x", "sequence": 1}),
         ("POST", "clusters/b/tokens", {}),
         ("GET", "clusters/b/tokens", None),

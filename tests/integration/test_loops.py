@@ -73,7 +73,7 @@ class Rounds:
 
 @contextmanager
 def leading(context: Context, work: Callable[[], None]) -> Iterator[Leader]:
-    leader = Leader(context, work)
+    leader = Leader(context, [work])
     leader.start()
     try:
         yield leader

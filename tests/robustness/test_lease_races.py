@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
@@ -110,7 +111,7 @@ def test_eight_calls_at_once_lease_five_hundred_exactly_once(app: Flask, context
         while idle < 3:
             idle = 0 if agent.call(context, 12) else idle + 1
 
-    _all_at_once([lambda number=number: work(number) for number in range(THREADS)])  # type: ignore[misc]
+    _all_at_once([partial(work, number) for number in range(THREADS)])
     started: Counter[str] = sum((agent.started for agent in agents), Counter())
     assert (len(started), set(started.values())) == (500, {1})
     found = checked(context)
@@ -191,11 +192,9 @@ def test_nothing_stands_still_while_the_fleet_changes_and_agents_creators_and_pe
             options = ChangeOptions(who=Authorship(author="me"))
             put_definition(context, FleetKind.POOL, "spill", payload, Expectation(), options)
 
-    loops = [LeaseLoop(context), WaitingLoop(context)]
+    loops: list[Callable[[], None]] = [LeaseLoop(context), WaitingLoop(context)]
     agents = [_RandomAgent(name) for name in CLUSTERS]
-    acts = [
-        repeatedly(f"agent {agent.cluster}", lambda dice, agent=agent: agent.call(context, dice)) for agent in agents
-    ]
+    acts = [repeatedly(f"agent {agent.cluster}", partial(agent.call, context)) for agent in agents]
     acts += [repeatedly(f"creator {number}", create) for number in range(2)]
     acts.append(repeatedly("canceller", cancel, 0.01))
     acts.append(repeatedly("operator", switch, 0.02))

@@ -60,6 +60,9 @@ REAL = {
     "domain": ["development", "staging", "production"],
     "workflow": ["core.sort"],
     "launch_plan": ["nightly"],
+    "name": ["local", "mycluster", "core.sort"],
+    "version": ["1", "latest"],
+    "prefix": ["0a0a0a0a"],
     "number": ["1", "2"],
     "resource_type": [*map(str, range(8)), "10"],
 }
