@@ -44,7 +44,8 @@ def read_labels(values: Any, path: Path) -> dict[str, str]:
     problems: list[Problem] = []
     labels: dict[str, str] = LABEL_VALUES.read(values, path, problems)
     if not problems and len(labels) > MOST_LABELS:
-        fault(problems, path, f"has {len(labels)} entries; the most is {MOST_LABELS}.")
+        whole = path[:-1] if path[-1] == "values" else path
+        fault(problems, whole, f"has {len(labels)} entries; the most is {MOST_LABELS}.")
     if problems:
         raise Invalid(*problems)
     return labels
