@@ -149,6 +149,9 @@ def test_a_token_guards_every_route_of_the_api(tmp_path: Path) -> None:
                 launch_plan="lp",
                 id="flytesnacks",
                 number="1",
+                name="local",
+                version="1",
+                prefix="0a0a0a0a",
             )
             for method in operations:
                 for header in (
@@ -158,7 +161,14 @@ def test_a_token_guards_every_route_of_the_api(tmp_path: Path) -> None:
                 ):
                     answer = requests.request(method, url, headers=header, timeout=10)
                     (refused if answer.status_code == 401 else open_paths).add(path)
-        assert open_paths == {"/healthz", "/readyz", "/metrics", "/api/v1/version", "/api/v1/openapi.json"}
+        assert open_paths == {
+            "/healthz",
+            "/readyz",
+            "/metrics",
+            "/api/v1/version",
+            "/api/v1/openapi.json",
+            "/api/v1/clusters/{name}/register",  # which asks for a secret of its own
+        }
         assert refused == set(document["paths"]) - open_paths
         assert admin.get("/nowhere").status_code == 401
         right = {"Authorization": "Bearer correct-horse-battery-staple"}
@@ -306,7 +316,7 @@ def test_migrate_leaves_a_database_alone_that_is_not_ours(tmp_path: Path) -> Non
     unknown = rainbow_admin("migrate", "--database", "sqlite:///new.db", "--to", "0077", cwd=tmp_path)
     assert (unknown.returncode, unknown.stderr) == (
         1,
-        "error: There is no schema revision 0077; known are 0001, 0002.\n",
+        "error: There is no schema revision 0077; known are 0001, 0002, 0003, 0004.\n",
     )
     for revision in ("0001", "head", "base"):
         assert (
@@ -319,7 +329,7 @@ def test_an_older_schema_is_refused_until_it_is_migrated(tmp_path: Path) -> None
     rainbow_admin("migrate", *database, "--to", "0001", cwd=tmp_path)
     refused = rainbow_admin("serve", "--port", "0", *database, cwd=tmp_path)
     assert (refused.returncode, "`rainbow-admin migrate`" in refused.stderr) == (1, True)
-    assert rainbow_admin("migrate", *database, cwd=tmp_path).stdout == "schema 0001 -> 0002 (newest: 0002)\n"
+    assert rainbow_admin("migrate", *database, cwd=tmp_path).stdout == "schema 0001 -> 0004 (newest: 0004)\n"
     with running_admin(tmp_path, database=f"sqlite:///{tmp_path / 'x.db'}") as admin:
         assert admin.get("/readyz").status_code == 200
 
