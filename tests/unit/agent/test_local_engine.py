@@ -31,13 +31,17 @@ def engine(tmp_path: Path) -> Iterator[LocalEngine]:
         ended(found, handle_of(found, started.parent.name))
 
 
+#: One for each process that tests: engines find what runs by it, on the whole machine.
+KEY = f"rb-test-{os.getpid()}"
+
+
 def handle_of(engine: LocalEngine, key: str) -> Handle:
     found = engine.find(key)
     assert found is not None
     return found
 
 
-def task(engine: LocalEngine, *command: str, key: str = "rb-test-1", limit: float | None = None, **job: Any) -> Task:
+def task(engine: LocalEngine, *command: str, key: str = KEY, limit: float | None = None, **job: Any) -> Task:
     return Task(
         key=key,
         job={"command": list(command), **job},
@@ -126,7 +130,7 @@ def test_a_command_that_may_not_be_executed(engine: LocalEngine, tmp_path: Path)
 
 def test_the_working_directory(engine: LocalEngine, tmp_path: Path) -> None:
     handle, _ = run(engine, "pwd")
-    assert engine.logs(handle, "stdout", 0, 1000).decode().strip() == str(tmp_path / "rb-test-1/work")
+    assert engine.logs(handle, "stdout", 0, 1000).decode().strip() == str(tmp_path / f"{KEY}/work")
 
 
 def test_a_working_directory_of_the_job(engine: LocalEngine, tmp_path: Path) -> None:
@@ -145,7 +149,7 @@ def test_the_environment_is_the_jobs_own(engine: LocalEngine, monkeypatch: pytes
     handle, _ = run(engine, "env")
     found = engine.logs(handle, "stdout", 0, 10000).decode().splitlines()
     assert "COLOUR=blue" in found
-    assert "RAINBOW_KEY=rb-test-1" in found
+    assert f"RAINBOW_KEY={KEY}" in found
     assert any(line.startswith("PATH=") for line in found)
     assert not any("TOKEN" in line or "PYTHONPATH" in line for line in found)
 
@@ -176,7 +180,7 @@ def test_the_time_limit_of_what_will_not_listen(engine: LocalEngine) -> None:
 def test_a_process_gets_no_more_memory_than_the_limit(engine: LocalEngine) -> None:
     _, state = run(engine, *python("bytearray(400 * 2**20)"), **limits(memory="200Mi"))
     assert (state.phase, state.exit_code) == (NativePhase.FAILED, 1)
-    assert b"MemoryError" in engine.logs(Handle("rb-test-1", ""), "stderr", 0, 10000)
+    assert b"MemoryError" in engine.logs(Handle(KEY, ""), "stderr", 0, 10000)
 
 
 def test_processes_together_get_no_more_memory_than_the_limit(tmp_path: Path) -> None:
@@ -185,7 +189,7 @@ def test_processes_together_get_no_more_memory_than_the_limit(tmp_path: Path) ->
     _, state = run(engine, *python(code), **limits(memory="120Mi"))
     assert (state.phase, state.reason) == (NativePhase.FAILED, "OUT_OF_MEMORY")
     assert "120 MiB" in state.message
-    assert processes.marked("rb-test-1") == set()
+    assert processes.marked(KEY) == set()
 
 
 def test_memory_within_the_limit_is_fine(engine: LocalEngine) -> None:
@@ -276,10 +280,10 @@ from pathlib import Path
 from agent.engines.base import Task
 from agent.engines.local import LocalEngine
 engine = LocalEngine({}, Path(sys.argv[1]))
-engine.submit(Task(key="rb-test-1", job={"command": ["sh", "-c", sys.argv[2]]}, directory=Path(sys.argv[1])))
+engine.submit(Task(key=KEY_HERE, job={"command": ["sh", "-c", sys.argv[2]]}, directory=Path(sys.argv[1])))
 print("submitted", flush=True)
 time.sleep(60)
-"""
+""".replace("KEY_HERE", repr(KEY))
 
 
 def test_a_job_outlives_the_agent_that_is_killed(engine: LocalEngine, tmp_path: Path) -> None:
@@ -288,7 +292,7 @@ def test_a_job_outlives_the_agent_that_is_killed(engine: LocalEngine, tmp_path: 
         assert agent.stdout is not None
         assert agent.stdout.readline() == b"submitted\n"
         agent.kill()
-    handle = handle_of(engine, "rb-test-1")
+    handle = handle_of(engine, KEY)
     assert ended(engine, handle).exit_code == 5
     assert engine.logs(handle, "stdout", 0, 100) == b"done\n"
 
@@ -299,11 +303,11 @@ def test_a_job_runs_once_whatever_the_moment_its_agent_is_killed(engine: LocalEn
         directory.mkdir()
         command = [sys.executable, "-c", AGENT, str(directory), f"echo x >> {ran}"]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL) as agent:
-            until(lambda found=directory / "rb-test-1/lock": found.exists())  # type: ignore[misc]
+            until(lambda found=directory / f"{KEY}/lock": found.exists())  # type: ignore[misc]
             time.sleep(0.02 * number)
             agent.kill()
         later = LocalEngine({}, directory)
-        handle = later.find("rb-test-1") or later.submit(task(later, "sh", "-c", f"echo x >> {ran}"))
+        handle = later.find(KEY) or later.submit(task(later, "sh", "-c", f"echo x >> {ran}"))
         assert ended(later, handle).phase is NativePhase.SUCCEEDED
         assert ran.read_text() == "x\n"
 
@@ -422,14 +426,14 @@ def test_a_supervisor_that_ends_at_once_is_said(engine: LocalEngine, monkeypatch
     handle = engine.submit(task(engine, "true"))
     state = ended(engine, handle)
     assert (state.phase, state.reason, state.started_at) == (NativePhase.FAILED, "NOT_STARTED", None)
-    assert engine.find("rb-test-1") is None
+    assert engine.find(KEY) is None
 
 
 def test_a_supervisor_that_cannot_be_started_now(engine: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/no/such/python")
     with pytest.raises(EngineUnavailable, match="cannot be started"):
         engine.submit(task(engine, "true"))
-    assert engine.find("rb-test-1") is None
+    assert engine.find(KEY) is None
 
 
 def test_a_cancel_before_the_start(engine: LocalEngine, tmp_path: Path) -> None:
