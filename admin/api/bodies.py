@@ -6,7 +6,8 @@ import json
 import math
 from typing import Any
 
-from flask import Flask, Request, request
+import orjson
+from flask import Flask, Request, Response, request
 from flask.json.provider import DefaultJSONProvider
 
 from admin.core.problems import Invalid, Problem, shorten
@@ -20,6 +21,14 @@ class JsonProvider(DefaultJSONProvider):
 
     sort_keys = False
     ensure_ascii = False
+
+    def response(self, *args: Any, **kwargs: Any) -> Response:
+        body = self._prepare_response_obj(args, kwargs)
+        try:
+            text = orjson.dumps(body, option=orjson.OPT_APPEND_NEWLINE)
+        except TypeError:  # a number that only Python is able to write
+            text = self.dumps(body).encode() + b"\n"
+        return Response(text, mimetype=self.mimetype)
 
 
 def install(app: Flask) -> None:
@@ -80,11 +89,11 @@ def _parsed(raw: bytes) -> Any:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    mapping: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in mapping:
-            raise Invalid(Problem(field=shorten(key), reason="this key stands twice in one object."))
-        mapping[key] = value
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise Invalid(Problem(field=shorten(twice), reason="this key stands twice in one object."))
     return mapping
 
 
@@ -100,8 +109,10 @@ def _no_constant(name: str) -> Any:
 
 
 def _depth_exceeds(value: Any, most: int) -> bool:
-    if isinstance(value, dict):
-        value = list(value.values())
-    if not isinstance(value, list):
-        return False
-    return most == 0 or any(_depth_exceeds(item, most - 1) for item in value)
+    level = [value]
+    for _ in range(most):
+        inside = [one.values() if type(one) is dict else one for one in level if type(one) in (dict, list)]
+        level = [item for items in inside for item in items]
+        if not level:
+            return False
+    return any(type(one) in (dict, list) for one in level)

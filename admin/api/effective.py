@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flask import Response
 from marshmallow import Schema, fields, validate
 
 from admin.api.changes import MOST_BYTES, read_changes
@@ -13,7 +14,7 @@ from admin.api.schemas import Change, Number, OriginAnswer, Payload, ResourceTyp
 from admin.core import trails
 from admin.core.kinds import Kind
 from admin.core.scopes import Scope, check_scope
-from admin.services.effective import Effective, effective_attributes
+from admin.services.effective import Effective, effective_attributes, effective_text
 
 operations = Operations("effective attributes")
 
@@ -56,8 +57,12 @@ class EffectiveAnswer(Schema):
     answer=EffectiveAnswer,
     errors=(400, 404),
 )
-def get_effective(query: dict[str, Any]) -> dict[str, Any]:
-    return _answer(effective_attributes(context(), _scope(query), _kinds(query), at=query.get("at")))
+def get_effective(query: dict[str, Any]) -> dict[str, Any] | Response:
+    scope, kinds = _scope(query), _kinds(query)
+    text = effective_text(context(), scope, kinds) if "at" not in query else None
+    if text is not None:
+        return Response(text, mimetype="application/json")
+    return _answer(effective_attributes(context(), scope, kinds, at=query.get("at")))
 
 
 @operations.add(

@@ -21,26 +21,34 @@ def observe(app: Flask) -> None:
 
     @app.before_request
     def begin() -> None:
-        given = request.headers.get("X-Request-Id", "")
-        g.request_id = given if _ACCEPTABLE_ID.fullmatch(given) else secrets.token_hex(10)
+        g.request_id = request_id(request.headers.get("X-Request-Id", ""))
         g.started = time.perf_counter()
 
     @app.after_request
     def end(response: Response) -> Response:
-        seconds = time.perf_counter() - g.started
         route = request.url_rule.rule if request.url_rule else "unknown"
-        method = request.method if request.method in _METHODS else "other"
-        metrics.requests_total.labels(method, route, response.status_code).inc()
-        metrics.request_seconds.labels(method, route).observe(seconds)
+        seconds = time.perf_counter() - g.started
         response.headers["X-Request-Id"] = g.request_id
+        observed(request.method, request.path, route, response.status_code, seconds, g.request_id)
+        return response
+
+
+def request_id(given: str) -> str:
+    """The id that a request brings, or one of its own."""
+    return given if _ACCEPTABLE_ID.fullmatch(given) else secrets.token_hex(10)
+
+
+def observed(method: str, path: str, route: str, status: int, seconds: float, named: str) -> None:
+    """Count a request that was answered, and write its line."""
+    metrics.count_request(method if method in _METHODS else "other", route, status, seconds)
+    if _log.isEnabledFor(logging.INFO):
         _log.info(
             "request",
             extra={
-                "request_id": g.request_id,
-                "method": request.method,
-                "path": request.path,
-                "status": response.status_code,
+                "request_id": named,
+                "method": method,
+                "path": path,
+                "status": status,
                 "milliseconds": round(seconds * 1000, 2),
             },
         )
-        return response

@@ -97,6 +97,7 @@ class Operations:
 def _handler(operation: Operation, view: View) -> Callable[..., Response]:
     query = operation.query() if operation.query else None
     body = operation.body() if operation.body else None
+    usual = _usual(query)
 
     def handle(**path: str) -> Response:
         given: dict[str, Any] = dict(path)
@@ -104,7 +105,7 @@ def _handler(operation: Operation, view: View) -> Callable[..., Response]:
             if "\0" in value and name != "id":  # no database can even be asked for it; projects look for themselves
                 raise Invalid(Problem(field=name, reason="holds a character that no name has."))
         if query is not None:
-            given["query"] = load(query, _query_values())
+            given["query"] = load(query, _query_values()) if usual is None or request.query_string else {**usual}
         elif request.args:
             raise Invalid(Problem(field=next(iter(request.args)), reason="this path takes no query parameters."))
         if operation.most_bytes is not None:
@@ -115,6 +116,14 @@ def _handler(operation: Operation, view: View) -> Callable[..., Response]:
         return answer if isinstance(answer, Response) else jsonify(answer)
 
     return handle
+
+
+def _usual(query: RequestSchema | None) -> dict[str, Any] | None:
+    """What a query without parameters comes to; None where it must have some."""
+    try:
+        return None if query is None else load(query, {})
+    except Invalid:
+        return None
 
 
 def _query_values() -> dict[str, str]:

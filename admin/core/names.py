@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 DNS_LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 DNS_LABEL_RULE = "lower-case letters, digits and '-', at most 63, starting and ending with a letter or digit"
@@ -33,9 +34,12 @@ LABEL_VALUE = r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?"
 LABEL_VALUE_RULE = "at most 63 letters, digits, '_', '.' and '-', starting and ending with a letter or digit, or empty"
 
 
+_compiled = lru_cache(maxsize=1024)(re.compile)
+
+
 def matches(pattern: str, text: str) -> bool:
     """Whether the whole text fits the pattern (a trailing newline does not)."""
-    return re.fullmatch(pattern, text) is not None
+    return _compiled(pattern).fullmatch(text) is not None
 
 
 def is_entity_name(text: str) -> bool:
@@ -46,6 +50,7 @@ def is_entity_name(text: str) -> bool:
     return matches(ENTITY_NAME, text) and text not in {".", ".."}
 
 
+@lru_cache(maxsize=4096)
 def camel(name: str) -> str:
     """The camelCase spelling of a snake_case name."""
     head, *tail = name.split("_")

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
-from admin.core.fields import Leaf, Path, Section
+from admin.core.fields import Leaf, Path, dotted
+from admin.core.json_text import json_text
 from admin.core.kinds import Kind, Payload
+from admin.core.origins import Origin
+from admin.core.scopes import PLATFORM, Level
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,15 +25,70 @@ class PlatformLeaf:
 PlatformLeaves = dict[Path, PlatformLeaf]
 
 
+class Ground(PlatformLeaves):
+    """The platform's leaves of one kind, on which rows are laid; what follows from them is worked out once."""
+
+    def __init__(self, kind: Kind, leaves: PlatformLeaves) -> None:
+        super().__init__(leaves)
+        self.payload = kind.nest({path: leaf.value for path, leaf in leaves.items()})
+        self.origins = {path: Origin(PLATFORM, key=leaf.key) for path, leaf in leaves.items()}
+        self.winning = {path: (leaf.value, self.origins[path]) for path, leaf in leaves.items()}
+        self.key = _common_key(leaves)
+
+    @cached_property
+    def payload_text(self) -> bytes:
+        return json_text(self.payload)
+
+    @cached_property
+    def winning_texts(self) -> dict[Path, tuple[Any, bytes]]:
+        """Each leaf's value, and its origin as JSON."""
+        return {
+            path: (leaf.value, json_text({"level": Level.PLATFORM.value, "key": leaf.key}))
+            for path, leaf in self.items()
+        }
+
+    @cached_property
+    def origins_text(self) -> bytes:
+        named = (json_text(dotted(path)) + b":" + origin for path, (_, origin) in self.winning_texts.items())
+        return b",".join(named)
+
+    @cached_property
+    def used_text(self) -> bytes:
+        """The platform's step where nothing overrides it."""
+        return self.step_text(json_text([dotted(path) for path in self]), b"[]")
+
+    @cached_property
+    def overridden_text(self) -> bytes:
+        """The platform's step where everything is overridden."""
+        return self.step_text(b"[]", json_text([dotted(path) for path in self]))
+
+    def step_text(self, used: bytes, overridden: bytes) -> bytes:
+        if not self:
+            return b'{"level":"platform","state":"silent"}'
+        key = b',"key":%b' % json_text(self.key) if self.key else b""
+        said = b'{"level":"platform","state":"set","value":%b%b,"used":%b,"overridden":%b}'
+        return said % (self.payload_text, key, used, overridden)
+
+
 @dataclass(frozen=True, kw_only=True)
 class PlatformValues:
     """What configuration gives to each kind: for every scope, and for the scopes of single domains."""
 
     everywhere: Mapping[str, PlatformLeaves] = field(default_factory=dict)  #: by kind name
     by_domain: Mapping[tuple[str, str], PlatformLeaves] = field(default_factory=dict)  #: by kind name and domain
+    _grounds: dict[tuple[str, str], Ground] = field(default_factory=dict, init=False, compare=False, repr=False)
 
-    def at(self, kind: Kind, domain: str) -> PlatformLeaves:
+    def at(self, kind: Kind, domain: str) -> Ground:
         """The platform's leaves of a kind in a domain; what names the domain goes before what does not."""
+        key = (kind.name, domain)
+        if key not in self.by_domain:
+            key = (kind.name, "")
+        found = self._grounds.get(key)
+        if found is None:
+            found = self._grounds[key] = Ground(kind, self._leaves(kind, domain))
+        return found
+
+    def _leaves(self, kind: Kind, domain: str) -> PlatformLeaves:
         mine = self.by_domain.get((kind.name, domain), {})
         if mine and kind.merge.value == "replace":
             return mine
@@ -54,6 +113,12 @@ def leaves(kind: Kind, payload: Payload, key: str) -> PlatformLeaves:
     }
 
 
-def as_payload(section: Section, platform: PlatformLeaves) -> Payload:
-    """The platform's leaves as one payload."""
-    return section.nest({path: leaf.value for path, leaf in platform.items()})
+def _common_key(leaves: PlatformLeaves) -> str:
+    """The configuration section that all of the platform's leaves share."""
+    keys = [leaf.key.split(".") for leaf in leaves.values()]
+    shared: list[str] = []
+    for parts in zip(*keys, strict=False):
+        if len(set(parts)) > 1:
+            break
+        shared.append(parts[0])
+    return ".".join(shared)

@@ -1,9 +1,10 @@
-"""Kubernetes quantities (`500m`, `1.5Gi`, `2e3`) and durations (`600s`, `1h30m`), exact, without rounding."""
+"""Kubernetes quantities (`500m`, `1.5Gi`, `2e3`), durations (`600s`, `1h30m`) and ages (`90d`), without rounding."""
 
 from __future__ import annotations
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 
 _SUFFIXES = {
     "n": Fraction(1, 10**9),
@@ -19,11 +20,15 @@ LARGEST = 2**63 - 1
 
 QUANTITY_RULE = "a quantity of zero or more, such as 500m, 2, 1.5Gi or 2e3"
 
-_UNITS = {"h": Fraction(3600), "m": Fraction(60), "s": Fraction(1), "ms": Fraction(1, 1000)}
+_UNITS = {"d": Fraction(86400), "h": Fraction(3600), "m": Fraction(60), "s": Fraction(1), "ms": Fraction(1, 1000)}
 DURATION = r"([0-9]{1,12}(\.[0-9]{1,9})?(h|ms|m|s))+"
 DURATION_RULE = "a duration above zero, such as 600s, 10m or 1h30m"
+#: How long ago something was, which is counted in days as well.
+AGE = DURATION.replace("(h|", "(d|h|")
+AGE_RULE = "an age above zero, such as 90d, 12h or 30m"
 
 
+@lru_cache(maxsize=4096)
 def parse_quantity(text: str) -> Fraction:
     """The exact number a quantity stands for; ValueError with the rule where it is none."""
     found = re.fullmatch(QUANTITY, text)
@@ -40,10 +45,19 @@ def parse_quantity(text: str) -> Fraction:
 def parse_duration(text: str, *, zero: bool = False) -> Fraction:
     """The seconds a duration stands for, exact; ValueError where it is none, zero included unless it may be."""
     rule = DURATION_RULE.replace("above zero", "of zero or more") if zero else DURATION_RULE
-    if len(text) > 64 or re.fullmatch(DURATION, text) is None:
+    return _seconds(text, DURATION, rule, zero=zero)
+
+
+def parse_age(text: str) -> Fraction:
+    """The seconds an age stands for, exact; ValueError where it is none."""
+    return _seconds(text, AGE, AGE_RULE)
+
+
+def _seconds(text: str, pattern: str, rule: str, *, zero: bool = False) -> Fraction:
+    if len(text) > 64 or re.fullmatch(pattern, text) is None:
         raise ValueError(f"is not {rule}")
     seconds = sum(
-        (Fraction(number) * _UNITS[unit] for number, _, unit in re.findall(r"([0-9]+(\.[0-9]+)?)(h|ms|m|s)", text)),
+        (Fraction(number) * _UNITS[unit] for number, _, unit in re.findall(r"([0-9]+(\.[0-9]+)?)(d|h|ms|m|s)", text)),
         Fraction(0),
     )
     if seconds <= 0 and not zero:

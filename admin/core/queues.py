@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from admin.core.origins import described
 from admin.core.placement.choices import draw
 from admin.core.problems import Problem, Refused, closest, did_you_mean
-from admin.core.resolution import Resolved, described
+from admin.core.resolution import Resolved
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import compress
+from typing import Any, NamedTuple
 
-from admin.core import platform as platforms
 from admin.core.fields import Path
 from admin.core.kinds import Kind, Merge, Payload
-from admin.core.platform import PlatformLeaves
-from admin.core.scopes import PLATFORM, Level, Scope
+from admin.core.origins import Origin
+from admin.core.platform import Ground
+from admin.core.scopes import PLATFORM, STORED_LEVELS, Level, Scope
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,29 +25,26 @@ class Row:
     version: int  #: number of the last revision that changed it
 
 
-@dataclass(frozen=True, kw_only=True)
-class Origin:
-    """Where a leaf comes from."""
+class Said(NamedTuple):
+    """What a row says, leaf by leaf."""
 
-    scope: Scope
-    version: int | None = None  #: of the row, None for the platform
-    key: str = ""  #: the configuration key, for the platform
-    layer: str = ""  #: what lies above every row: a launch plan's definition, a request
+    version: int
+    payload: Payload
+    leaves: tuple[tuple[Path, Any], ...]
+    paths: tuple[Path, ...]  #: of the leaves
+    has_null: bool  #: whether it unsets a leaf
 
-    @property
-    def level(self) -> Level:
-        return self.scope.level
-
-
-def described(origin: Origin) -> str:
-    """An origin in words."""
-    if origin.layer:
-        return origin.layer.replace("-", " ")
-    return f"platform, {origin.key}" if origin.level is Level.PLATFORM else str(origin.scope)
+    @classmethod
+    def of(cls, version: int, kind: Kind, payload: Payload) -> Said:
+        leaves = tuple(kind.payload.leaves(payload))
+        has_null = any(value is None for _, value in leaves)
+        return cls(version, payload, leaves, tuple(path for path, _ in leaves), has_null)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Step:
+RowsByKind = Mapping[str, Mapping[Scope, Row]]  #: rows by the name of their kind and their scope
+
+
+class Step(NamedTuple):
     """What one level said, which may be nothing."""
 
     scope: Scope
@@ -65,8 +64,7 @@ class Layer:
     payload: Payload
 
 
-@dataclass(frozen=True, kw_only=True)
-class Resolved:
+class Resolved(NamedTuple):
     """One kind's effective value and every step that led to it."""
 
     kind: Kind
@@ -83,23 +81,104 @@ class Resolved:
         return max(origins, key=lambda origin: origin.level.specificity, default=None)
 
 
-def resolve(kind: Kind, scope: Scope, rows: Mapping[Scope, Row], platform: PlatformLeaves) -> Resolved:
+def resolve(kind: Kind, scope: Scope, rows: Mapping[Scope, Row], platform: Ground) -> Resolved:
     """The effective value of a kind at a scope, from the rows of that kind and the platform's own leaves.
 
     Rows of other scopes may be among them and do not count.
     """
-    chain = [place for place in scope.chain() if place.level in kind.levels]
-    winning = _winning(kind, chain, rows, platform)
-    origins = {path: origin for path, (value, origin) in winning.items() if value is not None}
-    unset = {path: origin for path, (value, origin) in winning.items() if value is None}
+    said = [_said(kind, rows.get(place)) for place in scope.chain()] if rows else []
+    return resolve_said(kind, scope, said, platform)
+
+
+def resolve_said(kind: Kind, scope: Scope, said: Sequence[Said | None], platform: Ground) -> Resolved:
+    """The same, from what each scope of the chain says; nothing at all means that none of them says anything."""
+    chain = scope.chain()
+    if kind.levels is not STORED_LEVELS:
+        kept = kept_levels(kind.levels, scope.level)
+        said = list(compress(said, kept))
+        chain = tuple(compress(chain, kept))
+    if not any(said):
+        return _of_platform(kind, scope, chain, platform)
+    if kind.merge is Merge.REPLACE and not kind.declared:
+        return _of_last(kind, scope, chain, said, platform)
+    winning = _winning(kind, chain, said, platform)
+    origins, unset = _parted(winning)
     return Resolved(
         kind=kind,
         scope=scope,
         value=kind.nest({path: winning[path][0] for path in origins}),
         origins=origins,
         unset=unset,
-        trail=tuple(_trail(kind, chain, rows, platform, {**origins, **unset})),
+        trail=_trail(chain, said, platform, {**origins, **unset} if unset else origins),
     )
+
+
+@lru_cache
+def kept_levels(levels: tuple[Level, ...], level: Level) -> tuple[bool, ...]:
+    """Which scopes of a chain down to a level may have rows."""
+    return tuple(one in levels for one in STORED_LEVELS if set(one.keys) <= set(level.keys))
+
+
+def _said(kind: Kind, row: Row | None) -> Said | None:
+    return None if row is None else Said.of(row.version, kind, row.payload)
+
+
+def _of_last(
+    kind: Kind, scope: Scope, chain: tuple[Scope, ...], said: Sequence[Said | None], platform: Ground
+) -> Resolved:
+    """What the most specific row says, which replaces everything below it."""
+    steps = [_overridden(PLATFORM, None, platform.payload, platform, platform.key) if platform else _silent(PLATFORM)]
+    last = len(said) - 1
+    while (winner := said[last]) is None:
+        last -= 1
+    for place, one in zip(chain[:last], said, strict=False):
+        steps.append(_silent(place) if one is None else _overridden(place, one.version, one.payload, one.paths))
+    place = chain[last]
+    steps.append(Step(place, winner.payload, winner.version, "", winner.paths))
+    steps += map(_silent, chain[last + 1 :])
+    origin = Origin(place, winner.version)
+    unset = {path: origin for path, value in winner.leaves if value is None} if winner.has_null else {}
+    value = winner.payload
+    if unset:
+        value = kind.nest({path: leaf for path, leaf in winner.leaves if leaf is not None})
+    return Resolved(
+        kind=kind,
+        scope=scope,
+        value=value,
+        origins={path: origin for path in winner.paths if path not in unset},
+        unset=unset,
+        trail=tuple(steps),
+    )
+
+
+def _overridden(scope: Scope, version: int | None, payload: Payload, paths: Iterable[Path], key: str = "") -> Step:
+    return Step(scope, payload, version, key, (), tuple(paths))
+
+
+def _of_platform(kind: Kind, scope: Scope, chain: tuple[Scope, ...], platform: Ground) -> Resolved:
+    """What is left where no row says anything."""
+    first = Step(PLATFORM, platform.payload, None, platform.key, tuple(platform)) if platform else _silent(PLATFORM)
+    return Resolved(
+        kind=kind,
+        scope=scope,
+        value=platform.payload,
+        origins=platform.origins,
+        unset={},
+        trail=(first, *map(_silent, chain)),
+    )
+
+
+def _parted(winning: dict[Path, tuple[Any, Origin]]) -> tuple[dict[Path, Origin], dict[Path, Origin]]:
+    """The origins of leaves that have a value, and of those that a level cancelled."""
+    origins = {path: origin for path, (value, origin) in winning.items() if value is not None}
+    if len(origins) == len(winning):
+        return origins, {}
+    return origins, {path: origin for path, (value, origin) in winning.items() if value is None}
+
+
+@lru_cache(maxsize=4096)
+def _silent(place: Scope) -> Step:
+    return Step(place, None)
 
 
 def overlay(resolved: Resolved, layers: Iterable[Layer]) -> Resolved:
@@ -114,11 +193,11 @@ def overlay(resolved: Resolved, layers: Iterable[Layer]) -> Resolved:
         leaves = kind.leaves(layer.payload)
         if leaves and kind.merge is Merge.REPLACE:
             winning = {}
-        winning |= {path: (value, Origin(scope=resolved.scope, layer=layer.name)) for path, value in leaves.items()}
+        origin = Origin(resolved.scope, layer=layer.name)
+        winning |= {path: (value, origin) for path, value in leaves.items()}
         steps.append(Step(scope=resolved.scope, payload=layer.payload or None, used=tuple(leaves), layer=layer.name))
-    origins = {path: origin for path, (value, origin) in winning.items() if value is not None}
-    unset = {path: origin for path, (value, origin) in winning.items() if value is None}
-    final = {**origins, **unset}
+    origins, unset = _parted(winning)
+    final = origins | unset
     return Resolved(
         kind=kind,
         scope=resolved.scope,
@@ -135,79 +214,54 @@ def _recounted(step: Step, final: dict[Path, Origin]) -> Step:
     used = tuple(
         path for path in said if path in final and (final[path].scope, final[path].layer) == (step.scope, step.layer)
     )
-    return replace(step, used=used, overridden=tuple(path for path in said if path not in used))
+    return step._replace(used=used, overridden=tuple(path for path in said if path not in used))
 
 
-def effective_leaves(kind: Kind, scope: Scope, rows: Mapping[Scope, Row], platform: PlatformLeaves) -> dict[Path, Any]:
+def effective_leaves(kind: Kind, scope: Scope, rows: Mapping[Scope, Row], platform: Ground) -> dict[Path, Any]:
     """Only the values of `resolve`, for those who ask at thousands of scopes."""
-    chain = [place for place in scope.chain() if place.level in kind.levels]
-    winning = _winning(kind, chain, rows, platform)
+    chain = tuple(place for place in scope.chain() if place.level in kind.levels)
+    winning = _winning(kind, chain, [_said(kind, rows.get(place)) for place in chain], platform)
     return {path: value for path, (value, _) in winning.items() if value is not None}
 
 
 def _winning(
-    kind: Kind, chain: list[Scope], rows: Mapping[Scope, Row], platform: PlatformLeaves
+    kind: Kind, chain: tuple[Scope, ...], said: Sequence[Said | None], platform: Ground
 ) -> dict[Path, tuple[Any, Origin]]:
     """Every leaf that some level mentions, as the most specific one has it; None where that one unsets it."""
-    winning: dict[Path, tuple[Any, Origin]] = {
-        path: (leaf.value, Origin(scope=PLATFORM, key=leaf.key)) for path, leaf in platform.items()
-    }
-    for place in chain:
-        row = rows.get(place)
-        if row is None:
+    winning = platform.winning.copy()
+    replaces = kind.merge is Merge.REPLACE
+    for place, one in zip(chain, said, strict=True):
+        if one is None:
             continue
-        if kind.merge is Merge.REPLACE:
-            winning = _declared_defaults(kind, platform)
-        origin = Origin(scope=place, version=row.version)
-        winning |= {path: (value, origin) for path, value in kind.leaves(row.payload).items()}
+        if replaces:
+            # Below a replacing row stay the defaults of a declared kind's fields, for the fields it leaves out.
+            winning = platform.winning.copy() if kind.declared else {}
+        origin = Origin(place, one.version)
+        for path, value in one.leaves:
+            winning[path] = (value, origin)
     return winning
 
 
-def _declared_defaults(kind: Kind, platform: PlatformLeaves) -> dict[Path, tuple[Any, Origin]]:
-    """What stays below a replacing row: the defaults of a declared kind's fields, for the fields it leaves out."""
-    if not kind.declared:
-        return {}
-    return {path: (leaf.value, Origin(scope=PLATFORM, key=leaf.key)) for path, leaf in platform.items()}
-
-
 def _trail(
-    kind: Kind,
-    chain: list[Scope],
-    rows: Mapping[Scope, Row],
-    platform: PlatformLeaves,
-    final: dict[Path, Origin],
-) -> list[Step]:
-    said = platforms.as_payload(kind.payload, platform) if platform else None
-    steps = [_step(PLATFORM, said, tuple(platform), final, key=_common_key(platform))]
-    for place in chain:
-        row = rows.get(place)
-        if row is None:
-            steps.append(Step(scope=place, payload=None))
+    chain: tuple[Scope, ...], said: Sequence[Said | None], platform: Ground, final: dict[Path, Origin]
+) -> tuple[Step, ...]:
+    steps = [_step(PLATFORM, None, platform.payload, platform, final, platform.key) if platform else _silent(PLATFORM)]
+    for place, one in zip(chain, said, strict=True):
+        if one is None:
+            steps.append(_silent(place))
         else:
-            paths = tuple(kind.leaves(row.payload))
-            steps.append(_step(place, row.payload, paths, final, version=row.version))
-    return steps
+            steps.append(_step(place, one.version, one.payload, one.paths, final))
+    return tuple(steps)
 
 
 def _step(
     scope: Scope,
-    payload: Payload | None,
-    paths: tuple[Path, ...],
+    version: int | None,
+    payload: Payload,
+    paths: Collection[Path],
     final: dict[Path, Origin],
-    version: int | None = None,
     key: str = "",
 ) -> Step:
-    used = tuple(path for path in paths if path in final and final[path].scope == scope)
-    overridden = tuple(path for path in paths if path not in used)
-    return Step(scope=scope, payload=payload, version=version, key=key, used=used, overridden=overridden)
-
-
-def _common_key(platform: PlatformLeaves) -> str:
-    """The configuration section that all of the platform's leaves share."""
-    keys = [leaf.key.split(".") for leaf in platform.values()]
-    shared: list[str] = []
-    for parts in zip(*keys, strict=False):
-        if len(set(parts)) > 1:
-            break
-        shared.append(parts[0])
-    return ".".join(shared)
+    used = tuple([path for path in paths if path in final and final[path].scope == scope])
+    overridden = () if len(used) == len(paths) else tuple([path for path in paths if path not in used])
+    return Step(scope, payload, version, key, used, overridden)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
+from typing import NamedTuple
 
 from admin.core import names
 from admin.core.problems import Invalid, Problem, shorten
@@ -47,14 +48,17 @@ _KEYS: dict[Level, tuple[str, ...]] = {
     Level.WORKFLOW: ("project", "domain", "workflow"),
     Level.LAUNCH_PLAN: ("project", "domain", "workflow", "launch_plan"),
 }
-_LEVEL_OF_KEYS = {frozenset(keys): level for level, keys in _KEYS.items()}
+_SHAPE_OF_LEVEL = {
+    level: tuple(key in keys for key in ("domain", "project", "workflow", "launch_plan"))
+    for level, keys in _KEYS.items()
+}
+_LEVEL_OF_SHAPE = {shape: level for level, shape in _SHAPE_OF_LEVEL.items()}
 
 #: The levels whose rows are stored, broadest first.
 STORED_LEVELS = tuple(level for level in Level if level is not Level.PLATFORM)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scope:
+class Scope(NamedTuple):
     """A place in the hierarchy; an empty key means "any"."""
 
     domain: str = ""
@@ -65,29 +69,19 @@ class Scope:
     @property
     def level(self) -> Level:
         """Raises KeyError for a combination that is no level; `check_scope` never lets one through."""
-        return _LEVEL_OF_KEYS[frozenset(self.keys())]
+        return _LEVEL_OF_SHAPE[bool(self.domain), bool(self.project), bool(self.workflow), bool(self.launch_plan)]
 
     def keys(self) -> dict[str, str]:
         """The keys that are set, in the order domain, project, workflow, launch plan."""
-        pairs = {
-            "domain": self.domain,
-            "project": self.project,
-            "workflow": self.workflow,
-            "launch_plan": self.launch_plan,
-        }
-        return {key: value for key, value in pairs.items() if value}
+        return {key: value for key, value in zip(self._fields, self, strict=True) if value}
 
     def at(self, level: Level) -> Scope:
         """The part of this scope that a broader level sees."""
-        mine = self.keys()
-        return Scope(**{key: mine[key] for key in level.keys})
+        return Scope(*(value if kept else "" for value, kept in zip(self, _SHAPE_OF_LEVEL[level], strict=True)))
 
-    def chain(self) -> Iterator[Scope]:
+    def chain(self) -> tuple[Scope, ...]:
         """The stored scopes whose settings apply here, broadest first, this one last."""
-        mine = set(self.keys())
-        for level in STORED_LEVELS:
-            if mine.issuperset(level.keys):
-                yield self.at(level)
+        return _chain(self)
 
     def __str__(self) -> str:
         if self.level is Level.PLATFORM:
@@ -96,6 +90,17 @@ class Scope:
 
 
 PLATFORM = Scope()
+
+
+@lru_cache(maxsize=4096)
+def _chain(scope: Scope) -> tuple[Scope, ...]:
+    domain, project, workflow, launch_plan = scope
+    if not (domain and project):
+        return (scope,) if domain or project else ()
+    broad = (Scope(domain), Scope("", project), Scope(domain, project))
+    if not workflow:
+        return broad
+    return (*broad, Scope(domain, project, workflow), scope) if launch_plan else (*broad, scope)
 
 
 def check_scope(*, domain: str = "", project: str = "", workflow: str = "", launch_plan: str = "") -> Scope:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from admin.core.origins import Origin
 from admin.core.quantities import parse_quantity
-from admin.core.resolution import Origin, Resolved
+from admin.core.resolution import Resolved
 
 
 def zero_limits(limits: Mapping[str, str | None]) -> list[str]:

@@ -9,10 +9,11 @@ from typing import Any
 from admin.core.fields import Path, dotted
 from admin.core.fleet import Definition, Fleet, Source
 from admin.core.kinds import Kind, NameList
+from admin.core.origins import described
 from admin.core.platform import PlatformValues
 from admin.core.problems import Invalid, closest, did_you_mean
 from admin.core.queues import Queue
-from admin.core.resolution import Row, described, resolve
+from admin.core.resolution import Row, resolve
 from admin.core.scopes import PLATFORM, Level, Scope
 from admin.core.task_resources import excesses, zero_limits
 

@@ -6,8 +6,9 @@ import json
 from dataclasses import dataclass
 
 from admin.core.kinds import Kind, Payload
+from admin.core.origins import described
 from admin.core.problems import Invalid, Problem
-from admin.core.resolution import Row, described, resolve
+from admin.core.resolution import Row, resolve
 from admin.core.task_resources import excesses
 from admin.core.warnings import UNKNOWN_NAME_CODES, Surroundings, Warning, warnings_of
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from admin.core.effective_texts import effective_text as write
 from admin.core.kinds import Kind
 from admin.core.resolution import Resolved, Row, resolve
 from admin.core.scopes import Scope
 from admin.services.changes import ChangeOptions, ChangeSet, make_change, rows_after
 from admin.services.context import Context
 from admin.services.revisions import check_number
-from admin.services.scopes import check_existed, check_readable
+from admin.services.scopes import applying, check_existed, check_readable
 from admin.store import attributes, history, revisions
 from admin.store.revisions import PROJECT, RowChange
 
@@ -22,6 +23,16 @@ class Effective:
 
     values: tuple[Resolved, ...]
     revision: int
+
+
+def effective_text(context: Context, scope: Scope, kinds: Iterable[Kind]) -> bytes | None:
+    """What `effective_attributes` says, as JSON and from memory; None where the database must be asked."""
+    known = applying(context, scope)
+    if known is None:
+        return None
+    platform = context.settings.platform
+    texts = [write(kind, scope, known.entries(kind), platform.at(kind, scope.domain)) for kind in kinds]
+    return b'{"values":[%b],"revision":%d}\n' % (b",".join(texts), known.revision)
 
 
 def effective_attributes(
@@ -44,14 +55,18 @@ def effective_attributes(
             check_number(connection, at)
             rows, revision = history.applying_at(connection, at, names, scope), at
     changes = [] if proposed is None else _proposed(context, scope, proposed)
+    by_kind = {
+        name: rows_after([row for row in rows if row.kind == name], [one for one in changes if one.kind == name])
+        for name in names
+    }
+    return Effective(values=_resolved(context, scope, wanted, by_kind), revision=revision)
+
+
+def _resolved(
+    context: Context, scope: Scope, kinds: list[Kind], rows: Mapping[str, Mapping[Scope, Row]]
+) -> tuple[Resolved, ...]:
     platform = context.settings.platform
-    values = []
-    for kind in wanted:
-        mine = rows_after(
-            [row for row in rows if row.kind == kind.name], [change for change in changes if change.kind == kind.name]
-        )
-        values.append(resolve(kind, scope, mine, platform.at(kind, scope.domain)))
-    return Effective(values=tuple(values), revision=revision)
+    return tuple(resolve(kind, scope, rows.get(kind.name, {}), platform.at(kind, scope.domain)) for kind in kinds)
 
 
 def _proposed(context: Context, scope: Scope, proposed: ChangeSet) -> list[RowChange]:

@@ -12,6 +12,7 @@ from admin.core.scopes import Scope
 from admin.errors import ProjectArchived, UnknownDomain, UnknownProject
 from admin.services.context import Context
 from admin.store import projects, revisions
+from admin.store.index import Applying
 
 
 def check_readable(context: Context, connection: Connection, scope: Scope) -> None:
@@ -20,6 +21,15 @@ def check_readable(context: Context, connection: Connection, scope: Scope) -> No
         check_domain(context, scope.domain)
     if scope.project and projects.get(connection, scope.project) is None:
         raise unknown_project(scope.project, projects.ids(connection))
+
+
+def applying(context: Context, scope: Scope) -> Applying | None:
+    """What applies at a scope that is known, from memory; None where the database must be asked."""
+    if scope.domain:
+        check_domain(context, scope.domain)
+    found = context.index.applying(scope)
+    # A project that configuration seeded elsewhere is in no revision, so that only the database knows it.
+    return None if found is None or (scope.project and found.project is None) else found
 
 
 def check_existed(context: Context, connection: Connection, scope: Scope) -> None:

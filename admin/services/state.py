@@ -28,6 +28,10 @@ def is_ready(context: Context) -> tuple[bool, str]:
     return True, "ready"
 
 
+#: Scopes whose settings are judged for the metrics, at most.
+_MOST_JUDGED = 20_000
+
+
 class StateSummary:
     """Counts for metrics; the warnings are counted again only when something has been written since."""
 
@@ -40,11 +44,14 @@ class StateSummary:
     def __call__(self) -> dict[str, Any]:
         with self._context.database.reading() as connection:
             head = revisions.head(connection)
-            moment = head, registrations.last_row(connection)
+            moment = head, registrations.number(connection)
             unfinished = list(executions.unfinished_counts(connection))
             clusters = current_fleet(self._context, connection).clusters
         with self._lock:
-            if moment != self._counted_at:
+            index = self._context.index
+            if index.current() is None or index.size > _MOST_JUDGED:
+                self._warnings = {}  # to judge so many at each change would take longer than anybody waits
+            elif moment != self._counted_at:
                 self._warnings = dict(Counter(warning.code for warning in list_warnings(self._context)))
                 self._counted_at = moment
             return {

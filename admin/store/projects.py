@@ -61,6 +61,11 @@ def some(connection: Connection, wanted: Iterable[str]) -> dict[str, Project]:
     return {row.id: _project(row) for row in connection.execute(found)}
 
 
+def every(connection: Connection) -> list[Project]:
+    """All projects."""
+    return [_project(row) for row in connection.execute(select(projects))]
+
+
 def ids(connection: Connection) -> list[str]:
     """The ids of every project, for suggestions."""
     return list(connection.execute(select(projects.c.id)).scalars())

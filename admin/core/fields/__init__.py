@@ -8,6 +8,7 @@ serves validation, merging, the documented JSON Schema and the flags of the comm
 from admin.core.fields.base import Field, Leaves, Path, Schema, dotted
 from admin.core.fields.branches import Branch, KeyedList, MapOf, Section, read
 from admin.core.fields.leaves import (
+    Age,
     Boolean,
     Choice,
     Duration,
@@ -22,6 +23,7 @@ from admin.core.fields.leaves import (
 )
 
 __all__ = [
+    "Age",
     "Boolean",
     "Branch",
     "Choice",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from admin.core import names
@@ -18,6 +19,7 @@ Schema = dict[str, Any]
 PRINTABLE = r"[^\x00-\x1f\x7f]*"
 
 
+@lru_cache(maxsize=4096)
 def dotted(path: Path) -> str:
     """A path as people write it."""
     return ".".join(path)
@@ -61,10 +63,14 @@ def known_keys(
     also: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """What was given, under its canonical names; unknown and doubled names become problems."""
-    canonical = {names.camel(name): name for name in known} | {name: name for name in known} | dict(also or {})
     found: dict[str, Any] = {}
+    canonical: dict[str, str] | None = None
     for key, value in given.items():
-        name = canonical.get(key)
+        name = key if key in known else None
+        if name is None:
+            if canonical is None:
+                canonical = {names.camel(name): name for name in known} | dict(also or {})
+            name = canonical.get(key)
         if name is None:
             where = dotted((*path, shorten(key)))
             problems.append(Problem(field=where, reason=unknown_word("field", key, known), closest=closest(key, known)))

@@ -89,12 +89,15 @@ class Section(Branch):
                 yield (name,), item
 
     def nest(self, leaves: Leaves) -> dict[str, Any]:
+        below: dict[str, Leaves] = {}
+        for path, leaf in leaves.items():
+            below.setdefault(path[0], {})[path[1:]] = leaf
         nested: dict[str, Any] = {}
-        for name, known in self.fields.items():
-            below = {path[1:]: leaf for path, leaf in leaves.items() if path[0] == name}
-            if below:
-                is_whole = () in below  # a leaf, or a value stored when the field was declared as one
-                nested[name] = known.nest(below) if isinstance(known, Branch) and not is_whole else below[()]
+        for name in self.fields if below else ():
+            if name in below:
+                known, mine = self.fields[name], below[name]
+                is_whole = () in mine  # a leaf, or a value stored when the field was declared as one
+                nested[name] = known.nest(mine) if isinstance(known, Branch) and not is_whole else mine[()]
         return nested
 
     def find(self, text: str, path: Path = ()) -> Path:

@@ -203,6 +203,20 @@ class Duration(Leaf):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Age(Leaf):
+    """How long ago something was, kept as it was written; a length of time that may be in days."""
+
+    def parse(self, value: Any, path: Path, problems: list[Problem]) -> str:
+        if not isinstance(value, str):
+            raise ValueError(f"is not {quantities.AGE_RULE}")
+        quantities.parse_age(value)
+        return value
+
+    def details(self) -> Schema:
+        return {"pattern": f"^{quantities.AGE}$", "maxLength": 64}
+
+
+@dataclass(frozen=True, kw_only=True)
 class ListOf(Leaf):
     """A list that is replaced as a whole."""
 

@@ -11,12 +11,17 @@ from hypothesis import strategies as st
 from admin.core.builtin_kinds import EXECUTION_CLUSTER_LABEL, TASK_RESOURCE, WORKFLOW_EXECUTION_CONFIG
 from admin.core.declared_kinds import registry
 from admin.core.kinds import Kind, Merge
-from admin.core.platform import PlatformLeaf, PlatformLeaves, PlatformValues
-from admin.core.resolution import Resolved, Row, resolve
+from admin.core.platform import Ground, PlatformLeaf, PlatformLeaves, PlatformValues
+from admin.core.resolution import Resolved, Row
+from admin.core.resolution import resolve as resolve_on
 from admin.core.scopes import PLATFORM, Level, Scope
 
 SCOPE = Scope(project="p", domain="d", workflow="w", launch_plan="lp")
 CHAIN = list(SCOPE.chain())
+
+
+def resolve(kind: Kind, scope: Scope, stored: dict[Scope, Row], platform: PlatformLeaves) -> Resolved:
+    return resolve_on(kind, scope, stored, Ground(kind, platform))
 
 
 def rows(kind: Kind, payloads: dict[Scope, Any]) -> dict[Scope, Row]:

@@ -1,0 +1,120 @@
+"""The index: settings in memory are what the database has, after every write, on this replica and on others."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+from sqlalchemy import delete
+
+from admin.core.scopes import Scope
+from admin.services.context import Context
+from admin.store import index as index_module
+from admin.store import revisions
+from admin.store.index import STALE_SECONDS
+from tests.conftest import MakeApp
+from tests.support.placing import API, DOMAIN, PROJECT, delete_attribute, ok, put_attribute
+
+SCOPE = f"project={PROJECT}&domain={DOMAIN}&workflow=wf"
+
+
+def effective(api: FlaskClient) -> dict[str, Any]:
+    answer: dict[str, Any] = ok(api.get(f"{API}/effective_attributes?{SCOPE}&resource_type=3"))
+    return answer
+
+
+def set_label(api: FlaskClient, value: str, level: str = "workflow") -> int:
+    places = {"workflow": f"workflow_attributes/{PROJECT}/{DOMAIN}/wf", "domain": f"domain_attributes/{DOMAIN}"}
+    body = {"attributes": {"matching_attributes": {"execution_cluster_label": {"value": value}}}}
+    revision: int = ok(api.put(f"{API}/{places[level]}", json=body))["revision"]
+    return revision
+
+
+def test_a_read_after_a_write_sees_it_every_time(api: FlaskClient, context: Context) -> None:
+    for number in range(30):
+        revision = set_label(api, f"l{number}", "workflow" if number % 2 else "domain")
+        found = effective(api)
+        assert found["revision"] == revision
+        expected = f"l{number}" if number % 2 or number == 0 else f"l{number - 1}"
+        assert found["values"][0]["value"] == {"value": expected}
+    assert context.index.revision == 30  # it was the index that answered
+    ok(api.delete(f"{API}/workflow_attributes/{PROJECT}/{DOMAIN}/wf?resource_type=3"))
+    assert effective(api)["values"][0]["value"] == {"value": "l28"}
+
+
+def test_another_replica_sees_it_within_the_stated_time(make_app: MakeApp) -> None:
+    here, there = make_app().test_client(), make_app().test_client()
+    effective(there)
+    for number in range(5):
+        set_label(here, f"l{number}")
+        time.sleep(STALE_SECONDS)
+        assert effective(there)["values"][0]["value"] == {"value": f"l{number}"}
+
+
+def test_the_index_says_what_the_database_says_whatever_was_changed(api: FlaskClient, context: Context) -> None:
+    for number in range(40):
+        if number % 3:
+            payload: dict[str, Any] = {"attributes": {"k": str(number)}}
+            put_attribute(api, "project-domain", "cluster_resource_attributes", payload)
+        else:
+            config = {"max_parallelism": number + 1, "envs": {"values": [{"key": "N", "value": str(number)}]}}
+            put_attribute(api, "workflow", "workflow_execution_config", config, workflow=f"wf{number % 7}")
+        if number % 5 == 4:
+            delete_attribute(api, "workflow", 6, workflow=f"wf{number % 7}")
+        for workflow in ("wf0", "wf3", "wf6", ""):
+            path = f"{API}/effective_attributes?project={PROJECT}&domain={DOMAIN}"
+            path += f"&workflow={workflow}" if workflow else ""
+            remembered = ok(api.get(path))
+            assert remembered == ok(api.get(f"{path}&at={remembered['revision']}"))  # which the database answers
+
+
+def test_what_is_not_kept_any_more_is_read_anew(api: FlaskClient, context: Context) -> None:
+    set_label(api, "first")
+    assert effective(api)["values"][0]["value"] == {"value": "first"}
+    with context.database.writing() as connection:  # as if another replica had written, and pruned soon after
+        revisions.lock_head(connection)
+        connection.execute(delete(revisions.revision_changes))
+        connection.execute(delete(revisions.revisions))
+        connection.execute(revisions.revision_head.update().values(number=9))
+    context.index.catch_up()
+    assert context.index.revision == 9
+    assert effective(api)["values"][0]["value"] == {"value": "first"}
+
+
+def test_while_a_large_index_loads_the_database_answers(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index_module, "_FEW_ROWS", 0)
+    app = make_app()
+    api, context = app.test_client(), app.extensions["rainbow"]
+    set_label(api, "there")
+    loads: list[float] = []
+    whole = context.index._load
+
+    def slowly(connection: Any) -> None:
+        loads.append(time.monotonic())
+        time.sleep(0.3)
+        whole(connection)
+
+    monkeypatch.setattr(context.index, "_load", slowly)
+    for _ in range(3):
+        assert effective(api)["values"][0]["value"] == {"value": "there"}
+        assert context.index.revision == -1  # nothing is answered from a half-loaded index
+    assert len(loads) == 1
+    deadline = time.monotonic() + 10
+    while context.index.revision < 0:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert effective(api)["values"][0]["value"] == {"value": "there"}
+    applying = context.index.applying(Scope(project=PROJECT, domain=DOMAIN, workflow="wf"))
+    assert applying is not None
+    assert applying.rows(context.settings.kinds)["EXECUTION_CLUSTER_LABEL"]
+
+
+def test_projects_are_known_as_they_are_now(api: FlaskClient) -> None:
+    effective(api)
+    ok(api.post(f"{API}/projects", json={"project": {"id": "fresh", "name": "Fresh"}}))
+    put_attribute(api, "project", "execution_cluster_label", {"value": "one"}, project="fresh")
+    path = f"{API}/effective_attributes?project=fresh&domain={DOMAIN}&resource_type=3"
+    assert ok(api.get(path))["values"][0]["value"] == {"value": "one"}
+    assert api.get(f"{API}/effective_attributes?project=frech&domain={DOMAIN}").status_code == 400
