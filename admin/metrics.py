@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, generate_latest
@@ -34,13 +35,34 @@ queue_seconds = Histogram(
     _PLACE,
     buckets=(0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14400, 86400),
 )
+pruned_total = Counter("rainbow_pruned_rows_total", "Rows of what was over for long enough, deleted.", ["table"])
+
+
+@lru_cache(maxsize=4096)
+def _requests(method: str, route: str, status: int) -> tuple[Counter, Histogram]:
+    """What is counted for one kind of answer; to look it up by labels costs more than to count."""
+    return requests_total.labels(method, route, status), request_seconds.labels(method, route)
+
+
+def count_request(method: str, route: str, status: int, seconds: float) -> None:
+    """Count a request that was answered."""
+    counted, timed = _requests(method, route, status)
+    counted.inc()
+    timed.observe(seconds)
+
+
+@lru_cache(maxsize=4096)
+def _creations(place: tuple[str, ...], reason: str, domain: str) -> tuple[Counter, Counter, Histogram]:
+    placed = placements_total.labels(*place, reason, "created")
+    return created_total.labels(*place), placed, creation_seconds.labels(domain)
 
 
 def count_created(execution: Any, seconds: float) -> None:
     """Count a new execution and its first decision."""
-    created_total.labels(*_place(execution)).inc()
-    placements_total.labels(*_place(execution), execution.reason, "created").inc()
-    creation_seconds.labels(execution.domain).observe(seconds)
+    created, placed, timed = _creations(_place(execution), execution.reason, execution.domain)
+    created.inc()
+    placed.inc()
+    timed.observe(seconds)
 
 
 def count_redecided(changed: Iterable[Redecided]) -> None:
@@ -60,6 +82,12 @@ def count_finished(phase: str, reason: str, execution: Any, now: datetime) -> No
     finished_total.labels(*_place(execution), phase, reason).inc()
     if execution.started_at is None:
         count_started(execution, now)
+
+
+def count_pruned(counts: Mapping[str, int]) -> None:
+    """Count rows that were deleted, by their tables."""
+    for table, count in counts.items():
+        pruned_total.labels(table).inc(count)
 
 
 def _place(execution: Any) -> tuple[str, ...]:

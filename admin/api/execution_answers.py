@@ -8,7 +8,7 @@ from marshmallow import Schema, fields, validate
 
 from admin.api import rendering
 from admin.api.registrations import IdentifierAnswer
-from admin.api.schemas import Payload
+from admin.api.schemas import ErrorDetail, Payload
 from admin.core.executions import request_warnings
 from admin.core.lifecycle import Phase
 from admin.services.executions import Explanation
@@ -83,6 +83,39 @@ class CreatedAnswer(Schema):
     dry_run = fields.Boolean(required=True)
 
 
+class OneError(Schema):
+    status = fields.Integer(required=True)
+    code = fields.Integer(required=True)
+    error = fields.String(required=True)
+    message = fields.String(required=True)
+    details = fields.List(fields.Nested(ErrorDetail), required=True)
+
+
+class OneResult(Schema):
+    """One of many that were to be created: its id and place, or an error."""
+
+    id = fields.Nested(ExecutionIdAnswer)
+    created = fields.Boolean()
+    phase = fields.String()
+    cluster = fields.String()
+    reason = fields.Nested(ReasonAnswer)
+    warnings = fields.List(fields.Nested(NoticeAnswer))
+    error = fields.Nested(OneError)
+
+
+class CreationsAnswer(Schema):
+    """One execution; or the results of many, in their order, and how many were created, repeated and failed."""
+
+    dry_run = fields.Boolean(required=True)
+    created = fields.Raw(required=True, metadata={"type": ["boolean", "integer"]})
+    id = fields.Nested(ExecutionIdAnswer)
+    execution = fields.Nested(ExecutionAnswer)
+    warnings = fields.List(fields.Nested(NoticeAnswer))
+    results = fields.List(fields.Nested(OneResult))
+    repeated = fields.Integer()
+    failed = fields.Integer()
+
+
 class ExecutionsAnswer(Schema):
     executions = fields.List(fields.Nested(ListedAnswer), required=True)
     token = fields.String()
@@ -100,6 +133,7 @@ class EventAnswer(Schema):
 
 class EventsAnswer(Schema):
     events = fields.List(fields.Nested(EventAnswer), required=True)
+    pruned = fields.Boolean(metadata={"description": "Some before these are no longer kept."})
     token = fields.String()
 
 
@@ -139,6 +173,7 @@ class LogsAnswer(Schema):
     next_offset = fields.Integer(required=True)
     complete = fields.Boolean(required=True, metadata={"description": "It has ended, and there is no more."})
     truncated = fields.Boolean(required=True, metadata={"description": "It printed more than is kept."})
+    pruned = fields.Boolean(metadata={"description": "It ended so long ago that what it printed is no longer kept."})
 
 
 class OutputAnswer(Schema):
@@ -151,6 +186,7 @@ class OutputAnswer(Schema):
 
 class OutputsAnswer(Schema):
     outputs = fields.List(fields.Nested(OutputAnswer), required=True)
+    pruned = fields.Boolean(metadata={"description": "It ended so long ago that what it left is no longer kept."})
 
 
 class ExplanationAnswer(Schema):

@@ -12,6 +12,7 @@ from marshmallow import ValidationError, fields, validate
 
 from admin.api.execution_answers import (
     CreatedAnswer,
+    CreationsAnswer,
     EndedAnswer,
     EventsAnswer,
     ExecutionAnswer,
@@ -32,25 +33,42 @@ from admin.api.operations import Operations
 from admin.api.pages import key_of, number_of, token_of
 from admin.api.preconditions import WriteQuery
 from admin.api.rendering import context
-from admin.api.schemas import NAME, PRINTABLE_LINES, Flag, Number, PageQuery, Payload, RequestSchema, Seconds, Whole
+from admin.api.schemas import (
+    NAME,
+    PRINTABLE_LINES,
+    Flag,
+    Number,
+    PageQuery,
+    Payload,
+    RequestSchema,
+    Seconds,
+    Whole,
+    load,
+)
 from admin.api.selectors import SelectorFields, conditions_of, scope_of
 from admin.core.executions import read_spec
 from admin.core.inputs import plain
+from admin.core.json_text import json_text
 from admin.core.lifecycle import Phase
 from admin.core.problems import Invalid, Problem, closest, shorten, unknown_word
 from admin.core.selectors import SORT_FIELDS, Condition, equals, typed
+from admin.errors import InvalidRequest
 from admin.metrics import count_created, count_finished, count_redecided
-from admin.services import executions, redecisions
-from admin.services.executions import Created
+from admin.services import creations, executions, redecisions
+from admin.services.creations import Created, Refusal
 from admin.services.launches import Request, read_request
 from admin.services.logs import read_log, read_outputs
 from admin.services.scopes import check_readable
+from admin.store.execution_lists import Place
 from admin.store.executions import Execution, ExecutionId
 
 operations = Operations("executions")
 
 MOST_BYTES = 4 * 1024 * 1024
+MOST_AT_ONCE = 1000
 _MOST_SHOWN = 1000
+#: Specs that are remembered, and their size.
+_MOST_SPECS, _LONGEST_SPEC = 1024, 16_384
 
 
 class IdBody(RequestSchema):
@@ -68,6 +86,23 @@ class RequestBody(RequestSchema):
     inputs = Payload()
     spec = Payload(required=True)
     org = fields.String(validate=validate.Equal("", error="there are no organisations here; leave it out."))
+
+
+class OneOfMany(fields.Raw):
+    """One of many; each is checked and answered for itself."""
+
+
+class CreationBody(RequestBody):
+    """One execution, or many."""
+
+    project = fields.String(validate=NAME)
+    domain = fields.String(validate=NAME)
+    spec = Payload()
+    executions = fields.List(
+        OneOfMany(allow_none=True),
+        validate=validate.Length(min=1, max=MOST_AT_ONCE),
+        metadata={"description": f"Up to {MOST_AT_ONCE} bodies as for one, in place of all other fields."},
+    )
 
 
 class RepeatBody(RequestSchema):
@@ -131,15 +166,96 @@ def request_of(body: dict[str, Any]) -> Request:
         name=body.get("name") or None,
         spec=body["spec"],
         inputs=body.get("inputs"),
+        read=_specs.read,
     )
 
 
 def _create(wanted: Request, *, dry_run: bool) -> dict[str, Any]:
     started = time.perf_counter()
-    created = executions.create_execution(context(), wanted, dry_run=dry_run, idempotency_key=_idempotency_key())
+    created = creations.create_execution(context(), wanted, dry_run=dry_run, idempotency_key=_idempotency_key())
     if created.is_new and not dry_run:
         count_created(created.execution, time.perf_counter() - started)
     return _created(created, dry_run)
+
+
+def _create_many(bodies: list[Any], *, dry_run: bool) -> dict[str, Any]:
+    started = time.perf_counter()
+    read = [_read(body) for body in bodies]
+    wanted = {place: one for place, one in enumerate(read) if isinstance(one, Request)}
+    answers = creations.create_executions(
+        context(), wanted.values(), dry_run=dry_run, idempotency_key=_idempotency_key(), places=wanted
+    )
+    following = iter(answers)
+    found = [next(following) if isinstance(one, Request) else one for one in read]
+    new = [one for one in found if isinstance(one, Created) and one.is_new]
+    seconds = (time.perf_counter() - started) / len(bodies)
+    for one in new if not dry_run else ():
+        count_created(one.execution, seconds)
+    return {
+        "results": [_result(one) for one in found],
+        "created": len(new),
+        "repeated": sum(isinstance(one, Created) for one in found) - len(new),
+        "failed": sum(isinstance(one, Exception) for one in found),
+        "dry_run": dry_run,
+    }
+
+
+class _Specs:
+    """Specs that were read before. They are often alike, and always the same once they are read."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, dict[str, Any]] = {}
+
+    def read(self, spec: Any) -> dict[str, Any]:
+        text = json_text(spec)
+        found = self._known.get(text)
+        if found is None:
+            found = read_spec(spec)
+            if len(text) <= _LONGEST_SPEC:
+                if len(self._known) >= _MOST_SPECS:
+                    self._known.clear()
+                self._known[text] = found
+        return found
+
+
+_specs = _Specs()
+
+
+def _read(body: Any) -> Request | Refusal:
+    if not isinstance(body, dict):
+        return Invalid(Problem(field="", reason="is not a mapping."))
+    try:
+        return request_of(load(_ONE, body))
+    except Invalid as refusal:
+        return refusal
+
+
+def _result(found: Created | Refusal) -> dict[str, Any]:
+    if isinstance(found, Created):
+        row = found.execution
+        return said(
+            {
+                "id": id_of(row),
+                "created": found.is_new,
+                "phase": row.phase,
+                "cluster": row.cluster,
+                "reason": {"code": row.reason, "message": row.reason_message},
+                "warnings": found.warnings,
+            }
+        )
+    error = InvalidRequest.of(found) if isinstance(found, Invalid) else found
+    return {
+        "error": {
+            "status": error.status,
+            "code": error.code,
+            "error": error.name,
+            "message": error.message,
+            "details": error.details,
+        }
+    }
+
+
+_ONE = RequestBody()
 
 
 def _created(created: Created, dry_run: bool) -> dict[str, Any]:
@@ -163,16 +279,23 @@ def _idempotency_key() -> str | None:
     "POST",
     "/executions",
     for_agents=True,
-    summary="Create an execution",
+    summary="Create an execution, or many",
     query=WriteQuery,
-    body=RequestBody,
-    answer=CreatedAnswer,
+    body=CreationBody,
+    answer=CreationsAnswer,
     errors=(400, 404, 409),
     headers=("Idempotency-Key",),
     most_bytes=MOST_BYTES,
 )
 def create_execution(query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
-    return _create(request_of(body), dry_run=query["dry_run"])
+    if "executions" not in body:
+        missing = [name for name in ("project", "domain", "spec") if name not in body]
+        if missing:
+            raise Invalid(*(Problem(field=name, reason="is missing.") for name in missing))
+        return _create(request_of(body), dry_run=query["dry_run"])
+    for name in body.keys() - {"executions"}:
+        raise Invalid(Problem(field=name, reason="stands beside executions; put it into each of them."))
+    return _create_many(body["executions"], dry_run=query["dry_run"])
 
 
 def _repeat(word: str, mode: str, summary: str) -> None:
@@ -267,7 +390,7 @@ def _list(query: dict[str, Any]) -> dict[str, Any]:
     conditions = conditions_of(query)
     if query["state"] != "ALL" and not any(one.field == "state" for one in conditions):
         conditions.append(equals("state", query["state"]))
-    found, last = executions.list_executions(
+    found = executions.list_executions(
         context(),
         conditions,
         scope=scope_of(query),
@@ -276,17 +399,17 @@ def _list(query: dict[str, Any]) -> dict[str, Any]:
         after=_place(query.get("token"), sort_by, order),
         limit=query["limit"],
     )
-    answer: dict[str, Any] = {"executions": [listed(row) for row in found]}
-    return answer | {"token": _token(last, sort_by, order)} if last is not None else answer
+    answer: dict[str, Any] = {"executions": [listed(row) for row in found.executions]}
+    return answer if found.last is None else answer | {"token": _token(found.last, order)}
 
 
-def _token(last: Execution, sort_by: str, order: str) -> str:
-    value = getattr(last, sort_by)
-    text = value.isoformat() if isinstance(value, datetime) else value or ""
-    return token_of((order, text, str(last.id)))
+def _token(last: Place, order: str) -> str:
+    value, row_id = last
+    text = value.isoformat() if isinstance(value, datetime) else value
+    return token_of((order, text, str(row_id)))
 
 
-def _place(token: str | None, sort_by: str, order: str) -> tuple[Any, int] | None:
+def _place(token: str | None, sort_by: str, order: str) -> Place | None:
     key = key_of(token, 3)
     if key is None:
         return None
@@ -310,9 +433,9 @@ def _place(token: str | None, sort_by: str, order: str) -> tuple[Any, int] | Non
 )
 def list_events(query: dict[str, Any], **key: str) -> dict[str, Any]:
     above = number_of(query.get("token")) or 0
-    found, last = executions.list_events(context(), ExecutionId(**key), above, query["limit"])
-    answer: dict[str, Any] = {"events": [event_of(one) for one in found]}
-    return answer | {"token": token_of((str(last),))} if last is not None else answer
+    page = executions.list_events(context(), ExecutionId(**key), above, query["limit"])
+    token = None if page.next_number is None else token_of((str(page.next_number),))
+    return said({"events": [event_of(one) for one in page.events], "pruned": page.is_pruned or None, "token": token})
 
 
 class LogsQuery(RequestSchema):
@@ -342,7 +465,7 @@ def read_logs(query: dict[str, Any], **key: str) -> dict[str, Any]:
         limit=query["limit"],
         wait=query["wait_seconds"],
     )
-    return vars(found)
+    return said(vars(found))
 
 
 @operations.add(
@@ -354,18 +477,18 @@ def read_logs(query: dict[str, Any], **key: str) -> dict[str, Any]:
     errors=(400, 404),
 )
 def list_outputs(**key: str) -> dict[str, Any]:
-    return {
-        "outputs": [
-            {
-                "path": one.path,
-                "size": one.size,
-                "truncated": one.truncated,
-                "attempt": one.attempt,
-                "content_base64": base64.b64encode(one.content).decode(),
-            }
-            for one in read_outputs(context(), ExecutionId(**key))
-        ]
-    }
+    found, is_pruned = read_outputs(context(), ExecutionId(**key))
+    outputs = [
+        {
+            "path": one.path,
+            "size": one.size,
+            "truncated": one.truncated,
+            "attempt": one.attempt,
+            "content_base64": base64.b64encode(one.content).decode(),
+        }
+        for one in found
+    ]
+    return said({"outputs": outputs, "pruned": is_pruned or None})
 
 
 @operations.add(

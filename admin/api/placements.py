@@ -93,12 +93,12 @@ def where_would(body: dict[str, Any]) -> dict[str, Any]:
     composed, decision = found.placed.composed, found.placed.decision
     route = composed.route
     answer: dict[str, Any] = {
-        "id": vars(found.id),
+        "id": found.id._asdict(),
         "cluster": decision.cluster,
         "reason": {"code": decision.code, "message": decision.message},
         "pool": route.name if route.kind is RouteKind.POOL else None,
         "label": route.name if route.kind is RouteKind.LABEL else None,
-        "strategy": decision.strategy.value,
+        "strategy": decision.judgement.strategy.value,
         "revision": found.revision,
         "rungs": found.rungs,
         "candidates": found.candidates,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any
 
 from admin.core import builtin_kinds as kinds
@@ -12,13 +14,15 @@ from admin.core.fields import Choice, FreeForm, Integer, Record, Section, Text
 from admin.core.fleet import Fleet
 from admin.core.jobs import JOB, demand, task_type, with_resources, without_nulls
 from admin.core.kinds import Kind, Kinds
-from admin.core.placement.decisions import Decision, can_ever, decide, group_of
+from admin.core.placement import routes
+from admin.core.placement.decisions import Decision, Judgement, can_ever, choose, group_of, judge
 from admin.core.placement.filters import Wanted
 from admin.core.placement.routes import EVERYWHERE, REQUEST, Route, RouteKind, Rung, Wish, find_route
 from admin.core.platform import PlatformValues
 from admin.core.problems import Invalid, Problem, Refused, closest, did_you_mean, shorten
+from admin.core.quantities import parse_duration
 from admin.core.queues import Queue, choose_queue
-from admin.core.resolution import Layer, Resolved, Row, overlay, resolve
+from admin.core.resolution import Layer, Resolved, RowsByKind, overlay, resolve
 from admin.core.resources import Amounts
 from admin.core.retries import RETRY
 from admin.core.scopes import Scope
@@ -29,6 +33,10 @@ EXECUTION_NAME = r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?"
 EXECUTION_NAME_RULE = (
     "lower-case letters, digits and '-', at most 63, starting with a letter and ending with a letter or digit"
 )
+
+#: The most urgent first.
+TIERS = ("HIGH", "MEDIUM", "LOW", "UNDEFINED")
+_USUAL_PRIORITY = 50
 
 _NAME = Text(pattern=names.ENTITY_NAME, rule=names.ENTITY_NAME_RULE, max_length=255)
 _PLACE = Text(pattern=names.DNS_LABEL, rule=names.DNS_LABEL_RULE)
@@ -112,6 +120,49 @@ class Launch:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Settled:
+    """What settings say of a launch, whatever it is called and whatever it runs."""
+
+    settings: Mapping[str, Resolved]  #: every kind, with its trail
+    route: Route
+    fence: Route | None  #: where settings alone would lead, in a domain whose requests may not differ from them
+
+    @cached_property
+    def trail(self) -> trails.Trail:
+        """What was said, as it is stored."""
+        said = [trails.resolved(one) for one in self.settings.values()]
+        return trails.Trail.of({"settings": said, "rungs": routes.as_json(self.route)})
+
+    @property
+    def config(self) -> Resolved:
+        return self.settings[kinds.WORKFLOW_EXECUTION_CONFIG.name]
+
+    @cached_property
+    def carried(self) -> dict[str, tuple[dict[str, str], dict[str, str], set[str]]]:
+        """What a job gets of each sort: what goes below its own, what goes above, and which of its own go away."""
+        found: dict[str, tuple[dict[str, str], dict[str, str], set[str]]] = {}
+        leaves = self.config.kind.leaves(self.config.value)
+        for name, part in (("labels", "labels"), ("annotations", "annotations"), ("environment", "envs")):
+            below: dict[str, str] = {}
+            above: dict[str, str] = {}
+            for path, origin in self.config.origins.items():
+                if path[0] == part:
+                    (above if origin.layer else below)[path[-1]] = _text(leaves[path])
+            unset = {path[-1] for path, origin in self.config.unset.items() if path[0] == part and origin.layer}
+            found[name] = below, above, unset
+        return found
+
+    @cached_property
+    def travelling(self) -> dict[str, Any]:
+        """Effective values that travel to the agent as they are."""
+        return {
+            name: one.value
+            for name, one in self.settings.items()
+            if one.value and (one.kind.declared or name == kinds.CLUSTER_RESOURCE.name)
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
 class Composed:
     """What a launch comes to under the settings in force: everything but where."""
 
@@ -122,46 +173,81 @@ class Composed:
     plugins: dict[str, Any] | None
     retry: dict[str, Any] | None
     attributes: dict[str, Any]  #: effective values that travel to the agent as they are
-    settings: tuple[Resolved, ...]  #: every kind, with its trail
-    route: Route
-    fence: Route | None  #: where settings alone would lead, in a domain whose requests may not differ from them
+    settled: Settled
     wanted: Wanted
 
+    @property
+    def route(self) -> Route:
+        return self.settled.route
 
-def compose(launch: Launch, name: str, rows: Mapping[tuple[str, Scope], Row], rules: Rules) -> Composed:
+    @property
+    def tier(self) -> int:
+        """Its place in the lease order; the lower goes first."""
+        return TIERS.index(self.quality_of_service.get("tier", "UNDEFINED"))
+
+    @property
+    def priority(self) -> int:
+        """Its place within its tier; the higher goes first."""
+        return int(self.attributes.get("WORKFLOW_PRIORITY", {}).get("priority", _USUAL_PRIORITY))
+
+
+def queue_deadline(quality: Mapping[str, Any], now: datetime) -> datetime | None:
+    """Until when something may wait that waits from now on; None for as long as it takes."""
+    budget = quality.get("queueing_budget")
+    if budget is None:
+        return None
+    try:
+        return now + timedelta(seconds=float(parse_duration(budget)))
+    except OverflowError:
+        return None  # longer than time itself
+
+
+def settle(launch: Launch, rows: RowsByKind, rules: Rules) -> Settled:
+    """Everything that settings say at a launch's scope, and what its definition and its request say over them."""
+    return Settled(
+        settings={kind.name: _resolved(kind, launch, rows, rules.platform) for kind in rules.kinds},
+        route=_route(launch, _wish(launch.request), rows, rules),
+        fence=_route(launch, Wish(), rows, rules) if launch.scope.domain in rules.fenced else None,
+    )
+
+
+def compose(launch: Launch, name: str, settled: Settled, rules: Rules) -> Composed:
     """Apply every setting to a launch; Invalid where a setting forbids it."""
     key = f"{launch.scope.project}/{launch.scope.domain}/{name}"
-    settings = {kind.name: _resolved(kind, launch, rows, rules.platform) for kind in rules.kinds}
-    config = settings[kinds.WORKFLOW_EXECUTION_CONFIG.name]
+    settings = settled.settings
     filled = dict(launch.job) if launch.inputs is None else fill_job(launch.job, launch.inputs)
-    job = _applied(filled, config, launch)
+    job = _applied(filled, settled, launch)
     job = with_resources(job, settings[kinds.TASK_RESOURCE.name], launch.job_path)
     plugins = _plugins(job, settings[kinds.PLUGIN_OVERRIDE.name])
     must_offer = plugins is not None and plugins["missing_plugin_behavior"] == "FAIL"
     return Composed(
         job=job,
-        config=config.value,
+        config=settled.config.value,
         queue=choose_queue(rules.queues, settings[kinds.EXECUTION_QUEUE.name], key),
         quality_of_service=_quality(settings[kinds.QUALITY_OF_SERVICE.name], rules.queueing_budgets),
         plugins=plugins,
         retry=launch.request.get("retry") or launch.definition.get("retry"),
-        attributes={
-            one.kind.name: one.value
-            for one in settings.values()
-            if one.value and (one.kind.declared or one.kind.name == kinds.CLUSTER_RESOURCE.name)
-        },
-        settings=tuple(settings.values()),
-        route=_route(launch, _wish(launch.request), rows, rules),
-        fence=_route(launch, Wish(), rows, rules) if launch.scope.domain in rules.fenced else None,
+        attributes=settled.travelling,
+        settled=settled,
         wanted=Wanted(
             key=key, demand=demand(job), plugins=tuple(plugins["plugin_id"]) if plugins and must_offer else ()
         ),
     )
 
 
-def _resolved(kind: Kind, launch: Launch, rows: Mapping[tuple[str, Scope], Row], platform: PlatformValues) -> Resolved:
-    mine = {place: row for place in launch.scope.chain() if (row := rows.get((kind.name, place))) is not None}
-    found = resolve(kind, launch.scope, mine, platform.at(kind, launch.scope.domain))
+def renamed(composed: Composed, scope: Scope, name: str, rules: Rules) -> Composed:
+    """What the same launch comes to under another name, by which queues and clusters are drawn."""
+    key = f"{scope.project}/{scope.domain}/{name}"
+    if composed.wanted.key == key:
+        return composed
+    queue = composed.queue
+    if queue is not None:
+        queue = choose_queue(rules.queues, composed.settled.settings[kinds.EXECUTION_QUEUE.name], key)
+    return replace(composed, queue=queue, wanted=replace(composed.wanted, key=key))
+
+
+def _resolved(kind: Kind, launch: Launch, rows: RowsByKind, platform: PlatformValues) -> Resolved:
+    found = resolve(kind, launch.scope, rows.get(kind.name, {}), platform.at(kind, launch.scope.domain))
     layers = [
         Layer(name=name, payload=payload)
         for name, said in (("launch-plan-definition", launch.definition), (REQUEST, launch.request))
@@ -177,29 +263,24 @@ def _said(kind: Kind, settings: Mapping[str, Any]) -> dict[str, Any]:
     return dict(settings.get(kind.payload_key, {})) if kind.payload_key in SETTINGS else {}
 
 
-def _applied(job: dict[str, Any], config: Resolved, launch: Launch) -> dict[str, Any]:
+def _applied(job: dict[str, Any], settled: Settled, launch: Launch) -> dict[str, Any]:
     """A job with the execution config on it: the request and the launch plan over the job's own, the rest below."""
     applied = {**job, "task_type": task_type(job)}
-    below: dict[str, str] = dict(launch.project_labels)
-    for name, part in (("labels", "labels"), ("annotations", "annotations"), ("environment", "envs")):
-        above: dict[str, str] = {}
-        for path, origin in config.origins.items():
-            if path[0] == part:
-                (above if origin.layer else below)[path[-1]] = _leaf(config, path)
-        unset = {path[-1] for path, origin in config.unset.items() if path[0] == part and origin.layer}
-        own = {key: value for key, value in job.get(name, {}).items() if key not in unset}
-        merged = {**below, **own, **above}
+    for name, (below, above, unset) in settled.carried.items():
+        own = job.get(name, {})
+        if unset:
+            own = {key: value for key, value in own.items() if key not in unset}
+        project = launch.project_labels if name == "labels" else {}
+        merged = {**project, **below, **own, **above}
         applied.pop(name, None)
         if merged:
             applied[name] = merged
-        below = {}
-    identity = config.value.get("security_context", {}).get("run_as")
+    identity = settled.config.value.get("security_context", {}).get("run_as")
     return applied | {"identity": identity} if identity else applied
 
 
-def _leaf(config: Resolved, path: tuple[str, ...]) -> str:
-    value = config.kind.leaves(config.value)[path]
-    return str(value["value"] if isinstance(value, dict) else value)
+def _text(leaf: Any) -> str:
+    return str(leaf["value"] if isinstance(leaf, dict) else leaf)
 
 
 def _plugins(job: Mapping[str, Any], overrides: Resolved) -> dict[str, Any] | None:
@@ -217,7 +298,7 @@ def _quality(found: Resolved, budgets: Mapping[str, str]) -> dict[str, Any]:
     return {name: value for name, value in said.items() if value is not None}
 
 
-def _route(launch: Launch, request: Wish, rows: Mapping[tuple[str, Scope], Row], rules: Rules) -> Route:
+def _route(launch: Launch, request: Wish, rows: RowsByKind, rules: Rules) -> Route:
     definition = _wish(launch.definition)
     return find_route(request=request, definition=definition, scope=launch.scope, rows=rows, platform=rules.platform)
 
@@ -292,13 +373,23 @@ def check_route(route: Route, fleet: Fleet) -> None:
 
 def place(composed: Composed, fleet: Fleet, waiting: Mapping[str, Amounts]) -> Decision:
     """Where a launch goes; refused where its route is unknown or no cluster could ever run it."""
-    if composed.fence is not None:
-        _check_fence(composed.route, composed.fence, fleet)
-    check_route(composed.route, fleet)
-    decision = decide(composed.route, fleet, composed.wanted, waiting)
-    if not can_ever(decision):
-        raise Refused("no_cluster_large_enough", Problem(field="spec.job.resources", reason=decision.message))
-    return decision
+    check_place(composed.settled, fleet)
+    judgement = judge(composed.route, fleet, composed.wanted, waiting)
+    refuse_hopeless(judgement)
+    return choose(judgement, composed.wanted.key)
+
+
+def check_place(settled: Settled, fleet: Fleet) -> None:
+    """Refuse a wish that settings do not allow, and a place that the fleet does not know."""
+    if settled.fence is not None:
+        _check_fence(settled.route, settled.fence, fleet)
+    check_route(settled.route, fleet)
+
+
+def refuse_hopeless(judgement: Judgement) -> None:
+    """Refuse what no cluster could ever run."""
+    if not can_ever(judgement):
+        raise Refused("no_cluster_large_enough", Problem(field="spec.job.resources", reason=judgement.message))
 
 
 def request_warnings(request: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -311,7 +402,7 @@ def request_warnings(request: Mapping[str, Any]) -> list[dict[str, str]]:
     return [{"code": "several_places", "message": message}]
 
 
-def read_spec(spec: Any, path: tuple[str, ...]) -> dict[str, Any]:
+def read_spec(spec: Any, path: tuple[str, ...] = ("spec",)) -> dict[str, Any]:
     """A request's spec in its normal form; Invalid with every problem."""
     problems: list[Problem] = []
     normal: dict[str, Any] = EXECUTION_SPEC.read(spec, path, problems)
@@ -348,8 +439,3 @@ def _with_auth_role(spec: dict[str, Any]) -> dict[str, Any]:
     }
     context = {"run_as": run_as, **spec.get("security_context", {})}
     return {**spec, "security_context": context}
-
-
-def request_digest(body: Mapping[str, Any]) -> str:
-    """A name for a request: two that ask for the same have the same."""
-    return trails.digest(body)

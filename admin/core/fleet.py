@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
 from admin.core import names
@@ -123,6 +124,15 @@ REPORT = Section(
 )
 
 
+#: What a cluster says that changes all the time, and matters only to pools that look at load.
+_LOAD = frozenset({"free", "eta"})
+
+
+def is_load_alone(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether two reports differ in nothing but how busy the cluster is."""
+    return all(before.get(name) == after.get(name) for name in {*before, *after} - _LOAD)
+
+
 def read_definition(kind: FleetKind, name: str, payload: Any) -> dict[str, Any]:
     """A definition in its normal form; Invalid with every problem in it."""
     normal: dict[str, Any] = read(DEFINITIONS[kind], payload)
@@ -233,9 +243,41 @@ class Cluster:
     def is_reachable(self) -> bool:
         return self.health in (Health.EXPECTED, Health.READY)
 
+    @cached_property
+    def unused(self) -> Amounts | None:
+        """What was free when it was last asked, and all of what it did not speak of; None where nobody has said."""
+        if self.free is None and self.capacity is None:
+            return None
+        return {**(self.capacity or {}), **(self.free or {})}
+
+    @cached_property
+    def standing(self) -> tuple[str, str, str]:
+        """Why it gets nothing, whatever is to run: disabled, cordoned, out of reach; "" for each that it is not."""
+        return "" if self.enabled else "is disabled", self._cordon(), self._out_of_reach()
+
+    @cached_property
+    def is_able(self) -> bool:
+        """Whether it may get something at all."""
+        return not any(self.standing)
+
+    def _cordon(self) -> str:
+        if not self.cordoned:
+            return ""
+        what = "is draining" if self.state.draining else "is cordoned"
+        return f"{what} ({self.state.cordon_reason})" if self.state.cordon_reason else what
+
+    def _out_of_reach(self) -> str:
+        if not self.state.admitted:
+            return "waits to be admitted"
+        return "" if self.is_reachable else f"is {self.health.value}"
+
     @property
     def cost(self) -> float | None:
         return self.definition.payload.get("cost")
+
+    def as_of(self, state: ClusterState) -> Cluster:
+        """The same cluster with another state."""
+        return _cluster(self.definition, state)
 
     @property
     def plugins(self) -> tuple[str, ...] | None:
@@ -264,6 +306,10 @@ class Fleet:
 
     def label_names(self) -> frozenset[str]:
         return frozenset(self.labels) | frozenset(self.clusters)
+
+    def looks_at_load_of(self, cluster: str) -> bool:
+        """Whether some choice depends on how busy a cluster is."""
+        return any(self.pools[name].strategy.looks_at_load for name in self.groups_of(cluster, self.pools))
 
     def groups_of(self, cluster: str, groups: Mapping[str, Group]) -> list[str]:
         """The names of the pools, or of the labels, that a cluster is in."""

@@ -8,9 +8,10 @@ from typing import Any
 from admin.core import names
 from admin.core.builtin_kinds import ANNOTATION_VALUES, LABEL_VALUES
 from admin.core.fields import Duration, FreeForm, Integer, ListOf, MapOf, Section, Text
+from admin.core.origins import described
 from admin.core.problems import Invalid, Problem, Refused
 from admin.core.quantities import parse_quantity
-from admin.core.resolution import Resolved, described
+from admin.core.resolution import Resolved
 from admin.core.resources import LARGEST, TASK_RESOURCES, needed, task_resource_fields
 
 _LINE = Text(pattern=r"[^\x00]*", min_length=0, max_length=65_536)
@@ -50,12 +51,15 @@ def read_job(document: Any, path: tuple[str, ...]) -> dict[str, Any]:
     """A job in its normal form, before anything is applied to it; Invalid with every problem."""
     problems: list[Problem] = []
     job: dict[str, Any] = JOB.read(document, path, problems)
-    if not problems:
-        job = without_nulls(job)
-        if not job.get("command") and not job.get("image"):
-            problems.append(Problem(field=".".join(path), reason="runs nothing: give a command, an image, or both."))
     if problems:
         raise Invalid(*problems)
+    return check_runs(without_nulls(job), path)
+
+
+def check_runs(job: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
+    """A job in its normal form that runs something; Invalid where it does not."""
+    if not job.get("command") and not job.get("image"):
+        raise Invalid(Problem(field=".".join(path), reason="runs nothing: give a command, an image, or both."))
     return job
 
 

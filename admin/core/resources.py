@@ -84,10 +84,15 @@ def less(have: Amounts, taken: Amounts) -> dict[str, int]:
 
 def lacking(have: Amounts, wanted: Amounts) -> list[str]:
     """The resources of which there is known to be too little; what nobody has counted may be enough."""
-    return [resource for resource in RESOURCES if resource in have and wanted.get(resource, 0) > have[resource]]
+    short = [resource for resource, amount in wanted.items() if amount > have.get(resource, amount)]
+    return short if len(short) < 2 else sorted(short, key=RESOURCES.index)
 
 
 def load(capacity: Amounts, free: Amounts) -> float:
     """How full something is, from 0 to 1: as full as its scarcest resource."""
-    shares = [1 - min(free.get(resource, total), total) / total for resource, total in capacity.items() if total > 0]
-    return max(shares, default=0.0)
+    fullest = 0.0
+    for resource, total in capacity.items():
+        left = free.get(resource, total)
+        if left < total and 1 - left / total > fullest:
+            fullest = 1 - left / total
+    return fullest

@@ -6,11 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from admin.services.recollections import Recollection
 from admin.settings import Settings
+from admin.store.creations import Creation, Outcome
 from admin.store.database import Database
 from admin.store.fleet import Fleets
 from admin.store.heads import Heads
+from admin.store.index import Index
+from admin.store.joint_writes import JointWrites
 from admin.store.news import News
+from admin.store.tokens import KnownTokens
 
 
 def system_clock() -> datetime:
@@ -27,5 +32,9 @@ class Context:
     heads: Heads  #: of revisions
     happenings: Heads  #: of executions
     news: News  #: of clusters
+    index: Index  #: of settings
+    creations: JointWrites[Creation, Outcome]
     fleets: Fleets = field(default_factory=Fleets)
+    recollection: Recollection = field(default_factory=Recollection)
+    tokens: KnownTokens = field(default_factory=KnownTokens)
     clock: Callable[[], datetime] = system_clock

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,27 +18,27 @@ from admin.core.executions import (
     place,
     read_spec,
     request_warnings,
+    settle,
 )
 from admin.core.fleet import Fleet
 from admin.core.inputs import bind, plain
-from admin.core.jobs import read_job
+from admin.core.jobs import check_runs, read_job
 from admin.core.jobspecs import read_jobspec
 from admin.core.placement.decisions import Decision, group_of
 from admin.core.problems import Invalid, Problem, shorten
-from admin.core.projects import Project, from_payload, project_after
 from admin.core.registrations import Identifier, inputs_of, settings_of
-from admin.core.resolution import Row
+from admin.core.resolution import Row, RowsByKind
 from admin.core.resources import Amounts, less
 from admin.core.scopes import Scope, check_scope
 from admin.core.trails import digest
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, fleet_after
-from admin.services.registrations import find_launch_plan, find_workflow
-from admin.services.scopes import check_active, check_readable, unknown_project
-from admin.store import attributes, executions, fleet, projects, revisions
+from admin.services.inventories import Inventory
+from admin.services.scopes import check_active
+from admin.store import attributes, executions, fleet, revisions
 from admin.store.executions import Execution, ExecutionId
 from admin.store.registrations import Registered
-from admin.store.revisions import PROJECT, RowChange
+from admin.store.revisions import RowChange
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,12 +63,24 @@ class Request:
         """Two requests that ask for the same have the same."""
         return digest([self.body, self.mode, self.reference])
 
+    @property
+    def scope(self) -> Scope:
+        return Scope(project=self.project, domain=self.domain)
+
     def named(self, name: str) -> ExecutionId:
         return ExecutionId(project=self.project, domain=self.domain, name=name)
 
 
-def read_request(*, project: str, domain: str, name: str | None, spec: Any, inputs: Any, **more: Any) -> Request:
-    """A request in its normal form; Invalid with every problem."""
+def read_request(
+    *,
+    project: str,
+    domain: str,
+    name: str | None,
+    spec: Any,
+    inputs: Any,
+    read: Callable[[Any], dict[str, Any]] = read_spec,
+) -> Request:
+    """A request in its normal form; Invalid with every problem. `read` may know specs that were read before."""
     for key, value in (("project", project), ("domain", domain)):
         if not value:
             raise Invalid(Problem(field=key, reason="is empty: an execution belongs to a project and a domain."))
@@ -80,7 +92,7 @@ def read_request(*, project: str, domain: str, name: str | None, spec: Any, inpu
     given = plain({} if inputs is None else inputs, ("inputs",), problems)
     if problems:
         raise Invalid(*problems)
-    return Request(project=project, domain=domain, name=name, spec=read_spec(spec, ("spec",)), inputs=given, **more)
+    return Request(project=project, domain=domain, name=name, spec=read(spec), inputs=given)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,15 +129,10 @@ def stored_request(row: Execution) -> Request:
     )
 
 
-def find_launch(
-    context: Context, connection: Connection, request: Request, proposed: Iterable[RowChange] = ()
-) -> Launched:
-    """What a request launches, with its inputs bound; an error where it names what is not there.
-
-    Its project counts as some changes would leave it.
-    """
-    scope = Scope(project=request.project, domain=request.domain)
-    project = _project(context, connection, scope, proposed)
+def find_launch(inventory: Inventory, request: Request) -> Launched:
+    """What a request launches, with its inputs bound; an error where it names what is not there."""
+    scope = request.scope
+    project = inventory.project(scope)
     check_active(project)
     warnings = request_warnings(request.spec)
     request_settings = settings_of(request.spec)
@@ -133,7 +140,7 @@ def find_launch(
         job = _ad_hoc(request)
         launch = Launch(scope=scope, job=job, request=request_settings, project_labels=project.labels)
         return Launched(launch=launch, warnings=warnings)
-    plan, workflow = _registered(context, connection, request, warnings)
+    plan, workflow = _registered(inventory, request, warnings)
     spec = plan.spec if plan else {}
     launch = Launch(
         scope=Scope(
@@ -157,18 +164,6 @@ def find_launch(
     return Launched(launch=launch, workflow=workflow.id, plan=plan.id if plan else None, warnings=warnings)
 
 
-def _project(context: Context, connection: Connection, scope: Scope, proposed: Iterable[RowChange]) -> Project:
-    stored = projects.get(connection, scope.project)
-    for change in proposed:
-        if change.kind == PROJECT and change.scope.project == scope.project and change.after is not None:
-            check_readable(context, connection, Scope(domain=scope.domain))
-            return project_after(stored, scope.project, from_payload(change.after), context.clock())
-    check_readable(context, connection, scope)
-    if stored is None:
-        raise unknown_project(scope.project, projects.ids(connection))
-    return stored
-
-
 def _ad_hoc(request: Request) -> dict[str, Any]:
     if request.inputs:
         name = next(iter(request.inputs))
@@ -177,11 +172,11 @@ def _ad_hoc(request: Request) -> dict[str, Any]:
     if "jobspec" in request.spec:
         path = ("spec", "jobspec")
         return read_job(read_jobspec(request.spec["jobspec"], path), path)
-    return read_job(request.spec["job"], ("spec", "job"))
+    return check_runs(request.spec["job"], ("spec", "job"))
 
 
 def _registered(
-    context: Context, connection: Connection, request: Request, warnings: list[dict[str, str]]
+    inventory: Inventory, request: Request, warnings: list[dict[str, str]]
 ) -> tuple[Registered | None, Registered]:
     target = request.spec["launch_plan"]
     wanted = Identifier(
@@ -191,19 +186,19 @@ def _registered(
         version=target.get("version", ""),
     )
     if target.get("resource_type", "LAUNCH_PLAN") != "LAUNCH_PLAN":
-        return None, find_workflow(context, connection, wanted)
-    plan = find_launch_plan(context, connection, wanted)
+        return None, inventory.workflow(wanted)
+    plan = inventory.launch_plan(wanted)
     if not wanted.version and plan.state != "ACTIVE":
         message = f"No version of launch plan '{wanted.name}' is active; the newest, '{plan.id.version}', was taken."
         warnings.append({"code": "inactive_launch_plan", "message": message})
-    return plan, find_workflow(context, connection, Identifier(**plan.spec["workflow_id"]))
+    return plan, inventory.workflow(Identifier(**plan.spec["workflow_id"]))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Situation:
     """The settings and the fleet that a launch meets."""
 
-    rows: Mapping[tuple[str, Scope], Row]
+    rows: RowsByKind
     fleet: Fleet
     revision: int
 
@@ -212,19 +207,17 @@ def find_situation(
     context: Context, connection: Connection, scope: Scope, proposed: Iterable[RowChange] = ()
 ) -> Situation:
     """The situation at a scope; perhaps as some changes would leave it."""
-    kinds = [kind.name for kind in context.settings.kinds]
-    rows: dict[tuple[str, Scope], Row] = {
-        (row.kind, row.scope): row for row in attributes.applying(connection, kinds, scope)
-    }
+    rows: dict[str, dict[Scope, Row]] = {kind.name: {} for kind in context.settings.kinds}
+    for row in attributes.applying(connection, list(rows), scope):
+        rows[row.kind][row.scope] = row
     changes = list(proposed)
     for change in changes:
         if change.after is None:
-            rows.pop((change.kind, change.scope), None)
-        elif not change.name:
+            rows.get(change.kind, {}).pop(change.scope, None)
+        elif not change.name and change.kind in rows:
             version = change.before_version or 0
-            rows[change.kind, change.scope] = Row(
-                kind=change.kind, scope=change.scope, payload=change.after, version=version
-            )
+            changed = Row(kind=change.kind, scope=change.scope, payload=change.after, version=version)
+            rows[change.kind][change.scope] = changed
     now = fleet_after(context, connection, changes) if changes else current_fleet(context, connection)
     return Situation(rows=rows, fleet=now, revision=revisions.head(connection))
 
@@ -246,7 +239,8 @@ def place_launch(
     **how: Any,
 ) -> Placed:
     """Apply the settings and decide, as `place_composed` does; refused where either forbids it."""
-    composed = compose(launch, name, situation.rows, context.settings.rules)
+    rules = context.settings.rules
+    composed = compose(launch, name, settle(launch, situation.rows, rules), rules)
     return place_composed(connection, composed, situation.fleet, **how)
 
 

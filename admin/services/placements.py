@@ -10,10 +10,9 @@ from typing import Any
 from sqlalchemy import Connection
 
 from admin.core import trails
-from admin.core.executions import Composed, Launch, compose, place
+from admin.core.executions import Composed, Launch, compose, place, settle
 from admin.core.lifecycle import Phase
 from admin.core.placement import decisions as placement
-from admin.core.placement import routes
 from admin.core.placement.routes import RouteKind
 from admin.core.problems import Invalid
 from admin.core.resources import Amounts, less
@@ -22,7 +21,9 @@ from admin.core.selectors import Condition
 from admin.errors import RainbowError
 from admin.services.changes import ChangeOptions, ChangeSet, make_change
 from admin.services.context import Context
-from admin.services.executions import generated_name, matching_in
+from admin.services.creations import generated_name
+from admin.services.executions import matching_in
+from admin.services.inventories import StoredInventory
 from admin.services.launches import (
     Placed,
     Request,
@@ -33,7 +34,7 @@ from admin.services.launches import (
     stored_request,
 )
 from admin.services.scopes import check_readable
-from admin.store import executions
+from admin.store import execution_lists, executions
 from admin.store.executions import Execution, ExecutionId
 from admin.store.revisions import RowChange
 
@@ -49,17 +50,19 @@ class Placement:
 
     @property
     def settings(self) -> list[dict[str, Any]]:
-        return [trails.resolved(one) for one in self.placed.composed.settings]
+        found: list[dict[str, Any]] = self.placed.composed.settled.trail.body["settings"]
+        return found
 
     @property
     def rungs(self) -> list[dict[str, Any]]:
-        return routes.as_json(self.placed.composed.route)
+        found: list[dict[str, Any]] = self.placed.composed.settled.trail.body["rungs"]
+        return found
 
     @property
     def candidates(self) -> list[dict[str, Any]]:
         decision = self.placed.decision
-        way, scores = placement.trail_of(decision), placement.scores_of(decision)
-        return placement.candidates_shown(way, scores, str(self.id), decision.cluster)
+        judged = decision.judgement
+        return placement.candidates_shown(judged.trail.body, judged.scores, str(self.id), decision.cluster)
 
 
 def where_would(context: Context, request: Request, proposed: ChangeSet | None = None) -> Placement:
@@ -67,7 +70,7 @@ def where_would(context: Context, request: Request, proposed: ChangeSet | None =
     changes = _planned(context, proposed)
     name = request.name or generated_name(request)
     with context.database.reading() as connection:
-        launched = find_launch(context, connection, request, changes)
+        launched = find_launch(StoredInventory(context, connection, changes), request)
         situation = find_situation(context, connection, launched.launch.scope, changes)
         placed = place_launch(context, connection, launched.launch, name, situation)
     return Placement(id=request.named(name), placed=placed, revision=situation.revision, warnings=launched.warnings)
@@ -132,12 +135,14 @@ class _World:
         """Where one execution goes here."""
         try:
             if key not in self._launches:
-                self._launches[key] = find_launch(self._context, self._connection, request, self._changes).launch
+                inventory = StoredInventory(self._context, self._connection, self._changes)
+                self._launches[key] = find_launch(inventory, request).launch
             launch = self._launches[key]
             situation = self._situation(launch.scope)
             composed = self._composed.get((key, launch.scope))
             if composed is None:
-                composed = compose(launch, row.name, situation.rows, self._context.settings.rules)
+                rules = self._context.settings.rules
+                composed = compose(launch, row.name, settle(launch, situation.rows, rules), rules)
                 self._composed[key, launch.scope] = composed
             mine = replace(composed, wanted=replace(composed.wanted, key=str(executions.identity(row))))
             decision = place(mine, situation.fleet, self._loads(situation, row))
@@ -195,4 +200,4 @@ def count_placements(context: Context, by: str, conditions: Iterable[Condition],
     """How many executions went to each cluster, pool or label, the most frequent first."""
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
-        return executions.counts(connection, by, conditions)
+        return execution_lists.counts(connection, by, conditions)

@@ -12,10 +12,9 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from admin.core import trails
 from admin.core.fleet import Fleet
 from admin.core.lifecycle import Phase
-from admin.core.placement.decisions import WAITS_FOR_ROOM, Decision, decide, may_stay, trail_of
+from admin.core.placement.decisions import WAITS_FOR_ROOM, Decision, decide, may_stay
 from admin.core.placement.filters import Wanted
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.problems import Invalid
@@ -23,8 +22,10 @@ from admin.core.resources import less
 from admin.core.selectors import Condition, equals
 from admin.errors import RainbowError
 from admin.services.context import Context
+from admin.services.decisions import add_decision, decided_values, decision_row, settled_values
 from admin.services.definitions import current_fleet
-from admin.services.executions import add_decision, decided_values, decision_row, end, matching, settled_values
+from admin.services.executions import end, matching
+from admin.services.inventories import StoredInventory
 from admin.services.launches import Placed, find_launch, find_situation, place_launch, stored_request
 from admin.store import decisions, executions, fleet
 from admin.store.executions import Event, Execution
@@ -159,8 +160,7 @@ def _store(connection: Connection, changes: list[tuple[Execution, Decision]], no
     if not changes:
         return
     settings = decisions.settings_trails(connection, [(row.id, row.decisions) for row, _ in changes])
-    bodies = {trails.digest(body): body for body in (trail_of(one) for _, one in changes)}
-    decisions.add_trails(connection, bodies)
+    decisions.add_trails(connection, [one.judgement.trail for _, one in changes])
     decisions.add(
         connection,
         [
@@ -230,7 +230,7 @@ def _redecide(context: Context, row: Execution, *, dry_run: bool) -> Redecided:
         if held is None or held.phase != Phase.QUEUED.value or held.lease_expires_at is not None:
             return _unchanged(row, row.reason, row.reason_message)
         try:
-            launched = find_launch(context, connection, stored_request(held))
+            launched = find_launch(StoredInventory(context, connection), stored_request(held))
             situation = find_situation(context, connection, launched.launch.scope)
             placed = place_launch(
                 context, connection, launched.launch, row.name, situation, hold=not dry_run, moving=held

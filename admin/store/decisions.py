@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import JSON, BigInteger, Column, Connection, ForeignKey, Integer, Table, Text, insert, select
 from sqlalchemy import Row as DatabaseRow
 
+from admin.core.trails import Trail
 from admin.store.database import RowId, UtcDateTime, insert_new, metadata
 
 #: Equal trails are stored once, however many executions came the same way.
@@ -29,16 +30,18 @@ decisions = Table(
     Column("reason_message", Text, nullable=False),
     Column("because", Text, nullable=False),
     Column("revision", BigInteger, nullable=False),
-    Column("settings_trail", Text, ForeignKey("trails.digest"), nullable=False),
-    Column("placement_trail", Text, ForeignKey("trails.digest"), nullable=False),
+    # Trails are not referred to: a trail that goes would be looked for in every decision.
+    Column("settings_trail", Text, nullable=False),
+    Column("placement_trail", Text, nullable=False),
     Column("scores", JSON(none_as_null=True)),
 )
 
 StoredDecision = DatabaseRow[Any]  #: a row of the table, by the names of its columns
 
 
-def add_trails(connection: Connection, bodies: Mapping[str, Any]) -> None:
+def add_trails(connection: Connection, found: Iterable[Trail]) -> None:
     """Store trails by their digests; those that are there already are left."""
+    bodies = {one.digest: one.body for one in found}
     insert_new(connection, trails, [{"digest": digest, "body": bodies[digest]} for digest in sorted(bodies)])
 
 

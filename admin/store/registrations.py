@@ -6,7 +6,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import JSON, Column, Connection, Table, Text, UniqueConstraint, func, select, update
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    Connection,
+    Integer,
+    Table,
+    Text,
+    UniqueConstraint,
+    func,
+    select,
+    update,
+)
 from sqlalchemy import Row as DatabaseRow
 
 from admin.core.registrations import ACTIVE, INACTIVE, Identifier
@@ -22,6 +34,14 @@ def _columns() -> list[Column[Any]]:
         Column("created_at", UtcDateTime, nullable=False),
     ]
 
+
+#: One row that every registration and activation counts up, so that whoever remembers them knows when to look again.
+registration_head = Table(
+    "registration_head",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("number", BigInteger, nullable=False),
+)
 
 _UNIQUE = ("project", "domain", "name", "version")
 workflows = Table("workflows", metadata, *_columns(), UniqueConstraint(*_UNIQUE))
@@ -71,7 +91,10 @@ def add(connection: Connection, table: Table, new: Registered) -> bool:
     }
     if table is launch_plans:
         values |= {"workflow": new.workflow, "state": new.state, "updated_at": new.updated_at}
-    return insert_new(connection, table, [values]) == 1
+    is_new = insert_new(connection, table, [values]) == 1
+    if is_new:
+        _count_up(connection)
+    return is_new
 
 
 def get(connection: Connection, table: Table, wanted: Identifier) -> Registered | None:
@@ -129,12 +152,13 @@ def all_names(connection: Connection, table: Table) -> list[str]:
     return list(connection.execute(select(table.c.name).distinct()).scalars())
 
 
-def last_row(connection: Connection) -> int:
-    """Grows with every registration."""
-    return sum(
-        int(connection.execute(select(func.coalesce(func.max(table.c.id), 0))).scalar_one())
-        for table in (workflows, launch_plans)
-    )
+def number(connection: Connection) -> int:
+    """How often something has been registered or activated."""
+    return int(connection.execute(select(registration_head.c.number)).scalar_one())
+
+
+def _count_up(connection: Connection) -> None:
+    connection.execute(update(registration_head).values(number=registration_head.c.number + 1))
 
 
 def versions(connection: Connection, table: Table, wanted: Identifier) -> list[str]:
@@ -150,6 +174,7 @@ def set_state(connection: Connection, wanted: Identifier, state: str, now: datet
         connection.execute(update(launch_plans).where(*others).values(state=INACTIVE, updated_at=now))
     mine = (*_named(launch_plans, wanted), launch_plans.c.version == wanted.version)
     connection.execute(update(launch_plans).where(*mine).values(state=state, updated_at=now))
+    _count_up(connection)
 
 
 def active_plans(connection: Connection) -> list[Registered]:

@@ -8,8 +8,8 @@ import pytest
 from flask.testing import FlaskClient
 
 from admin.loops.waiting import WaitingLoop
+from admin.services import creations
 from admin.services.context import Context
-from admin.services.launches import place_launch
 from admin.services.redecisions import decide_waiting
 from tests.support.placing import (
     API,
@@ -166,20 +166,30 @@ def test_room_that_one_execution_leaves_is_taken_by_another_in_the_same_round(
 def test_a_fleet_that_changes_while_an_execution_is_created_is_looked_at_again(
     api: FlaskClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put_pool(api, "gpu", ["a", "b"], strategy="spill")
+    put_pool(api, "gpu", ["a", "b"])
     put_pool(api, "only", ["c"])
-    real = place_launch
+    real = creations._judgement
+    cordoned: list[str] = []
 
     def then_cordon(*args: Any, **more: Any) -> Any:
-        placed = real(*args, **more)
-        switch(api, placed.decision.cluster or "", "cordon")
-        return placed
+        judgement = real(*args, **more)
+        if len(cordoned) < 2:
+            cordoned.append(judgement.best[0].cluster)
+            switch(api, cordoned[-1], "cordon")
+        return judgement
 
-    monkeypatch.setattr("admin.services.executions.place_launch", then_cordon)
-    assert created(api, "e", **pool("gpu"))["cluster"] == "b"
+    monkeypatch.setattr(creations, "_judgement", then_cordon)
+    found = created(api, "e", **pool("gpu"))  # both were cordoned while it was decided, one after the other
+    assert set(cordoned) == {"a", "b"}
+    assert ("cluster" in found, found["closure"]["reason"]["code"]) == (False, "CLUSTERS_CORDONED")
+    switch(api, "b", "uncordon")
+    cordoned[:] = ["a"]
+    monkeypatch.setattr(creations, "_judgement", real)
+    assert created(api, "g", **pool("gpu"))["cluster"] == "b"
+    monkeypatch.setattr(creations, "_judgement", then_cordon)
     found = created(api, "f", **pool("only"))
     assert ("cluster" in found, found["closure"]["reason"]["code"]) == (False, "CLUSTERS_CORDONED")
-    why = explanation(api, "e")
+    why = explanation(api, "g")
     assert [one["cluster"] for one in why["candidates"] if one["chosen"]] == ["b"]
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
-from admin.core.fleet import Definition, Fleet, FleetKind, Group, Health, Member, Source, Strategy
+from admin.core.fleet import Cluster, Definition, Fleet, FleetKind, Group, Health, Member, Source, Strategy
 from admin.core.placement import filters
-from admin.core.placement.choices import draw
-from admin.core.placement.filters import Verdict, Wanted, verdicts
+from admin.core.placement.choices import draw, draw_best
+from admin.core.placement.filters import Verdict, Wanted, have_passed, verdicts
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.placement.strategies import score
 from admin.core.resources import Amounts
+from admin.core.trails import Trail
 
 ASSIGNED = "ASSIGNED"
 TOO_SMALL = "CLUSTERS_TOO_SMALL"
@@ -37,20 +39,18 @@ _EVERYWHERE = Definition(kind=FleetKind.LABEL, name="", payload={}, source=Sourc
 _MOST_NAMED = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """One cluster that might have been chosen."""
+class Candidate(NamedTuple):
+    """One cluster that might be chosen."""
 
     cluster: str
     weight: float
     expected: bool  #: nobody has declared it
     verdicts: tuple[Verdict, ...]
     score: float | None = None  #: by the strategy, for those that passed; the smaller the better
-    draw: float | None = None  #: by weight, for the best; the largest wins
 
     @property
     def passed(self) -> bool:
-        return all(verdict.passed for verdict in self.verdicts)
+        return have_passed(self.verdicts)
 
     @property
     def obstacle(self) -> Verdict:
@@ -63,14 +63,53 @@ class Candidate:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Judgement:
+    """What is to be said of every cluster before one is drawn: the same for all that want the same."""
+
+    strategy: Strategy
+    candidates: tuple[Candidate, ...]
+    best: tuple[Candidate, ...]  #: those that one is drawn from
+    code: str = ASSIGNED
+    message: str = ""  #: why none is able
+
+    @cached_property
+    def options(self) -> tuple[tuple[str, float], ...]:
+        """The best, as something is drawn from them."""
+        return tuple((one.cluster, one.weight) for one in self.best)
+
+    @cached_property
+    def trail(self) -> Trail:
+        """What led here, as it is stored."""
+        body = {
+            "strategy": self.strategy.value,
+            "candidates": [
+                {
+                    "cluster": one.cluster,
+                    "weight": one.weight,
+                    "expected": one.expected,
+                    "verdicts": [_verdict(verdict) for verdict in one.verdicts],
+                }
+                for one in self.candidates
+            ],
+        }
+        return Trail.of(body)
+
+    @cached_property
+    def scores(self) -> dict[str, float | None] | None:
+        """The scores that only this moment gave; None where the trail alone tells them."""
+        if self.strategy in (Strategy.WEIGHTED, Strategy.SPILL):
+            return None
+        return {one.cluster: one.score for one in self.candidates if one.passed}
+
+
+@dataclass(frozen=True, kw_only=True)
 class Decision:
     """Which cluster, or why none."""
 
     cluster: str | None
     code: str
     message: str
-    strategy: Strategy
-    candidates: tuple[Candidate, ...]
+    judgement: Judgement
 
 
 def group_of(route: Route, fleet: Fleet) -> Group | None:
@@ -90,59 +129,57 @@ def group_of(route: Route, fleet: Fleet) -> Group | None:
 
 def decide(route: Route, fleet: Fleet, wanted: Wanted, waiting: Mapping[str, Amounts]) -> Decision:
     """Choose a cluster; `waiting` is what waits at each already."""
+    return choose(judge(route, fleet, wanted, waiting), wanted.key)
+
+
+def judge(route: Route, fleet: Fleet, wanted: Wanted, waiting: Mapping[str, Amounts]) -> Judgement:
+    """What filters and strategy say of every cluster of a route; the key of what is wanted does not count."""
     group = group_of(route, fleet)
     if group is None:
-        return _none(_GONE[route.kind], f"The {route.kind.value} '{route.name}' is gone from the fleet.")
+        gone = f"The {route.kind.value} '{route.name}' is gone from the fleet."
+        return Judgement(strategy=Strategy.WEIGHTED, candidates=(), best=(), code=_GONE[route.kind], message=gone)
     strategy = group.strategy
-    judged = [
-        Candidate(
-            member.cluster,
-            member.weight,
-            fleet.clusters[member.cluster].definition.source is Source.EXPECTED,
-            verdicts(fleet.clusters[member.cluster], member.weight, wanted, strategy, waiting),
-        )
-        for member in group.members
-    ]
-    candidates = _ranked(judged, fleet, strategy, wanted, waiting)
-    best = max((one for one in candidates if one.draw is not None), key=lambda one: one.draw or 0.0, default=None)
-    if best is not None:
-        return Decision(
-            cluster=best.cluster,
-            code=ASSIGNED,
-            message=f"Waits for cluster '{best.cluster}' to take it.",
-            strategy=strategy,
-            candidates=candidates,
-        )
-    code, message = _obstacles(route, candidates)
-    return Decision(cluster=None, code=code, message=message, strategy=strategy, candidates=candidates)
+    needs_room = strategy.needs_room
+    candidates = tuple(
+        _judged(member, position, fleet.clusters[member.cluster], wanted, strategy, waiting, needs_room=needs_room)
+        for position, member in enumerate(group.members)
+    )
+    passed = [one for one in candidates if one.passed]
+    if not passed:
+        code, message = _obstacles(route, candidates)
+        return Judgement(strategy=strategy, candidates=candidates, best=(), code=code, message=message)
+    least = min(_order(one.score) for one in passed)
+    best = tuple(one for one in passed if _order(one.score) == least)
+    return Judgement(strategy=strategy, candidates=candidates, best=best)
 
 
-def _none(code: str, message: str) -> Decision:
-    return Decision(cluster=None, code=code, message=message, strategy=Strategy.WEIGHTED, candidates=())
+def choose(judgement: Judgement, key: str) -> Decision:
+    """The one of the best candidates that a key draws."""
+    if not judgement.best:
+        return Decision(cluster=None, code=judgement.code, message=judgement.message, judgement=judgement)
+    best = draw_best(key, judgement.options)
+    message = f"Waits for cluster '{best}' to take it."
+    return Decision(cluster=best, code=ASSIGNED, message=message, judgement=judgement)
 
 
-def _ranked(
-    judged: list[Candidate], fleet: Fleet, strategy: Strategy, wanted: Wanted, waiting: Mapping[str, Amounts]
-) -> tuple[Candidate, ...]:
-    """Candidates with their scores, and with draws for the best of them."""
-    scores = {
-        one.cluster: score(strategy, position, fleet.clusters[one.cluster], wanted, waiting)
-        for position, one in enumerate(judged)
-        if one.passed
-    }
-    best = min((_order(value) for value in scores.values()), default=None)
-    return tuple(
-        Candidate(
-            one.cluster,
-            one.weight,
-            one.expected,
-            one.verdicts,
-            scores[one.cluster],
-            draw(wanted.key, one.cluster, one.weight) if _order(scores[one.cluster]) == best else None,
-        )
-        if one.cluster in scores
-        else one
-        for one in judged
+def _judged(
+    member: Member,
+    position: int,
+    cluster: Cluster,
+    wanted: Wanted,
+    strategy: Strategy,
+    waiting: Mapping[str, Amounts],
+    *,
+    needs_room: bool,
+) -> Candidate:
+    found = verdicts(cluster, member.weight, wanted, waiting, needs_room=needs_room)
+    is_able = have_passed(found)
+    return Candidate(
+        member.cluster,
+        member.weight,
+        cluster.definition.source is Source.EXPECTED,
+        found,
+        score(strategy, position, cluster, wanted, waiting) if is_able else None,
     )
 
 
@@ -179,41 +216,18 @@ def may_stay(cluster: str, route: Route, fleet: Fleet, wanted: Wanted) -> bool:
         return False
     there = fleet.clusters[cluster]
     may_be_silent = there.health is Health.UNREACHABLE and there.state.admitted
-    found = verdicts(there, member.weight, wanted, Strategy.WEIGHTED, {})
+    found = verdicts(there, member.weight, wanted, {}, needs_room=False)
     return all(verdict.passed or (may_be_silent and verdict.filter == filters.REACHABLE) for verdict in found)
 
 
-def can_ever(decision: Decision) -> bool:
+def can_ever(judgement: Judgement) -> bool:
     """Whether some candidate is large enough; waiting would help no one otherwise."""
-    return decision.code != TOO_SMALL
-
-
-def trail_of(decision: Decision) -> dict[str, Any]:
-    """What led to a decision and is the same for every execution that came the same way."""
-    return {
-        "strategy": decision.strategy.value,
-        "candidates": [
-            {
-                "cluster": one.cluster,
-                "weight": one.weight,
-                "expected": one.expected,
-                "verdicts": [_verdict(verdict) for verdict in one.verdicts],
-            }
-            for one in decision.candidates
-        ],
-    }
+    return judgement.code != TOO_SMALL
 
 
 def _verdict(verdict: Verdict) -> dict[str, Any]:
     said: dict[str, Any] = {"filter": verdict.filter, "passed": verdict.passed}
     return said | {"reason": verdict.reason} if verdict.reason else said
-
-
-def scores_of(decision: Decision) -> dict[str, float | None] | None:
-    """The scores that only this moment gave; None where the trail alone tells them."""
-    if decision.strategy in (Strategy.WEIGHTED, Strategy.SPILL):
-        return None
-    return {one.cluster: one.score for one in decision.candidates if one.passed}
 
 
 def candidates_shown(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from admin.core.fleet import Cluster, Strategy
+from admin.core.fleet import Cluster
 from admin.core.resources import Amounts, lacking, less, quantity
 
 
@@ -43,59 +43,67 @@ _PASSED = {
 }
 
 
+#: The filters that every cluster is asked, in order; the last one only where a strategy looks for room.
+_ALWAYS = (WEIGHT, ENABLED, CORDONED, REACHABLE, LARGE_ENOUGH, PLUGINS, DECLINED)
+#: What is said of a cluster that nothing speaks against.
+_UNOPPOSED = tuple(_PASSED[name] for name in _ALWAYS)
+_UNOPPOSED_WITH_ROOM = (*_UNOPPOSED, _PASSED[ROOM])
+
+
 def verdicts(
-    cluster: Cluster, weight: float, wanted: Wanted, strategy: Strategy, waiting: Mapping[str, Amounts]
+    cluster: Cluster, weight: float, wanted: Wanted, waiting: Mapping[str, Amounts], *, needs_room: bool
 ) -> tuple[Verdict, ...]:
-    """What every filter says of one cluster, in the order they are asked."""
-    found = (
-        _verdict(WEIGHT, "" if weight > 0 else "has weight 0"),
-        _verdict(ENABLED, "" if cluster.enabled else "is disabled"),
-        _verdict(CORDONED, _cordon(cluster) if cluster.cordoned else ""),
-        _verdict(REACHABLE, _unreachable(cluster)),
-        _verdict(LARGE_ENOUGH, _too_small(cluster, wanted)),
-        _verdict(PLUGINS, _plugins(cluster, wanted)),
-        _verdict(DECLINED, "declined it" if cluster.name in wanted.declined else ""),
-    )
-    if not strategy.needs_room:
+    """What every filter says of one cluster, in the order they are asked; of its room only if that is needed."""
+    is_asked_more = wanted.plugins or wanted.declined
+    if weight > 0 and cluster.is_able and not is_asked_more and not lacking(cluster.capacity or {}, wanted.demand):
+        found = _UNOPPOSED  # as nearly every one of them
+    else:
+        found = tuple(map(_verdict, _ALWAYS, _reasons(cluster, weight, wanted)))
+    if not needs_room:
         return found
-    return (*found, _verdict(ROOM, _full(cluster, wanted, waiting)))
+    full = _full(cluster, wanted, waiting)
+    return _UNOPPOSED_WITH_ROOM if found is _UNOPPOSED and not full else (*found, _verdict(ROOM, full))
+
+
+def _reasons(cluster: Cluster, weight: float, wanted: Wanted) -> tuple[str, ...]:
+    """What each filter has against a cluster; "" for nothing."""
+    return (
+        "" if weight > 0 else "has weight 0",
+        *cluster.standing,
+        _too_small(cluster, wanted),
+        _plugins(cluster, wanted) if wanted.plugins else "",
+        "declined it" if cluster.name in wanted.declined else "",
+    )
+
+
+def have_passed(found: tuple[Verdict, ...]) -> bool:
+    """Whether nothing speaks against a cluster."""
+    return found is _UNOPPOSED or found is _UNOPPOSED_WITH_ROOM or all(verdict.passed for verdict in found)
 
 
 def _verdict(name: str, reason: str) -> Verdict:
     return Verdict(name, False, reason) if reason else _PASSED[name]
 
 
-def _cordon(cluster: Cluster) -> str:
-    why = cluster.state.cordon_reason
-    what = "is draining" if cluster.state.draining else "is cordoned"
-    return f"{what} ({why})" if why else what
-
-
-def _unreachable(cluster: Cluster) -> str:
-    if not cluster.state.admitted:
-        return "waits to be admitted"
-    return "" if cluster.is_reachable else f"is {cluster.health.value}"
-
-
 def _too_small(cluster: Cluster, wanted: Wanted) -> str:
-    short = lacking(cluster.capacity or {}, wanted.demand)
+    short = lacking(cluster.capacity, wanted.demand) if cluster.capacity else ()
     return f"is too small: {_amounts(short, wanted.demand, cluster.capacity or {}, 'it has')}" if short else ""
 
 
 def _plugins(cluster: Cluster, wanted: Wanted) -> str:
     offered = cluster.plugins
-    if not wanted.plugins or offered is None or set(offered) & set(wanted.plugins):
+    if offered is None or set(offered) & set(wanted.plugins):
         return ""
     return f"offers none of the plugins {', '.join(wanted.plugins)}"
 
 
 def _full(cluster: Cluster, wanted: Wanted, waiting: Mapping[str, Amounts]) -> str:
     have = room(cluster, waiting)
-    short = lacking(have or {}, wanted.demand)
+    short = lacking(have, wanted.demand) if have else ()
     return f"is full: {_amounts(short, wanted.demand, have or {}, 'free are')}" if short else ""
 
 
-def _amounts(resources: list[str], wanted: Amounts, have: Amounts, verb: str) -> str:
+def _amounts(resources: Iterable[str], wanted: Amounts, have: Amounts, verb: str) -> str:
     return ", ".join(
         f"{quantity(one, wanted[one])} {one} wanted, {verb} {quantity(one, have[one])}" for one in resources
     )
@@ -103,7 +111,5 @@ def _amounts(resources: list[str], wanted: Amounts, have: Amounts, verb: str) ->
 
 def room(cluster: Cluster, waiting: Mapping[str, Amounts]) -> Amounts | None:
     """What is free: what the agent last reported, less what waits for it; None where nobody has said."""
-    if cluster.free is None and cluster.capacity is None:
-        return None
-    have = {**(cluster.capacity or {}), **(cluster.free or {})}
-    return less(have, waiting.get(cluster.name, {}))
+    have, taken = cluster.unused, waiting.get(cluster.name)
+    return have if have is None or not taken else less(have, taken)

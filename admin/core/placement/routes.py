@@ -11,7 +11,7 @@ cluster in the request > pool there > label there
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 from admin.core.builtin_kinds import CLUSTER_ASSIGNMENT, EXECUTION_CLUSTER_LABEL
 from admin.core.kinds import Kind
 from admin.core.platform import PlatformValues
-from admin.core.resolution import Row
+from admin.core.resolution import RowsByKind
 from admin.core.scopes import PLATFORM, Scope
 
 
@@ -87,10 +87,10 @@ def find_route(
     request: Wish,
     definition: Wish,
     scope: Scope,
-    rows: Mapping[tuple[str, Scope], Row],
+    rows: RowsByKind,
     platform: PlatformValues,
 ) -> Route:
-    """The route of an execution at a scope; rows are found by the name of their kind and their scope."""
+    """The route of an execution at a scope."""
     said = [
         *_wish(REQUEST, request),
         *_wish(DEFINITION, definition),
@@ -109,10 +109,10 @@ def _wish(rung: str, wish: Wish) -> Iterator[Rung]:
             yield Rung(rung=rung, kind=kind, name=name, is_set=name is not None)
 
 
-def _attributes(scope: Scope, rows: Mapping[tuple[str, Scope], Row]) -> Iterator[Rung]:
-    for place in reversed(list(scope.chain())):
+def _attributes(scope: Scope, rows: RowsByKind) -> Iterator[Rung]:
+    for place in reversed(scope.chain()):
         for kind, route_kind, field in _KINDS:
-            row = rows.get((kind.name, place))
+            row = rows.get(kind.name, {}).get(place)
             rung = Rung(rung=place.level.value, kind=route_kind, scope=place)
             if row is None:
                 yield rung

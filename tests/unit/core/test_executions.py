@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from admin.core.executions import Composed, Launch, Rules, compose, place, read_spec, request_warnings
+from admin.core.executions import Composed, Launch, Rules, compose, place, read_spec, request_warnings, settle
 from admin.core.fleet import Fleet
 from admin.core.kinds import Kinds
 from admin.core.platform import PlatformLeaf, PlatformLeaves, PlatformValues
@@ -41,18 +41,19 @@ def rules(*fenced: str, platform: PlatformValues | None = None) -> Rules:
     )
 
 
-def rows(said: Mapping[tuple[str, Scope], dict[str, Any]]) -> dict[tuple[str, Scope], Row]:
-    return {
-        (kind, scope): Row(kind=kind, scope=scope, payload=payload, version=5)
-        for (kind, scope), payload in said.items()
-    }
+def rows(said: Mapping[tuple[str, Scope], dict[str, Any]]) -> dict[str, dict[Scope, Row]]:
+    found: dict[str, dict[Scope, Row]] = {}
+    for (kind, scope), payload in said.items():
+        found.setdefault(kind, {})[scope] = Row(kind=kind, scope=scope, payload=payload, version=5)
+    return found
 
 
 def composed(
     said: Mapping[tuple[str, Scope], dict[str, Any]] | None = None, under: Rules | None = None, **launch: Any
 ) -> Composed:
     made = Launch(**{"scope": SCOPE, "job": {"command": ["run"]}, **launch})
-    return compose(made, "e", rows(said or {}), under or rules())
+    under = under or rules()
+    return compose(made, "e", settle(made, rows(said or {}), under), under)
 
 
 def pool(name: str | None) -> dict[str, Any]:
@@ -240,7 +241,7 @@ def test_an_identity_is_one_leaf_and_the_request_goes_before_the_row() -> None:
     asked = {"security_context": {"run_as": {"iam_role": "mine"}}}
     made = composed(said, request=asked)
     assert made.job["identity"] == {"iam_role": "mine"}
-    config = next(one for one in made.settings if one.kind.name == "WORKFLOW_EXECUTION_CONFIG")
+    config = made.settled.settings["WORKFLOW_EXECUTION_CONFIG"]
     assert config.origins["security_context", "run_as"].layer == "request"
     assert [(step.layer, step.used, step.overridden) for step in config.trail if step.payload] == [
         ("", (), (("security_context", "run_as"),)),
@@ -273,9 +274,9 @@ def test_queues_of_one_tag_share_the_work_by_name() -> None:
     under = Rules(kinds=kinds(), platform=PlatformValues(), queues=queues)
     said = rows({("EXECUTION_QUEUE", SCOPE): {"tags": ["t"]}})
     launch = Launch(scope=SCOPE, job={"command": ["run"]})
-    chosen = [compose(launch, f"e{number}", said, under).queue for number in range(60)]
+    chosen = [compose(launch, f"e{number}", settle(launch, said, under), under).queue for number in range(60)]
     assert set(chosen) == {"x", "y", "z"}
-    assert chosen == [compose(launch, f"e{number}", said, under).queue for number in range(60)]
+    assert chosen == [compose(launch, f"e{number}", settle(launch, said, under), under).queue for number in range(60)]
 
 
 def test_a_tier_means_the_configured_budget_and_a_spec_its_own() -> None:

@@ -15,8 +15,6 @@ from admin.core.placement.decisions import (
     candidates_shown,
     decide,
     may_stay,
-    scores_of,
-    trail_of,
 )
 from admin.core.placement.filters import Wanted
 from admin.core.placement.routes import RouteKind
@@ -41,7 +39,7 @@ def spread(fleet: Fleet, waiting: Mapping[str, Amounts] | None = None) -> set[st
 
 
 def scores(decision: Decision) -> dict[str, float | None]:
-    return {one.cluster: one.score for one in decision.candidates if one.passed}
+    return {one.cluster: one.score for one in decision.judgement.candidates if one.passed}
 
 
 # Strategies
@@ -213,7 +211,7 @@ def test_where_no_cluster_is_able_the_reason_names_each_and_why(
 def test_a_disabled_and_cordoned_cluster_is_called_disabled_and_both_are_in_the_trail() -> None:
     decision = decided(fleet_of("weighted", {"a": {}}, a={**OFF, **CORDONED}), pool("p"))
     assert decision.code == "CLUSTERS_DISABLED"
-    verdicts = {one["filter"]: one["passed"] for one in trail_of(decision)["candidates"][0]["verdicts"]}
+    verdicts = {one["filter"]: one["passed"] for one in decision.judgement.trail.body["candidates"][0]["verdicts"]}
     failed = {name for name, passed in verdicts.items() if not passed}
     assert failed == {"enabled", "cordoned"}
     assert verdicts.keys() == {"weight", "reachable", "large-enough", "plugins", "declined", *failed}
@@ -253,12 +251,12 @@ def test_a_clusters_own_name_is_a_label_unless_somebody_defined_that_label() -> 
 def test_a_job_that_no_cluster_could_ever_run_is_told_from_one_that_may_wait() -> None:
     sizes = {"a": {"capacity": {"cpu": "4"}}, "b": {"capacity": {"cpu": "8"}}}
     small = decide(pool("p"), fleet_of("weighted", sizes), wanted(cpu=8000), {})
-    assert (small.cluster, can_ever(small)) == ("b", True)
+    assert (small.cluster, can_ever(small.judgement)) == ("b", True)
     large = decide(pool("p"), fleet_of("weighted", sizes), wanted(cpu=8001), {})
-    assert (large.cluster, large.code, can_ever(large)) == (None, "CLUSTERS_TOO_SMALL", False)
+    assert (large.cluster, large.code, can_ever(large.judgement)) == (None, "CLUSTERS_TOO_SMALL", False)
     assert "'a' is too small: 8001m cpu wanted, it has 4" in large.message
     waiting = decide(pool("p"), fleet_of("weighted", sizes, b=CORDONED), wanted(cpu=8000), {})
-    assert (waiting.code, can_ever(waiting)) == ("CLUSTERS_UNABLE", True)
+    assert (waiting.code, can_ever(waiting.judgement)) == ("CLUSTERS_UNABLE", True)
 
 
 @pytest.mark.parametrize("state", [CORDONED, OFF], ids=["cordoned", "disabled"])
@@ -266,7 +264,7 @@ def test_a_job_too_large_for_every_cluster_is_so_whatever_else_stands_in_the_way
     sizes = {"a": {"capacity": {"cpu": "4"}}, "b": {"capacity": {"cpu": "8"}}}
     for states in ({"a": state}, {"a": state, "b": state}):
         decision = decide(pool("p"), fleet_of("weighted", sizes, **states), wanted(cpu=9000), {})
-        assert not can_ever(decision), states
+        assert not can_ever(decision.judgement), states
         assert "'a' is too small" in decision.message
         assert "'b' is too small" in decision.message
 
@@ -291,7 +289,7 @@ def test_a_wanted_plugin_must_be_offered_unless_the_agent_has_not_said() -> None
     want = Wanted(key="p/d/e", plugins=("dask", "mpi"))
     assert decide(pool("p"), fleet, want, {}).cluster == "b"
     none = decide(pool("p"), fleet, Wanted(key="p/d/e", plugins=("mpi",)), {})
-    assert (none.code, can_ever(none)) == ("PLUGIN_MISSING", True)
+    assert (none.code, can_ever(none.judgement)) == ("PLUGIN_MISSING", True)
     assert "'a' offers none of the plugins mpi" in none.message
     silent = fleet_of("weighted", {"a": {}}, a=reports(engine="slurm"))
     assert decide(pool("p"), silent, want, {}).cluster == "a"
@@ -338,14 +336,12 @@ def test_candidates_are_shown_from_the_trail_as_they_were_decided(strategy: str)
         "off": OFF,
     }
     decision = decided(fleet_of(strategy, clusters, **states), pool("p"))
-    shown = candidates_shown(trail_of(decision), scores_of(decision), "p/d/e", decision.cluster)
+    shown = candidates_shown(decision.judgement.trail.body, decision.judgement.scores, "p/d/e", decision.cluster)
     by_name = {one["cluster"]: one for one in shown}
     assert {name: one.get("score", "none") for name, one in by_name.items()} == {
-        one.cluster: one.score if one.passed else "none" for one in decision.candidates
+        one.cluster: one.score if one.passed else "none" for one in decision.judgement.candidates
     }
-    assert {name: one.get("draw") for name, one in by_name.items()} == {
-        one.cluster: one.draw for one in decision.candidates
-    }
+    assert {name for name, one in by_name.items() if "draw" in one} == {one.cluster for one in decision.judgement.best}
     best = [one for one in shown if one.get("rank") == 1]
     assert [one["cluster"] for one in shown if one["chosen"]] == [decision.cluster]
     assert max(best, key=lambda one: one["draw"])["cluster"] == decision.cluster

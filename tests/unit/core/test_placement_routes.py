@@ -59,13 +59,13 @@ def routed(said: Iterable[Place], unset: Iterable[Place] = (), scope: Scope = SC
     for place, name in names.items():
         if place.rung in wishes:
             wishes[place.rung][place.kind] = name
-    rows = {}
+    rows: dict[str, dict[Scope, Row]] = {}
     for place in {*names, *unset}:
         if place.is_row:
             kind = KINDS[place.kind]
             at = SCOPE.at(Level(place.rung))
             payload: dict[str, Any] = {FIELDS[place.kind]: names.get(place)}
-            rows[kind.name, at] = Row(kind=kind.name, scope=at, payload=payload, version=7)
+            rows.setdefault(kind.name, {})[at] = Row(kind=kind.name, scope=at, payload=payload, version=7)
     return find_route(
         request=Wish(**wishes["request"]),
         definition=Wish(**wishes["launch-plan-definition"]),

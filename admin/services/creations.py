@@ -1,0 +1,364 @@
+"""Creations: from a request to a stored execution, decided from memory and written once, many at a time.
+
+What memory says may be old by a moment. The write itself finds out, and then everything is done again inside one
+transaction, where nothing can change. So it is where a choice depends on what waits at clusters.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import count
+from types import SimpleNamespace
+from typing import Any
+
+from sqlalchemy import Connection
+
+from admin.core.executions import Composed, Settled, check_place, compose, refuse_hopeless, renamed, settle
+from admin.core.fleet import Fleet
+from admin.core.json_text import json_text
+from admin.core.lifecycle import Phase
+from admin.core.placement.decisions import Judgement, choose, judge
+from admin.core.problems import Invalid
+from admin.core.resolution import RowsByKind
+from admin.errors import ExecutionExists, RainbowError
+from admin.services.context import Context
+from admin.services.decisions import settled_values
+from admin.services.definitions import current_fleet
+from admin.services.inventories import RememberedInventory, StoredInventory, known_registrations
+from admin.services.launches import (
+    Launched,
+    Placed,
+    Request,
+    find_launch,
+    find_situation,
+    looks_at_load,
+    place_launch,
+)
+from admin.store import creations, executions, revisions
+from admin.store.creations import Creation, Heads, Outcome
+from admin.store.executions import Execution
+
+#: Letters that make no words and are not mistaken for each other.
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+#: Requests are remembered up to this size.
+_LONGEST_REMEMBERED = 16_384
+
+Refusal = Invalid | RainbowError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Created:
+    """An execution as it is, or would be, stored."""
+
+    execution: Execution
+    is_new: bool
+    warnings: list[dict[str, str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Draft:
+    """A creation in the making."""
+
+    request: Request
+    launched: Launched
+    creation: Creation
+
+    def created(self) -> Created:
+        return Created(execution=_as_row(self.creation.values), is_new=True, warnings=self.launched.warnings)
+
+
+def create_execution(
+    context: Context, request: Request, *, dry_run: bool = False, idempotency_key: str | None = None
+) -> Created:
+    """Resolve everything, decide, and store it as one; the same request under the same name is no second execution."""
+    [found] = create_executions(context, [request], dry_run=dry_run, idempotency_key=idempotency_key)
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
+def create_executions(
+    context: Context,
+    requests: Iterable[Request],
+    *,
+    dry_run: bool = False,
+    idempotency_key: str | None = None,
+    places: Iterable[int] | None = None,
+) -> list[Created | Refusal]:
+    """
+    The same for many, each for itself: what is wrong with one does not keep the others.
+
+    `places` are those that names are made from, where there were more requests than could be read.
+    """
+    wanted = list(_named(requests, idempotency_key, count() if places is None else places))
+    found: dict[int, Created | Refusal] = {}
+    for _ in range(2):  # what is found to be old is looked up once more before all is held still
+        drafts, refusals = _drafts(context, wanted, found, dry_run=dry_run)
+        is_true = not refusals or _is_true(context)
+        for index, refusal in refusals.items() if is_true else ():
+            found[index] = _again(context, wanted[index]) or refusal
+        if dry_run:
+            found |= {index: draft.created() for index, draft in drafts.items()}
+        elif drafts:
+            is_true = _stored(context, drafts, found) and is_true
+        if is_true:
+            break
+        _recall(context)
+    return [
+        found[index] if index in found else _in_transaction(context, request, dry_run=dry_run)
+        for index, request in enumerate(wanted)
+    ]
+
+
+def _drafts(
+    context: Context, wanted: list[Request], found: dict[int, Created | Refusal], *, dry_run: bool
+) -> tuple[dict[int, _Draft], dict[int, Refusal]]:
+    """Creations as memory has them, and what it would refuse."""
+    drafts: dict[int, _Draft] = {}
+    refusals: dict[int, Refusal] = {}
+    for index, request in enumerate(wanted):
+        if index in found:
+            continue
+        try:
+            there = _there(context, request) if dry_run else None
+            if there is not None:
+                found[index] = _repeated(there, request)
+            else:
+                drafts[index] = _pattern_of(context, request).draft(context, request)
+        except _NeedsTransaction:
+            continue
+        except (Invalid, RainbowError) as refusal:
+            refusals[index] = refusal
+    return drafts, refusals
+
+
+def _stored(context: Context, drafts: dict[int, _Draft], found: dict[int, Created | Refusal]) -> bool:
+    """Store creations; False where memory was old for some of them, which are not found yet."""
+    outcomes = context.creations.submit([draft.creation for draft in drafts.values()])
+    for (index, draft), outcome in zip(drafts.items(), outcomes, strict=True):
+        answer: Created | Refusal | None = draft.created() if outcome is Outcome.NEW else None
+        if outcome is Outcome.TAKEN:
+            answer = _again(context, draft.request)
+        if answer is not None:
+            found[index] = answer
+    return Outcome.STALE not in outcomes
+
+
+class _NeedsTransaction(Exception):
+    """Memory cannot say where something goes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Pattern:
+    """A creation as memory has it, but for its name: the same for all that ask for the same."""
+
+    launched: Launched
+    composed: Composed
+    judgement: Judgement
+    heads: Heads
+    digest: str
+
+    def draft(self, context: Context, request: Request) -> _Draft:
+        composed = renamed(self.composed, request.scope, request.name or "", context.settings.rules)
+        placed = Placed(composed=composed, decision=choose(self.judgement, composed.wanted.key))
+        return _draft(context.clock(), request, self.digest, self.launched, placed, self.heads)
+
+
+def _pattern_of(context: Context, request: Request) -> _Pattern:
+    """The pattern of a request, which is the same as long as nothing has changed that it was made from."""
+    moment = (context.index.current(), known_registrations(context), _fleet(context).number)
+    text = json_text([request.spec, request.inputs, request.mode, request.reference])
+    if moment[0] is None or len(text) > _LONGEST_REMEMBERED:
+        return _pattern(context, request)
+    key = (request.project, request.domain, text)
+    found: _Pattern = context.recollection.patterns.find(moment, key, lambda: _pattern(context, request))
+    return found
+
+
+def _pattern(context: Context, request: Request) -> _Pattern:
+    inventory = RememberedInventory(context)
+    launched = find_launch(inventory, request)
+    revision, settled = _settled(context, launched)
+    composed = compose(launched.launch, request.name or "", settled, context.settings.rules)
+    fleet = _fleet(context)
+    check_place(settled, fleet)
+    if looks_at_load(composed, fleet):
+        raise _NeedsTransaction
+    return _Pattern(
+        launched=launched,
+        composed=composed,
+        judgement=_judgement(context, composed, fleet),
+        heads=Heads(revision=revision, registrations=inventory.number, fleet=fleet.number),
+        digest=request.digest,
+    )
+
+
+def _settled(context: Context, launched: Launched) -> tuple[int, Settled]:
+    """What settings say at a scope, and as of which revision."""
+    launch = launched.launch
+
+    def rows() -> RowsByKind:
+        known = context.index.applying(launch.scope)
+        if known is not None:
+            return known.rows(context.settings.kinds)
+        with context.database.reading() as connection:
+            return find_situation(context, connection, launch.scope).rows
+
+    revision = context.index.current()
+    if revision is None:
+        with context.database.reading() as connection:
+            revision = revisions.head(connection)
+    wishes = (launch.scope, launched.plan, json_text(launch.request, sort_keys=True))
+    return revision, context.recollection.settled.find(
+        revision, wishes, lambda: settle(launch, rows(), context.settings.rules)
+    )
+
+
+def _fleet(context: Context) -> Fleet:
+    known = context.fleets.last
+    if known is not None:
+        return known
+    with context.database.reading() as connection:
+        return current_fleet(context, connection)
+
+
+def _judgement(context: Context, composed: Composed, fleet: Fleet) -> Judgement:
+    route, wanted = composed.route, composed.wanted
+    want = (route.kind, route.name, tuple(wanted.demand.items()), wanted.plugins)
+    judgement = context.recollection.judgements.find(fleet.number, want, lambda: judge(route, fleet, wanted, {}))
+    refuse_hopeless(judgement)
+    return judgement
+
+
+def _in_transaction(context: Context, request: Request, *, dry_run: bool) -> Created | Refusal:
+    """A creation as the database has it, while nothing can change."""
+    try:
+        with context.database.reading() if dry_run else context.database.writing() as connection:
+            there = executions.get(connection, request.named(request.name or ""))
+            if there is not None:
+                return _repeated(there, request)
+            draft = _drafted_in(context, connection, request, hold=not dry_run)
+            one = draft.creation
+            if not dry_run:
+                trails = {trail.digest: trail for trail in (one.settings, one.placement)}
+                _, new = creations.store(connection, [one], one.heads, dict(sorted(trails.items())))
+        if dry_run or new:
+            return draft.created()
+    except (Invalid, RainbowError) as refusal:
+        return refusal
+    again = _again(context, request)
+    assert again is not None, "what was taken a moment ago is there"
+    return again
+
+
+def _drafted_in(context: Context, connection: Connection, request: Request, *, hold: bool) -> _Draft:
+    heads = creations.heads(connection, share=hold)
+    launched = find_launch(StoredInventory(context, connection), request)
+    situation = find_situation(context, connection, launched.launch.scope)
+    name = request.name or ""
+    placed = place_launch(context, connection, launched.launch, name, situation, hold=hold)
+    heads = heads._replace(revision=situation.revision)
+    return _draft(context.clock(), request, request.digest, launched, placed, heads)
+
+
+def _is_true(context: Context) -> bool:
+    """Whether what is remembered is how things are."""
+    known = context.fleets.last
+    remembered = (context.index.revision, context.recollection.registrations, known.number if known else None)
+    with context.database.reading() as connection:
+        return creations.heads(connection) == remembered
+
+
+def _recall(context: Context) -> None:
+    """Bring what is remembered up to date."""
+    with context.database.reading() as connection:
+        context.recollection.registrations = creations.heads(connection).registrations
+        current_fleet(context, connection)
+    context.index.catch_up()
+
+
+def _named(requests: Iterable[Request], idempotency_key: str | None, places: Iterable[int]) -> Iterator[Request]:
+    for place, request in zip(places, requests, strict=False):
+        key = idempotency_key if idempotency_key is None or place == 0 else f"{idempotency_key}/{place}"
+        yield request if request.name else replace(request, name=generated_name(request, key))
+
+
+def generated_name(request: Request, idempotency_key: str | None = None) -> str:
+    """A name of its own; the same one for the same key, so that a request that is sent twice runs once."""
+    seed = secrets.token_bytes(16)
+    if idempotency_key is not None:
+        seed = hashlib.blake2b(f"{request.project}/{request.domain}/{idempotency_key}".encode()).digest()
+    number = int.from_bytes(seed)
+    letters = []
+    for _ in range(19):
+        number, index = divmod(number, len(_ALPHABET))
+        letters.append(_ALPHABET[index])
+    return "a" + "".join(letters)
+
+
+def _there(context: Context, request: Request) -> Execution | None:
+    with context.database.reading() as connection:
+        return executions.get(connection, request.named(request.name or ""))
+
+
+def _again(context: Context, request: Request) -> Created | Refusal | None:
+    """The answer to a request whose name is taken; None where it is not."""
+    there = _there(context, request)
+    if there is None:
+        return None
+    try:
+        return _repeated(there, request)
+    except ExecutionExists as refusal:
+        return refusal
+
+
+def _repeated(there: Execution, request: Request) -> Created:
+    if there.digest != request.digest:
+        since = there.created_at.isoformat(timespec="seconds").replace("+00:00", "Z")
+        raise ExecutionExists(
+            f"An execution called '{there.name}' exists in {there.project}/{there.domain} since {since}, for another "
+            f"request; it is {there.phase}. Nothing was started. Choose another name.",
+            details=[{"field": "name", "reason": f"'{there.name}' is taken."}],
+        )
+    return Created(execution=there, is_new=False, warnings=[])
+
+
+def _draft(now: datetime, request: Request, digest: str, launched: Launched, placed: Placed, heads: Heads) -> _Draft:
+    plan, workflow = launched.plan, launched.workflow
+    values = {
+        "project": request.project,
+        "domain": request.domain,
+        "name": request.name,
+        "digest": digest,
+        "request": request.body,
+        "workflow": workflow.name if workflow else "",
+        "launch_plan": plan.name if plan else "",
+        "version": plan.version if plan else workflow.version if workflow else "",
+        "launched": launched.identifiers,
+        "mode": request.mode,
+        "reference": request.reference,
+        "phase": Phase.QUEUED.value,
+        "state": "ACTIVE",
+        **settled_values(placed, launched, now),
+        "revision": heads.revision,
+        "attempt": 1,
+        "decisions": 1,
+        "events": 1,
+        "created_at": now,
+        "updated_at": now,
+    }
+    judgement = placed.decision.judgement
+    creation = Creation(heads, values, placed.composed.settled.trail, judgement.trail, judgement.scores)
+    return _Draft(request=request, launched=launched, creation=creation)
+
+
+_UNTOLD = dict.fromkeys(("started_at", "finished_at", "duration", "abort_cause", "abort_principal"))
+
+
+def _as_row(values: dict[str, Any]) -> Any:
+    """An execution as its row would be read."""
+    return SimpleNamespace(**_UNTOLD, **values)

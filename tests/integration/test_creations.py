@@ -1,0 +1,228 @@
+"""Creations: many at once, each answered for itself; from memory, and yet by what is true when it is written."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+from sqlalchemy import func, select
+
+from admin.services.context import Context
+from admin.store.decisions import decisions, trails
+from admin.store.executions import execution_events, executions
+from tests.conftest import MakeApp
+from tests.support.placing import (
+    API,
+    DOMAIN,
+    JOB,
+    PROJECT,
+    asked,
+    created,
+    explanation,
+    get,
+    label,
+    nothing_stored,
+    ok,
+    pool,
+    put_attribute,
+    put_cluster,
+    put_pool,
+    refused,
+    register_plan,
+    register_workflow,
+    switch,
+)
+
+
+def create_many(api: FlaskClient, *bodies: Any, **more: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = ok(api.post(f"{API}/executions", json={"executions": list(bodies)}, **more))
+    assert len(answer["results"]) == len(bodies)
+    return answer
+
+
+def counts(answer: dict[str, Any]) -> tuple[int, int, int]:
+    return answer["created"], answer["repeated"], answer["failed"]
+
+
+def test_many_are_created_at_once_and_are_like_any_other(api: FlaskClient) -> None:
+    for name in ("a", "b", "c"):
+        put_cluster(api, name)
+    put_pool(api, "gpu", ["a", "b", "c"])
+    answer = create_many(api, *(asked(f"e{number}", **pool("gpu")) for number in range(30)))
+    assert counts(answer) == (30, 0, 0)
+    for number, result in enumerate(answer["results"]):
+        assert result["id"] == {"project": PROJECT, "domain": DOMAIN, "name": f"e{number}"}
+        assert (result["created"], result["phase"], result["reason"]["code"]) == (True, "QUEUED", "ASSIGNED")
+        found = get(api, f"executions/{PROJECT}/{DOMAIN}/e{number}")
+        assert (found["cluster"], found["pool"], found["events"]) == (result["cluster"], "gpu", 1)
+    assert {result["cluster"] for result in answer["results"]} == {"a", "b", "c"}
+    why = explanation(api, "e7")
+    assert [one["cluster"] for one in why["candidates"] if one["chosen"]] == [answer["results"][7]["cluster"]]
+    alone = created(api, "alone", **pool("gpu"))
+    assert ok(api.post(f"{API}/placements", json=asked("alone", **pool("gpu"))))["cluster"] == alone["cluster"]
+
+
+def test_each_is_answered_for_itself(api: FlaskClient) -> None:
+    put_pool(api, "gpu", ["a"])
+    created(api, "there", **pool("gpu"))
+    answer = create_many(
+        api,
+        asked("good", **pool("gpu")),
+        asked("no such name!", **pool("gpu")),
+        asked("lost", **pool("gpo")),
+        {"project": PROJECT, "domain": DOMAIN},
+        7,
+        asked("there", **pool("gpu")),
+        asked("there", job={"command": ["false"]}, **pool("gpu")),
+        {**asked("odd"), "colour": "blue"},
+        asked("x", project="nobody"),
+    )
+    assert counts(answer) == (1, 1, 7)
+    results = answer["results"]
+    assert results[0]["created"] is True
+    assert results[5]["created"] is False
+    errors = [result["error"] for result in results if "error" in result]
+    assert [one["error"] for one in errors] == [
+        "invalid_request",
+        "unknown_pool",
+        "invalid_request",
+        "invalid_request",
+        "execution_exists",
+        "invalid_request",
+        "unknown_project",
+    ]
+    assert [one["status"] for one in errors] == [400, 400, 400, 400, 409, 400, 400]
+    assert all(one["message"] for one in errors)
+    assert {"field": "spec", "reason": "is missing."} in errors[2]["details"]
+    assert errors[1]["details"][0]["closest"] == ["gpu"]
+
+
+def test_the_same_name_twice_in_one_request_is_one_execution(api: FlaskClient, context: Context) -> None:
+    answer = create_many(api, asked("e"), asked("e"), asked("e", job={"command": ["false"]}))
+    assert counts(answer) == (1, 1, 1)
+    assert [result.get("created") for result in answer["results"]] == [True, False, None]
+    with context.database.reading() as connection:
+        for table in (executions, decisions, execution_events):
+            assert connection.execute(select(func.count()).select_from(table)).scalar_one() == 1
+
+
+def test_an_idempotency_key_names_those_without_a_name(api: FlaskClient, context: Context) -> None:
+    bodies = [asked(), asked("named"), asked()]
+    first = create_many(api, *bodies, headers={"Idempotency-Key": "k"})
+    names = [result["id"]["name"] for result in first["results"]]
+    assert len(set(names)) == 3
+    with nothing_stored(context):
+        again = create_many(api, *bodies, headers={"Idempotency-Key": "k"})
+    assert counts(again) == (0, 3, 0)
+    assert [result["id"]["name"] for result in again["results"]] == names
+    one = ok(api.post(f"{API}/executions", json=asked(), headers={"Idempotency-Key": "k"}))
+    assert (one["id"]["name"], one["created"]) == (names[0], False)
+
+
+def test_a_dry_run_of_many_stores_nothing(api: FlaskClient, context: Context) -> None:
+    created(api, "there")
+    with nothing_stored(context):
+        answer = ok(
+            api.post(
+                f"{API}/executions?dry_run=true",
+                json={"executions": [asked("new"), asked("there"), asked("bad", **pool("none"))]},
+            )
+        )
+    assert (answer["dry_run"], counts(answer)) == (True, (1, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"executions": []}, "executions"),
+        ({"executions": [asked(f"e{number}") for number in range(1001)]}, "executions"),
+        ({"executions": {"a": 1}}, "executions"),
+        ({"executions": [asked("e")], "project": PROJECT}, "project"),
+        ({"project": PROJECT}, "domain"),
+        ({}, "spec"),
+    ],
+)
+def test_a_body_that_is_neither_one_nor_many_is_refused(
+    api: FlaskClient, context: Context, body: dict[str, Any], field: str
+) -> None:
+    with nothing_stored(context):
+        refused(api.post(f"{API}/executions", json=body), 400, "invalid_request", field)
+
+
+def test_many_go_where_there_is_room_one_after_the_other(api: FlaskClient) -> None:
+    for name in ("a", "b"):
+        put_cluster(api, name, capacity={"executions": 3})
+    put_pool(api, "spill", ["a", "b"], strategy="spill")
+    answer = create_many(api, *(asked(f"e{number}", **pool("spill")) for number in range(8)))
+    places = [result.get("cluster") for result in answer["results"]]
+    assert places == ["a"] * 3 + ["b"] * 3 + [None] * 2
+    assert answer["results"][-1]["reason"]["code"] == "CLUSTERS_FULL"
+
+
+def test_what_another_replica_changed_counts_at_once(make_app: MakeApp) -> None:
+    here, there = make_app().test_client(), make_app().test_client()
+    for api in (here, there):
+        put_pool(here, "gpu", ["a"])
+        created(api, f"warm-{'here' if api is here else 'there'}", **pool("gpu"))
+    put_pool(here, "new", ["n"])  # a pool that the other one does not know yet
+    assert created(there, "e1", **pool("new"))["cluster"] == "n"
+    switch(here, "n", "cordon")
+    assert created(there, "e2", **pool("new"))["closure"]["reason"]["code"] == "CLUSTERS_CORDONED"
+    put_attribute(here, "project-domain", "cluster_assignment", {"cluster_pool_name": "gpu"})
+    found = created(there, "e3")
+    assert (found["pool"], found["cluster"]) == ("gpu", "a")
+    ok(register_workflow(here, "wf", "v1"))
+    ok(register_plan(here, "lp", "wf", "v1"))
+    plan = {"launch_plan": {"name": "lp"}}
+    assert created(there, "e4", **plan)["launch_plan"]["version"] == "v1"
+    ok(register_plan(here, "lp", "wf", "v2"))
+    assert created(there, "e5", **plan)["launch_plan"]["version"] == "v2"
+    ok(here.put(f"{API}/projects/{PROJECT}", json={"state": "ARCHIVED"}))
+    refused(there.post(f"{API}/executions", json=asked("e6")), 400, "project_archived")
+
+
+def test_trails_are_stored_once_however_many_share_them(api: FlaskClient, context: Context) -> None:
+    put_pool(api, "gpu", ["a", "b"])
+    create_many(api, *(asked(f"e{number}", **pool("gpu")) for number in range(20)))
+    created(api, "one", **pool("gpu"))
+    create_many(api, *(asked(f"f{number}", **label("a")) for number in range(20)))
+    with context.database.reading() as connection:
+        assert connection.execute(select(func.count()).select_from(trails)).scalar_one() == 4
+        named = select(decisions.c.settings_trail, decisions.c.placement_trail)
+        used = {digest for row in connection.execute(named) for digest in row}
+        assert used == set(connection.execute(select(trails.c.digest)).scalars())
+
+
+def test_creations_from_many_threads_are_all_there_and_each_once(api: FlaskClient, context: Context) -> None:
+    put_pool(api, "gpu", ["a", "b"])
+    app = api.application
+
+    def create(number: int) -> list[bool]:
+        client = app.test_client()
+        mine = created(client, f"own-{number}", **pool("gpu"))
+        shared = ok(client.post(f"{API}/executions", json=asked(f"shared-{number % 5}", **pool("gpu"))))
+        several = create_many(client, *(asked(f"m-{number}-{one}", **pool("gpu")) for one in range(3)))
+        return [mine["closure"]["phase"] == "QUEUED", shared["created"], counts(several) == (3, 0, 0)]
+
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(create, range(40)))
+    assert all(one[0] and one[2] for one in answers)
+    assert sum(one[1] for one in answers) == 5
+    with context.database.reading() as connection:
+        for table in (executions, decisions, execution_events):
+            assert connection.execute(select(func.count()).select_from(table)).scalar_one() == 40 + 5 + 120
+
+
+def test_an_inline_job_is_the_same_whether_it_comes_alone_or_with_others(api: FlaskClient) -> None:
+    job = {**JOB, "environment": {"A": "1"}, "resources": {"requests": {"cpu": "500m"}}}
+    put_attribute(api, "project", "task_resource_attributes", {"defaults": {"memory": "1Gi"}, "limits": {"cpu": "2"}})
+    put_attribute(api, "domain", "workflow_execution_config", {"labels": {"values": {"team": "red"}}})
+    created(api, "alone", job=job)
+    create_many(api, asked("with", job=job), asked("others", job=job))
+    shown = [get(api, f"executions/{PROJECT}/{DOMAIN}/{name}") for name in ("alone", "with", "others")]
+    for one in shown:
+        assert one["job"] == shown[0]["job"]
+        assert (one["job"]["labels"], one["job"]["resources"]["limits"]["memory"]) == ({"team": "red"}, "1Gi")
+    assert explanation(api, "with")["settings"] == explanation(api, "alone")["settings"]
