@@ -8,6 +8,7 @@ and the intents; calls are made in the background, so that the lease guard is ne
 from __future__ import annotations
 
 import logging
+import random
 import uuid
 from collections.abc import Callable, Mapping
 from queue import SimpleQueue
@@ -80,6 +81,7 @@ class Agent:
         self._waiting = Line(connect, path, self._inbox)
         self._backoff = Backoff()
         self._retry_at = 0.0
+        self._wait_at = 0.0
         self._wait_seconds = 30.0
         self._most_bytes = _MOST_BYTES
         self._say_at = 0.0
@@ -175,6 +177,8 @@ class Agent:
             self._say_at = steady() + _SAY_SECONDS
             self._saying.start(self._body(wait_seconds=0), _ANSWER_SECONDS)
         elif not (once or self._waiting.is_busy or (self._stop_at is not None and not self._drains)):
+            if steady() < self._wait_at:
+                return
             wait, answer = self._wait_seconds, _ANSWER_SECONDS
             if self.work.intents:
                 wait, answer = (min(seconds, self.guard.interval_seconds) for seconds in (wait, answer))
@@ -233,6 +237,8 @@ class Agent:
         try:
             self.guard.lease_seconds = float(answer["intervals"]["lease_seconds"])
             self._wait_seconds = float(answer["intervals"]["wait_seconds"])
+            if pause := float(answer["intervals"].get("pause_seconds", 0)):  # too many wait there already
+                self._wait_at = steady() + min(pause * random.uniform(1.0, 1.2), self._longest_pause())
             self.cluster_state = answer["state"]
             for one in answer["refused"]:
                 log.warning("the admin refused the report %s: %s", one["event"], one["reason"])
@@ -280,8 +286,11 @@ class Agent:
             self._give_way()
         if isinstance(error, Unauthenticated) and not self.work.intents:
             self._is_over = True
-        longest = self.guard.interval_seconds if self.work.intents else _LONGEST_PAUSE_SECONDS
-        self._retry_at = steady() + self._backoff.next_seconds(longest, error.retry_after)
+        self._retry_at = steady() + self._backoff.next_seconds(self._longest_pause(), error.retry_after)
+
+    def _longest_pause(self) -> float:
+        """How long the admin may be left alone: no lease is lost for it."""
+        return self.guard.interval_seconds if self.work.intents else _LONGEST_PAUSE_SECONDS
 
     def _give_way(self) -> None:
         """Another agent serves the cluster now: what only this one can see must end, and so must this one."""

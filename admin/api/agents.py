@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +14,7 @@ from marshmallow import Schema, fields, validate
 
 from admin.api import rendering
 from admin.api.authentication import agents_cluster
-from admin.api.execution_answers import ExecutionIdAnswer, id_of
+from admin.api.execution_answers import ExecutionIdAnswer
 from admin.api.executions import IdBody
 from admin.api.fleet import SwitchBody, SwitchedAnswer, shown_cluster
 from admin.api.operations import Operations
@@ -25,7 +27,8 @@ from admin.metrics import count_finished, count_started
 from admin.services import agents, fleet
 from admin.services.agents import Attempts, Issued
 from admin.services.syncs import Answer, LogPiece, Report, Sync, sync, time_limit_of
-from admin.store.executions import Execution, ExecutionId
+from admin.store.executions import ExecutionId
+from admin.store.leases import Held
 
 operations = Operations("agents")
 
@@ -51,6 +54,19 @@ class Said(fields.String):
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
         return super()._deserialize(value, attr, data, **kwargs).replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+class Crowd(fields.List[Any]):
+    """A list that may be long: in its plainest form taken as it is, in any other read or refused by its schema."""
+
+    def __init__(self, schema: type[RequestSchema], is_plain: Callable[[Any], bool], **kwargs: Any) -> None:
+        super().__init__(fields.Nested(schema), **kwargs)
+        self._is_plain = is_plain
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
+        if type(value) is list and all(map(self._is_plain, value)):
+            return value
+        return super()._deserialize(value, attr, data, **kwargs)
 
 
 class HeldBody(RequestSchema):
@@ -88,13 +104,71 @@ class LogBody(HeldBody):
     data_base64 = fields.String(metadata={"description": "As bytes."})
 
 
+def _is_id(value: Any) -> bool:
+    return type(value) is dict and value.keys() == _ID_KEYS and all(map(_is_name, value.values()))
+
+
+def _is_name(value: Any) -> bool:
+    return type(value) is str and _NAME.fullmatch(value) is not None
+
+
+def _is_whole(least: int, most: int) -> Callable[[Any], bool]:
+    return lambda value: type(value) is int and least <= value <= most
+
+
+def _is_text(most: int, least: int = 0) -> Callable[[Any], bool]:
+    return lambda value: type(value) is str and least <= len(value) <= most and "\0" not in value
+
+
+def _is_there(value: Any) -> bool:
+    return value is not None
+
+
+_ID_KEYS = {"project", "domain", "name"}
+_NAME = re.compile(r"[^\x00-\x1f\x7f]{0,255}")
+_is_attempt = _is_whole(1, 2**62)
+_is_node = _is_text(255)
+#: What the fields of an event are in their plainest form; files that it brings along are for its schema.
+_PLAIN_EVENT: dict[str, Callable[[Any], bool]] = {
+    "id": _is_id,
+    "attempt": _is_attempt,
+    "event": _is_text(255, least=1),
+    "type": lambda value: type(value) is str and value in REPORTS,
+    "at": _is_there,
+    "native_id": _is_text(255),
+    "nodes": lambda value: type(value) is list and len(value) <= 10_000 and all(map(_is_node, value)),
+    "exit_code": _is_whole(-(2**31), 2**31 - 1),
+    "signal": _is_whole(0, 256),
+    "reason": _is_text(64),
+    "message": _is_text(4000),
+    "started_at": _is_there,
+    "finished_at": _is_there,
+    "duration": lambda value: type(value) is float and value >= 0,
+}
+_REQUIRED = {"id", "attempt", "event", "type"}
+
+
+def is_plain_held(value: Any) -> bool:
+    """Whether something is a `HeldBody` as agents write it."""
+    if type(value) is not dict or value.keys() != {"id", "attempt"}:
+        return False
+    return _is_id(value["id"]) and _is_attempt(value["attempt"])
+
+
+def is_plain_event(value: Any) -> bool:
+    """Whether something is an `EventBody` as agents write it."""
+    if type(value) is not dict or not _REQUIRED <= value.keys() <= _PLAIN_EVENT.keys():
+        return False
+    return all(_PLAIN_EVENT[name](one) for name, one in value.items())
+
+
 class SyncBody(RequestSchema):
     agent = Said(required=True, validate=validate.Length(min=1, max=255))
     sequence = Number(required=True, least=1, strict=True)
     report = Payload()
     want = Whole(load_default=0, validate=validate.Range(min=0, max=1000))
-    holding = fields.List(fields.Nested(HeldBody), load_default=list, validate=validate.Length(max=20_000))
-    events = fields.List(fields.Nested(EventBody), load_default=list, validate=validate.Length(max=10_000))
+    holding = Crowd(HeldBody, is_plain_held, load_default=list, validate=validate.Length(max=20_000))
+    events = Crowd(EventBody, is_plain_event, load_default=list, validate=validate.Length(max=10_000))
     logs = fields.List(fields.Nested(LogBody), load_default=list, validate=validate.Length(max=10_000))
     wait_seconds = fields.Float(load_default=0, validate=validate.Range(min=0, max=60))
 
@@ -328,30 +402,36 @@ def _report(one: dict[str, Any]) -> Report:
         }
         for file in one.get("outputs", [])
     }
-    said = {name: one.get(name) for name in ("reason", "message", "native_id", "nodes", "exit_code", "duration")}
     return Report(
         event=one["event"],
         id=ExecutionId(**one["id"]),
         attempt=one["attempt"],
         type=one["type"],
+        reason=one.get("reason"),
+        message=one.get("message"),
+        native_id=one.get("native_id"),
+        nodes=one.get("nodes"),
+        exit_code=one.get("exit_code"),
+        signal=one.get("signal"),
+        duration=one.get("duration"),
         outputs=list(outputs.values()),
-        **said,
     )
 
 
 def _answer(answer: Answer) -> dict[str, Any]:
     settings = context().settings.agents
+    retry = min(5, settings.lease_seconds / 4)
     return {
         "leases": [_lease(row) for row in answer.leases],
         "confirmed": [_held(row) for row in answer.confirmed],
-        "lost": [{"id": vars(key), "attempt": attempt, "reason": why} for key, attempt, why in answer.lost],
+        "lost": [{"id": key._asdict(), "attempt": attempt, "reason": why} for key, attempt, why in answer.lost],
         "cancels": [_held(row) | {"reason": row.reason_message} for row in answer.cancels],
         "questions": [_held(row) for row in answer.questions],
         "accepted": answer.accepted,
         "refused": [{"event": event, "reason": why} for event, why in answer.refused],
         "log_offsets": [
-            {"id": vars(piece.id), "attempt": piece.attempt, "stream": piece.stream, "offset": offset, "full": full}
-            for piece, offset, full in answer.log_offsets
+            {"id": one.id._asdict(), "attempt": one.attempt, "stream": one.stream, "offset": offset, "full": full}
+            for one, offset, full in answer.log_offsets
         ],
         "state": {
             "enabled": answer.enabled,
@@ -362,16 +442,17 @@ def _answer(answer: Answer) -> dict[str, Any]:
         "intervals": {
             "wait_seconds": settings.wait_seconds,
             "lease_seconds": settings.lease_seconds,
-            "retry_seconds": min(5, settings.lease_seconds / 4),
+            "retry_seconds": retry,
+            "pause_seconds": retry if answer.is_crowded else 0,
         },
     }
 
 
-def _held(row: Execution) -> dict[str, Any]:
-    return {"id": id_of(row), "attempt": row.attempt}
+def _held(row: Held) -> dict[str, Any]:
+    return {"id": {"project": row.project, "domain": row.domain, "name": row.name}, "attempt": row.attempt}
 
 
-def _lease(row: Execution) -> dict[str, Any]:
+def _lease(row: Held) -> dict[str, Any]:
     content, settings = row.content, context().settings.agents
     lease = {
         **_held(row),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
+from datetime import datetime
 
+from admin.core.attempts import Attempted, Change, Outcome, begin, finish, give_back
 from admin.core.lifecycle import Phase
+from admin.core.retries import CLUSTER_LOST
 
 #: What an agent may report, and the phase that it means; None for what changes no phase by itself.
 REPORTS: dict[str, Phase | None] = {
@@ -19,17 +22,11 @@ REPORTS: dict[str, Phase | None] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Held:
-    """What the admin knows of an execution that an agent reports on."""
-
-    cluster: str | None
-    attempt: int
-    phase: Phase
-    is_leased: bool
+#: Reports after which another attempt may follow, or which another cluster must know of.
+NEED_DETAILS = frozenset(REPORTS) - {"RUNNING", "SUCCEEDED"}
 
 
-def refusal(held: Held | None, cluster: str, attempt: int, report: str) -> str | None:
+def refusal(held: Attempted | None, cluster: str, attempt: int, report: str) -> str | None:
     """Why a report does not count; None where it does, or where it was counted before."""
     if held is None:
         return "UNKNOWN_EXECUTION"
@@ -37,13 +34,32 @@ def refusal(held: Held | None, cluster: str, attempt: int, report: str) -> str |
         return "OLD_ATTEMPT"
     if held.cluster != cluster:
         return "NOT_YOURS"
-    phase = REPORTS[report]
-    if phase is held.phase:
+    phase, before = REPORTS[report], Phase(held.phase)
+    if phase is before:
         return None
-    if not held.is_leased:
-        return "NOT_YOURS" if not held.phase.is_finished else "PHASE"
+    if held.lease_expires_at is None:
+        return "NOT_YOURS" if not before.is_finished else "PHASE"
     if phase is None:
-        return None if held.phase in (Phase.QUEUED, Phase.ABORTING) or report == "UNKNOWN" else "PHASE"
-    if held.phase is Phase.ABORTING:
+        return None if before in (Phase.QUEUED, Phase.ABORTING) or report == "UNKNOWN" else "PHASE"
+    if before is Phase.ABORTING:
         return None  # whatever it came to, it has ended; the wish to end it is fulfilled
-    return None if held.phase.may_become(phase) else "PHASE"
+    return None if before.may_become(phase) else "PHASE"
+
+
+def change_by(held: Attempted, report: str, outcome: Outcome, now: datetime, *, takes_work: bool) -> Change | None:
+    """What a report that counts does to an execution; None where it is no news."""
+    phase = REPORTS[report]
+    is_unwanted = held.phase == Phase.ABORTING.value
+    if phase is not None and phase.value == held.phase:
+        return None
+    if phase is Phase.RUNNING:
+        return None if is_unwanted else begin(outcome, now)
+    if phase is not None:
+        return finish(held, outcome, now, stays=takes_work)
+    if is_unwanted or report == "UNKNOWN":
+        if not is_unwanted and held.phase == Phase.QUEUED.value and not held.confirmed:
+            return give_back(held, "Its agent knows nothing of it.", stays=takes_work)
+        message = outcome.message or "Its cluster knows nothing of it."
+        return finish(held, replace(outcome, reason=CLUSTER_LOST, message=message), now, stays=takes_work)
+    message = outcome.message or f"Its agent {report.lower()} it."
+    return give_back(held, message, stays=takes_work, declined=report == "DECLINED")

@@ -133,19 +133,27 @@ def _hash(text: str) -> str:
 
 def cluster_of(context: Context, token: str) -> str:
     """The cluster that a token belongs to; Unauthenticated for one that does not count."""
-    prefix = token.removeprefix(TOKEN_MARK)[:8]
-    now = context.clock()
-    with context.database.reading() as connection:
-        found = tokens.get(connection, prefix) if prefix.isalnum() else None
-    expected = found.hash if found is not None else _hash(TOKEN_MARK)
-    is_right = hmac.compare_digest(_hash(token), expected)
-    if found is None or not is_right or state_of(found, now) in ("revoked", "expired"):
+    now, hashed = context.clock(), _hash(token)
+    known = context.tokens.get(hashed)
+    found = known or _stored(context, token, hashed)
+    if found is None or state_of(found, now) in ("revoked", "expired"):
         raise Unauthenticated("This cluster token does not count (any more). Register again, or use the newer one.")
     if found.last_used_at is None or found.last_used_at < now - timedelta(seconds=60):
         with context.database.writing() as connection:
-            tokens.touch(connection, prefix, now)
+            tokens.touch(connection, found.prefix, now)
+    elif known is None:
+        context.tokens.keep(hashed, found)
     cluster: str = found.cluster
     return cluster
+
+
+def _stored(context: Context, token: str, hashed: str) -> StoredToken | None:
+    """A token as it is stored, None where it is not the right one."""
+    prefix = token.removeprefix(TOKEN_MARK)[:8]
+    with context.database.reading() as connection:
+        found = tokens.get(connection, prefix) if prefix.isalnum() else None
+    is_right = hmac.compare_digest(hashed, found.hash if found is not None else _hash(TOKEN_MARK))
+    return found if is_right else None
 
 
 def state_of(token: StoredToken, now: Any) -> str:
@@ -171,7 +179,9 @@ def rotate(context: Context, cluster: str, overlap_seconds: float) -> Issued:
         _check_cluster(context, connection, cluster)
         older = [one.prefix for one in tokens.of(connection, cluster) if one.revoked_at is None]
         tokens.expire(connection, older, now + timedelta(seconds=overlap_seconds))
-        return _issue(context, connection, cluster)
+        issued = _issue(context, connection, cluster)
+    context.tokens.forget()
+    return issued
 
 
 def revoke(context: Context, cluster: str, prefix: str) -> bool:
@@ -184,6 +194,7 @@ def revoke(context: Context, cluster: str, prefix: str) -> bool:
         if state_of(found, now) in ("revoked", "expired"):
             return False
         tokens.revoke(connection, prefix, now)
+    context.tokens.forget()
     return True
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from admin.core.attempts import DRAINED, Ended, cancel, evict, give_back
 from admin.core.fleet import ClusterState, Health
 from admin.core.lifecycle import Phase
-from admin.services.attempts import Ended, evict, give_back
 from admin.services.context import Context
-from admin.services.executions import end
-from admin.store import executions, fleet
-from admin.store.executions import Execution
+from admin.store import fleet, leases
 from admin.store.fleet import ClusterEvent
+from admin.store.leases import Held
 
 _BATCH = 200
 
@@ -27,20 +26,15 @@ def judge_health(context: Context) -> list[tuple[str, str]]:
             return Health.LOST
         return Health.UNREACHABLE if silence > agents.unreachable_seconds else Health.READY
 
+    unreachable, lost = (now - timedelta(seconds=one) for one in (agents.unreachable_seconds, agents.lost_seconds))
     with context.database.reading() as connection:
-        states = [one for one in fleet.states(connection).values() if one.last_sync_at is not None]
-    worse = []
-    for one in states:
-        assert one.last_sync_at is not None
-        health = judged((now - one.last_sync_at).total_seconds())
-        if health is not Health.READY and health.value != one.health:
-            worse.append(one.name)
+        worse = fleet.silent(connection, unreachable, lost)
     found = []
     for name in worse:
         with context.database.writing() as connection:
             fleet.lock(connection)
             state = fleet.state(connection, name)
-            if state.last_sync_at is None:
+            if state.last_sync_at is None or state.health == Health.LOST.value:
                 continue
             health = judged((now - state.last_sync_at).total_seconds())  # it may have come back meanwhile
             if health is Health.READY or health.value == state.health:
@@ -51,22 +45,25 @@ def judge_health(context: Context) -> list[tuple[str, str]]:
     return found
 
 
-def evict_from_lost(context: Context, most: int) -> list[tuple[Execution, Ended | None]]:
+def evict_from_lost(context: Context, most: int) -> list[tuple[Held, Ended | None]]:
     """Take work from lost clusters whose leases are over; answers each with how it ended, if it did."""
     if most <= 0:
         return []
     now = context.clock()
     with context.database.reading() as connection:
-        lost = [one.name for one in fleet.states(connection).values() if one.health == Health.LOST.value]
-    done: list[tuple[Execution, Ended | None]] = []
+        lost = leases.clusters_with_expired(connection, fleet.lost(connection), now)
+    done: list[tuple[Held, Ended | None]] = []
     for name in lost:
         if len(done) >= most:
             break
         with context.database.writing() as connection:
             if fleet.state(connection, name).health != Health.LOST.value:
                 continue
-            rows = executions.expired(connection, name, now, min(_BATCH, most - len(done)))
-            done += [(row, evict(connection, row, now)) for row in rows]
+            for one in (held := leases.expired(connection, name, now, min(_BATCH, most - len(done)))):
+                change = evict(one, now)
+                one.apply(change, now)
+                done.append((one, change.ended))
+            leases.save(connection, held)
     return done
 
 
@@ -74,16 +71,18 @@ def end_drained(context: Context) -> None:
     """At its deadline a draining cluster's agent is told to end what still runs; policy says whether it runs again."""
     now = context.clock()
     with context.database.reading() as connection:
-        over = [one.name for one in fleet.states(connection).values() if _is_over(one, now)]
+        over = fleet.to_be_drained_by(connection, now)
     for name in over:
         with context.database.writing() as connection:
             if not _is_over(fleet.state(connection, name), now):
                 continue
-            for row in executions.leased(connection, name):
-                if row.phase == Phase.QUEUED.value and not row.confirmed:
-                    give_back(connection, row, now, "Its cluster was drained.", stays=False)
-                elif row.phase != Phase.ABORTING.value:
-                    end(connection, row, Phase.ABORTED, "DRAINED", "Its cluster was drained.", None, now)
+            held = leases.leased(connection, name)
+            for one in held:
+                if one.phase == Phase.QUEUED.value and not one.confirmed:
+                    one.apply(give_back(one, "Its cluster was drained.", stays=False), now)
+                elif one.phase != Phase.ABORTING.value:
+                    one.apply(cancel(DRAINED, "Its cluster was drained."), now)
+            leases.save(connection, held)
 
 
 def _is_over(state: ClusterState, now: datetime) -> bool:

@@ -104,6 +104,7 @@ def _views(connection: Connection, found: Fleet, clusters: list[Cluster]) -> lis
     counts = executions.counts_by_cluster(connection)
     leases = executions.leases_by_cluster(connection)
     states = fleet.states(connection)  # an agent that was heard again has not changed the fleet
+    clusters = [one.as_of(states[one.name]) if one.name in states else one for one in clusters]
     waiting = executions.demand_waiting(connection, [one.name for one in clusters])
     groups: dict[str, tuple[list[str], list[str]]] = {one.name: ([], []) for one in clusters}
     for index, kind in enumerate((found.pools, found.labels)):
@@ -113,7 +114,7 @@ def _views(connection: Connection, found: Fleet, clusters: list[Cluster]) -> lis
                     groups[member.cluster][index].append(name)
     return [
         ClusterView(
-            cluster=replace(one, state=states.get(one.name, one.state)),
+            cluster=one,
             pools=groups[one.name][0],
             labels=groups[one.name][1],
             waiting=counts.get((one.name, "QUEUED"), 0),

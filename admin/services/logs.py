@@ -10,6 +10,7 @@ from admin.core.lifecycle import Phase
 from admin.core.problems import Invalid, Problem
 from admin.services.context import Context
 from admin.services.executions import find_execution
+from admin.services.retention import is_log_past
 from admin.store import logs
 from admin.store.executions import ExecutionId
 
@@ -28,6 +29,7 @@ class LogText:
     next_offset: int
     complete: bool
     truncated: bool
+    pruned: bool | None = None  #: where what it printed is no longer kept
 
 
 def read_log(
@@ -52,6 +54,7 @@ def read_log(
             data = logs.read(connection, row.id, number, stream, offset, max(limit, _LONGEST_CHARACTER))
             end = logs.length(connection, row.id, number, stream)
         is_over = number < row.attempt or Phase(row.phase).is_finished
+        is_pruned = not data and (offset < end or (end == 0 and is_log_past(context, row)))
         text, used = _text(data, is_last=is_over and offset + len(data) >= end)
         if used or is_over or time.monotonic() >= deadline or context.news.is_closing:
             break
@@ -62,8 +65,9 @@ def read_log(
         offset=offset,
         data=text,
         next_offset=offset + used,
-        complete=is_over and offset + used >= end,
+        complete=is_over and (is_pruned or offset + used >= end),
         truncated=end >= context.settings.agents.log_limit_bytes,
+        pruned=is_pruned or None,
     )
 
 
@@ -82,8 +86,9 @@ def _text(data: bytes, *, is_last: bool) -> tuple[str, int]:
     return data[:used].decode("utf-8", "replace"), used
 
 
-def read_outputs(context: Context, wanted: ExecutionId) -> list[Any]:
-    """The files that an execution left."""
+def read_outputs(context: Context, wanted: ExecutionId) -> tuple[list[Any], bool]:
+    """The files that an execution left, and whether they are no longer kept."""
     with context.database.reading() as connection:
         row = find_execution(context, connection, wanted)
-        return logs.outputs(connection, row.id)
+        found = logs.outputs(connection, row.id)
+    return found, not found and is_log_past(context, row)

@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from enum import Enum, auto
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection
 
+from admin.core.attempts import Ended, Outcome, give_back
 from admin.core.fields import read
-from admin.core.fleet import REPORT, ClusterState, Health
+from admin.core.fleet import REPORT, ClusterState, Health, is_load_alone
 from admin.core.lifecycle import Phase
 from admin.core.quantities import parse_duration
-from admin.core.reports import REPORTS, Held, refusal
-from admin.core.retries import CLUSTER_LOST
+from admin.core.reports import NEED_DETAILS, REPORTS, change_by, refusal
 from admin.errors import AgentReplaced
-from admin.services.attempts import Ended, Outcome, begin, finish, give_back, note
 from admin.services.context import Context
-from admin.services.definitions import is_enabled
-from admin.store import executions, fleet, logs
-from admin.store.executions import Execution, ExecutionId
+from admin.services.definitions import current_fleet, is_enabled
+from admin.store import fleet, leases, logs
+from admin.store.executions import ExecutionId
 from admin.store.fleet import ClusterEvent
+from admin.store.leases import Held
+from admin.store.news import Waiting
 
-#: Waiting agents look again after this long, whatever the news say.
-_LONGEST_NAP_SECONDS = 5.0
+#: A lease that was renewed within this part of its time is not renewed again: agents end their work much sooner.
+_RENEWED = 1 / 60
+#: The least time between two looks for an attempt that backs off.
+_SHORTEST_NAP_SECONDS = 0.02
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True, slots=True)
 class Report:
     """What an agent says of one execution."""
 
@@ -42,6 +46,7 @@ class Report:
     native_id: str | None = None
     nodes: list[str] | None = None
     exit_code: int | None = None
+    signal: int | None = None
     duration: float | None = None
     outputs: list[dict[str, Any]] = field(default_factory=list)
 
@@ -77,28 +82,44 @@ class _Overtaken(Exception):
     """While a sync waited, its agent said something newer."""
 
 
+class _Care(Enum):
+    """What few syncs do, and what needs something to be held before all else."""
+
+    FLEET = auto()  # it changes the fleet
+    STRANGERS = auto()  # it reports on what its agent has no lease of
+
+
+class _Careless(Exception):
+    """A sync was begun without a care that it needs."""
+
+    def __init__(self, missing: _Care) -> None:
+        self.missing = missing
+
+
 @dataclass(kw_only=True)
 class Answer:
     """What the admin says."""
 
-    leases: list[Execution] = field(default_factory=list)
-    confirmed: list[Execution] = field(default_factory=list)
+    leases: list[Held] = field(default_factory=list)
+    confirmed: list[Held] = field(default_factory=list)
     lost: list[tuple[ExecutionId, int, str]] = field(default_factory=list)
-    cancels: list[Execution] = field(default_factory=list)
-    questions: list[Execution] = field(default_factory=list)
+    cancels: list[Held] = field(default_factory=list)
+    questions: list[Held] = field(default_factory=list)
     accepted: list[str] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
     log_offsets: list[tuple[LogPiece, int, bool]] = field(default_factory=list)
     state: ClusterState
     enabled: bool = True
-    finished: list[tuple[Execution, Ended]] = field(default_factory=list)  #: what ended, for metrics
-    started: list[Execution] = field(default_factory=list)
+    finished: list[tuple[Held, Ended]] = field(default_factory=list)  #: what ended, for metrics
+    started: list[Held] = field(default_factory=list)
+    is_permission: bool = False  #: whether something may be started that might not before
+    next_at: datetime | None = None  #: when the next attempt that backs off may start
+    is_crowded: bool = False  #: whether there was no room to wait, so that the agent should stay away for a while
 
     @property
     def has_news(self) -> bool:
         """Whether there is something that the agent must act on."""
-        is_new = any(not row.confirmed for row in self.confirmed)
-        return bool(is_new or self.leases or self.lost or self.cancels or self.questions)
+        return bool(self.is_permission or self.leases or self.lost or self.cancels or self.questions)
 
     @property
     def takes_work(self) -> bool:
@@ -109,28 +130,37 @@ class Answer:
 
 def sync(context: Context, said: Sync) -> Answer:
     """Take in what an agent says, and answer; wait while there is nothing to say."""
-    wait = min(said.wait_seconds, context.settings.agents.wait_seconds)
+    if said.report is not None:
+        report = {key: value for key, value in read(REPORT, said.report).items() if value is not None}
+        said = replace(said, report=report)
+    wait = min(said.wait_seconds, _longest_wait(context, said))
     if wait <= 0 or said.events or said.logs:
-        return _exchange(context, said)
-    news = context.news.expect(said.cluster)  # before the first look, so that nothing comes between
-    try:
-        return _wait(context, said, news, time.monotonic() + wait)
-    finally:
-        context.news.forget(said.cluster, news)
+        return _exchange(context, replace(said, wait_seconds=0))
+    with context.news.expect(said.cluster) as waiting:  # before the first look, so that nothing comes between
+        return _wait(context, said, waiting, time.monotonic() + wait)
 
 
-def _wait(context: Context, said: Sync, news: threading.Event, deadline: float) -> Answer:
+def _longest_wait(context: Context, said: Sync) -> float:
+    """While a sync waits nobody notes that its agent is there, or renews its leases: the next one must be in time."""
+    agents = context.settings.agents
+    longest = min(agents.wait_seconds, agents.unreachable_seconds / 2)
+    return min(longest, agents.lease_seconds / 2) if said.holding else longest
+
+
+def _wait(context: Context, said: Sync, waiting: Waiting, deadline: float) -> Answer:
+    """Look, and look again whenever something has happened for the cluster; nobody asks the database meanwhile."""
     answer = first = _exchange(context, said)
     # A process takes over once: by its first words, not by waiting for the answer to them.
     said = replace(said, sequence=max(said.sequence, 2), report=None)
     while not answer.has_news and not _changed(first, answer) and not context.news.is_closing:
-        remaining = deadline - time.monotonic()
-        if remaining <= 0:
+        if waiting.is_crowded:
+            return replace(answer, is_crowded=True)
+        heard_at = answer.state.last_sync_at
+        is_woken = waiting.sleep(_nap(context, answer, deadline), heard_at)
+        if not is_woken and time.monotonic() >= deadline:
             break
-        news.wait(min(remaining, _nap(context, said)))
-        news.clear()
         try:
-            answer = _exchange(context, replace(said, last_heard_at=answer.state.last_sync_at))
+            answer = _exchange(context, replace(said, last_heard_at=heard_at))
         except _Overtaken:  # it may hold more by now, and want less
             return Answer(state=answer.state, enabled=answer.enabled)
     return answer
@@ -138,50 +168,81 @@ def _wait(context: Context, said: Sync, news: threading.Event, deadline: float) 
 
 def _changed(first: Answer, now: Answer) -> bool:
     """Whether the cluster was switched while its agent waited."""
-    names = ("cordoned", "draining", "enabled")
-    return any(getattr(first.state, name) != getattr(now.state, name) for name in names)
+    if first.enabled != now.enabled:
+        return True
+    return (first.state.cordoned, first.state.draining) != (now.state.cordoned, now.state.draining)
 
 
-def _nap(context: Context, said: Sync) -> float:
-    """How long to wait at most before looking again: until the next attempt that backs off, or a few seconds."""
-    now = context.clock()
-    with context.database.reading() as connection:
-        until = executions.next_not_before(connection, said.cluster, now)
-    seconds = _LONGEST_NAP_SECONDS if until is None else (until - now).total_seconds()
-    return max(0.02, min(seconds, _LONGEST_NAP_SECONDS))
+def _nap(context: Context, answer: Answer, deadline: float) -> float:
+    """How long to wait at most before looking again: until the next attempt that backs off, if there is one."""
+    remaining = max(0.0, deadline - time.monotonic())
+    if answer.next_at is None:
+        return remaining
+    return min(remaining, max(_SHORTEST_NAP_SECONDS, (answer.next_at - context.clock()).total_seconds()))
 
 
 def _exchange(context: Context, said: Sync) -> Answer:
-    """One look: everything that is said counts or is refused in one transaction."""
-    with context.database.writing() as connection:
-        now = context.clock()
-        state = _heard(context, connection, said, now)
-        answer = Answer(state=state, enabled=is_enabled(context, connection, state))
-        for piece in said.logs:  # before the events: one of them may end the attempt that printed it
-            _keep(context, connection, said.cluster, piece, answer)
-        if said.events:
-            executions.hold_reported(connection, said.cluster, {report.id for report in said.events})
-        for report in said.events:
-            _take(context, connection, said.cluster, report, answer, now)
-        until = now + timedelta(seconds=context.settings.agents.lease_seconds)
-        _hold(connection, said, answer, now, until)
-        room = said.want - len(answer.leases)
-        if answer.takes_work and room > 0:
-            new = executions.offered(connection, said.cluster, now, room)
-            executions.lease(connection, [row.id for row in new], until)
-            answer.leases += new
+    """One look: everything that is said counts or is refused in one transaction.
+
+    What takes a lock that few need is found out by doing without, and then begun again.
+    """
+    cares: set[_Care] = set()
+    while True:
+        found = context.database.write(partial(_try, context, said, frozenset(cares)))
+        if isinstance(found, Answer):
+            return found
+        if not isinstance(found, _Careless):
+            raise found
+        cares.add(found.missing)
+
+
+def _try(context: Context, said: Sync, cares: frozenset[_Care], connection: Connection) -> Answer | Exception:
+    """A look, or why there was none: nothing has been written then, and nobody else's look need fail for it."""
+    try:
+        return _look(context, connection, said, cares)
+    except (AgentReplaced, _Overtaken, _Careless) as reason:
+        return reason
+
+
+def _look(context: Context, connection: Connection, said: Sync, cares: frozenset[_Care]) -> Answer:
+    now = context.clock()
+    if _Care.FLEET in cares:
+        fleet.lock(connection)  # before the cluster's own row, as everyone does who changes the fleet
+    before, state = _heard(connection, said, now)
+    counts = _changes_fleet(context, connection, before, state)
+    if counts and _Care.FLEET not in cares:
+        raise _Careless(_Care.FLEET)
+    held = _hold(connection, said, cares)
+    if (before.health, before.report) == (state.health, state.report):
+        fleet.touch(connection, state)
+    else:
+        kind = "READY" if before.health != state.health else "REPORTED"
+        fleet.save(connection, state, ClusterEvent(cluster=said.cluster, at=now, type=kind), counts=counts)
+    answer = Answer(state=state, enabled=is_enabled(context, connection, state))
+    unanswered = _unanswered(context, said, held, now)
+    leases.add_details(connection, [*unanswered, *_needing_details(said, held)])
+    if said.logs:
+        _keep(context, connection, said, held, answer)  # before the events: one may end the attempt that printed it
+    if said.events:
+        _take(context, connection, said, held, answer, now)
+    for one in unanswered:
+        _apply(one, Report(event="", id=one.key, attempt=one.attempt, type="UNKNOWN"), answer, now)
+    _renew(context, said, held, answer, now)
+    leases.add_details(connection, answer.leases)  # of what was offered before, and never arrived
+    until = now + timedelta(seconds=context.settings.agents.lease_seconds)
+    room = said.want - len(answer.leases)
+    if answer.takes_work and room > 0:
+        answer.leases += leases.offered(connection, said.cluster, now, room)
+    for one in answer.leases:
+        one.set(lease_expires_at=until)
+    leases.save(connection, {one.id: one for one in (*held.values(), *answer.leases)}.values())
+    if said.wait_seconds > 0 and not answer.has_news:
+        answer.next_at = leases.next_not_before(connection, said.cluster, now)
     return answer
 
 
-def _heard(context: Context, connection: Connection, said: Sync, now: datetime) -> ClusterState:
-    """Note that the agent was heard; the fleet changes only if it was not thought to be there."""
-    report = None
-    if said.report is not None:
-        report = {key: value for key, value in read(REPORT, said.report).items() if value is not None}
-    seen = fleet.state(connection, said.cluster, lock=False)
-    is_change = seen.health != Health.READY.value or report not in (None, seen.report)
-    if is_change:
-        fleet.lock(connection)  # before the cluster's own row, as everyone does who changes the fleet
+def _heard(connection: Connection, said: Sync, now: datetime) -> tuple[ClusterState, ClusterState]:
+    """The cluster whose agent was heard, before and after that."""
     before = fleet.state(connection, said.cluster)
     if before.agent not in (None, said.agent) and said.sequence > 1:
         raise AgentReplaced(
@@ -190,86 +251,103 @@ def _heard(context: Context, connection: Connection, said: Sync, now: datetime) 
     if said.last_heard_at not in (None, before.last_sync_at):
         raise _Overtaken
     after = replace(before, agent=said.agent, last_sync_at=now, health=Health.READY.value)
-    kind = "READY" if before.health != Health.READY.value else None
-    if report not in (None, before.report):
-        after = replace(after, report=report or {}, reported_at=now)
-        kind = kind or "REPORTED"
-    if kind is None or not is_change:  # what has changed since the first look is put right by the next sync
-        fleet.touch(connection, after)
-    else:
-        fleet.save(connection, after, ClusterEvent(cluster=said.cluster, at=now, type=kind))
-    return after
+    if said.report not in (None, before.report):
+        after = replace(after, report=said.report, reported_at=now)
+    return before, after
+
+
+def _changes_fleet(context: Context, connection: Connection, before: ClusterState, after: ClusterState) -> bool:
+    """Whether a cluster is another one to whoever decides; how busy it is need not matter to anybody."""
+    if (before.health, before.report) == (after.health, after.report):
+        return False
+    if before.health != after.health or not is_load_alone(before.report, after.report):
+        return True
+    return current_fleet(context, connection).looks_at_load_of(after.name)
+
+
+def _hold(connection: Connection, said: Sync, cares: frozenset[_Care]) -> dict[ExecutionId, Held]:
+    """Everything that the agent has a lease of, and everything else that it reports on."""
+    if _Care.STRANGERS in cares:
+        found = leases.reported(connection, said.cluster, {report.id for report in said.events})
+        return {one.key: one for one in found}
+    held = {one.key: one for one in leases.leased(connection, said.cluster)}
+    if any(report.id not in held for report in said.events):
+        raise _Careless(_Care.STRANGERS)
+    return held
+
+
+def _needing_details(said: Sync, held: Mapping[ExecutionId, Held]) -> Iterable[Held]:
+    """What is reported on in a way that another attempt may follow."""
+    return [held[one.id] for one in said.events if one.type in NEED_DETAILS and one.id in held]
+
+
+def _unanswered(context: Context, said: Sync, held: Mapping[ExecutionId, Held], now: datetime) -> list[Held]:
+    """What the agent was asked about for so long that it must be thought to know nothing of it."""
+    too_long = now - timedelta(seconds=context.settings.agents.lost_seconds)
+    named = {*(key for key, _ in said.holding), *(report.id for report in said.events)}
+    return [
+        one
+        for key, one in held.items()
+        if one.lease_expires_at is not None
+        and one.lease_expires_at <= too_long
+        and one.cluster == said.cluster
+        and key not in named
+        and _may_have_started(one)
+    ]
+
+
+def _may_have_started(one: Held) -> bool:
+    return one.phase != Phase.QUEUED.value or one.confirmed
 
 
 def _take(
-    context: Context, connection: Connection, cluster: str, report: Report, answer: Answer, now: datetime
+    context: Context,
+    connection: Connection,
+    said: Sync,
+    held: Mapping[ExecutionId, Held],
+    answer: Answer,
+    now: datetime,
 ) -> None:
-    """Let a report count, or refuse it; the same one again changes nothing."""
-    row = executions.get(connection, report.id, lock=True)
-    held = None if row is None else _held(row)
-    why = refusal(held, cluster, report.attempt, report.type)
-    if why is not None or row is None:
-        answer.refused.append((report.event, why or "UNKNOWN_EXECUTION"))
-        if row is not None:
-            message = f"Cluster '{cluster}' reported {report.type} for attempt {report.attempt}; it does not count."
-            note(connection, row, "REFUSED", why or "", message, now)
-        return
-    answer.accepted.append(report.event)
-    phase = REPORTS[report.type]
-    if phase is not None and phase.value == row.phase:
-        return
-    _apply(context, connection, row, report, answer, now)
+    """Let reports count, or refuse them; the same one again changes nothing."""
+    files: dict[int, tuple[int, list[dict[str, Any]]]] = {}
+    limit = context.settings.agents.output_limit_bytes
+    for report in said.events:
+        one = held.get(report.id)
+        why = refusal(one, said.cluster, report.attempt, report.type)
+        if one is None or why is not None:
+            answer.refused.append((report.event, why or "UNKNOWN_EXECUTION"))
+            if one is not None:
+                message = (
+                    f"Cluster '{said.cluster}' reported {report.type} for attempt {report.attempt}; it does not count."
+                )
+                one.note("REFUSED", why or "", message, now)
+            continue
+        answer.accepted.append(report.event)
+        if _apply(one, report, answer, now) and report.outputs and REPORTS[report.type] is not Phase.RUNNING:
+            files[one.id] = report.attempt, [_output(file, limit) for file in report.outputs]
+    logs.replace_outputs(connection, files)
 
 
-def _held(row: Execution) -> Held:
-    return Held(
-        cluster=row.cluster,
-        attempt=row.attempt,
-        phase=Phase(row.phase),
-        is_leased=row.lease_expires_at is not None,
-    )
-
-
-def _apply(
-    context: Context, connection: Connection, row: Execution, report: Report, answer: Answer, now: datetime
-) -> None:
-    phase = REPORTS[report.type]
+def _apply(one: Held, report: Report, answer: Answer, now: datetime) -> bool:
+    """Do what a report that counts means; False where it is no news."""
     outcome = Outcome(
-        phase=phase or Phase.FAILED,
+        phase=REPORTS[report.type] or Phase.FAILED,
         reason=report.reason or report.type,
-        message=report.message or "",
+        message=report.message or (f"Signal {report.signal} ended it." if report.signal else ""),
         exit_code=report.exit_code,
         native_id=report.native_id,
         nodes=report.nodes,
         duration=report.duration,
     )
-    is_unwanted = row.phase == Phase.ABORTING.value
-    if phase is Phase.RUNNING:
-        if not is_unwanted:
-            begin(connection, row, outcome, now)
-            answer.started.append(row)
-    elif phase is not None:
-        if report.outputs:
-            limit = context.settings.agents.output_limit_bytes
-            files = [_output(one, limit) for one in report.outputs]
-            logs.replace_outputs(connection, row.id, row.attempt, files)
-        _finish(connection, row, outcome, answer, now)
-    elif is_unwanted or report.type == "UNKNOWN":
-        lost = replace(outcome, reason=CLUSTER_LOST, message=report.message or "Its cluster knows nothing of it.")
-        if not is_unwanted and row.phase == Phase.QUEUED.value and not row.confirmed:
-            give_back(connection, row, now, "Its agent knows nothing of it.", stays=answer.takes_work)
-        else:
-            _finish(connection, row, lost, answer, now)
-    else:
-        is_declined = report.type == "DECLINED"
-        message = report.message or f"Its agent {report.type.lower()} it."
-        give_back(connection, row, now, message, declined=is_declined, stays=answer.takes_work)
-
-
-def _finish(connection: Connection, row: Execution, outcome: Outcome, answer: Answer, now: datetime) -> None:
-    ended = finish(connection, row, outcome, now, stays=answer.takes_work)
-    if ended is not None:
-        answer.finished.append((row, ended))
+    change = change_by(one, report.type, outcome, now, takes_work=answer.takes_work)
+    if change is None:
+        return False
+    one.apply(change, now)
+    if change.kind == "RUNNING":
+        answer.started.append(one)
+    if change.ended is not None:
+        answer.finished.append((one, change.ended))
+    return True
 
 
 def _output(one: Mapping[str, Any], limit: int) -> dict[str, Any]:
@@ -278,53 +356,63 @@ def _output(one: Mapping[str, Any], limit: int) -> dict[str, Any]:
     return {"path": one["path"], "size": one["size"], "truncated": truncated, "content": content}
 
 
-def _keep(context: Context, connection: Connection, cluster: str, piece: LogPiece, answer: Answer) -> None:
-    """Keep a piece of a log, if it goes on where the last one ended and there is room."""
-    row = executions.get(connection, piece.id)
+def _keep(
+    context: Context, connection: Connection, said: Sync, held: Mapping[ExecutionId, Held], answer: Answer
+) -> None:
+    """Keep pieces of logs, each if it goes on where the last one ended and there is room."""
     limit = context.settings.agents.log_limit_bytes
-    if row is None or row.cluster != cluster or row.attempt != piece.attempt:
-        answer.log_offsets.append((piece, piece.offset + len(piece.data), True))  # nobody wants it any more
-        return
-    end = logs.length(connection, row.id, piece.attempt, piece.stream)
-    skip = end - piece.offset
-    if 0 <= skip < len(piece.data) and end < limit:
-        data = piece.data[skip : skip + limit - end]
-        logs.append(connection, row.id, piece.attempt, piece.stream, end, data)
-        end += len(data)
-    answer.log_offsets.append((piece, end, end >= limit))
+    rows: dict[ExecutionId, Any] = {**leases.named(connection, {one.id for one in said.logs} - held.keys()), **held}
+    ends = logs.lengths(connection, {row.id for row in rows.values()})
+    pieces = []
+    for piece in said.logs:
+        row = rows.get(piece.id)
+        if row is None or row.cluster != said.cluster or row.attempt != piece.attempt:
+            answer.log_offsets.append((piece, piece.offset + len(piece.data), True))  # nobody wants it any more
+            continue
+        place = (row.id, piece.attempt, piece.stream)
+        end = ends.get(place, 0)
+        skip = end - piece.offset
+        if 0 <= skip < len(piece.data) and end < limit:
+            data = piece.data[skip : skip + limit - end]
+            pieces.append((place, end, data))
+            end = ends[place] = end + len(data)
+        answer.log_offsets.append((piece, end, end >= limit))
+    logs.append(connection, pieces)
 
 
-def _hold(connection: Connection, said: Sync, answer: Answer, now: datetime, until: datetime) -> None:
+def _renew(context: Context, said: Sync, held: Mapping[ExecutionId, Held], answer: Answer, now: datetime) -> None:
     """Renew what the agent has and may have; tell it what it has and may not, and what it should have and does not."""
-    held = dict(said.holding)
-    theirs = {executions.identity(row): row for row in executions.leased(connection, said.cluster)}
-    renewed = []
-    for key, attempt in held.items():
-        row = theirs.pop(key, None)
-        if row is None or row.attempt != attempt:
-            answer.lost.append((key, attempt, "NOT_YOURS" if row is None else "OLD_ATTEMPT"))
-            if row is not None:
-                theirs[key] = row
-        elif row.phase == Phase.ABORTING.value:
-            answer.cancels.append(row)
-            renewed.append(row.id)
+    theirs = {key: one for key, one in held.items() if one.lease_expires_at is not None and one.cluster == said.cluster}
+    seconds = context.settings.agents.lease_seconds
+    until = now + timedelta(seconds=seconds)
+    just_renewed = until - timedelta(seconds=seconds * _RENEWED)
+    for key, attempt in dict(said.holding).items():
+        one = theirs.get(key)
+        if one is None or one.attempt != attempt:
+            answer.lost.append((key, attempt, "NOT_YOURS" if one is None else "OLD_ATTEMPT"))
+            continue
+        del theirs[key]
+        if one.phase == Phase.ABORTING.value:
+            answer.cancels.append(one)
         else:
-            answer.confirmed.append(row)
-            renewed.append(row.id)
-    executions.confirm(connection, renewed, until)
-    for row in theirs.values():
-        if row.phase != Phase.QUEUED.value or row.confirmed:
-            answer.questions.append(row)
+            answer.confirmed.append(one)
+            answer.is_permission |= not one.confirmed
+        if not one.confirmed:
+            one.set(confirmed=True)
+        if one.lease_expires_at is not None and one.lease_expires_at < just_renewed:
+            one.set(lease_expires_at=until)
+    for one in theirs.values():
+        if _may_have_started(one):
+            answer.questions.append(one)
         elif not answer.takes_work:
-            give_back(connection, row, now, "Its cluster takes no new work.", stays=False)
+            one.apply(give_back(one, "Its cluster takes no new work.", stays=False), now)
         elif len(answer.leases) < said.want:
-            answer.leases.append(row)  # the answer that offered it never arrived
+            answer.leases.append(one)  # the answer that offered it never arrived
         else:
-            executions.lease(connection, [row.id], None)
-    executions.lease(connection, [row.id for row in answer.leases], until)
+            one.set(lease_expires_at=None)
 
 
-def time_limit_of(row: Execution) -> float | None:
+def time_limit_of(row: Held) -> float | None:
     """The longest that an execution may run, in seconds."""
     duration = row.content["job"].get("resources", {}).get("duration")
     return float(parse_duration(duration)) if duration else None

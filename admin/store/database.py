@@ -5,17 +5,20 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy import BigInteger, Connection, DateTime, Engine, Integer, MetaData, Table, event
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
 from sqlalchemy.types import TypeDecorator
+
+from admin.core.json_text import json_text
+from admin.store.joint_writes import JointWrites
 
 #: Constraint names are fixed, so that migrations can name them on every database.
 metadata = MetaData(
@@ -33,6 +36,10 @@ db = SQLAlchemy(metadata=metadata)
 RowId = BigInteger().with_variant(Integer, "sqlite")
 
 _WRITES = "rainbow_writes"
+#: Changes in one transaction: the more of them, the longer everybody else waits.
+_MOST_TOGETHER = 16
+
+Result = TypeVar("Result")
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -57,6 +64,7 @@ class Database:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._turn: AbstractContextManager[Any] = nullcontext()
+        self._together: JointWrites[Callable[[Connection], Any], Any] = JointWrites(self._write_all, _MOST_TOGETHER)
         if engine.dialect.name == "sqlite":
             self._turn = _Turn(engine.url.database)
             event.listen(engine, "connect", _set_up_sqlite)
@@ -70,6 +78,12 @@ class Database:
             yield connection
 
     @contextmanager
+    def stating(self) -> Iterator[Connection]:
+        """For single statements, each of which is a transaction of its own and costs one round trip."""
+        with self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            yield connection
+
+    @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A change that is committed as a whole, or not at all."""
         with (
@@ -78,6 +92,21 @@ class Database:
             connection.begin(),
         ):
             yield connection
+
+    def write(self, act: Callable[[Connection], Result]) -> Result:
+        """Change something; where one writer waits for the other, in one transaction with what others change.
+
+        The act may be done twice: what fails for all of them is tried again for each.
+        """
+        if self.engine.dialect.name == "sqlite":
+            found: Result = self._together.submit([act])[0]
+            return found
+        with self.writing() as connection:
+            return act(connection)
+
+    def _write_all(self, acts: list[Callable[[Connection], Any]]) -> list[Any]:
+        with self.writing() as connection:
+            return [act(connection) for act in acts]
 
 
 def is_writing(connection: Connection) -> bool:
@@ -140,7 +169,12 @@ def prepare_directory(url: str) -> None:
 
 def engine_options(url: str, pool_size: int) -> dict[str, Any]:
     """How Flask-SQLAlchemy should build the engine."""
-    options: dict[str, Any] = {"pool_size": pool_size, "max_overflow": pool_size, "pool_timeout": 30}
+    options: dict[str, Any] = {
+        "pool_size": pool_size,
+        "max_overflow": pool_size,
+        "pool_timeout": 30,
+        "json_serializer": lambda value: json_text(value).decode(),
+    }
     if make_url(url).get_backend_name() != "sqlite":
         options["pool_pre_ping"] = True  # a database that was restarted costs no request
     return options

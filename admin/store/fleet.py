@@ -18,9 +18,12 @@ from sqlalchemy import (
     Integer,
     Table,
     Text,
+    and_,
+    bindparam,
     delete,
     false,
     insert,
+    or_,
     select,
     true,
     tuple_,
@@ -105,7 +108,8 @@ def lock(connection: Connection) -> int:
     return int(connection.execute(select(fleet_head.c.number).with_for_update()).scalar_one())
 
 
-def _count_up(connection: Connection) -> None:
+def count_up(connection: Connection) -> None:
+    """Let everyone who remembers something for as long as the fleet stays the same look again."""
     connection.execute(update(fleet_head).values(number=fleet_head.c.number + 1))
 
 
@@ -146,7 +150,7 @@ def write(connection: Connection, changes: list[RowChange], version: int) -> Non
         else:
             connection.execute(update(fleet_definitions).where(mine).values(**values))
     if changes:
-        _count_up(connection)
+        count_up(connection)
 
 
 def states(connection: Connection) -> dict[str, ClusterState]:
@@ -159,6 +163,49 @@ def state(connection: Connection, name: str, *, lock: bool = True) -> ClusterSta
     found = select(cluster_states).where(cluster_states.c.name == name)
     row = connection.execute(found.with_for_update() if lock else found).one_or_none()
     return ClusterState(name=name) if row is None else ClusterState(**row._mapping)
+
+
+def heard(connection: Connection) -> dict[str, datetime | None]:
+    """When each cluster's agent was last heard."""
+    return {row[0]: row[1] for row in connection.execute(_HEARD)}
+
+
+def silent(connection: Connection, unreachable: datetime, lost: datetime) -> list[str]:
+    """The clusters that were last heard before these times, and are not thought to be unreachable or lost yet."""
+    return list(connection.execute(_SILENT, {"unreachable": unreachable, "lost": lost}).scalars())
+
+
+def lost(connection: Connection) -> list[str]:
+    """The clusters that are lost."""
+    return list(connection.execute(_LOST).scalars())
+
+
+def to_be_drained_by(connection: Connection, now: datetime) -> list[str]:
+    """The clusters whose drain should be over."""
+    return list(connection.execute(_TO_BE_DRAINED, {"now": now}).scalars())
+
+
+def clusters_defined_above(connection: Connection, version: int) -> dict[str, int]:
+    """The clusters that were defined anew by revisions above a number, and by which."""
+    return {row[0]: row[1] for row in connection.execute(_DEFINED_ABOVE, {"above": version})}
+
+
+_HEARD = select(cluster_states.c.name, cluster_states.c.last_sync_at)
+_health, _last_sync_at = cluster_states.c.health, cluster_states.c.last_sync_at
+_SILENT = select(cluster_states.c.name).where(
+    _health != Health.LOST.value,
+    or_(
+        _last_sync_at < bindparam("lost"),
+        and_(_last_sync_at < bindparam("unreachable"), _health != Health.UNREACHABLE.value),
+    ),
+)
+_LOST = select(cluster_states.c.name).where(_health == Health.LOST.value)
+_TO_BE_DRAINED = select(cluster_states.c.name).where(
+    cluster_states.c.draining, cluster_states.c.drain_deadline <= bindparam("now")
+)
+_DEFINED_ABOVE = select(fleet_definitions.c.name, fleet_definitions.c.version).where(
+    fleet_definitions.c.kind == FleetKind.CLUSTER.value, fleet_definitions.c.version > bindparam("above")
+)
 
 
 def hold(connection: Connection, names: Iterable[str]) -> None:
@@ -174,14 +221,15 @@ def hold_back(connection: Connection, name: str) -> None:
     insert_new(connection, cluster_states, [{"name": name, "cordoned": False, "report": {}, "admitted": False}])
 
 
-def save(connection: Connection, found: ClusterState, event: ClusterEvent) -> None:
-    """Store what has happened to a cluster."""
+def save(connection: Connection, found: ClusterState, event: ClusterEvent, *, counts: bool = True) -> None:
+    """Store what has happened to a cluster; it `counts` unless no decision can depend on it."""
     mine = cluster_states.c.name == found.name
     if connection.execute(update(cluster_states).where(mine).values(**vars(found))).rowcount == 0:
         connection.execute(insert(cluster_states).values(**vars(found)))
     values = {name: value for name, value in vars(event).items() if name != "number"}
     connection.execute(insert(cluster_events).values(**values))
-    _count_up(connection)
+    if counts:
+        count_up(connection)
 
 
 def touch(connection: Connection, found: ClusterState) -> None:
@@ -224,6 +272,11 @@ class Fleets:
         self._lock = threading.Lock()
         self._last: Fleet | None = None
 
+    @property
+    def last(self) -> Fleet | None:
+        """The fleet as this process knows it; whoever decides by it must see that it is still so."""
+        return self._last
+
     def at(self, wanted: int, build: Callable[[], Fleet], *, keep: bool) -> Fleet:
         """The fleet of a number; read anew if the last one was another.
 
@@ -239,8 +292,3 @@ class Fleets:
             if self._last is None or self._last.number < found.number:
                 self._last = found
         return found
-
-
-def payload_of(definition: Definition | None) -> dict[str, Any] | None:
-    """What revisions remember of a definition."""
-    return None if definition is None else definition.payload

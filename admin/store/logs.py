@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sqlalchemy import (
@@ -37,6 +38,8 @@ execution_logs = Table(
 )
 _columns = execution_logs.c
 
+Place = tuple[int, int, str]  #: an execution, an attempt of it, and a stream
+
 execution_outputs = Table(
     "execution_outputs",
     metadata,
@@ -55,35 +58,49 @@ def length(connection: Connection, execution_id: int, attempt: int, stream: str)
     return int(connection.execute(found).scalar_one())
 
 
-def append(connection: Connection, execution_id: int, attempt: int, stream: str, start: int, data: bytes) -> None:
-    """Store a piece that begins where the last one ended; the same piece again changes nothing."""
-    values = {"start": start, "end": start + len(data), "data": data}
-    place = {"execution_id": execution_id, "attempt": attempt, "stream": stream}
-    insert_new(connection, execution_logs, [{**place, **values}])
+def lengths(connection: Connection, execution_ids: Iterable[int]) -> dict[Place, int]:
+    """How many bytes of each stream of each attempt of some executions are stored."""
+    place = (_columns.execution_id, _columns.attempt, _columns.stream)
+    found = select(*place, func.max(_columns.end)).where(_columns.execution_id.in_(list(execution_ids)))
+    return {(row[0], row[1], row[2]): row[3] for row in connection.execute(found.group_by(*place))}
+
+
+def append(connection: Connection, pieces: Iterable[tuple[Place, int, bytes]]) -> None:
+    """Store pieces that each begin where the last one ended; the same piece again changes nothing."""
+    rows = [
+        {"execution_id": row_id, "attempt": attempt, "stream": stream, "start": start, "end": start + len(data)}
+        | {"data": data}
+        for (row_id, attempt, stream), start, data in pieces
+    ]
+    insert_new(connection, execution_logs, rows)
 
 
 def read(connection: Connection, execution_id: int, attempt: int, stream: str, offset: int, limit: int) -> bytes:
-    """Some bytes of a stream, from an offset on."""
+    """Some bytes of a stream, from an offset on; none where what stood there is no longer kept."""
     found = (
         select(_columns.start, _columns.data)
         .where(*_at(execution_id, attempt, stream), _columns.end > offset, _columns.start < offset + limit)
         .order_by(_columns.start)
     )
-    pieces = [
-        bytes(row.data)[max(0, offset - row.start) : offset + limit - row.start] for row in connection.execute(found)
-    ]
-    return b"".join(pieces)
+    rows = connection.execute(found).all()
+    if rows and rows[0].start > offset:
+        return b""
+    return b"".join(bytes(row.data)[max(0, offset - row.start) : offset + limit - row.start] for row in rows)
 
 
 def _at(execution_id: int, attempt: int, stream: str) -> tuple[Any, ...]:
     return _columns.execution_id == execution_id, _columns.attempt == attempt, _columns.stream == stream
 
 
-def replace_outputs(connection: Connection, execution_id: int, attempt: int, files: list[dict[str, Any]]) -> None:
-    """Store the files that an attempt left, in place of those of an earlier one."""
-    connection.execute(delete(execution_outputs).where(execution_outputs.c.execution_id == execution_id))
+def replace_outputs(connection: Connection, files: Mapping[int, tuple[int, list[dict[str, Any]]]]) -> None:
+    """Store the files that attempts of some executions left, in place of those of earlier ones."""
     if files:
-        rows = [{"execution_id": execution_id, "attempt": attempt, **one} for one in files]
+        connection.execute(delete(execution_outputs).where(execution_outputs.c.execution_id.in_(list(files))))
+        rows = [
+            {"execution_id": row_id, "attempt": attempt, **one}
+            for row_id, (attempt, some) in files.items()
+            for one in some
+        ]
         connection.execute(insert(execution_outputs), rows)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
@@ -26,6 +27,32 @@ cluster_tokens = Table(
 _columns = cluster_tokens.c
 
 StoredToken = DatabaseRow[Any]  #: a row of the table, by the names of its columns
+
+#: How long a token may still count where nobody knows yet that it was revoked.
+KNOWN_SECONDS = 1.0
+_MOST_KNOWN = 10_000
+
+
+class KnownTokens:
+    """Tokens as they were a moment ago, by their hashes, so that a busy agent costs no query each time."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[float, StoredToken]] = {}
+
+    def get(self, hashed: str) -> StoredToken | None:
+        """A token, if it was read within the last moment."""
+        read_at, found = self._known.get(hashed, (0.0, None))
+        return found if read_at > time.monotonic() - KNOWN_SECONDS else None
+
+    def keep(self, hashed: str, token: StoredToken) -> None:
+        """Remember a token that has just been read."""
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        self._known[hashed] = time.monotonic(), token
+
+    def forget(self) -> None:
+        """Read all of them anew: some have changed."""
+        self._known.clear()
 
 
 def add(connection: Connection, *, prefix: str, cluster: str, hashed: str, now: datetime) -> None:

@@ -232,6 +232,15 @@ def test_an_execution_runs_and_succeeds_as_its_agent_says(agent: PlayedAgent, cl
     assert [(one["id"]["name"], one["reason"]) for one in answer["lost"]] == [("e", "NOT_YOURS")]
 
 
+def test_a_signal_is_told_of_where_nothing_else_is(agent: PlayedAgent) -> None:
+    add(agent, "silent", "told")
+    agent.start(2)
+    agent.finish(["silent"], "FAILED", signal=9)
+    agent.finish(["told"], "FAILED", signal=9, message="out of memory")
+    messages = [shown(agent, name)["closure"]["reason"]["message"] for name in ("silent", "told")]
+    assert messages == ["Signal 9 ended it.", "out of memory"]
+
+
 @pytest.mark.parametrize("type", ["SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"])
 def test_what_has_ended_never_changes_again(agent: PlayedAgent, context: Context, type: str) -> None:
     add(agent, "e", retry={"attempts": 1})

@@ -1,0 +1,182 @@
+"""Leases: what agents have, what they may have next, and what becomes of it, written all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, CursorResult, bindparam, func, or_, select
+
+from admin.core.attempts import Change
+from admin.store.batches import update_all
+from admin.store.executions import LEASED, UNLEASED, Event, Execution, ExecutionId, add_events, executions, identity
+from admin.store.keys import one_of
+
+_columns = executions.c
+_KEY = (_columns.project, _columns.domain, _columns.name)
+#: What a sync needs to know of every lease.
+_SMALL = [
+    *(_columns.id, _columns.project, _columns.domain, _columns.name),
+    *(_columns.cluster, _columns.pool, _columns.label),
+    *(_columns.phase, _columns.reason, _columns.reason_message, _columns.attempt, _columns.events),
+    *(_columns.created_at, _columns.started_at, _columns.lease_expires_at, _columns.confirmed),
+]
+
+# Built once: an agent's sync should cost the database's time, not ours.
+_theirs = _columns.cluster == bindparam("cluster")
+_LEASED_IDS = select(_columns.id).where(_theirs, LEASED)
+_LEASED = select(*_SMALL).where(_theirs, LEASED).order_by(_columns.id).with_for_update()
+_EXPIRED = (
+    select(*_SMALL, _columns.content, _columns.avoid)
+    .where(_theirs, LEASED, _columns.lease_expires_at <= bindparam("now"))
+    .order_by(_columns.id)
+    .limit(bindparam("most"))
+    .with_for_update()
+)
+_HAVE_EXPIRED = (
+    select(_columns.cluster)
+    .where(_columns.cluster.in_(bindparam("clusters", expanding=True)), LEASED)
+    .where(_columns.lease_expires_at <= bindparam("now"))
+    .distinct()
+)
+_may_start = or_(_columns.not_before.is_(None), _columns.not_before <= bindparam("now"))
+_OFFERED = (
+    select(*_SMALL, _columns.content)
+    .where(*UNLEASED, _theirs, _may_start)
+    .order_by(_columns.tier, _columns.priority.desc(), _columns.id)
+    .limit(bindparam("most"))
+    .with_for_update(skip_locked=True)
+)
+_NEXT = select(func.min(_columns.not_before)).where(*UNLEASED, _theirs, _columns.not_before > bindparam("now"))
+_DETAILS = select(_columns.id, _columns.content, _columns.avoid).where(
+    _columns.id.in_(bindparam("ids", expanding=True))
+)
+
+
+class Held:
+    """An execution that this transaction holds, and what becomes of it; `save` writes that."""
+
+    id: int
+    project: str
+    domain: str
+    name: str
+    cluster: str | None
+    pool: str | None
+    label: str | None
+    phase: str
+    reason: str
+    reason_message: str
+    attempt: int
+    events: int
+    created_at: datetime
+    started_at: datetime | None
+    lease_expires_at: datetime | None
+    confirmed: bool
+    content: Mapping[str, Any]
+    avoid: list[str]
+
+    def __init__(self, names: Iterable[str], values: Iterable[Any]) -> None:
+        self.__dict__.update(zip(names, values, strict=True))
+        self._new: dict[str, Any] = {}
+        self._happened: list[Event] = []
+
+    @property
+    def key(self) -> ExecutionId:
+        return ExecutionId(project=self.project, domain=self.domain, name=self.name)
+
+    def set(self, **values: Any) -> None:
+        """Change something that nobody needs to be told of."""
+        self.__dict__.update(values)
+        self._new.update(values)
+
+    def apply(self, change: Change, now: datetime) -> None:
+        """Let something happen to it."""
+        before = self.cluster
+        self.set(**change.values, updated_at=now)
+        self._tell(change.kind, self.reason, change.values.get("reason_message"), before, now)
+
+    def note(self, kind: str, reason: str, message: str, now: datetime) -> None:
+        """Say something in its events that changes nothing else."""
+        self._tell(kind, reason, message, self.cluster, now)
+
+    def _tell(self, kind: str, reason: str, message: str | None, cluster: str | None, now: datetime) -> None:
+        self.set(events=self.events + 1)
+        event = Event(
+            number=self.events, at=now, type=kind, phase=self.phase, reason=reason, message=message, cluster=cluster
+        )
+        self._happened.append(event)
+
+
+def save(connection: Connection, some: Iterable[Held]) -> None:
+    """Write what has become of executions: one statement for each set of columns, and one for all that happened."""
+    changes: dict[frozenset[str], list[dict[str, Any]]] = {}
+    events = []
+    for one in some:
+        if one._new:
+            changes.setdefault(frozenset(one._new), []).append({"id": one.id, **one._new})
+            events += [(one.id, event) for event in one._happened]
+    for rows in changes.values():
+        update_all(connection, executions, rows)
+    add_events(connection, events)
+
+
+def _held(found: CursorResult[Any]) -> list[Held]:
+    names = tuple(found.keys())
+    return [Held(names, row) for row in found.all()]
+
+
+def offered(connection: Connection, cluster: str, now: datetime, limit: int) -> list[Held]:
+    """What a cluster may have next, in order: tier, priority, age. Those that others hold are left to them."""
+    return _held(connection.execute(_OFFERED, {"cluster": cluster, "now": now, "most": limit}))
+
+
+def leased(connection: Connection, cluster: str) -> list[Held]:
+    """Everything that a cluster's agent has a lease of, held until the transaction ends."""
+    return _held(connection.execute(_LEASED, {"cluster": cluster}))
+
+
+def reported(connection: Connection, cluster: str, named: Iterable[ExecutionId]) -> list[Held]:
+    """The same together with others that its agent reports on, all by id: two agents may report on each other's."""
+    keys = [(one.project, one.domain, one.name) for one in named]
+    theirs = select(_columns.id).where(one_of(connection, _KEY, keys))
+    ids = {
+        *connection.execute(theirs).scalars(),
+        *connection.execute(_LEASED_IDS, {"cluster": cluster}).scalars(),
+    }
+    found = select(*_SMALL).where(_columns.id.in_(ids)).order_by(_columns.id)
+    return _held(connection.execute(found.with_for_update()))
+
+
+def named(connection: Connection, keys: Iterable[ExecutionId]) -> dict[ExecutionId, Execution]:
+    """Some executions by what they are called, not held."""
+    wanted = [(one.project, one.domain, one.name) for one in keys]
+    if not wanted:
+        return {}
+    found = select(*_SMALL).where(one_of(connection, _KEY, wanted))
+    return {identity(row): row for row in connection.execute(found)}
+
+
+def clusters_with_expired(connection: Connection, clusters: Iterable[str], now: datetime) -> list[str]:
+    """Those of some clusters whose agents have had something for longer than its lease."""
+    wanted = list(clusters)
+    return sorted(connection.execute(_HAVE_EXPIRED, {"clusters": wanted, "now": now}).scalars()) if wanted else []
+
+
+def expired(connection: Connection, cluster: str, now: datetime, limit: int) -> list[Held]:
+    """What a cluster's agent has had for longer than its lease, in detail, held until the transaction ends."""
+    return _held(connection.execute(_EXPIRED, {"cluster": cluster, "now": now, "most": limit}))
+
+
+def add_details(connection: Connection, some: Iterable[Held]) -> None:
+    """Learn of executions what only the end or the beginning of an attempt needs."""
+    by_id = {one.id: one for one in some}
+    if by_id:
+        for row in connection.execute(_DETAILS, {"ids": list(by_id)}):
+            by_id[row.id].content, by_id[row.id].avoid = row.content, row.avoid
+
+
+def next_not_before(connection: Connection, cluster: str, now: datetime) -> datetime | None:
+    """When the next attempt that backs off may start at a cluster."""
+    value: datetime | None = connection.execute(_NEXT, {"cluster": cluster, "now": now}).scalar()
+    return value

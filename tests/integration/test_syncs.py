@@ -1,0 +1,370 @@
+"""Syncs: what they cost the database, and what becomes of those that wait; on both databases."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from flask import Flask
+from sqlalchemy import event
+
+from admin.errors import AgentReplaced
+from admin.services import agents
+from admin.services.context import Context
+from admin.services.fleet import set_cordoned
+from admin.services.syncs import Answer, LogPiece, Report, Sync, sync
+from admin.store import fleet
+from admin.store.executions import ExecutionId
+from tests.conftest import MakeApp
+from tests.robustness.lease_histories import checked
+from tests.robustness.test_many_waiting import copied
+from tests.support.agents import Clock, closure, event_types, played_agent, set_clock
+from tests.support.placing import API, DOMAIN, PROJECT, created, execution, get, ok, put_cluster, put_pool, refused
+
+
+def key(name: str) -> ExecutionId:
+    return ExecutionId(project=PROJECT, domain=DOMAIN, name=name)
+
+
+def report(name: str, type: str, attempt: int = 1, **more: Any) -> Report:
+    return Report(event=f"{name}-{type}", id=key(name), attempt=attempt, type=type, **more)
+
+
+@contextmanager
+def statements(context: Context) -> Iterator[list[str]]:
+    """What is asked of the database meanwhile."""
+    seen: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        seen.append(statement)
+
+    event.listen(context.database.engine, "before_cursor_execute", note)
+    yield seen
+    event.remove(context.database.engine, "before_cursor_execute", note)
+
+
+# What they cost
+
+
+def life(context: Context, cluster: str, first: int, count: int) -> list[int]:
+    """Statements for the leases of so many executions, their confirmation, and both reports of each."""
+    names = [f"{cluster}{number}" for number in range(first, first + count)]
+    holding = tuple((key(name), 1) for name in names)
+    pieces = tuple(LogPiece(id=key(name), attempt=1, stream="stdout", offset=0, data=b"x") for name in names)
+    files = [{"path": "a", "size": 1, "truncated": False, "content": b"x"}]
+    calls: list[dict[str, Any]] = [
+        {"want": count},
+        {"holding": holding},
+        {"holding": holding, "events": tuple(report(name, "RUNNING", native_id=name) for name in names)},
+        {"logs": pieces, "events": tuple(report(name, "FAILED", exit_code=1, outputs=files) for name in names)},
+        {"events": tuple(report(name, "SUCCEEDED") for name in names)},  # refused, and noted
+    ]
+    counts = []
+    for said in calls:
+        with statements(context) as seen:
+            answer = sync(context, Sync(cluster=cluster, agent="a", sequence=2, **said))
+        assert not said.get("want") or sorted(one.name for one in answer.leases) == sorted(names)
+        counts.append(len([one for one in seen if not one.startswith(("BEGIN", "COMMIT"))]))
+    return counts
+
+
+def test_a_sync_costs_as_many_statements_for_a_hundred_executions_as_for_two(app: Flask, context: Context) -> None:
+    put_pool(app.test_client(), "all", ["c"])
+    sync(context, Sync(cluster="c", agent="a", sequence=1))
+    created(app.test_client(), "c0", cluster="c")
+    copied(context, "c0", [f"c{number}" for number in range(1, 102)])
+    few, many = life(context, "c", 0, 2), life(context, "c", 2, 100)
+    assert many == few
+    assert max(few) <= 12
+    assert {row.phase for row in checked(context).values()} == {"FAILED"}
+
+
+def test_what_is_held_is_not_read_with_all_that_it_carries(app: Flask, context: Context) -> None:
+    put_pool(app.test_client(), "all", ["c"])
+    created(app.test_client(), "e", cluster="c")
+    sync(context, Sync(cluster="c", agent="a", sequence=1, want=1))
+    with statements(context) as seen:
+        sync(context, Sync(cluster="c", agent="a", sequence=2, holding=((key("e"), 1),)))
+        sync(context, Sync(cluster="c", agent="a", sequence=3, events=(report("e", "RUNNING"),)))
+        sync(context, Sync(cluster="c", agent="a", sequence=4, events=(report("e", "SUCCEEDED"),)))
+    assert not [one for one in seen if "content" in one or "request" in one]
+
+
+def test_a_lease_that_was_just_renewed_is_not_written_again(app: Flask, make_app: MakeApp) -> None:
+    clock = Clock()
+    context = set_clock(app, clock)
+    put_pool(app.test_client(), "all", ["c"])
+    created(app.test_client(), "e", cluster="c")
+    sync(context, Sync(cluster="c", agent="a", sequence=1, want=1))
+    said = Sync(cluster="c", agent="a", sequence=2, holding=((key("e"), 1),))
+    sync(context, said)
+    first = execution(app.test_client(), "e")["lease_expires_at"]
+    with statements(context) as seen:
+        clock.advance(0.5)
+        assert [one.name for one in sync(context, said).confirmed] == ["e"]
+    assert not [one for one in seen if one.startswith("UPDATE executions")]
+    assert execution(app.test_client(), "e")["lease_expires_at"] == first
+    clock.advance(1)
+    sync(context, said)
+    assert execution(app.test_client(), "e")["lease_expires_at"] > first
+
+
+# Several reports on one execution
+
+
+def test_reports_on_one_execution_in_one_sync_all_count_in_their_order(app: Flask, context: Context) -> None:
+    api = app.test_client()
+    put_pool(api, "all", ["c"])
+    created(api, "e", cluster="c", retry={"attempts": 2, "backoff": "1ms"})
+    sync(context, Sync(cluster="c", agent="a", sequence=1, want=1))
+    said = (
+        report("e", "RUNNING"),
+        report("e", "FAILED", message="first"),
+        report("e", "FAILED", message="once more"),
+        report("e", "RUNNING", 2),
+    )
+    answer = sync(context, Sync(cluster="c", agent="a", sequence=2, events=said))
+    assert answer.accepted == ["e-RUNNING", "e-FAILED"]
+    assert answer.refused == [("e-FAILED", "OLD_ATTEMPT"), ("e-RUNNING", "NOT_YOURS")]
+    assert event_types(api, "e") == ["CREATED", "RUNNING", "RETRY", "REFUSED", "REFUSED"]
+    row = checked(context)["e"]
+    assert (row.phase, row.attempt, row.started_at, row.reason_message) == (
+        "QUEUED",
+        2,
+        None,
+        "Attempt 1 ended FAILED (FAILED): first",
+    )
+
+
+# Questions
+
+
+def test_what_an_agent_never_answers_for_is_thought_to_be_lost(make_app: MakeApp) -> None:
+    app = make_app(agents={"leaseSeconds": 60, "lostSeconds": 300})
+    clock = Clock()
+    context = set_clock(app, clock)
+    api = app.test_client()
+    agent = played_agent(api, context, "c")
+    created(api, "plain", cluster="c")
+    created(api, "moves", cluster="c", retry={"on_lost": "retry"})
+    created(api, "ends", cluster="c", retry={"on_lost": "retry"})
+    agent.start(3)
+    ok(api.delete(f"{API}/executions/{PROJECT}/{DOMAIN}/ends", json={}))
+    agent.holding = {}
+    for _ in range(5):
+        clock.advance(70)
+        assert len(agent.sync(want=1)["questions"]) == 3
+    clock.advance(11)
+    answer = agent.sync(want=0)
+    assert (answer["questions"], answer["leases"]) == ([], [])
+    assert closure(api, "plain") == ("FAILED", "CLUSTER_LOST")
+    assert (closure(api, "moves")[0], execution(api, "moves")["attempt"]) == ("QUEUED", 2)
+    assert closure(api, "ends")[0] == "ABORTED"
+    checked(context)
+
+
+# Waiting
+
+
+def until(is_so: Callable[[], bool], seconds: float = 10) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@contextmanager
+def waiting(context: Context, *clusters: str, seconds: float = 30) -> Iterator[dict[str, Future[Answer]]]:
+    """Agents that wait, each for itself."""
+
+    def wait(cluster: str) -> Answer:
+        return sync(context, Sync(cluster=cluster, agent="old", sequence=1, want=1, wait_seconds=seconds))
+
+    with ThreadPoolExecutor(len(clusters)) as pool:
+        answers = {cluster: pool.submit(wait, cluster) for cluster in clusters}
+        until(lambda: _waiting(context) == len(clusters))
+        try:
+            yield answers
+        finally:
+            context.news.close()
+
+
+def _waiting(context: Context) -> int:
+    """How many sleep; the first look of all is over by then."""
+    time.sleep(0.2)
+    with context.news._lock:
+        return sum(one._heard_at is not None for some in context.news._waiting.values() for one in some)
+
+
+def test_nobody_asks_the_database_for_one_that_waits(app: Flask, context: Context) -> None:
+    names = [f"c{number}" for number in range(20)]
+    put_pool(app.test_client(), "all", names)
+    for name in names:
+        sync(context, Sync(cluster=name, agent="old", sequence=1))  # that it is there is news by itself
+    with waiting(context, *names) as answers:
+        time.sleep(0.5)
+        with context.database.reading() as connection:
+            before = fleet.heard(connection)
+        with statements(context) as seen:
+            time.sleep(3)
+        writes = [one for one in seen if one.startswith(("UPDATE", "INSERT", "DELETE"))]
+        assert writes == []
+        assert len(seen) < 3 / 0.05 * 5  # one looks for all of them
+        with context.database.reading() as connection:
+            assert fleet.heard(connection) == before
+        assert not any(answer.done() for answer in answers.values())
+
+
+def test_a_newer_process_ends_the_wait_of_an_older_one(app: Flask, context: Context) -> None:
+    put_pool(app.test_client(), "all", ["c", "d"])
+    with waiting(context, "c", "d") as answers:
+        sync(context, Sync(cluster="c", agent="new", sequence=1))
+        began = time.monotonic()
+        with pytest.raises(AgentReplaced):
+            answers["c"].result(10)
+        assert time.monotonic() - began < 5
+        sync(context, Sync(cluster="d", agent="old", sequence=2))  # the same process says something else meanwhile
+        answer = answers["d"].result(10)
+        assert (answer.has_news, answer.is_crowded) == (False, False)
+    with context.database.reading() as connection:
+        assert fleet.state(connection, "c", lock=False).agent == "new"
+
+
+def test_a_change_of_its_definition_wakes_an_agent(app: Flask, context: Context) -> None:
+    api = app.test_client()
+    put_cluster(api, "c")
+    with waiting(context, "c") as answers:
+        ok(api.put(f"{API}/clusters/c", json={"cluster": {"enabled": False}}))
+        assert answers["c"].result(10).enabled is False
+
+
+def test_a_wait_is_shorter_than_what_depends_on_the_next_sync(make_app: MakeApp) -> None:
+    app = make_app(agents={"waitSeconds": 3, "leaseSeconds": 4, "unreachableSeconds": 5})
+    context: Context = app.extensions["rainbow"]
+    put_pool(app.test_client(), "all", ["c"])
+    created(app.test_client(), "e", cluster="c")
+    held = ((key("e"), 1),)
+
+    def timed(**said: Any) -> float:
+        began = time.monotonic()
+        sync(context, Sync(cluster="c", agent="a", sequence=1, wait_seconds=60, **said))
+        return time.monotonic() - began
+
+    assert timed() >= 2.5
+    assert timed(want=1) < 2
+    assert timed(holding=held) < 1.5
+    assert 2 <= timed(holding=held) < 2.5
+
+
+def test_where_too_many_wait_others_are_sent_away_and_nobody_else_is_kept(make_app: MakeApp) -> None:
+    app = make_app(server={"threads": 4})
+    context: Context = app.extensions["rainbow"]
+    names = ["a", "b", "c", "d"]
+    api = app.test_client()
+    put_pool(api, "all", names)
+    tokens = {name: agents.rotate(context, name, 0).token for name in names}
+
+    def call(name: str) -> Any:
+        body = {"agent": "x", "sequence": 2, "want": 1, "wait_seconds": 30}
+        headers = {"Authorization": f"Bearer {tokens[name]}"}
+        return ok(app.test_client().post(f"{API}/clusters/{name}/sync", json=body, headers=headers))
+
+    with ThreadPoolExecutor(3) as pool:
+        waits = [pool.submit(call, name) for name in names[:3]]
+        until(lambda: _waiting(context) == 3)
+        began = time.monotonic()
+        away = call("d")
+        assert time.monotonic() - began < 2
+        assert (away["leases"], away["intervals"]["pause_seconds"]) == ([], 5)
+        created(api, "e", cluster="d")
+        assert [one["id"]["name"] for one in call("d")["leases"]] == ["e"]
+        created(api, "f", cluster="a")
+        answer = waits[0].result(10)
+        assert ([one["id"]["name"] for one in answer["leases"]], answer["intervals"]["pause_seconds"]) == (["f"], 0)
+        context.news.close()
+
+
+# Tokens
+
+
+def test_a_token_that_is_revoked_elsewhere_stops_counting_within_a_second(make_app: MakeApp) -> None:
+    here, there = make_app(), make_app()
+    agent = played_agent(here.test_client(), here.extensions["rainbow"], "c")
+    for _ in range(3):
+        agent.sync()
+    with statements(here.extensions["rainbow"]) as seen:
+        agent.sync()
+    assert not [one for one in seen if "cluster_tokens" in one]
+    assert agents.revoke(there.extensions["rainbow"], "c", agent.token[4:12])
+    revoked = time.monotonic()
+    while agent.post().status_code == 200:
+        assert time.monotonic() - revoked < 1.5
+        time.sleep(0.02)
+    refused(agent.post(), 401, "unauthenticated")
+
+
+def test_a_token_that_is_known_expires_at_its_time(make_app: MakeApp) -> None:
+    app, clock = make_app(), Clock()
+    context = set_clock(app, clock)
+    agent = played_agent(app.test_client(), context, "c")
+    agents.rotate(context, "c", 10)
+    for _ in range(3):
+        agent.sync()
+    clock.advance(9)
+    agent.sync()
+    clock.advance(2)
+    refused(agent.post(), 401, "unauthenticated")
+
+
+# Reports on the cluster
+
+
+def test_how_busy_a_cluster_is_changes_the_fleet_only_where_a_pool_looks_at_it(app: Flask, context: Context) -> None:
+    api = app.test_client()
+    put_pool(api, "even", ["plain", "watched"])
+    put_pool(api, "full", ["watched"], strategy="spill")
+
+    def said(cluster: str, **report: Any) -> int:
+        sync(context, Sync(cluster=cluster, agent="a", sequence=2, report=report))
+        with context.database.reading() as connection:
+            return fleet.number(connection)
+
+    for cluster, counts in (("plain", False), ("watched", True)):
+        first = said(cluster, plugins=["mpi"], free={"executions": 9})
+        busier = said(cluster, plugins=["mpi"], free={"executions": 3}, eta="5s")
+        assert (busier > first) is counts
+        assert said(cluster, plugins=["mpi"], free={"executions": 3}, eta="5s") == busier
+        shown = get(api, f"clusters/{cluster}")
+        assert (shown["free"]["executions"], shown["eta"]) == (3, "5s")
+        assert get(api, f"clusters/{cluster}/events")["events"][0]["type"] == "REPORTED"
+        assert said(cluster, plugins=[], free={"executions": 3}) > busier
+    set_cordoned(context, "plain", True, None, None)
+    assert get(api, "clusters/plain")["free"]["executions"] == 3
+
+
+def test_many_syncs_of_many_clusters_at_once_each_count(app: Flask, context: Context) -> None:
+    """On SQLite several are one transaction; what is wrong with one of them is not the others' fault."""
+    names = [f"c{number}" for number in range(12)]
+    put_pool(app.test_client(), "all", names)
+    for name in names:
+        created(app.test_client(), f"e-{name}", cluster=name)
+        sync(context, Sync(cluster=name, agent="new", sequence=1))
+    barrier = threading.Barrier(24)
+
+    def call(number: int) -> Any:
+        name, is_old = names[number % 12], number >= 12
+        barrier.wait()
+        try:
+            return sync(context, Sync(cluster=name, agent="old" if is_old else "new", sequence=2, want=1)).leases
+        except AgentReplaced:
+            return None
+
+    with ThreadPoolExecutor(24) as pool:
+        found = list(pool.map(call, range(24)))
+    assert [[one.name for one in some] for some in found[:12]] == [[f"e-{name}"] for name in names]
+    assert found[12:] == [None] * 12
