@@ -19,7 +19,6 @@ from sqlalchemy import (
     and_,
     delete,
     insert,
-    or_,
     select,
     tuple_,
     update,
@@ -29,6 +28,7 @@ from sqlalchemy import Row as DatabaseRow
 from admin.core.resolution import Row
 from admin.core.scopes import Level, Scope
 from admin.store.database import UtcDateTime, metadata
+from admin.store.keys import one_of
 from admin.store.revisions import Authorship, RowChange
 
 attributes = Table(
@@ -106,28 +106,33 @@ def _at(kind: str, scope: Scope) -> ColumnElement[bool]:
 def applying(connection: Connection, kinds: Iterable[str], scope: Scope) -> list[StoredAttribute]:
     """The rows of some kinds at a scope and at every broader one."""
     places = [(place.project, place.domain, place.workflow, place.launch_plan) for place in scope.chain()]
-    found = select(attributes).where(attributes.c.kind.in_(list(kinds)), tuple_(*_SCOPE_COLUMNS).in_(places))
+    there = one_of(connection, _SCOPE_COLUMNS, places)
+    found = select(attributes).where(attributes.c.kind.in_(list(kinds)), there)
     return [_stored(row) for row in connection.execute(found)]
 
 
 def touching(connection: Connection, kind: str, scope: Scope) -> list[StoredAttribute]:
     """The rows of a kind that a change at a scope must look at: the ones that apply there, and every domain's."""
-    places = [(place.project, place.domain, place.workflow, place.launch_plan) for place in scope.chain()]
-    found = select(attributes).where(
-        attributes.c.kind == kind, or_(tuple_(*_SCOPE_COLUMNS).in_(places), attributes.c.project == "")
-    )
-    return [_stored(row) for row in connection.execute(found)]
+    domains = select(attributes).where(attributes.c.kind == kind, attributes.c.project == "")
+    found = [*applying(connection, [kind], scope), *(_stored(row) for row in connection.execute(domains))]
+    return list({row.scope: row for row in found}.values())
 
 
 def page(
     connection: Connection, wanted: Filter, after: tuple[str, ...] | None, limit: int
 ) -> Iterator[StoredAttribute]:
-    """Rows in the order of their key, from the one after a given key on."""
-    found = select(attributes).where(attributes.c.kind.in_(wanted.kinds), *_conditions(wanted))
-    if after is not None:
-        found = found.where(tuple_(*_KEY) > after)
-    for row in connection.execute(found.order_by(*_KEY).limit(limit)):
-        yield _stored(row)
+    """Rows in the order of their key, from the one after a given key on; kind by kind, as the index has them."""
+    for kind in sorted(wanted.kinds):
+        if after is not None and kind < after[0]:
+            continue
+        found = select(attributes).where(attributes.c.kind == kind, *_conditions(wanted))
+        if after is not None and kind == after[0]:
+            found = found.where(tuple_(*_SCOPE_COLUMNS) > after[1:])
+        for row in connection.execute(found.order_by(*_SCOPE_COLUMNS).limit(limit)):
+            limit -= 1
+            yield _stored(row)
+        if limit == 0:
+            return
 
 
 def page_key(row: Row) -> tuple[str, ...]:
@@ -163,7 +168,7 @@ def exactly(connection: Connection, keys: list[tuple[str, Scope]]) -> dict[tuple
             (kind, scope.project, scope.domain, scope.workflow, scope.launch_plan)
             for kind, scope in keys[start : start + _CHUNK]
         ]
-        for row in connection.execute(select(attributes).where(tuple_(*_KEY).in_(places))):
+        for row in connection.execute(select(attributes).where(one_of(connection, _KEY, places))):
             stored = _stored(row)
             found[stored.kind, stored.scope] = stored
     return found

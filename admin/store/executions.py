@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     JSON,
@@ -23,21 +22,20 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     and_,
-    bindparam,
     cast,
     false,
     func,
-    insert,
-    or_,
+    literal_column,
     select,
-    tuple_,
+    text,
     update,
 )
 from sqlalchemy import Row as DatabaseRow
 
+from admin.core.attempts import UNDECIDED
 from admin.core.lifecycle import UNFINISHED, Phase
 from admin.core.resources import Amounts
-from admin.core.selectors import Condition
+from admin.store.batches import insert_all, update_all
 from admin.store.database import RowId, UtcDateTime, insert_new, metadata
 
 _DEMANDS = ("cpu", "memory", "gpu", "ephemeral_storage", "nodes")
@@ -91,12 +89,38 @@ executions = Table(
     Column("exit_code", Integer),
     Column("avoid", JSON, nullable=False, server_default="[]"),  # clusters that declined it
     UniqueConstraint("project", "domain", "name"),
-    Index("ix_executions_phase_cluster_id", "phase", "cluster", "id"),
-    Index("ix_executions_phase_queue_deadline", "phase", "queue_deadline"),
-    Index("ix_executions_lease", "cluster", "phase", "tier", "priority", "id"),
-    Index("ix_executions_created_at_id", "created_at", "id"),
 )
 _columns = executions.c
+
+
+def _index(name: str, *columns: Any, where: str | None = None) -> None:
+    condition = None if where is None else text(where)
+    Index(f"ix_executions_{name}", *columns, postgresql_where=condition, sqlite_where=condition)
+
+
+#: Lists follow one of these in the order of creation, each page from where the last one ended. None of them holds
+#: everything: PostgreSQL would look there for what is frequent by its statistics, and may not find it for long.
+_created = (_columns.created_at, _columns.id)
+_index("active", *_created, where="state = 'ACTIVE'")
+_index("archived", *_created, where="state = 'ARCHIVED'")
+_index("scope", _columns.project, _columns.domain, *_created)
+_index("phase", _columns.phase, *_created)
+_index("cluster", _columns.cluster, *_created)
+_index("pool", _columns.pool, *_created, where="pool IS NOT NULL")
+_index("label", _columns.label, *_created, where="label IS NOT NULL")
+_index("workflow", _columns.workflow, *_created, where="workflow <> ''")
+_index("launch_plan", _columns.launch_plan, *_created, where="launch_plan <> ''")
+
+#: What waits or is held is found by these, which finished executions are not in. A query must say their conditions
+#: as they stand here, without parameters, or the database does not see that they fit; and what it says must fit none of
+#: the others, for a database hardly knows how much waits.
+_queue = (_columns.cluster, _columns.tier, _columns.priority.desc(), _columns.id)
+_index("offered", *_queue, where="phase = 'QUEUED' AND lease_expires_at IS NULL")
+_index("held", _columns.cluster, _columns.id, where="lease_expires_at IS NOT NULL")
+_index("unfinished", _columns.phase, _columns.id, where="finished_at IS NULL")
+_index("unplaced", _columns.phase, _columns.reason, _columns.id, where="phase = 'QUEUED' AND cluster IS NULL")
+_index("deadline", _columns.phase, _columns.queue_deadline, where="phase = 'QUEUED' AND queue_deadline IS NOT NULL")
+_index("backing_off", _columns.cluster, _columns.not_before, where="phase = 'QUEUED' AND not_before IS NOT NULL")
 
 execution_events = Table(
     "execution_events",
@@ -114,14 +138,12 @@ execution_events = Table(
     UniqueConstraint("execution_id", "number"),
 )
 
-#: What is to be decided again by the background loop.
-UNDECIDED = "UNDECIDED"
-_UNLEASED = (executions.c.phase == Phase.QUEUED.value, executions.c.lease_expires_at.is_(None))
-_HELD = [Phase.QUEUED.value, Phase.RUNNING.value, Phase.ABORTING.value]
+_QUEUED = executions.c.phase == literal_column(f"'{Phase.QUEUED.value}'")
+UNLEASED = (_QUEUED, executions.c.lease_expires_at.is_(None))
+_OPEN = executions.c.finished_at.is_(None)
+_IS_UNFINISHED = and_(_OPEN, executions.c.phase.in_([phase.value for phase in UNFINISHED]))
+LEASED = executions.c.lease_expires_at.is_not(None)
 
-#: What a list leaves out, for it is large.
-_LARGE = ("content", "request")
-_SMALL = [column for column in executions.c if column.name not in _LARGE]
 #: What a new decision of a waiting execution needs to know.
 _WAITING = [
     executions.c[name]
@@ -148,8 +170,7 @@ _WAITING = [
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExecutionId:
+class ExecutionId(NamedTuple):
     """What an execution is called."""
 
     project: str
@@ -212,12 +233,15 @@ def _at(wanted: ExecutionId) -> tuple[ColumnElement[bool], ...]:
 def names_like(connection: Connection, wanted: ExecutionId) -> list[str]:
     """Names in the same project and domain, the newest ones, for suggestions."""
     found = select(_columns.name).where(_columns.project == wanted.project, _columns.domain == wanted.domain)
-    return list(connection.execute(found.order_by(_columns.id.desc()).limit(1000)).scalars())
+    newest = found.order_by(_columns.created_at.desc(), _columns.id.desc()).limit(1000)
+    return list(connection.execute(newest).scalars())
 
 
 def has_project(connection: Connection, project: str) -> bool:
     """Whether a project has executions, finished ones included."""
-    return connection.execute(select(_columns.id).where(_columns.project == project).limit(1)).first() is not None
+    found = select(_columns.id).where(_columns.project == project)
+    first = found.order_by(_columns.project, _columns.domain, _columns.created_at, _columns.id).limit(1)
+    return connection.execute(first).first() is not None
 
 
 def change(connection: Connection, execution_id: int, values: Mapping[str, Any]) -> None:
@@ -227,63 +251,12 @@ def change(connection: Connection, execution_id: int, values: Mapping[str, Any])
 
 def change_many(connection: Connection, rows: list[dict[str, Any]]) -> None:
     """Change several executions that this transaction holds, each to values of its own under the same names."""
-    if rows:
-        names = [name for name in rows[0] if name != "id"]
-        statement = update(executions).where(_columns.id == bindparam("row_id"))
-        statement = statement.values({name: bindparam(f"new_{name}") for name in names})
-        given = [{"row_id": row["id"], **{f"new_{name}": row[name] for name in names}} for row in rows]
-        connection.execute(statement, given)
-
-
-def page(
-    connection: Connection,
-    conditions: Iterable[Condition],
-    *,
-    sort_by: str,
-    descending: bool,
-    after: tuple[Any, int] | None,
-    limit: int,
-    whole: bool = False,
-) -> list[Execution]:
-    """Executions by one of their fields, from the one after a key on; without what is large unless `whole`."""
-    column = func.coalesce(_columns[sort_by], "") if sort_by in ("cluster", "pool", "label") else _columns[sort_by]
-    found = select(executions) if whole else select(*_SMALL)
-    found = found.where(*(_condition(one) for one in conditions))
-    if after is not None:
-        place = tuple_(column, _columns.id)
-        found = found.where(place < after if descending else place > after)
-    order = (column.desc(), _columns.id.desc()) if descending else (column, _columns.id)
-    return list(connection.execute(found.order_by(*order).limit(limit)))
-
-
-def _condition(wanted: Condition) -> ColumnElement[bool]:
-    column: Column[Any] = _columns[wanted.field]
-    if wanted.function in ("eq", "value_in"):
-        return _one_of(column, wanted.values)
-    if wanted.function == "value_not_in":
-        return ~_one_of(column, wanted.values)
-    value = wanted.values[0]
-    if wanted.function == "ne":
-        return ~_one_of(column, wanted.values)
-    if wanted.function == "contains":
-        return func.replace(column, value, "") != column  # heeds case on every database
-    compared: ColumnElement[bool] = _COMPARISONS[wanted.function](column, value)
-    return compared
-
-
-_COMPARISONS = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}
-
-
-def _one_of(column: Column[Any], values: tuple[Any, ...]) -> ColumnElement[bool]:
-    """An empty value stands for having none."""
-    named = [value for value in values if value != ""]
-    found = column.in_(named)
-    return or_(found, column.is_(None), column == "") if "" in values else and_(found, column.is_not(None))
+    update_all(connection, executions, rows)
 
 
 def waiting(connection: Connection, after_id: int, limit: int) -> list[Execution]:
     """Executions that wait and that no agent has, by id, held until the transaction ends."""
-    found = select(*_WAITING).where(*_UNLEASED, _columns.id > after_id)
+    found = select(*_WAITING).where(*UNLEASED, _OPEN, _columns.id > after_id)
     return list(connection.execute(found.order_by(_columns.id).limit(limit).with_for_update()))
 
 
@@ -292,7 +265,7 @@ def demand_waiting(connection: Connection, clusters: Iterable[str]) -> dict[str,
     wanted = [_columns.cluster, *(func.sum(cast(_columns[f"demand_{one}"], Float)).label(one) for one in _DEMANDS)]
     found = (
         select(*wanted, func.count().label("executions"))
-        .where(_columns.phase == Phase.QUEUED.value, _columns.cluster.in_(list(clusters)))
+        .where(_QUEUED, _OPEN, func.coalesce(_columns.cluster, "").in_(list(clusters)))
         .group_by(_columns.cluster)
     )
     return {
@@ -305,7 +278,7 @@ def counts_by_cluster(connection: Connection) -> dict[tuple[str, str], int]:
     """How many unfinished executions each cluster has in each phase."""
     found = (
         select(_columns.cluster, _columns.phase, func.count())
-        .where(_columns.phase.in_([phase.value for phase in UNFINISHED]), _columns.cluster.is_not(None))
+        .where(_IS_UNFINISHED, _columns.cluster.is_not(None))
         .group_by(_columns.cluster, _columns.phase)
     )
     return {(cluster, phase): count for cluster, phase, count in connection.execute(found)}
@@ -313,109 +286,43 @@ def counts_by_cluster(connection: Connection) -> dict[tuple[str, str], int]:
 
 def leases_by_cluster(connection: Connection) -> dict[str, int]:
     """How many leases each cluster's agent has."""
-    found = select(_columns.cluster, func.count()).where(
-        _columns.phase.in_(_HELD), _columns.lease_expires_at.is_not(None)
-    )
+    found = select(_columns.cluster, func.count()).where(_IS_UNFINISHED, _columns.lease_expires_at.is_not(None))
     rows = connection.execute(found.group_by(_columns.cluster))
     return {row[0]: row[1] for row in rows}
 
 
 def count_unfinished(connection: Connection, **columns: str) -> int:
     """How many unfinished executions have some values."""
-    conditions = [_columns[name] == value for name, value in columns.items()]
-    found = select(func.count()).where(_columns.phase.in_([phase.value for phase in UNFINISHED]), *conditions)
+    conditions = [func.coalesce(_columns[name], "") == value for name, value in columns.items()]
+    found = select(func.count()).where(_IS_UNFINISHED, *conditions)
     return int(connection.execute(found).scalar_one())
-
-
-def counts(connection: Connection, by: str, conditions: Iterable[Condition]) -> list[tuple[str, int]]:
-    """How many executions have each value of a column, the most frequent first; "" for none."""
-    value = func.coalesce(_columns[by], "")
-    found = select(value, func.count()).where(*(_condition(one) for one in conditions)).group_by(value)
-    return [(name, count) for name, count in connection.execute(found.order_by(func.count().desc(), value))]
 
 
 def unfinished_counts(connection: Connection) -> Iterator[tuple[str, str, str, str, str, str, int]]:
     """Unfinished executions by phase, reason, domain, cluster, pool and label."""
     wanted = [func.coalesce(_columns[one], "") for one in ("phase", "reason", "domain", "cluster", "pool", "label")]
-    found = select(*wanted, func.count()).where(_columns.phase.in_([phase.value for phase in UNFINISHED]))
+    found = select(*wanted, func.count()).where(_IS_UNFINISHED)
     for row in connection.execute(found.group_by(*wanted)):
         yield tuple(row)
 
 
 def full_routes(connection: Connection, reasons: Iterable[str]) -> list[Execution]:
     """The oldest execution of each route that waits for one of some reasons."""
-    waits = (_columns.phase == Phase.QUEUED.value, _columns.cluster.is_(None), _columns.reason.in_(list(reasons)))
+    waits = (*UNLEASED, _columns.cluster.is_(None), _columns.reason.in_(list(reasons)))
     oldest = select(func.min(_columns.id)).where(*waits).group_by(_columns.route_kind, _columns.route_name)
     return list(connection.execute(select(*_WAITING).where(_columns.id.in_(oldest))))
 
 
 def overdue(connection: Connection, now: datetime, limit: int) -> list[int]:
     """The ids of executions that waited longer than their queueing budget."""
-    found = select(_columns.id).where(*_UNLEASED, _columns.queue_deadline <= now)
+    found = select(_columns.id).where(*UNLEASED, _columns.queue_deadline <= now)
     return list(connection.execute(found.order_by(_columns.queue_deadline).limit(limit)).scalars())
 
 
 def undecided(connection: Connection, limit: int) -> list[Execution]:
     """Executions that were given back and are to go elsewhere, held until the transaction ends."""
-    found = select(*_WAITING).where(*_UNLEASED, _columns.cluster.is_(None), _columns.reason == UNDECIDED)
+    found = select(*_WAITING).where(*UNLEASED, _columns.cluster.is_(None), _columns.reason == UNDECIDED)
     return list(connection.execute(found.order_by(_columns.id).limit(limit).with_for_update(skip_locked=True)))
-
-
-def offered(connection: Connection, cluster: str, now: datetime, limit: int) -> list[Execution]:
-    """What a cluster may have next, in order: tier, priority, age. Those that others hold are left to them."""
-    found = select(executions).where(
-        *_UNLEASED, _columns.cluster == cluster, or_(_columns.not_before.is_(None), _columns.not_before <= now)
-    )
-    order = (_columns.tier, _columns.priority.desc(), _columns.id)
-    return list(connection.execute(found.order_by(*order).limit(limit).with_for_update(skip_locked=True)))
-
-
-def leased(connection: Connection, cluster: str) -> list[Execution]:
-    """Everything that a cluster's agent has a lease of, whole, held until the transaction ends."""
-    found = select(executions).where(
-        _columns.cluster == cluster, _columns.phase.in_(_HELD), _columns.lease_expires_at.is_not(None)
-    )
-    return list(connection.execute(found.order_by(_columns.id).with_for_update()))
-
-
-def hold_reported(connection: Connection, cluster: str, named: Iterable[ExecutionId]) -> None:
-    """Hold what an agent reports on together with all its leases, by id: two agents may report on each other's."""
-    keys = [(one.project, one.domain, one.name) for one in named]
-    reported = select(_columns.id).where(tuple_(_columns.project, _columns.domain, _columns.name).in_(keys))
-    leases = select(_columns.id).where(
-        _columns.cluster == cluster, _columns.phase.in_(_HELD), _columns.lease_expires_at.is_not(None)
-    )
-    ids = {*connection.execute(reported).scalars(), *connection.execute(leases).scalars()}
-    found = select(_columns.id).where(_columns.id.in_(ids)).order_by(_columns.id)
-    connection.execute(found.with_for_update()).all()
-
-
-def expired(connection: Connection, cluster: str, now: datetime, limit: int) -> list[Execution]:
-    """What a cluster's agent has had for longer than its lease, whole, held until the transaction ends."""
-    found = select(executions).where(
-        _columns.cluster == cluster, _columns.phase.in_(_HELD), _columns.lease_expires_at <= now
-    )
-    return list(connection.execute(found.order_by(_columns.id).limit(limit).with_for_update()))
-
-
-def next_not_before(connection: Connection, cluster: str, now: datetime) -> datetime | None:
-    """When the next attempt that backs off may start at a cluster."""
-    found = select(func.min(_columns.not_before)).where(
-        *_UNLEASED, _columns.cluster == cluster, _columns.not_before > now
-    )
-    value: datetime | None = connection.execute(found).scalar()
-    return value
-
-
-def lease(connection: Connection, ids: Iterable[int], until: datetime | None) -> None:
-    """Give leases, or renew them; None takes them back."""
-    connection.execute(update(executions).where(_columns.id.in_(list(ids))).values(lease_expires_at=until))
-
-
-def confirm(connection: Connection, ids: Iterable[int], until: datetime) -> None:
-    """Renew leases that an agent says it has; from now on it may have started the work."""
-    values = {"lease_expires_at": until, "confirmed": True}
-    connection.execute(update(executions).where(_columns.id.in_(list(ids))).values(**values))
 
 
 def hold(connection: Connection, ids: Iterable[int]) -> list[Execution]:
@@ -426,10 +333,7 @@ def hold(connection: Connection, ids: Iterable[int]) -> list[Execution]:
 
 def add_events(connection: Connection, events: list[tuple[int, Event]]) -> None:
     """Store events of executions, each with its row's id."""
-    if events:
-        connection.execute(
-            insert(execution_events), [{"execution_id": row_id, **vars(event)} for row_id, event in events]
-        )
+    insert_all(connection, execution_events, [{"execution_id": row_id, **vars(event)} for row_id, event in events])
 
 
 def events_of(connection: Connection, execution_id: int, above: int, limit: int) -> list[Event]:

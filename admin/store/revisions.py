@@ -31,6 +31,7 @@ from sqlalchemy import Row as DatabaseRow
 from admin.core.scopes import Scope
 from admin.core.writes import is_same
 from admin.store.database import UtcDateTime, metadata
+from admin.store.keys import one_of
 
 #: What a change of a project is called where changes of attributes have the name of their kind.
 PROJECT = "PROJECT"
@@ -153,6 +154,16 @@ def head(connection: Connection) -> int:
     return int(connection.execute(select(revision_head.c.number)).scalar_one())
 
 
+def count_above(connection: Connection, number: int) -> int:
+    """How many revisions above a number are stored."""
+    return int(connection.execute(select(func.count()).where(revisions.c.number > number)).scalar_one())
+
+
+def oldest(connection: Connection) -> int:
+    """The number of the oldest revision that is kept; 1 before the first."""
+    return int(connection.execute(select(func.coalesce(func.min(revisions.c.number), 1))).scalar_one())
+
+
 def lock_head(connection: Connection) -> int:
     """The number of the last revision; no other writer gets further until this transaction ends."""
     return int(connection.execute(select(revision_head.c.number).with_for_update()).scalar_one())
@@ -243,9 +254,8 @@ def changes_above(
     if kinds is not None:
         found = found.where(_changes.kind.in_(kinds))
     if scopes is not None:
-        found = found.where(
-            tuple_(*_SCOPE).in_([(one.project, one.domain, one.workflow, one.launch_plan) for one in scopes])
-        )
+        places = [(one.project, one.domain, one.workflow, one.launch_plan) for one in scopes]
+        found = found.where(one_of(connection, _SCOPE, places))
     if rows_of is not None:
         found = found.where(tuple_(*_KEY).in_(select(*_KEY).where(_changes.revision == rows_of)))
     for row in connection.execute(found.order_by(_changes.revision, _changes.ordinal)):

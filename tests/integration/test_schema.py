@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import JSON, Column, Engine, create_engine, insert, select
 
 from admin.store import attributes, decisions, executions, fleet, loop_leases, projects, registrations, revisions
-from admin.store.database import metadata
+from admin.store.database import UtcDateTime, metadata
 from admin.store.schema import SchemaState, current_revision, latest_revision, migrate, schema_state
 
 #: Imported, so that the metadata is complete.
@@ -28,6 +29,42 @@ def test_migrations_make_exactly_the_tables_that_the_code_uses(engine: Engine) -
     migrate(engine)
     with engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+
+
+def test_migrations_make_exactly_the_indexes_that_the_code_means(engine: Engine) -> None:
+    def indexes() -> set[str]:
+        with engine.connect() as connection:
+            is_sqlite = engine.dialect.name == "sqlite"
+            table = "sqlite_master WHERE type = 'index' AND sql NOT NULL" if is_sqlite else "pg_indexes"
+            found = connection.exec_driver_sql(f"SELECT {'sql' if is_sqlite else 'indexdef'} FROM {table}").scalars()
+            return {one for one in found if " ix_" in one}
+
+    migrate(engine)
+    made = indexes()
+    migrate(engine, "base")
+    metadata.create_all(engine)
+    assert made == indexes()
+
+
+def test_going_back_does_not_stumble_over_a_trail_that_is_gone(engine: Engine) -> None:
+    migrate(engine)
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    with engine.begin() as connection:
+        for table in (executions.executions, decisions.decisions):
+            values = {column.name: _anything(column, now) for column in table.columns if not column.nullable}
+            connection.execute(insert(table).values(**values))
+    migrate(engine, "0004")
+    with engine.connect() as connection:
+        found = connection.execute(select(decisions.trails)).all()
+    assert [tuple(row) for row in found] == [("1", {})]
+
+
+def _anything(column: Column[Any], now: datetime) -> Any:
+    if isinstance(column.type, UtcDateTime):
+        return now
+    if isinstance(column.type, JSON):
+        return {}
+    return column.type.python_type(1)
 
 
 def test_migrations_go_up_down_and_up_again(engine: Engine) -> None:

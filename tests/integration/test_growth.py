@@ -1,0 +1,246 @@
+"""Growth: lists and the queue go by the indexes that are meant for them, so that what has ended costs nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, create_engine, event, update
+
+from admin.core.placement.decisions import WAITS_FOR_ROOM
+from admin.core.scopes import Scope
+from admin.core.selectors import Condition, equals, parse_filters
+from admin.store import attributes, execution_lists, executions, leases
+from admin.store.attributes import Filter
+from admin.store.database import Database
+from admin.store.executions import ExecutionId
+from bench.finished import add_finished
+from tests.support.databases import PostgresqlDatabases, SqliteDatabases
+
+FINISHED = 20_000
+NOW = datetime.now(UTC)
+ACTIVE = equals("state", "ACTIVE")
+PLACE = Scope(project="team-1", domain="staging", workflow="w", launch_plan="l")
+SOME = [ExecutionId(project="team-1", domain="staging", name=f"e{number}") for number in range(50)]
+SCOPE = (equals("project", "team-1"), equals("domain", "staging"))
+
+#: What reads everything there is, and what sorts it. An incremental sort of what comes in order is none.
+READS_ALL = re.compile(r"SCAN executions(?! USING (COVERING )?INDEX ix_executions_(active|archived|held|unf))|Seq Scan")
+SORTS = re.compile(r"TEMP B-TREE|(^|-> +)Sort  \(", re.MULTILINE)
+
+Call = Callable[[Connection], Any]
+
+
+@dataclass
+class Plans:
+    """Tells how a database does what a function asks of it."""
+
+    database: Database
+
+    def of(self, call: Call) -> str:
+        asked: list[tuple[str, Any]] = []
+
+        def note(_c: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: bool) -> None:
+            asked.append((statement, parameters))
+
+        engine = self.database.engine
+        event.listen(engine, "before_cursor_execute", note)
+        try:
+            with self.database.reading() as connection:
+                call(connection)
+        finally:
+            event.remove(engine, "before_cursor_execute", note)
+        statements = [one for one in asked if one[0].startswith(("SELECT", "WITH"))]
+        assert statements
+        return "\n".join(line for one in statements for line in self._explained(*one))
+
+    def _explained(self, statement: str, parameters: Any) -> Iterator[str]:
+        is_sqlite = self.database.engine.dialect.name == "sqlite"
+        word = "EXPLAIN QUERY PLAN" if is_sqlite else "EXPLAIN"
+        with self.database.reading() as connection:
+            for row in connection.exec_driver_sql(f"{word} {statement}", parameters):
+                yield row[3] if is_sqlite else row[0]
+
+
+@pytest.fixture(scope="module", params=["sqlite", "sqlite, analyzed", "postgresql", "postgresql, analyzed"])
+def plans(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plans]:
+    """A database in which much has ended and little waits, of which its statistics may not know."""
+    if request.param.startswith("postgresql"):
+        server: PostgresqlDatabases = request.getfixturevalue("postgresql_databases")
+        url = server.set_up()
+    else:
+        files: SqliteDatabases = request.getfixturevalue("sqlite_databases")
+        url = files.set_up(Path(tmp_path_factory.mktemp("growth")))
+    add_finished(url, FINISHED)
+    engine = create_engine(url)
+    database = Database(engine)
+    with database.writing() as connection:
+        _let_some_wait(connection)
+    if request.param.endswith("analyzed"):
+        with database.writing() as connection:
+            connection.exec_driver_sql("ANALYZE")
+    yield Plans(database)
+    engine.dispose()
+
+
+def _let_some_wait(connection: Connection) -> None:
+    """The last two hundred have not ended; some of them are leased, without a cluster, late, or back off."""
+    row_id = executions.executions.c.id
+    values: dict[int, dict[str, Any]] = {
+        200: {"phase": "QUEUED", "reason": "ASSIGNED", "finished_at": None},
+        100: {"phase": "RUNNING", "lease_expires_at": NOW},
+        80: {"lease_expires_at": NOW},
+        60: {"phase": "QUEUED", "lease_expires_at": None, "cluster": None, "reason": "CLUSTERS_FULL"},
+        40: {"cluster": "cluster-1", "reason": "ASSIGNED", "queue_deadline": NOW},
+        20: {"queue_deadline": None, "not_before": NOW + timedelta(hours=1)},
+        10: {"not_before": None},
+    }
+    for last, changed in values.items():
+        connection.execute(update(executions.executions).where(row_id > FINISHED - last).values(**changed))
+
+
+def listed(*conditions: Condition, sort_by: str = "created_at", after: Any = None, descending: bool = True) -> Call:
+    """A page of a list as the API asks for it, which shows what is not archived unless a state is named."""
+    wanted = conditions if any(one.field == "state" for one in conditions) else (*conditions, ACTIVE)
+
+    def call(connection: Connection) -> None:
+        execution_lists.page(connection, wanted, sort_by=sort_by, descending=descending, after=after, limit=10)
+
+    return call
+
+
+def filtered(text: str) -> list[Condition]:
+    return parse_filters(text)
+
+
+LONG_AGO = (NOW - timedelta(seconds=FINISHED / 4), 10)
+SINCE = filtered(f"gte(created_at,{(NOW - timedelta(hours=2)).isoformat()})")
+
+LISTS = {
+    "everything": (listed(), "active"),
+    "everything, oldest first": (listed(descending=False), "active"),
+    "everything, a later page": (listed(after=LONG_AGO), "active"),
+    "since a time": (listed(*SINCE), "active"),
+    "since a time, oldest first, a later page": (listed(*SINCE, descending=False, after=LONG_AGO), "active"),
+    "a project and domain": (listed(*SCOPE), "scope"),
+    "a project and domain, a later page": (listed(*SCOPE, after=LONG_AGO), "scope"),
+    "a project and domain, by name": (listed(*SCOPE, sort_by="name"), "uq_executions_project_domain_name"),
+    "a project and domain, by name, a later page": (
+        listed(*SCOPE, sort_by="name", after=("a7", 5)),
+        "uq_executions_project_domain_name",
+    ),
+    "a project": (listed(equals("project", "team-1")), "scope"),
+    "a project that has none": (listed(equals("project", "nobody")), "scope"),
+    "a finished phase": (listed(equals("phase", "FAILED")), "phase"),
+    "what has not ended": (listed(equals("phase", "RUNNING", "ABORTING")), "phase"),
+    "what runs in a project and domain": (listed(*SCOPE, equals("phase", "RUNNING")), "phase"),
+    "a cluster": (listed(equals("cluster", "cluster-7")), "cluster"),
+    "a cluster, a later page": (listed(equals("cluster", "cluster-7"), after=LONG_AGO), "cluster"),
+    "some clusters": (listed(equals("cluster", "cluster-7", "cluster-8")), "cluster"),
+    "a cluster that has none": (listed(equals("cluster", "nobody")), "cluster"),
+    "a pool that has none": (listed(equals("pool", "nobody")), "pool"),
+    "a label": (listed(equals("label", "nobody")), "label"),
+    "a workflow": (listed(equals("workflow", "core.training.flow_3")), "workflow"),
+    "a workflow, a later page": (listed(equals("workflow", "core.training.flow_3"), after=LONG_AGO), "workflow"),
+    "a launch plan": (listed(equals("launch_plan", "nightly_3")), "launch_plan"),
+    "a part of a name, in a project and domain": (listed(*SCOPE, *filtered("contains(name,77)")), "scope"),
+    "what is rare": (listed(*filtered("eq(mode,RELAUNCH)")), "active"),
+    "what is archived": (listed(equals("state", "ARCHIVED")), "archived"),
+    "in any state": (listed(equals("state", "ACTIVE", "ARCHIVED")), "archived"),
+    "a frequent phase": (listed(equals("phase", "SUCCEEDED")), "phase"),
+    "a frequent pool": (listed(equals("pool", "batch")), "pool"),
+}
+QUEUE: dict[str, tuple[Call, str]] = {
+    "waiting": (lambda c: executions.waiting(c, FINISHED - 150, 20), "unfinished"),
+    "undecided": (lambda c: executions.undecided(c, 20), "unplaced"),
+    "overdue": (lambda c: executions.overdue(c, NOW, 1), "deadline"),
+    "offered": (lambda c: leases.offered(c, "cluster-1", NOW, 50), "offered"),
+    "leased": (lambda c: leases.leased(c, "cluster-1"), "held"),
+    "expired": (lambda c: leases.expired(c, "cluster-1", NOW, 50), "held"),
+    "named": (lambda c: leases.named(c, SOME), "uq_executions_project_domain_name"),
+    "reported": (lambda c: leases.reported(c, "cluster-1", SOME), "uq_executions_project_domain_name"),
+    "next not before": (lambda c: leases.next_not_before(c, "cluster-1", NOW), "backing_off"),
+    "names": (lambda c: executions.names_like(c, ExecutionId(project="team-1", domain="staging", name="x")), "scope"),
+    "has project": (lambda c: executions.has_project(c, "nobody"), "scope"),
+    "get": (
+        lambda c: executions.get(c, ExecutionId(project="team-1", domain="staging", name="x")),
+        "uq_executions_project_domain_name",
+    ),
+}
+#: These look at everything that has not ended, and sort or group it.
+COUNTS: dict[str, tuple[Call, tuple[str, ...]]] = {
+    "full routes": (lambda c: executions.full_routes(c, WAITS_FOR_ROOM), ("unplaced",)),
+    "demand": (lambda c: executions.demand_waiting(c, ["cluster-1"]), ("unfinished", "offered", "phase")),
+    "demand of all": (
+        lambda c: executions.demand_waiting(c, [f"cluster-{number}" for number in range(20)]),
+        ("unfinished", "offered", "phase"),
+    ),
+    "by cluster": (lambda c: executions.counts_by_cluster(c), ("unfinished", "phase")),
+    "leases": (lambda c: executions.leases_by_cluster(c), ("held", "unfinished")),
+    "of a cluster": (lambda c: executions.count_unfinished(c, cluster="cluster-1"), ("unfinished", "phase")),
+    "for metrics": (lambda c: list(executions.unfinished_counts(c)), ("unfinished", "phase")),
+}
+
+
+def uses(plan: str, index: str) -> bool:
+    name = index if index.startswith("uq") else f"ix_executions_{index}"
+    return name in plan or (index.startswith("uq") and "sqlite_autoindex_executions_1" in plan)
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_every_page_of_a_list_follows_an_index(plans: Plans, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execution_lists, "MOST_EXAMINED", FINISHED // 20)  # as small a part as it is of millions
+    call, index = LISTS[name]
+    plan = plans.of(call)
+    if index == "phase" and uses(plan, "unfinished"):
+        return  # what has not ended may also be sorted
+    assert uses(plan, index), plan
+    assert not READS_ALL.search(plan), plan
+    assert not SORTS.search(plan), plan
+
+
+@pytest.mark.parametrize("name", QUEUE)
+def test_the_queue_is_found_without_what_has_ended(plans: Plans, name: str) -> None:
+    call, index = QUEUE[name]
+    plan = plans.of(call)
+    assert uses(plan, index), plan
+    assert not READS_ALL.search(plan), plan
+    if plans.database.engine.dialect.name == "sqlite":  # the other one may find so few quicker to sort
+        assert not SORTS.search(plan), plan
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_what_has_not_ended_is_counted_without_what_has(plans: Plans, name: str) -> None:
+    call, indexes = COUNTS[name]
+    plan = plans.of(call)
+    assert any(uses(plan, index) for index in indexes), plan
+    assert not uses(plan, "cluster"), plan
+    assert not READS_ALL.search(plan), plan
+
+
+@pytest.mark.parametrize("after", [None, ("EXECUTION_QUEUE", "team-1", "staging", "", "")])
+def test_a_list_of_attributes_follows_the_key(plans: Plans, after: tuple[str, ...] | None) -> None:
+    kinds = ("CLUSTER_ASSIGNMENT", "EXECUTION_QUEUE", "TASK_RESOURCE")
+    plan = plans.of(lambda c: list(attributes.page(c, Filter(kinds=kinds), after, 100)))
+    assert not re.search("TEMP B-TREE|SCAN attributes", plan), plan
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda c: attributes.applying(c, ["EXECUTION_QUEUE", "TASK_RESOURCE"], PLACE),
+        lambda c: attributes.touching(c, "EXECUTION_QUEUE", PLACE),
+        lambda c: attributes.exactly(c, [("EXECUTION_QUEUE", PLACE), ("TASK_RESOURCE", PLACE)]),
+    ],
+    ids=["applying", "touching", "exactly"],
+)
+def test_attributes_are_found_by_their_key(plans: Plans, call: Call) -> None:
+    plan = plans.of(call)
+    assert not re.search("SCAN attributes", plan), plan
+    if plans.database.engine.dialect.name == "sqlite":
+        assert len(re.findall("project=", plan)) == len(re.findall("SEARCH attributes", plan)), plan
