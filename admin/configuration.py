@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from admin.core import names
 from admin.core.builtin_kinds import TASK_RESOURCE, WORKFLOW_EXECUTION_CONFIG
 from admin.core.fields import (
+    Age,
     Boolean,
     Choice,
     Duration,
@@ -262,6 +263,15 @@ CONFIGURATION = Section(
                 ),
             }
         ),
+        "retention": Section(
+            fields={
+                "executions": Age(description="How long executions are kept after their end, with all that is theirs."),
+                "events": Age(description="How long events are kept: of executions after their end, of clusters."),
+                "logs": Age(description="How long logs and output files are kept after the end of their execution."),
+                "revisions": Age(description="How long revisions are kept; the last one always is."),
+                "interval": Age(description="How often what is due is deleted."),
+            }
+        ),
         "kinds": MapOf(value=FreeForm(), max_entries=200, description="Kinds of the platform team's own."),
     }
 )
@@ -310,6 +320,7 @@ DEFAULTS: dict[str, Any] = {
         "outputLimitBytes": 64 * 1024,
     },
     "loops": {"intervalMilliseconds": 100, "leaseSeconds": 5},
+    "retention": {"interval": "1h"},
     "kinds": {
         "WORKFLOW_PRIORITY": {
             "number": 10,

@@ -22,6 +22,7 @@ RainbowError
 │   ├── AttributeNotFound     404
 │   ├── ProjectNotFound       404
 │   ├── RevisionNotFound      404
+│   ├── RevisionPruned        404
 │   ├── PoolNotFound          404
 │   ├── LabelNotFound         404
 │   ├── ClusterNotFound       404
@@ -216,6 +217,12 @@ class RevisionNotFound(NotFound):
     """No revision of that number. `rainbowctl history` lists them."""
 
     name = "revision_not_found"
+
+
+class RevisionPruned(NotFound):
+    """That revision is no longer kept, nor the way back to it. `rainbowctl history` lists those that are."""
+
+    name = "revision_pruned"
 
 
 class PoolNotFound(NotFound):

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import click
 import yaml
+from sqlalchemy.exc import SQLAlchemyError
 
 from admin import __version__
 from admin.core.problems import Invalid
@@ -18,6 +21,7 @@ from admin.settings import load_settings
 from admin.store.schema import current_revision, latest_revision
 
 _CONFIG_VARIABLE = "RAINBOW_ADMIN_CONFIG"
+_PROGRESS_SECONDS = 5
 
 
 def _common(command: Callable[..., None]) -> Callable[..., None]:
@@ -115,6 +119,67 @@ def config_command(config_file: str | None, database: str | None) -> None:
     yaml.safe_dump(dict(settings.document), sys.stdout, sort_keys=False, allow_unicode=True)
 
 
+def _age(name: str, what: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return click.option(
+        f"--{name}", metavar="AGE", help=f"Delete {what} longer ago than this: 90d, 12h (or retention.{name})."
+    )
+
+
+@cli.command("prune")
+@_common
+@_age("executions", "executions that ended, with all that is theirs,")
+@_age("events", "events of executions that ended, and of clusters that were,")
+@_age("logs", "logs and output files of executions that ended")
+@_age("revisions", "revisions, but for the last one, that were made")
+@click.option("--dryRun", "--dry-run", "dry_run", is_flag=True, help="Count what would be deleted, and delete nothing.")
+def prune_command(config_file: str | None, dry_run: bool, **flags: Any) -> None:
+    """Delete what has been over for long enough.
+
+    The ages are those of the configuration, or of the options, which go first; what neither names is kept. Only
+    finished executions are deleted, never one that waits or runs. The admins may go on working meanwhile. It may be
+    stopped at any time and started again, and prints how many rows it has deleted of each table.
+
+    \b
+    Examples:
+      rainbow-admin prune --config rainbow.yaml --dryRun
+      rainbow-admin prune --executions 90d --logs 30d --revisions 365d
+    """
+    from admin.server import check_schema, open_app
+    from admin.services.retention import prune
+
+    settings = load_settings(config_file, os.environ, _overrides(**flags))
+    if settings.retention.is_for_ever:
+        raise click.UsageError(
+            "Nothing is to be pruned: everything is kept for ever. Say how long to keep what, with options such as "
+            "--executions 90d --logs 30d, or in the configuration under retention."
+        )
+    app = open_app(settings)
+    check_schema(app)
+    try:
+        deleted = _total(prune(app.extensions["rainbow"], settings.retention, dry_run=dry_run))
+    except SQLAlchemyError as error:
+        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+        raise CannotStart(
+            f"The database failed: {reason}. What is deleted stays so; run it again for the rest."
+        ) from error
+    for table, count in sorted(deleted.items()):
+        if count:
+            click.echo(f"{table:<20}{count:>12}")
+    click.echo(f"{'would be deleted' if dry_run else 'deleted':<20}{deleted.total():>12}")
+
+
+def _total(steps: Iterable[Mapping[str, int]]) -> Counter[str]:
+    """What all steps come to; said in between where they take long."""
+    total: Counter[str] = Counter()
+    said_at = time.monotonic()
+    for counts in steps:
+        total.update(counts)
+        if time.monotonic() - said_at >= _PROGRESS_SECONDS:
+            click.echo(f"{total.total()} rows so far", err=True)
+            said_at = time.monotonic()
+    return total
+
+
 def _overrides(**flags: Any) -> dict[str, dict[str, Any]]:
     """The configuration keys that the given flags set."""
     keys = {
@@ -125,6 +190,7 @@ def _overrides(**flags: Any) -> dict[str, dict[str, Any]]:
         "registration_secret_file": ("clusters", "registrationSecretFile"),
         "database": ("database", "url"),
         "log_format": ("logging", "format"),
+        **{name: ("retention", name) for name in ("executions", "events", "logs", "revisions")},
     }
     overrides: dict[str, dict[str, Any]] = {}
     for flag, (section, key) in keys.items():

@@ -19,15 +19,17 @@ from admin.core.kinds import Kinds
 from admin.core.platform import PlatformValues
 from admin.core.problems import Invalid, Problem, closest, unknown_word
 from admin.core.projects import read_labels
+from admin.core.quantities import parse_age
 from admin.core.queues import Queue
 from admin.core.resolution import resolve
+from admin.core.retention import Retention
 from admin.core.scopes import PLATFORM
 from admin.core.task_resources import excesses, zero_limits
 from admin.platform_values import platform_values
 from admin.yaml_documents import read_mapping
 
 #: The sections whose single values the environment may set; the rest are lists and maps, which belong in a file.
-_ENVIRONMENT_SECTIONS = ("server", "database", "logging", "attributes", "agents")
+_ENVIRONMENT_SECTIONS = ("server", "database", "logging", "attributes", "agents", "retention")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +99,8 @@ class Settings:
     agents: Agents
     loop_interval_seconds: float
     loop_lease_seconds: float
+    retention: Retention
+    retention_interval_seconds: float
     document: Mapping[str, Any]  #: the whole configuration as it is in force
 
     def domain_ids(self) -> list[str]:
@@ -222,6 +226,8 @@ def _settings(document: Mapping[str, Any]) -> Settings:
         agents=_agents(document),
         loop_interval_seconds=document["loops"]["intervalMilliseconds"] / 1000,
         loop_lease_seconds=document["loops"]["leaseSeconds"],
+        retention=Retention(**{name: age for name, age in document["retention"].items() if name != "interval"}),
+        retention_interval_seconds=float(parse_age(document["retention"]["interval"])),
         document=document,
     )
 

@@ -81,6 +81,7 @@ class RevisionAnswer(Schema):
 class RevisionsAnswer(Schema):
     revisions = fields.List(fields.Nested(RevisionAnswer), required=True)
     head = fields.Integer(required=True)
+    oldest = fields.Integer(metadata={"description": "The oldest that is kept, where older ones are not."})
     token = fields.String()
 
 
@@ -115,7 +116,9 @@ def list_revisions(query: dict[str, Any]) -> dict[str, Any]:
         },
     )
     page = revisions.list_revisions(context(), wanted, number_of(query.get("token")), query["limit"], query["wait"])
-    answer = {"revisions": [_revision(one) for one in page.revisions], "head": page.head}
+    answer: dict[str, Any] = {"revisions": [_revision(one) for one in page.revisions], "head": page.head}
+    if page.oldest > 1:
+        answer["oldest"] = page.oldest
     return answer | {"token": token_of((str(page.next_number),))} if page.next_number is not None else answer
 
 

@@ -13,7 +13,7 @@ from admin.core.kinds import Kind, Payload
 from admin.core.projects import from_payload
 from admin.core.scopes import Scope
 from admin.core.writes import Expectation
-from admin.errors import MOST_DETAILS, RevisionNotFound, UndeclaredKind, VersionConflict
+from admin.errors import MOST_DETAILS, NotFound, RevisionNotFound, RevisionPruned, UndeclaredKind, VersionConflict
 from admin.services.changes import (
     Changed,
     ChangeOptions,
@@ -31,10 +31,11 @@ from admin.store.revisions import PROJECT, Revision, RevisionFilter, RowChange
 
 @dataclass(frozen=True, kw_only=True)
 class RevisionPage:
-    """Some revisions, the number of the last one of all, and the number to go on after, if there are more."""
+    """Some revisions, the numbers of the last and the oldest of all, and the one to go on after, if there are more."""
 
     revisions: tuple[Revision, ...]
     head: int
+    oldest: int
     next_number: int | None
 
 
@@ -47,14 +48,14 @@ def list_revisions(
     deadline = time.monotonic() + wait_seconds
     while True:
         with context.database.reading() as connection:
-            head = revisions.head(connection)
+            head, oldest = revisions.head(connection), revisions.oldest(connection)
             found = revisions.page(connection, wanted, from_number, limit + 1)
         remaining = deadline - time.monotonic()
         if found or remaining <= 0 or context.heads.is_closing:
             break
         context.heads.wait_above(head, remaining)
     more = found[limit - 1].number if len(found) > limit else None
-    return RevisionPage(revisions=tuple(found[:limit]), head=head, next_number=more)
+    return RevisionPage(revisions=tuple(found[:limit]), head=head, oldest=oldest, next_number=more)
 
 
 def get_revision(context: Context, number: int) -> tuple[Revision, list[RowChange]]:
@@ -71,19 +72,25 @@ def difference(context: Context, start: int, end: int) -> list[RowChange]:
     low, high = sorted((start, end))
     with context.database.reading() as connection:
         check_number(connection, high)
+        check_number(connection, low)
         net = history.net_changes(revisions.changes_above(connection, low, up_to=high))
     rows = [change for change in net.values() if change.is_real]
     return rows if start <= end else [_reversed(change) for change in rows]
 
 
 def check_number(connection: Connection, number: int) -> None:
-    """Refuse a revision that has not happened yet; 0 is the state before the first."""
-    if number > revisions.head(connection):
+    """Refuse a revision that has not happened yet, or whose state cannot be reached; 0 is before the first."""
+    if not revisions.oldest(connection) - 1 <= number <= revisions.head(connection):
         raise _not_found(connection, number)
 
 
-def _not_found(connection: Connection, number: int) -> RevisionNotFound:
-    head = revisions.head(connection)
+def _not_found(connection: Connection, number: int) -> NotFound:
+    head, oldest = revisions.head(connection), revisions.oldest(connection)
+    if number < oldest and oldest > 1:
+        return RevisionPruned(
+            f"Revision {number} is no longer kept; the oldest that is kept is {oldest}. Settings can be read, and "
+            f"brought back, as they were at {oldest - 1} or later. The admin's retention.revisions says for how long."
+        )
     return RevisionNotFound(f"There is no revision {number}; the last one is {head}. `rainbowctl history` lists them.")
 
 

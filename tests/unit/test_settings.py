@@ -9,6 +9,7 @@ import yaml
 from admin.core.fleet import build_fleet
 from admin.core.kinds import NameList
 from admin.core.problems import Invalid
+from admin.core.retention import Retention
 from admin.core.warnings import KnownNames
 from admin.core.warnings import known_names as names_of
 from admin.settings import Settings, environment_variables, load_settings
@@ -204,3 +205,16 @@ def test_what_is_in_force_can_be_fed_back(tmp_path: Path) -> None:
     document = load_settings().document
     again = load(tmp_path, yaml.safe_dump(document))
     assert again.document == document
+
+
+def test_everything_is_kept_for_ever_unless_it_is_said(tmp_path: Path) -> None:
+    assert load_settings().retention == Retention()
+    assert load_settings().retention_interval_seconds == 3600
+    settings = load(tmp_path, "retention: {executions: 90d, logs: 12h}\n", {"RAINBOW_RETENTION_LOGS": "1d12h"})
+    assert settings.retention == Retention(executions="90d", logs="1d12h")
+    assert fields(tmp_path, "retention: {executions: 90, logs: 0d, revisions: never, event: 1d}\n") == [
+        "retention.event",
+        "retention.executions",
+        "retention.logs",
+        "retention.revisions",
+    ]

@@ -1,0 +1,120 @@
+"""Retention: what is over for long enough is deleted, a little at a time."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import islice
+
+from admin.core.retention import LEAST_FOR_EVENTS, Retention, batches
+from admin.services.context import Context
+from admin.store import executions, fleet, retention
+from admin.store.executions import Execution
+from admin.store.retention import Counts, Stock
+
+#: What may be deleted in one transaction, in rows: few enough that nobody waits long for it.
+_BATCH = 500
+#: Trails that are looked for among all decisions at once.
+_TRAILS = 50_000
+
+
+def prune(context: Context, kept: Retention, *, dry_run: bool = False, is_thorough: bool = True) -> Iterator[Counts]:
+    """Delete what is due, one small step after another; each answers what it deleted, or would have.
+
+    It may be left at any step and begun again, and several may work at once. Only a thorough run looks for trails that
+    nothing refers to although it deleted no execution itself.
+    """
+    limits = kept.limits(context.clock())
+    if limits.logs is not None:
+        yield from _walk(context, retention.LOGS, limits.logs, dry_run=dry_run)
+        yield from _walk(context, retention.OUTPUTS, limits.logs, dry_run=dry_run)
+    if limits.execution_events is not None:
+        yield from _walk(context, retention.EVENTS, limits.execution_events, dry_run=dry_run)
+    if limits.cluster_events is not None:
+        yield from _walk(context, retention.ClusterEvents(), limits.cluster_events, dry_run=dry_run)
+    if limits.executions is not None:
+        gone: Counter[str] = Counter()
+        for step in _walk(context, retention.Executions(), limits.executions, dry_run=dry_run):
+            gone.update(step)
+            yield step
+        if is_thorough or gone.total():
+            yield from _sweep(context, limits.executions if dry_run else None)
+    if limits.revisions is not None:
+        yield from _walk(context, retention.Revisions(), limits.revisions, dry_run=dry_run)
+
+
+def is_log_past(context: Context, execution: Execution) -> bool:
+    """Whether an execution ended longer ago than logs and output files are kept by configuration."""
+    limit = context.settings.retention.limits(context.clock()).logs
+    return limit is not None and retention.life_of(execution).is_due(limit)
+
+
+def _walk(context: Context, stock: Stock, limit: datetime, *, dry_run: bool) -> Iterator[Counts]:
+    last = None
+    while True:
+        with context.database.reading() as connection:
+            found = stock.find(connection, last, limit)
+        for keys in batches(found.due, _BATCH):
+            transaction = context.database.reading() if dry_run else context.database.writing()
+            with transaction as connection:
+                counts = (stock.count if dry_run else stock.delete)(connection, keys, limit)
+            yield counts
+        last = found.last
+        if last is None:
+            return
+        yield {}
+
+
+def _sweep(context: Context, spared: datetime | None) -> Iterator[Counts]:
+    """Delete the trails that no decision refers to; or count them, as if all that is due by `spared` were gone."""
+    last = ""
+    while True:
+        until = time.monotonic() + LEAST_FOR_EVENTS.total_seconds() / 2
+        mark = _mark(context) if spared is None else 0
+        with context.database.reading() as connection:
+            some = retention.trails_after(connection, last, _TRAILS)
+        if not some:
+            return
+        last = some[-1]
+        unused = set(some)
+        place: int | None = 0
+        while place is not None:
+            with context.database.reading() as connection:
+                used, place = retention.trails_in_use(connection, place, spared)
+            unused -= used
+            yield {}
+        if spared is not None:
+            yield {"trails": len(unused)}
+        else:
+            yield from _delete_unused(context, unused, mark, until)
+
+
+def _mark(context: Context) -> int:
+    """The last event there is; all that is decided from now on has later ones."""
+    with context.database.writing() as connection:
+        fleet.lock(connection)  # nobody is in the middle of a decision
+        return executions.last_event(connection)
+
+
+def _delete_unused(context: Context, unused: set[str], mark: int, until: float) -> Iterator[Counts]:
+    """Delete trails, but for those that something was decided by since an event; for as long as events are there."""
+    while unused and time.monotonic() < until:
+        counts: Counts = {}
+        with context.database.writing() as connection:
+            fleet.lock(connection)
+            last = executions.last_event(connection)
+            is_little = last - mark <= _BATCH
+            if is_little:
+                unused -= retention.trails_decided(connection, mark, last)
+                some = list(islice(unused, _BATCH))
+                counts = retention.delete_trails(connection, some)
+                unused.difference_update(some)
+        yield counts
+        if not is_little:  # too much has happened to look at it while all decisions wait
+            for low in range(mark, last, _BATCH):
+                with context.database.reading() as connection:
+                    unused -= retention.trails_decided(connection, low, min(low + _BATCH, last))
+                yield {}
+        mark = last

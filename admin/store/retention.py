@@ -1,0 +1,252 @@
+"""Retention: what is due is found by walking keys from the oldest on, and deleted a little at a time.
+
+The newest row of what is numbered stays in any case: SQLite would give its number again, and whoever waits for higher
+numbers would wait in vain.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from sqlalchemy import ColumnElement, Connection, Select, Table, delete, func, literal, select, tuple_
+
+from admin.core.lifecycle import Phase
+from admin.core.retention import Life
+from admin.store.decisions import decisions, trails
+from admin.store.executions import execution_events, executions
+from admin.store.fleet import cluster_events, count_up
+from admin.store.logs import execution_logs, execution_outputs
+from admin.store.revisions import lock_head, revision_changes, revisions
+
+Key = Any  #: a number, or several values where a table's key has several columns
+Counts = dict[str, int]  #: rows, by the names of their tables
+
+#: Rows that are looked at in one go.
+_PAGE = 1000
+#: Bytes that weigh as much as a row.
+_ROW_BYTES = 4096
+#: Executions whose decisions are looked at in one go.
+_WINDOW = 5000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """One step of a walk: what is due there, with what it weighs, and where to go on; None at the end."""
+
+    due: list[tuple[Key, int]]
+    last: Key | None
+
+
+class Stock(Protocol):
+    """Rows that are kept for some time."""
+
+    def find(self, connection: Connection, after: Key | None, limit: datetime) -> Found:
+        """The next step of a walk."""
+
+    def count(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
+        """What deleting some of the rows would delete."""
+
+    def delete(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
+        """Delete some of the rows that were found, and what goes with them; those that are gone are not counted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Belongings:
+    """What executions have beside their own rows, and may lose before."""
+
+    table: Table
+    size: ColumnElement[int]  #: in bytes
+    is_numbered: bool = False
+
+    def find(self, connection: Connection, after: Key | None, limit: datetime) -> Found:
+        rows = connection.execute(_next(self.table, after, self.table.c.execution_id, self.size.label("size"))).all()
+        if self.is_numbered:
+            newest = _newest(connection, self.table)
+            rows = [row for row in rows if row[0] != newest]
+        lives = _lives(connection, executions.c.id.in_({row.execution_id for row in rows}))
+        gone = [row for row in rows if lives[row.execution_id].is_due(limit)]
+        is_over = all(life.is_later(limit) for life in lives.values())
+        return Found(
+            due=[(_key(self.table, row), 1 + row.size // _ROW_BYTES) for row in gone],
+            last=None if is_over else _key(self.table, rows[-1]),
+        )
+
+    def count(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
+        return {self.table.name: len(keys)}
+
+    def delete(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
+        return {self.table.name: _delete(connection, self.table, _place(self.table).in_(keys))}
+
+
+#: In the order in which they go.
+LOGS = Belongings(table=execution_logs, size=execution_logs.c.end - execution_logs.c.start)
+OUTPUTS = Belongings(table=execution_outputs, size=func.length(execution_outputs.c.content))
+EVENTS = Belongings(table=execution_events, size=literal(0), is_numbered=True)
+
+
+class Executions:
+    """Executions, with all that belongs to them."""
+
+    def find(self, connection: Connection, after: Key | None, limit: datetime) -> Found:
+        columns = executions.c
+        newest = _newest(connection, executions)
+        some = _next(executions, after, columns.created_at, columns.phase, columns.finished_at, columns.decisions)
+        rows = [(row, life_of(row)) for row in connection.execute(some) if row.id != newest]
+        due = [(row.id, 2 + row.decisions) for row, life in rows if life.is_due(limit)]
+        is_over = all(life.is_later(limit) for _, life in rows)
+        return Found(due=due, last=None if is_over else rows[-1][0].id)
+
+    def count(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
+        ids = _deletable(connection, keys, limit)
+        theirs = select(func.count()).where(decisions.c.execution_id.in_(ids))
+        return {executions.name: len(ids), decisions.name: connection.execute(theirs).scalar_one()}
+
+    def delete(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
+        ids = _deletable(connection, keys, limit, hold=True)
+        counts = {
+            table.name: _delete(connection, table, table.c.execution_id.in_(ids))
+            for table in (execution_logs, execution_outputs, execution_events, decisions)
+        }
+        return counts | {executions.name: _delete(connection, executions, executions.c.id.in_(ids))}
+
+
+class ClusterEvents:
+    """What happened to clusters."""
+
+    def find(self, connection: Connection, after: Key | None, limit: datetime) -> Found:
+        newest = _newest(connection, cluster_events)
+        rows = [
+            row for row in connection.execute(_next(cluster_events, after, cluster_events.c.at)) if row.number != newest
+        ]
+        due = [(row.number, 1) for row in rows if row.at < limit]
+        return Found(due=due, last=rows[-1].number if due else None)
+
+    def count(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
+        return {cluster_events.name: len(keys)}
+
+    def delete(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
+        return {cluster_events.name: _delete(connection, cluster_events, cluster_events.c.number.in_(keys))}
+
+
+class Revisions:
+    """Revisions from the first one on without a gap, so that all later states can still be reached."""
+
+    def find(self, connection: Connection, after: Key | None, limit: datetime) -> Found:
+        newest = _newest(connection, revisions)
+        due = []
+        for row in connection.execute(_next(revisions, after, revisions.c.created_at)):
+            if row.number == newest or row.created_at >= limit:
+                break
+            due.append(row.number)
+        if not due:
+            return Found(due=[], last=None)
+        number = revision_changes.c.revision
+        counted = select(number, func.count().label("changes")).where(number.between(due[0], due[-1])).group_by(number)
+        weights = Counter({row.revision: row.changes for row in connection.execute(counted)})
+        return Found(due=[(number, 1 + weights[number]) for number in due], last=due[-1])
+
+    def count(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
+        theirs = select(func.count()).where(revision_changes.c.revision.in_(keys))
+        return {revisions.name: len(keys), revision_changes.name: connection.execute(theirs).scalar_one()}
+
+    def delete(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
+        lock_head(connection)  # whoever undoes changes reads them in several steps
+        changes = _delete(connection, revision_changes, revision_changes.c.revision <= keys[-1])
+        numbers = _delete(connection, revisions, revisions.c.number <= keys[-1])
+        return {revisions.name: numbers, revision_changes.name: changes}
+
+
+def _place(table: Table) -> ColumnElement[Any]:
+    columns = list(table.primary_key.columns)
+    return columns[0] if len(columns) == 1 else tuple_(*columns)
+
+
+def _key(table: Table, row: Any) -> Key:
+    values = tuple(row[: len(table.primary_key.columns)])
+    return values[0] if len(values) == 1 else values
+
+
+def _next(table: Table, after: Key | None, *more: ColumnElement[Any]) -> Select[Any]:
+    """The keys of some rows, and more of them, from after a key on."""
+    columns = list(table.primary_key.columns)
+    found = select(*columns, *more).order_by(*columns).limit(_PAGE)
+    return found if after is None else found.where(_place(table) > after)
+
+
+def _newest(connection: Connection, table: Table) -> Any:
+    [number] = table.primary_key.columns
+    return connection.execute(select(func.max(number))).scalar()
+
+
+def _delete(connection: Connection, table: Table, condition: ColumnElement[bool]) -> int:
+    return connection.execute(delete(table).where(condition)).rowcount
+
+
+def life_of(row: Any) -> Life:
+    """When an execution began, and when it was over."""
+    return Life(created_at=row.created_at, phase=Phase(row.phase), finished_at=row.finished_at)
+
+
+def _lives(connection: Connection, condition: ColumnElement[bool], *, hold: bool = False) -> dict[int, Life]:
+    columns = executions.c
+    found = select(columns.id, columns.created_at, columns.phase, columns.finished_at).where(condition)
+    if hold:  # what somebody else is busy with may go the next time
+        found = found.order_by(columns.id).with_for_update(skip_locked=True)
+    return {row.id: life_of(row) for row in connection.execute(found)}
+
+
+def _deletable(connection: Connection, ids: Sequence[int], limit: datetime, *, hold: bool = False) -> list[int]:
+    """Those of some executions that are due, but for the one that the last event of all is of."""
+    last = select(execution_events.c.execution_id).order_by(execution_events.c.id.desc()).limit(1)
+    spared = connection.execute(last).scalar()
+    # Found by their ids alone: by an index of something else, a database may look at all there are.
+    lives = _lives(connection, executions.c.id.in_(ids), hold=hold)
+    return [id for id, life in lives.items() if life.is_due(limit) and id != spared]
+
+
+def trails_after(connection: Connection, digest: str, limit: int) -> list[str]:
+    """The digests of some trails, in order."""
+    found = select(trails.c.digest).where(trails.c.digest > digest).order_by(trails.c.digest).limit(limit)
+    return list(connection.execute(found).scalars())
+
+
+def trails_in_use(connection: Connection, after: int, spared: datetime | None) -> tuple[set[str], int | None]:
+    """The trails of some executions from after an id on, and the id to go on after; None at the end.
+
+    Those of executions that are due by `spared` do not count, if that is said.
+    """
+    owner = decisions.c.execution_id
+    first = connection.execute(select(func.min(owner)).where(owner > after)).scalar()
+    if first is None:
+        return set(), None
+    last = first + _WINDOW - 1
+    used = select(decisions.c.settings_trail, decisions.c.placement_trail).where(owner.between(first, last)).distinct()
+    if spared is not None:
+        lives = _lives(connection, executions.c.id.between(first, last))
+        used = used.where(owner.not_in([id for id, life in lives.items() if life.is_due(spared)]))
+    return _digests(connection, used), last
+
+
+def trails_decided(connection: Connection, above: int, up_to: int) -> set[str]:
+    """The trails of all executions that something happened to: whatever is decided leaves an event."""
+    numbers = execution_events.c.id
+    found = select(execution_events.c.execution_id).where(numbers > above, numbers <= up_to).distinct()
+    ids = list(connection.execute(found).scalars())
+    used = select(decisions.c.settings_trail, decisions.c.placement_trail).where(decisions.c.execution_id.in_(ids))
+    return _digests(connection, used.distinct())
+
+
+def _digests(connection: Connection, found: Select[Any]) -> set[str]:
+    return {digest for pair in connection.execute(found) for digest in pair}
+
+
+def delete_trails(connection: Connection, digests: Sequence[str]) -> Counts:
+    """Delete trails that nothing refers to. The fleet must be locked: trails are remembered for as long as it stays."""
+    deleted = _delete(connection, trails, trails.c.digest.in_(digests))
+    if deleted:
+        count_up(connection)
+    return {trails.name: deleted}

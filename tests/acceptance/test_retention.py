@@ -1,0 +1,102 @@
+"""Pruning with the real rainbow-admin: by hand while an admin works, and by configuration."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.support.admins import RunningAdmin, running_admin
+from tests.support.programs import run
+
+EXECUTIONS = "/api/v1/executions"
+HERE = f"{EXECUTIONS}/flytesnacks/development"
+
+
+def create(admin: RunningAdmin, *names: str) -> None:
+    for name in names:
+        body = {"project": "flytesnacks", "domain": "development", "name": name, "spec": {"job": {"command": ["true"]}}}
+        assert requests.post(admin.url + EXECUTIONS, json=body, timeout=10).status_code == 200
+
+
+def end(admin: RunningAdmin, *names: str) -> None:
+    for name in names:
+        assert requests.delete(f"{admin.url}{HERE}/{name}", timeout=10).status_code == 200
+
+
+def names(admin: RunningAdmin) -> set[str]:
+    return {one["id"]["name"] for one in admin.get(HERE).json()["executions"]}
+
+
+def prune(directory: Path, *arguments: str, database: str = "rainbow.db") -> subprocess.CompletedProcess[bytes]:
+    return run("rainbow-admin", "prune", "--database", f"sqlite:///{directory / database}", *arguments, cwd=directory)
+
+
+def counts(done: subprocess.CompletedProcess[bytes]) -> dict[str, int]:
+    """What was printed, as numbers by their words."""
+    assert done.returncode == 0, done.stderr
+    rows = (line.rsplit(maxsplit=1) for line in done.stdout.decode().splitlines())
+    return {word.strip(): int(number) for word, number in rows}
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.1)
+
+
+def test_finished_executions_are_pruned_while_the_admin_works(admin: RunningAdmin, tmp_path: Path) -> None:
+    create(admin, "waits", "a", "b", "c", "last")
+    end(admin, "a", "b", "c")
+    time.sleep(0.01)
+    would = counts(prune(tmp_path, "--executions", "10ms", "--dryRun"))
+    assert would == {"executions": 2, "decisions": 2, "execution_events": 5, "would be deleted": 9}
+    assert names(admin) == {"waits", "a", "b", "c", "last"}
+    done = counts(prune(tmp_path, "--executions", "10ms"))
+    assert done.pop("deleted") == would.pop("would be deleted")
+    assert done == would
+    assert names(admin) == {"waits", "c", "last"}  # of c is the last event
+    answer = admin.get(f"{HERE}/waits/explanation")
+    assert (answer.status_code, answer.json()["reason"]["code"]) == (200, "ASSIGNED")
+    assert admin.get(f"{HERE}/a").status_code == 404
+    create(admin, "a")
+    assert counts(prune(tmp_path, "--executions", "1h", "--events", "1h", "--logs", "1h", "--revisions", "1h")) == {
+        "deleted": 0
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        ([], 2, "kept for ever. Say how long to keep what, with options such as --executions 90d"),
+        (["--dryRun"], 2, "or in the configuration under retention"),
+        (["--executions", "90"], 2, "retention.executions: '90' is not an age above zero, such as 90d"),
+        (["--revisions", "0d"], 2, "retention.revisions"),
+        (["--logs", "1d", "--config", "none.yaml"], 2, "none.yaml"),
+        (["--logs", "1d"], 1, "The database is empty"),
+    ],
+)
+def test_what_cannot_be_pruned_is_said(tmp_path: Path, arguments: list[str], status: int, said: str) -> None:
+    done = prune(tmp_path, *arguments, database="other.db")
+    assert (done.returncode, done.stdout) == (status, b"")
+    assert said in " ".join(done.stderr.decode().split())
+    assert "Traceback" not in done.stderr.decode()
+
+
+def test_an_admin_prunes_by_itself_if_it_is_told_to(tmp_path: Path) -> None:
+    (tmp_path / "kept.yaml").write_text("retention: {executions: 1s, interval: 100ms}\n")
+    with running_admin(tmp_path, "--config", "kept.yaml") as admin:
+        create(admin, "waits", "a", "b", "last")
+        end(admin, "a", "b")
+        until(lambda: names(admin) == {"waits", "b", "last"})
+        assert 'rainbow_pruned_rows_total{table="executions"} 1.0' in admin.get("/metrics").text
+        assert "kept for 1s after their end" in admin.get(f"{HERE}/a").json()["message"]
+        last = ("flytesnacks/development/b", "--endpoint", admin.url)
+        until(lambda: b"its stdout is gone" in run("rainbowctl", "logs", *last).stderr)
+        until(lambda: b"are no longer kept" in run("rainbowctl", "get", "execution-event", *last).stderr)
+    assert '"message": "pruned"' in admin.log.read_text()

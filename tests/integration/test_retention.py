@@ -1,0 +1,585 @@
+"""Retention: what is over for long enough goes, a little at a time, and nothing else; on both databases."""
+
+from __future__ import annotations
+
+import base64
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import Table, func, select, update
+
+from admin.core.retention import Retention
+from admin.loops.retention import RetentionLoop
+from admin.metrics import pruned_total
+from admin.services import retention as service
+from admin.services.context import Context
+from admin.services.retention import prune
+from admin.store import retention as store
+from admin.store.database import metadata
+from admin.store.decisions import decisions, trails
+from admin.store.executions import execution_events, executions
+from admin.store.fleet import cluster_events
+from tests.conftest import MakeApp
+from tests.support.agents import Clock, PlayedAgent, played_agent, set_clock
+from tests.support.placing import (
+    API,
+    DOMAIN,
+    PROJECT,
+    created,
+    execution,
+    explanation,
+    get,
+    ok,
+    put_attribute,
+    put_pool,
+    refused,
+    row_counts,
+    switch,
+)
+
+DAY = 86400.0
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def context(app: Flask, clock: Clock) -> Context:
+    return set_clock(app, clock)
+
+
+@pytest.fixture
+def agent(api: FlaskClient, context: Context) -> PlayedAgent:
+    return played_agent(api, context, "here")
+
+
+@pytest.fixture
+def few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages and batches so small that a few rows fill several of them."""
+    monkeypatch.setattr(store, "_PAGE", 3)
+    monkeypatch.setattr(store, "_WINDOW", 2)
+    monkeypatch.setattr(service, "_BATCH", 4)
+    monkeypatch.setattr(service, "_TRAILS", 2)
+
+
+def pruned(context: Context, *, dry_run: bool = False, **ages: str) -> dict[str, int]:
+    """What one run deletes, by tables."""
+    total: Counter[str] = Counter()
+    for counts in prune(context, Retention(**ages), dry_run=dry_run):
+        total.update(counts)
+    return {table: count for table, count in total.items() if count}
+
+
+def path(name: str, what: str) -> str:
+    return f"executions/{PROJECT}/{DOMAIN}/{name}/{what}"
+
+
+def end(api: FlaskClient, *names: str) -> None:
+    for name in names:
+        ok(api.delete(f"{API}/executions/{PROJECT}/{DOMAIN}/{name}"))
+
+
+def run(agent: PlayedAgent, *names: str) -> None:
+    """Executions that print something, leave a file, and succeed."""
+    for name in names:
+        created(agent.client, name, cluster=agent.cluster)
+    assert sorted(agent.start(len(names))) == sorted(names)
+    agent.sync(logs=[agent.log(name, 0, b"hello ") for name in names])
+    agent.sync(logs=[agent.log(name, 6, b"world") for name in names])
+    file = {"path": "result", "content_base64": base64.b64encode(b"42").decode(), "size": 2}
+    agent.finish(names, outputs=[file])
+
+
+def stored_names(context: Context) -> list[str]:
+    with context.database.reading() as connection:
+        return list(connection.execute(select(executions.c.name).order_by(executions.c.id)).scalars())
+
+
+def check_whole(context: Context) -> None:
+    """Nothing refers to anything that is gone, and no trail is left over."""
+    with context.database.reading() as connection:
+        there = set(connection.execute(select(executions.c.id)).scalars())
+        for table in belonging_tables():
+            assert set(connection.execute(select(table.c.execution_id)).scalars()) <= there
+        pairs = connection.execute(select(decisions.c.settings_trail, decisions.c.placement_trail))
+        used = {digest for pair in pairs for digest in pair}
+        assert set(connection.execute(select(trails.c.digest)).scalars()) == used
+
+
+def belonging_tables() -> list[Table]:
+    """Every table whose rows belong to executions."""
+    return [
+        table for table in metadata.tables.values() if any(key.column.table is executions for key in table.foreign_keys)
+    ]
+
+
+def test_finished_executions_go_with_all_that_is_theirs_and_no_others(
+    api: FlaskClient, context: Context, clock: Clock, agent: PlayedAgent, few_at_once: None
+) -> None:
+    run(agent, *(f"old-{number}" for number in range(5)))
+    created(api, "waits", cluster="here")
+    created(api, "runs", cluster="here")
+    created(api, "late", cluster="here")
+    agent.start(3)
+    end(api, "waits")  # its agent has not ended it yet
+    clock.advance(2 * DAY)
+    agent.finish(["late"])
+    created(api, "new")
+    end(api, "new")
+    clock.advance(DAY / 2)
+    would = pruned(context, executions="1d", dry_run=True)
+    assert stored_names(context)[:5] == [f"old-{number}" for number in range(5)]
+    assert pruned(context, executions="1d") == would
+    assert stored_names(context) == ["waits", "runs", "late", "new"]
+    assert would["executions"] == would["decisions"] == would["execution_outputs"] == 5
+    assert (would["execution_logs"], would["execution_events"]) == (10, 15)
+    assert execution(api, "waits")["closure"]["phase"] == "ABORTING"
+    check_whole(context)
+    for name in ("waits", "runs", "late", "new"):
+        assert explanation(api, name)["candidates"]
+    assert pruned(context, executions="1d") == {}
+    agent.finish(["runs"])
+    assert execution(api, "runs")["closure"]["phase"] == "SUCCEEDED"
+
+
+def test_an_execution_that_is_gone_is_unknown_and_its_name_is_free(
+    api: FlaskClient, make_app: MakeApp, clock: Clock
+) -> None:
+    app = make_app(retention={"executions": "1d"})
+    context, api = set_clock(app, clock), app.test_client()
+    for name in ("gone", "last"):
+        created(api, name)
+        end(api, name)
+    clock.advance(2 * DAY)
+    pruned(context, executions="1d")
+    for what in ("events", "logs", "outputs", "explanation"):
+        answer = refused(api.get(f"{API}/{path('gone', what)}"), 404, "execution_not_found", "name")
+        assert "kept for 1d after their end" in answer["message"]
+    created(api, "gone")
+
+
+def test_every_table_that_belongs_to_executions_is_emptied_with_them() -> None:
+    emptied = {store.LOGS.table, store.OUTPUTS.table, store.EVENTS.table, decisions}
+    assert set(belonging_tables()) == emptied
+
+
+def test_logs_and_outputs_may_go_before_their_execution(make_app: MakeApp, clock: Clock, few_at_once: None) -> None:
+    app = make_app(retention={"logs": "1d"})
+    context, api = set_clock(app, clock), app.test_client()
+    agent = played_agent(api, context, "here")
+    run(agent, "old")
+    created(api, "silent", cluster="here")
+    created(api, "runs", cluster="here")
+    agent.start(2)
+    agent.sync(logs=[agent.log("runs", 0, b"still here")])
+    agent.finish(["silent"])
+    clock.advance(2 * DAY)
+    run(agent, "new")
+    assert pruned(context, logs="1d", dry_run=True) == {"execution_logs": 2, "execution_outputs": 1}
+    assert get(api, path("old", "logs"))["data"] == "hello world"
+    assert pruned(context, logs="1d") == {"execution_logs": 2, "execution_outputs": 1}
+    answer = get(api, path("old", "logs?wait_seconds=5"))
+    assert {name: answer[name] for name in ("data", "complete", "truncated", "pruned")} == {
+        "data": "",
+        "complete": True,
+        "truncated": False,
+        "pruned": True,
+    }
+    assert get(api, path("old", "outputs")) == {"outputs": [], "pruned": True}
+    assert get(api, path("runs", "logs"))["data"] == "still here"
+    new = get(api, path("new", "logs"))
+    assert (new["data"], "pruned" in new) == ("hello world", False)
+    assert "pruned" not in get(api, path("new", "outputs"))
+    assert execution(api, "old")["closure"]["phase"] == "SUCCEEDED"
+    assert len(get(api, path("old", "events"))["events"]) == 3
+
+
+def test_a_log_of_which_the_start_is_gone_is_not_shown_from_its_middle(
+    api: FlaskClient, context: Context, clock: Clock, agent: PlayedAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(agent, "old")
+    clock.advance(2 * DAY)
+    monkeypatch.setattr(service, "_BATCH", 1)
+    next(prune(context, Retention(logs="1d")))  # and is killed
+    answer = get(api, path("old", "logs?wait_seconds=5"))
+    assert (answer["data"], answer["complete"], answer["pruned"]) == ("", True, True)
+
+
+def test_events_may_go_before_their_execution_and_it_is_said(
+    api: FlaskClient, context: Context, clock: Clock, agent: PlayedAgent, few_at_once: None
+) -> None:
+    run(agent, "old")
+    created(api, "runs", cluster="here")
+    agent.start()
+    clock.advance(2 * DAY)
+    created(api, "new")
+    with context.database.reading() as connection:
+        of_clusters = connection.execute(select(func.count()).select_from(cluster_events)).scalar_one()
+    assert of_clusters > 0
+    switch(api, "here", "cordon")
+    assert pruned(context, events="1d") == {"execution_events": 3, "cluster_events": of_clusters}
+    assert get(api, path("old", "events")) == {"events": [], "pruned": True}
+    assert execution(api, "old")["events"] == 3
+    assert [one["type"] for one in get(api, path("runs", "events"))["events"]] == ["CREATED", "RUNNING"]
+    assert [one["type"] for one in get(api, "clusters/here/events")["events"]] == ["CORDONED"]
+    ok(api.put(f"{API}/executions/{PROJECT}/{DOMAIN}/old", json={"state": "ARCHIVED"}))
+    later = get(api, path("old", "events"))
+    assert ([one["number"] for one in later["events"]], later["pruned"]) == ([4], True)
+    assert "pruned" not in get(api, path("runs", "events"))
+
+
+def test_numbers_are_never_given_twice(api: FlaskClient, context: Context, clock: Clock, few_at_once: None) -> None:
+    def newest() -> tuple[Any, ...]:
+        columns = (executions.c.id, execution_events.c.id, cluster_events.c.number)
+        with context.database.reading() as connection:
+            return tuple(connection.execute(select(func.max(column))).scalar() for column in columns)
+
+    for name in ("a", "b", "c"):
+        created(api, name)
+        switch(api, "local", "cordon")
+        switch(api, "local", "uncordon")
+    end(api, "b", "c", "a")
+    before = newest()
+    clock.advance(2 * DAY)
+    pruned(context, executions="1d", events="1d")
+    assert newest() == before
+    assert stored_names(context) == ["a", "c"]  # of a is the last event, c has the last number
+    created(api, "d")
+    switch(api, "local", "cordon")
+    assert all(now > then for now, then in zip(newest(), before, strict=True))
+
+
+def test_a_row_whose_clock_was_wrong_does_not_keep_the_others(api: FlaskClient, context: Context, clock: Clock) -> None:
+    for name in ("a", "odd", "b", "last"):
+        created(api, name)
+        end(api, name)
+    with context.database.writing() as connection:
+        ahead = clock().replace(year=2100)
+        connection.execute(update(executions).where(executions.c.name == "odd").values(created_at=ahead))
+    clock.advance(2 * DAY)
+    assert pruned(context, executions="1d")["executions"] == 3
+    assert stored_names(context) == ["last"]
+
+
+def test_a_dry_run_changes_nothing(
+    api: FlaskClient, context: Context, clock: Clock, agent: PlayedAgent, few_at_once: None
+) -> None:
+    run(agent, *(f"old-{number}" for number in range(4)))
+    for number in range(3):
+        put_pool(api, "gpu", [f"c{number}"])
+    created(api, "new")
+    clock.advance(2 * DAY)
+    before = row_counts(context)
+    ages = {"executions": "1d", "events": "12h", "logs": "6h", "revisions": "1d"}
+    would = pruned(context, dry_run=True, **ages)
+    assert row_counts(context) == before
+    assert pruned(context, **ages) == would
+    after = row_counts(context)
+    assert {table: before[table] - count for table, count in would.items()} == {table: after[table] for table in would}
+    assert {table for table in before if before[table] != after[table]} == set(would)
+
+
+def test_a_run_that_is_killed_at_any_step_is_made_good_by_the_next(
+    api: FlaskClient, context: Context, clock: Clock, agent: PlayedAgent, few_at_once: None
+) -> None:
+    ages = {"executions": "1d", "revisions": "1d"}
+    for turn in range(12):
+        run(agent, *(f"old-{turn}-{number}" for number in range(3)))
+        put_attribute(api, "domain", "workflow_execution_config", {"max_parallelism": turn + 1})
+        clock.advance(2 * DAY)
+        steps = prune(context, Retention(**ages))
+        for _ in islice(steps, 3 * turn):
+            pass
+        steps.close()
+        for name in stored_names(context):
+            assert explanation(api, name)["candidates"]
+    pruned(context, **ages)
+    assert stored_names(context) == ["old-11-2"]
+    check_whole(context)
+
+
+def test_creations_lose_nothing_while_others_prune(
+    app: Flask, context: Context, clock: Clock, few_at_once: None
+) -> None:
+    is_over = threading.Event()
+
+    def sweep() -> None:
+        while not is_over.is_set():
+            pruned(context, executions="1s", events="1s")
+            time.sleep(0.01)
+
+    def create(who: int) -> list[str]:
+        client = app.test_client()
+        kept = []
+        for turn in range(8):
+            put_attribute(client, "domain", "workflow_execution_config", {"max_parallelism": turn + 1})
+            for number in range(4):
+                name = f"e-{who}-{turn}-{number}"
+                created(client, name)
+                if number % 2:
+                    end(client, name)
+                else:
+                    kept.append(name)
+            clock.advance(2)
+        return kept
+
+    with ThreadPoolExecutor(4) as threads:
+        pruners = [threads.submit(sweep) for _ in range(2)]
+        kept = [name for names in threads.map(create, range(2)) for name in names]
+        is_over.set()
+        for one in pruners:
+            one.result(timeout=30)
+    client = app.test_client()
+    for name in kept:
+        assert execution(client, name)["closure"]["phase"] == "QUEUED"
+        assert explanation(client, name)["candidates"]
+    clock.advance(2)
+    pruned(context, executions="1s")
+    assert set(kept) <= set(stored_names(context))
+    check_whole(context)
+
+
+def test_a_trail_that_is_gone_is_stored_again_when_it_is_needed(
+    api: FlaskClient, context: Context, clock: Clock
+) -> None:
+    created(api, "old")
+    created(api, "last", cluster="local")
+    end(api, "old", "last")
+    clock.advance(2 * DAY)
+    assert pruned(context, executions="1d")["trails"] > 0
+    created(api, "again")
+    assert explanation(api, "again")["candidates"]
+    check_whole(context)
+
+
+def test_a_trail_that_is_decided_by_while_it_is_swept_stays(
+    api: FlaskClient, context: Context, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    created(api, "waits", cluster="local")
+    created(api, "old")
+    created(api, "last", cluster="local")
+    end(api, "old")
+    end(api, "last")
+    clock.advance(2 * DAY)
+    came = []
+
+    def meanwhile(*arguments: Any) -> Any:
+        if not came:  # the trails of "old" are known to be unused, and are about to go
+            came.append(created(api, "new"))
+        return found_unused(*arguments)
+
+    found_unused = service._delete_unused
+    monkeypatch.setattr(service, "_delete_unused", meanwhile)
+    assert "trails" not in pruned(context, executions="1d")
+    assert came
+    assert stored_names(context) == ["waits", "last", "new"]
+    check_whole(context)
+
+
+@pytest.mark.parametrize("batch", [1, 1000])
+def test_so_does_one_that_something_waiting_is_decided_by_again(
+    api: FlaskClient, context: Context, clock: Clock, monkeypatch: pytest.MonkeyPatch, batch: int
+) -> None:
+    put_pool(api, "gpu", ["a", "b"], strategy="spill")
+    pool = {"cluster_assignment": {"cluster_pool_name": "gpu"}}
+    switch(api, "a", "cordon")
+    created(api, "old", **pool)
+    created(api, "last", cluster="local")
+    end(api, "old", "last")
+    switch(api, "a", "uncordon")
+    created(api, "waits", **pool)
+    clock.advance(2 * DAY)
+
+    def meanwhile(*arguments: Any) -> Any:
+        monkeypatch.setattr(service, "_BATCH", batch)
+        switch(api, "a", "cordon")
+        assert ok(api.post(f"{API}/executions/redecide", json={"selector": {"pool": "gpu"}}))["changed"] == 1
+        for number in range(3):
+            created(api, f"more-{number}", cluster="local")
+        return found_unused(*arguments)
+
+    found_unused = service._delete_unused
+    monkeypatch.setattr(service, "_delete_unused", meanwhile)
+    pruned(context, executions="1d")
+    assert (execution(api, "waits")["cluster"], execution(api, "waits")["decisions"]) == ("b", 2)
+    assert explanation(api, "waits", "?decision=1")["cluster"] == "a"
+    assert explanation(api, "waits", "?decision=2")["cluster"] == "b"
+    check_whole(context)
+
+
+class TestRevisions:
+    """Old revisions go from the first one on, and later states are not touched by that."""
+
+    @pytest.fixture
+    def history(self, api: FlaskClient, context: Context, clock: Clock, few_at_once: None) -> int:
+        """Ten revisions, one a day; answers the number before the first of them."""
+        head = int(get(api, "revisions?limit=1")["head"])
+        for number in range(1, 11):
+            put_attribute(api, "domain", "workflow_execution_config", {"max_parallelism": number})
+            clock.advance(DAY)
+        return head
+
+    def at(self, api: FlaskClient, number: int) -> Any:
+        query = f"domain={DOMAIN}&resource_type=WORKFLOW_EXECUTION_CONFIG&at={number}"
+        return get(api, f"effective_attributes?{query}")["values"][0]["value"]["max_parallelism"]
+
+    def test_older_ones_go_and_are_named(self, api: FlaskClient, context: Context, history: int) -> None:
+        assert "oldest" not in get(api, "revisions")
+        would = pruned(context, revisions="5d12h", dry_run=True)
+        assert (
+            pruned(context, revisions="5d12h") == would == {"revisions": history + 5, "revision_changes": history + 5}
+        )
+        listed = get(api, "revisions")
+        oldest = history + 6
+        assert [one["number"] for one in listed["revisions"]] == list(range(history + 10, oldest - 1, -1))
+        assert (listed["head"], listed["oldest"]) == (history + 10, oldest)
+        assert [self.at(api, history + number) for number in range(5, 11)] == [5, 6, 7, 8, 9, 10]
+        assert len(get(api, f"revision_diff?from={oldest - 1}&to={oldest}")["rows"]) == 1
+        everything = {"to": history + 4, "everything": True}
+        for answer in (
+            api.get(f"{API}/revisions/{oldest - 1}"),
+            api.get(f"{API}/revision_diff?from={history + 8}&to={history + 4}"),
+            api.get(f"{API}/revision_diff?from=0&to={history + 8}"),
+            api.get(f"{API}/effective_attributes?domain={DOMAIN}&at={history + 4}"),
+            api.get(f"{API}/matchable_attributes?resource_type=all&at={history + 4}"),
+            api.post(f"{API}/rollbacks", json={"revision": history + 3}),
+            api.post(f"{API}/rollbacks", json=everything),
+            api.post(f"{API}/rollbacks?dry_run=true", json=everything),
+            api.post(f"{API}/rollbacks", json={"to": history + 4, "domain": DOMAIN}),
+        ):
+            message = refused(answer, 404, "revision_pruned")["message"]
+            assert f"the oldest that is kept is {oldest}" in message
+            assert "retention.revisions" in message
+        refused(api.get(f"{API}/revisions/{history + 99}"), 404, "revision_not_found")
+
+    def test_what_is_kept_can_be_brought_back(self, api: FlaskClient, context: Context, history: int) -> None:
+        pruned(context, revisions="5d12h")
+        ok(api.post(f"{API}/rollbacks", json={"to": history + 5, "everything": True}))
+        assert self.at(api, history + 11) == 5
+        ok(api.post(f"{API}/rollbacks", json={"revision": history + 11}))
+        assert self.at(api, history + 12) == 10
+
+    def test_versions_that_name_what_is_gone_still_count(
+        self, api: FlaskClient, context: Context, clock: Clock, history: int
+    ) -> None:
+        pool = put_pool(api, "gpu", ["a"])
+        for number in range(3):
+            put_attribute(api, "domain", "task_resource_attributes", {"defaults": {"memory": f"{number + 1}Mi"}})
+        with_version = {"If-Match": f'"{pool["version"]}"'}
+        clock.advance(DAY)
+        pruned(context, revisions="1h")
+        assert get(api, "pools/gpu")["version"] == pool["version"]
+        answer = api.put(f"{API}/pools/gpu", json={"pool": {"members": [{"id": "b"}]}}, headers=with_version)
+        assert ok(answer)["revision"] == pool["version"] + 4
+
+    def test_the_last_one_is_always_kept(self, api: FlaskClient, context: Context, history: int) -> None:
+        pruned(context, revisions="1s")
+        assert [one["number"] for one in get(api, "revisions")["revisions"]] == [history + 10]
+        assert pruned(context, revisions="1s") == {}
+        assert self.at(api, history + 9) == 9
+        put_attribute(api, "domain", "workflow_execution_config", {"max_parallelism": 11})
+        assert self.at(api, history + 10) == 10
+
+    def test_a_project_that_is_gone_is_known_for_as_long_as_history_names_it(
+        self, api: FlaskClient, context: Context, clock: Clock, history: int
+    ) -> None:
+        made = ok(api.post(f"{API}/projects", json={"project": {"id": "short"}}))
+        assert made
+        ok(api.post(f"{API}/rollbacks", json={"revision": history + 11}))
+        assert get(api, "revisions?project=short")["revisions"]
+        put_attribute(api, "domain", "workflow_execution_config", {"max_parallelism": 11})
+        clock.advance(DAY)
+        pruned(context, revisions="1h")
+        refused(api.get(f"{API}/revisions?project=short"), 400, "unknown_project")
+
+    def test_one_large_revision_goes_at_once(
+        self, api: FlaskClient, context: Context, clock: Clock, history: int
+    ) -> None:
+        changes = [
+            {
+                "resource_type": "WORKFLOW_EXECUTION_CONFIG",
+                "domain": domain,
+                "project": project,
+                "payload": {"max_parallelism": 77},
+            }
+            for domain in ("development", "staging", "production")
+            for project in ("flytesnacks", "flyteexamples")
+        ]
+        ok(api.post(f"{API}/attribute_changes", json={"changes": changes}))
+        put_attribute(api, "domain", "workflow_execution_config", {"max_parallelism": 11})
+        clock.advance(DAY)
+        steps = [counts for counts in prune(context, Retention(revisions="1h")) if counts]
+        assert all(counts["revision_changes"] <= 4 or counts["revisions"] == 1 for counts in steps)
+        assert sum(counts["revisions"] for counts in steps) == history + 11
+
+
+def test_the_leader_prunes_every_so_often_in_small_slices(
+    make_app: MakeApp,
+    clock: Clock,
+    few_at_once: None,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    app = make_app(retention={"executions": "1d", "interval": "50ms"})
+    context, api = set_clock(app, clock), app.test_client()
+    loop = RetentionLoop(context)
+    for number in range(10):
+        created(api, f"old-{number}")
+        end(api, f"old-{number}")
+    loop()
+    clock.advance(2 * DAY)
+    before = pruned_total.labels("executions")._value.get()
+    monkeypatch.setattr("admin.loops.retention._SLICE_SECONDS", 0.0005)
+    time.sleep(0.06)
+    rounds = 0
+    with caplog.at_level(logging.INFO, "rainbow.loops"):
+        while len(stored_names(context)) > 1 or loop._steps is not None:
+            loop()
+            rounds += 1
+            assert rounds < 1000
+    assert rounds > 3
+    assert pruned_total.labels("executions")._value.get() - before == 9
+    [said] = [record for record in caplog.records if record.message == "pruned"]
+    assert (vars(said)["executions"], vars(said)["execution_events"]) == (9, 19)
+    check_whole(context)
+
+
+def test_the_leader_keeps_everything_unless_it_is_told_otherwise(
+    api: FlaskClient, context: Context, clock: Clock
+) -> None:
+    created(api, "a")
+    end(api, "a")
+    created(api, "b")
+    clock.advance(10_000 * DAY)
+    before = row_counts(context)
+    RetentionLoop(context)()
+    assert row_counts(context) == before
+
+
+def test_a_round_that_fails_is_begun_again_later(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = replace(context.settings, retention=Retention(executions="1d"), retention_interval_seconds=0.01)
+    loop = RetentionLoop(replace(context, settings=kept))
+
+    def fail(*_arguments: Any, **_options: Any) -> Iterator[dict[str, int]]:
+        raise ValueError("a mistake")
+        yield {}
+
+    with monkeypatch.context() as patch:
+        patch.setattr("admin.loops.retention.prune", fail)
+        with pytest.raises(ValueError, match="a mistake"):
+            loop()
+    time.sleep(0.02)
+    loop()
+    assert loop._steps is None
