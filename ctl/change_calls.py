@@ -7,7 +7,7 @@ The calls of the client that are about changes: many rows at once, revisions, an
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from ctl.answers import ChangeSet, Document
 from ctl.errors import ServerError
@@ -24,7 +24,14 @@ _SECONDS_FOR_A_CHANGE = 0.02
 _SPARE_SECONDS = 5.0
 
 
-class ChangeCalls:
+class Kinds(Protocol):
+    """Knows the kinds, as the client does."""
+
+    def kind(self, word: KindLike) -> Kind:
+        """The kind meant by a noun, name or number."""
+
+
+class ChangeCalls(Kinds):
     """Part of the client; see `ctl.client`."""
 
     _transport: Transport
@@ -33,10 +40,6 @@ class ChangeCalls:
     def endpoint(self) -> str:
         """The endpoint in use, with its protocol."""
         return self._transport.url
-
-    def kind(self, word: KindLike) -> Kind:
-        """The kind meant by a noun, name or number."""
-        raise NotImplementedError
 
     def change_attributes(
         self,
@@ -162,8 +165,10 @@ class ChangeCalls:
         answer = self._transport.call("GET", path, query=query, is_safe=True)
         return answer if holding is None else self._holding(answer, holding)
 
-    def _holding(self, answer: Document, key: str) -> Document:
-        if not isinstance(answer.get(key), list):
+    def _holding(self, answer: Document, key: str, number: int | None = None) -> Document:
+        """The answer, which must hold a list, of so many entries where that is known."""
+        found = answer.get(key)
+        if not isinstance(found, list) or number not in (None, len(found)):
             raise ServerError(f"{self.endpoint} answered without {key!r}: is that an admin of this version?")
         return answer
 

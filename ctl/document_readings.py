@@ -70,7 +70,7 @@ class Reading(Generic[Item]):
         if not nodes and not problems:
             problems.append(Problem(line=1, column=1, reason="the file holds no document: write one, or remove it"))
         if len(self._items) + len(nodes) > MAX_DOCUMENTS:
-            raise InvalidFile(f"More than {MAX_DOCUMENTS} documents: split the set and apply its parts one by one.")
+            raise InvalidFile(f"More than {MAX_DOCUMENTS} documents: split the set and send its parts one by one.")
         for node in nodes:
             item, found = self._convert(node, source.name)
             problems += found

@@ -64,8 +64,12 @@ class RainbowError(Exception):
 
     def lines(self) -> list[str]:
         """The message, and one indented line for each detail it does not already tell."""
-        told = [_detail_line(detail) for detail in self.details if not self._tells(detail)]
+        told = [detail_line(detail) for detail in self.details if not self._tells(detail)]
         return [self.message, *(f"  {line}" for line in [*told, self.hint] if line)]
+
+    def in_one_line(self) -> str:
+        """The same, for a cell of a table."""
+        return "; ".join(line.strip().rstrip(".") for line in self.lines())
 
     def _tells(self, detail: dict[str, Any]) -> bool:
         """Whether the message says it all already, as the admin's does where there is one detail."""
@@ -246,7 +250,7 @@ class Interrupted(RainbowError):
     code = 1
 
 
-def _detail_line(detail: dict[str, Any]) -> str:
+def detail_line(detail: dict[str, Any]) -> str:
     """One detail of an error in words; empty when it holds nothing for a reader."""
     reason = str(detail.get("reason", ""))
     line = ": ".join(str(part) for part in (detail.get("position"), detail.get("field"), reason) if part)

@@ -10,15 +10,17 @@ The calls of the client that are about executions and where they run.
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from ctl.answers import Document
 from ctl.change_calls import ChangeCalls, dry, given
-from ctl.errors import NotFound, Unanswered
-from ctl.executions import ExecutionId
+from ctl.errors import NotFound, Unanswered, Unreachable
+
+if TYPE_CHECKING:
+    from ctl.executions import ExecutionId
 
 #: The longest the admin lets anyone wait for an event.
 LONGEST_WAIT_SECONDS = 60
@@ -26,24 +28,64 @@ LONGEST_WAIT_SECONDS = 60
 _SPARE_SECONDS = 5.0
 #: How much longer than usual what concerns many executions may take.
 _MANY_SECONDS = 300.0
+#: How much longer many may take to create, for each of them.
+_SECONDS_FOR_ONE = 0.1
 _PAGE = 500
 
 
 class ExecutionCalls(ChangeCalls):
     """Part of the client; see `ctl.client`."""
 
-    def create_execution(self, request: Mapping[str, Any], *, dry_run: bool = False) -> Document:
+    def create_execution(
+        self, request: Mapping[str, Any], *, key: str | None = None, dry_run: bool = False
+    ) -> Document:
         """
         Create an execution, `{"project", "domain", "name"?, "inputs"?, "spec"}`; `created` is false if it was there.
 
-        Without a name the request carries a key, so that it can be sent again where its answer got lost, and still
-        starts one execution only.
+        Without a name the request carries a key, a new one unless one is given, so that it can be sent again where its
+        answer got lost, and still starts one execution only.
         """
-        return self._create("executions", request, dry_run)
+        return self._create("executions", request, key, dry_run)
 
-    def repeat_execution(self, how: str, request: Mapping[str, Any], *, dry_run: bool = False) -> Document:
+    def create_executions(
+        self, requests: Sequence[Mapping[str, Any]], *, key: str | None = None, dry_run: bool = False
+    ) -> Document:
+        """
+        Create up to 1,000 executions at once, each a request as in `create_execution`, each answered for itself.
+
+        `results` has for each, in the same order, its `id`, `created`, `phase`, `cluster`, `reason` and `warnings`, or
+        the `error` it was refused with. Those without a name get one from the key and their place, so that the same
+        requests under the same key are the same executions: where the answer gets lost they are sent once more.
+        `resent` tells of that, for what was not created then may have been by the first sending.
+        """
+        headers = {"Idempotency-Key": key or os.urandom(16).hex()}
+
+        def send() -> Document:
+            answer = self._transport.call(
+                "POST",
+                "executions",
+                query=dry(dry_run),
+                body={"executions": list(requests)},
+                headers=headers,
+                is_safe=dry_run,
+                more_seconds=len(requests) * _SECONDS_FOR_ONE,
+            )
+            return self._holding(answer, "results", len(requests))
+
+        try:
+            return send()
+        except Unanswered as lost:
+            try:
+                return {**send(), "resent": True}
+            except Unreachable:
+                # The first sending may have arrived, whatever became of the second.
+                raise lost from None
+
+    def repeat_execution(
+        self, how: str, request: Mapping[str, Any], *, key: str | None = None, dry_run: bool = False
+    ) -> Document:
         """As `create_execution`, from an earlier one: `how` is relaunch or recover, and `id` in the request which."""
-        return self._create(f"executions/{how}", request, dry_run)
+        return self._create(f"executions/{how}", request, key, dry_run)
 
     def place(self, request: Mapping[str, Any], changes: Sequence[Mapping[str, Any]] = ()) -> Document:
         """Where an execution would run and why; `changes` are assumed to have been made. Nothing is written."""
@@ -150,16 +192,16 @@ class ExecutionCalls(ChangeCalls):
         except NotFound:
             return False
 
-    def _create(self, path: str, request: Mapping[str, Any], dry_run: bool) -> Document:
+    def _create(self, path: str, request: Mapping[str, Any], key: str | None, dry_run: bool) -> Document:
         if request.get("name") or dry_run:
             return self._transport.call("POST", path, query=dry(dry_run), body=request, is_safe=dry_run)
-        headers = {"Idempotency-Key": secrets.token_hex(16)}
+        headers = {"Idempotency-Key": key or os.urandom(16).hex()}
         try:
             answer = self._transport.call("POST", path, body=request, headers=headers)
         except Unanswered:
             answer = self._transport.call("POST", path, body=request, headers=headers)
-        # The key is new: if there was an execution, this very call made it.
-        return {**answer, "created": True}
+        # Where the key is new, and there was an execution, this very call made it.
+        return answer if key else {**answer, "created": True}
 
     def _many(self, path: str, body: Document, dry_run: bool) -> Document:
         return self._transport.call(

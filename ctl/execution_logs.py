@@ -21,6 +21,7 @@ class Stream:
         self.name = name
         self.is_complete = False  #: whether the attempt is over and all of it has been read
         self.is_truncated = False  #: whether more was printed than the admin keeps
+        self.is_pruned = False  #: whether it was printed so long ago that the admin does not keep it any more
         self._client = client
         self._id = id
         self._attempt = attempt
@@ -34,6 +35,7 @@ class Stream:
         self._offset = int(answer["next_offset"])
         self.is_complete = bool(answer["complete"])
         self.is_truncated = bool(answer["truncated"])
+        self.is_pruned = bool(answer.get("pruned"))
         return str(answer["data"])
 
     def there(self) -> Iterator[str]:

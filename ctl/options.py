@@ -127,9 +127,9 @@ def revision_number(ctx: click.Context, param: click.Parameter, value: str | Non
     return int(value)
 
 
-def kind_argument(metavar: str, explanation: str) -> Argument:
+def kind_argument(metavar: str, explanation: str, *, parameter: str = "kind") -> Argument:
     """A kind, by any of the words it is known by."""
-    return Argument("kind", required=False, metavar=metavar, explanation=explanation, shell_complete=complete_kind)
+    return Argument(parameter, required=False, metavar=metavar, explanation=explanation, shell_complete=complete_kind)
 
 
 def force_option(help: str) -> click.Parameter:

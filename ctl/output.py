@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -87,8 +85,10 @@ def plain_table(header: list[str] | None, rows: list[list[str]]) -> str:
 
 def _has_room(columns: Sequence[str], rows: list[list[str]]) -> bool:
     """Whether the terminal is wide enough to fold only the last column; else lines that run over read better."""
+    from shutil import get_terminal_size
+
     widths = [max(len(line[index]) for line in [columns, *rows]) + 2 for index in range(len(columns) - 1)]
-    return sum(widths) <= shutil.get_terminal_size().columns * 2 // 3
+    return sum(widths) <= get_terminal_size().columns * 2 // 3
 
 
 def _draw(columns: Sequence[str], rows: list[list[str]], has_headers: bool) -> None:
@@ -112,6 +112,8 @@ def printable(text: str) -> str:
 
 
 def to_json(document: Any) -> str:
+    import json
+
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 

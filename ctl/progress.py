@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ctl.output import Printer
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 #: From how many documents on a plain line is worth it.
 MANY = 100
@@ -29,11 +32,23 @@ def step(printer: Printer, text: str, number: int = 0) -> Iterator[None]:
     yield
 
 
-def _spinner(text: str) -> Any:
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+@contextmanager
+def counted(printer: Printer, text: str, number: int) -> Iterator[Callable[[int], None]]:
+    """As `step`, with a bar where there are many: call what it yields with how many more are done."""
+    if number < MANY or printer.is_quiet or not sys.stderr.isatty():
+        with step(printer, text, number):
+            yield lambda done: None
+        return
+    with _spinner(text, number) as progress:
+        yield lambda done: progress.advance(progress.task_ids[0], done)
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+
+def _spinner(text: str, number: int | None = None) -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    bar = [BarColumn(), MofNCompleteColumn()] if number is not None else []
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), *bar, TimeElapsedColumn())
     progress = Progress(*columns, console=Console(stderr=True), transient=True)
-    progress.add_task(text, total=None)
+    progress.add_task(text, total=number)
     return progress

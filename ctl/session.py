@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ctl.contexts import Settings, load_settings
 from ctl.output import Printer, parse_format
 
 if TYPE_CHECKING:
     from ctl.client import Client
+    from ctl.contexts import Settings
 
 
 class Session:
@@ -26,6 +25,8 @@ class Session:
 
     @cached_property
     def settings(self) -> Settings:
+        from ctl.contexts import load_settings
+
         return load_settings(self.typed)
 
     @cached_property
@@ -50,6 +51,7 @@ class Session:
     def hasty_client(self, seconds: float) -> Client:
         """A client for answers nobody waits long for, such as completion; not kept."""
         from ctl.client import Client
+        from ctl.contexts import load_settings
 
         return Client.from_settings(load_settings(self.typed), timeout=seconds, retries=0)
 
@@ -60,7 +62,9 @@ class Session:
 
 def local_user() -> str | None:
     """Who claims a change: the name of the local user, where the system knows one."""
+    from getpass import getuser
+
     try:
-        return getpass.getuser()
+        return getuser()
     except (OSError, KeyError):
         return None

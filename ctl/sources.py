@@ -137,8 +137,7 @@ def compose_all(source: Source) -> tuple[list[yaml.MappingNode], list[Problem]]:
                 if isinstance(part, yaml.MappingNode):
                     nodes.append(part)
                 elif not isinstance(part, yaml.ScalarNode) or part.value or part.style:
-                    reason = "a document must hold keys and values, such as `kind: execution-cluster-label`"
-                    problems.append(Problem.at(part.start_mark, reason))
+                    problems.append(Problem.at(part.start_mark, "a document must hold keys and values"))
     finally:
         loader.dispose()
     return nodes, problems

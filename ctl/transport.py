@@ -1,5 +1,5 @@
 """
-HTTP with the admin: one session, its retries, and its errors.
+HTTP with the admin: what is sent, what is tried again, and the errors.
 
 What is tried again, with growing pauses and jitter, `Retry-After` honoured:
 
@@ -13,17 +13,16 @@ itself. It ends as `Unanswered`, which says to look first.
 
 from __future__ import annotations
 
-import random
-import secrets
+import json
+import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
-import requests
-import urllib3.exceptions
-
-from ctl.endpoints import parse_endpoint
+from ctl.connections import Answer, Connections, NoAnswer
+from ctl.endpoints import Endpoint, parse_endpoint
 from ctl.errors import (
     ClientError,
     Conflict,
@@ -36,6 +35,9 @@ from ctl.errors import (
     Unauthenticated,
     Unreachable,
 )
+
+if TYPE_CHECKING:
+    from ctl.proxies import Proxy
 
 _BY_STATUS: dict[int, type[ClientError]] = {
     401: Unauthenticated,
@@ -69,19 +71,15 @@ class Transport:
     ) -> None:
         where = parse_endpoint(endpoint, has_ca_file=ca_file is not None)
         self.url = where.url
-        self._verify: bool | str = True if ca_file is None else _checked_ca_file(Path(ca_file).expanduser())
+        trusted = None if ca_file is None else _checked_ca_file(Path(ca_file).expanduser())
+        self._connections = Connections(where.url, ca_file=trusted, proxy=_proxy(where))
+        self._headers = {"Accept": "application/json", "User-Agent": "rainbowctl", **_bearer(token)}
         self._timeout = (min(timeout, _CONNECT_SECONDS), timeout)
         self._retries = retries
         self._sleep = sleep
-        self._session = requests.Session()
-        # Proxies are for other machines.
-        self._session.trust_env = not where.is_local
-        # An `auth` of our own, even without a token: otherwise a ~/.netrc would supply one.
-        self._session.auth = _Bearer(token)
-        self._session.headers.update({"Accept": "application/json", "User-Agent": "rainbowctl"})
 
     def close(self) -> None:
-        self._session.close()
+        self._connections.close()
 
     def call(
         self,
@@ -99,56 +97,44 @@ class Transport:
 
         `is_safe` marks what may be sent twice; `more_seconds` is how much longer than usual the answer may take.
         """
+        request_id = os.urandom(8).hex()
+        sent = {**self._headers, **(headers or {}), "X-Request-Id": request_id}
+        content = None
+        if body is not None:
+            sent["Content-Type"] = "application/json"
+            content = _json(body)
+        asked = {key: value for key, value in (query or {}).items() if value is not None}
+        where = f"/api/v1/{path}" + (f"?{urlencode(asked, doseq=True)}" if asked else "")
         connect, wait = self._timeout
-        request_id = secrets.token_hex(8)
         for attempt in range(self._retries + 1):
             is_last = attempt == self._retries
             try:
-                answer = self._session.request(
-                    method,
-                    f"{self.url}/api/v1/{path}",
-                    params=query,
-                    json=body,
-                    headers={**(headers or {}), "X-Request-Id": request_id},
-                    timeout=(connect, wait + more_seconds),
-                    verify=self._verify,
-                    allow_redirects=False,
-                )
-            except requests.RequestException as error:
-                if is_last or not _may_repeat(error, is_safe):
+                answer = self._connections.ask(method, where, sent, content, timeout=(connect, wait + more_seconds))
+            except NoAnswer as error:
+                if is_last or not error.may_pass or (error.was_sent and not is_safe):
                     raise self._no_answer(error, is_safe, request_id) from error
                 self._sleep(_pause(attempt))
                 continue
-            if answer.status_code in _PASSING and is_safe and not is_last:
+            if answer.status in _PASSING and is_safe and not is_last:
                 self._sleep(_pause(attempt, answer.headers.get("Retry-After")))
                 continue
             return self._read(answer, request_id)
         raise AssertionError("the last attempt returns or raises")
 
-    def _read(self, answer: requests.Response, request_id: str) -> dict[str, Any]:
+    def _read(self, answer: Answer, request_id: str) -> dict[str, Any]:
         try:
-            document = answer.json()
-        except requests.exceptions.JSONDecodeError:
+            document = json.loads(answer.content)
+        except ValueError:
             document = None
-        if answer.ok and answer.status_code < 300 and isinstance(document, dict):
+        if 200 <= answer.status < 300 and isinstance(document, dict):
             return document
         if not isinstance(document, dict) or "message" not in document:
             raise self._foreign_answer(answer)
-        kind = _BY_STATUS.get(answer.status_code)
-        kind = kind or (ServerError if answer.status_code >= 500 else InvalidRequest)
-        details = document.get("details")
-        raise kind(
-            str(document["message"]),
-            status=answer.status_code,
-            name=document.get("error"),
-            code=document.get("code"),
-            details=[detail for detail in details if isinstance(detail, dict)] if isinstance(details, list) else [],
-            request_id=document.get("request_id") or answer.headers.get("X-Request-Id") or request_id,
-        )
+        raise refusal(answer.status, document, answer.headers.get("X-Request-Id") or request_id)
 
-    def _foreign_answer(self, answer: requests.Response) -> ClientError:
+    def _foreign_answer(self, answer: Answer) -> ClientError:
         """For what answers like no admin: a proxy, a login page, another service."""
-        status = answer.status_code
+        status = answer.status
         if 300 <= status < 400:
             place = answer.headers.get("Location", "elsewhere")
             return ServerError(f"{self.url} redirects to {place}: set the endpoint to that place.", status=status)
@@ -156,17 +142,37 @@ class Transport:
             return _BY_STATUS[status](f"{self.url} answered {status} {answer.reason}.", status=status)
         return ServerError(f"{self.url} answered {status}, but not as an admin does: is it one?", status=status)
 
-    def _no_answer(self, error: requests.RequestException, is_safe: bool, request_id: str) -> ClientError:
-        reason = _reason(error)
-        if is_safe or _never_sent(error):
+    def _no_answer(self, error: NoAnswer, is_safe: bool, request_id: str) -> ClientError:
+        if is_safe or not error.was_sent:
             return Unreachable(
-                f"The admin at {self.url} cannot be reached: {reason}. {_remedy(error)}", request_id=request_id
+                f"The admin at {self.url} cannot be reached: {error.reason}. {error.remedy}", request_id=request_id
             )
         return Unanswered(
-            f"The request was sent to {self.url}, but no answer came: {reason}. It may have been carried out: "
+            f"The request was sent to {self.url}, but no answer came: {error.reason}. It may have been carried out: "
             "look with `rainbowctl get` before repeating it.",
             request_id=request_id,
         )
+
+
+def refusal(status: int, document: Mapping[str, Any], request_id: str | None = None) -> ClientError:
+    """The error that the admin answered with."""
+    kind = _BY_STATUS.get(status) or (ServerError if status >= 500 else InvalidRequest)
+    details = document.get("details")
+    return kind(
+        str(document.get("message", "")),
+        status=status,
+        name=document.get("error"),
+        code=document.get("code"),
+        details=[detail for detail in details if isinstance(detail, dict)] if isinstance(details, list) else [],
+        request_id=document.get("request_id") or request_id,
+    )
+
+
+def _json(body: Mapping[str, Any]) -> bytes:
+    try:
+        return json.dumps(body, allow_nan=False).encode()
+    except ValueError:
+        raise InvalidInput("JSON has no way to write a number that is infinite or none: give another one.") from None
 
 
 def _checked_ca_file(path: Path) -> str:
@@ -179,64 +185,20 @@ def _checked_ca_file(path: Path) -> str:
     return str(path)
 
 
-class _Bearer(requests.auth.AuthBase):
-    def __init__(self, token: str | None) -> None:
-        self._token = token
+def _proxy(where: Endpoint) -> Proxy | None:
+    if where.is_local:
+        return None  # proxies are for other machines
+    from ctl.proxies import find_proxy
 
-    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        if self._token:
-            request.headers["Authorization"] = f"Bearer {self._token}"
-        return request
+    return find_proxy(where.url)
 
 
-def _may_repeat(error: requests.RequestException, is_safe: bool) -> bool:
-    if isinstance(error, (requests.exceptions.SSLError, requests.exceptions.ReadTimeout)):
-        return False
-    return is_safe or _never_sent(error)
-
-
-def _never_sent(error: requests.RequestException) -> bool:
-    """Whether no connection came about at all."""
-    if isinstance(error, (requests.exceptions.ConnectTimeout, requests.exceptions.SSLError)):
-        return True
-    cause = error.args[0] if error.args else None
-    return isinstance(getattr(cause, "reason", None), urllib3.exceptions.NewConnectionError)
-
-
-def _reason(error: requests.RequestException) -> str:
-    if isinstance(error, requests.exceptions.Timeout):
-        return "no answer in time"
-    text = str(getattr(error.args[0], "reason", error.args[0]) if error.args else error)
-    for mark, words in _REASONS.items():
-        if mark in text:
-            return words
-    return text.split(": ", 1)[-1].strip("'\"()")
-
-
-_REASONS = {
-    "Connection refused": "connection refused",
-    "Failed to resolve": "no such host",
-    "Name or service not known": "no such host",
-    "WRONG_VERSION_NUMBER": "it does not speak TLS",
-    "CERTIFICATE_VERIFY_FAILED": "its certificate is not trusted",
-    "Network is unreachable": "network unreachable",
-    "No route to host": "no route to host",
-    "BadStatusLine": "what answers does not speak HTTP",
-    "RemoteDisconnected": "it closed the connection",
-    "Connection reset": "it closed the connection",
-}
-
-
-def _remedy(error: requests.RequestException) -> str:
-    if "WRONG_VERSION_NUMBER" in str(error):
-        return "Write the endpoint with http://."
-    if "BadStatusLine" in str(error):
-        return "If it serves TLS, write the endpoint with https://."
-    if "CERTIFICATE_VERIFY_FAILED" in str(error):
-        return "Give the file of its certificate authority with --ca-file."
-    if isinstance(error, requests.exceptions.SSLError):
-        return "Check the certificate and the CA file."
-    return "Check that it runs, and the endpoint that `rainbowctl config view` shows."
+def _bearer(token: str | None) -> dict[str, str]:
+    if not token:
+        return {}
+    if not token.isascii() or not token.isprintable():
+        raise InvalidInput("The token holds what no token can hold: give one word of plain letters, digits and signs.")
+    return {"Authorization": f"Bearer {token}"}
 
 
 def _pause(attempt: int, retry_after: str | None = None) -> float:
@@ -244,7 +206,9 @@ def _pause(attempt: int, retry_after: str | None = None) -> float:
     asked = _retry_after_seconds(retry_after)
     if asked is not None:
         return min(asked, _LONGEST_PAUSE_SECONDS)
-    return _FIRST_PAUSE_SECONDS * float(2**attempt) * random.uniform(0.5, 1.0)
+    from random import uniform
+
+    return _FIRST_PAUSE_SECONDS * float(2**attempt) * uniform(0.5, 1.0)
 
 
 def _retry_after_seconds(header: str | None) -> float | None:

@@ -9,14 +9,12 @@ from typing import Any
 import click
 
 from ctl.answers import Attribute, Document, Effective
-from ctl.commands.attribute_lists import list_rows, updated
 from ctl.commands.scopes import place, scope_for
 from ctl.documents import attribute_yaml, flat, sample_yaml
 from ctl.errors import InvalidInput, NotFound, NothingSet
 from ctl.groups import Command
 from ctl.kinds import Kind
 from ctl.options import Option, at_option, force_option, scope_parameters
-from ctl.schemas import leaf_values, show
 from ctl.scopes import Scope, describe_origin
 from ctl.session import Session
 from ctl.words import flags as flag_names
@@ -36,6 +34,8 @@ def get_attribute(kind: Kind) -> click.Command:
         if flags["watch"] and (flags["attr_file"] or flags["at"] is not None):
             raise InvalidInput("--watch shows what changes from now on; leave out --attrFile and --at.")
         if flags["all_scopes"]:
+            from ctl.commands.attribute_lists import list_rows
+
             list_rows(session, kind, flags)
         elif flags["attr_file"]:
             _write_file(session, kind, scope_for(session, kind, flags), flags)
@@ -100,6 +100,8 @@ def show_value(session: Session, kind: Kind, scope: Scope, found: Attribute | Ef
     elif printer.format == "name":
         printer.line(scope.name(kind.noun))
     else:
+        from ctl.schemas import leaf_values
+
         here = {"level": scope.level, **scope.document(), "version": found.version}
         leaves = dict(leaf_values(kind.schema, found.payload))
         _leaf_table(session, scope, leaves, dict.fromkeys(leaves, here), found)
@@ -123,6 +125,8 @@ def _nothing(kind: Kind, scope: Scope, exact: bool) -> NothingSet:
 
 
 def _show_effective(session: Session, kind: Kind, scope: Scope, found: Effective) -> None:
+    from ctl.schemas import leaf_values
+
     leaves = {**dict(leaf_values(kind.schema, found.value)), **dict.fromkeys(found.unset)}
     origins = {**found.origins, **found.unset}
     versions = [origin.get("version") for origin in origins.values() if Scope.from_document(origin) == scope]
@@ -168,6 +172,9 @@ def _leaf_table(
     origins: Mapping[str, Document],
     row: Attribute | None,
 ) -> None:
+    from ctl.commands.attribute_lists import updated
+    from ctl.schemas import show
+
     printer = session.printer
     columns = ["FIELD", "VALUE", "ORIGIN"] + (["VERSION", "UPDATED", "BY"] if printer.is_wide else [])
     rows = []

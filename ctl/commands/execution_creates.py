@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ctl.answers import Document
-from ctl.commands.execution_options import RunCommand, execution_id, run_parameters, text_option
+from ctl.commands.execution_options import RunCommand, execution_id, filled, run_parameters, text_option
 from ctl.commands.execution_tables import show_executions, tell_warnings
 from ctl.commands.scopes import resolve_scope
 from ctl.errors import AlreadyCreated, InvalidInput, InvalidRequest, NotFound
 from ctl.executions import Execution, ExecutionId
 from ctl.options import Option, dry_run_option
 from ctl.session import Session
+from ctl.words import flags as flag_names
 
 if TYPE_CHECKING:
     from ctl.execution_requests import Request
+
+#: The admin's limit, less what the number of a batch adds.
+_LONGEST_KEY = 200
 
 _HELP = """Create an execution: the admin resolves its settings, decides where it runs, and says so.
 
@@ -27,10 +31,17 @@ after --, or --image), a jobspec (--jobspec), what a file says (--execFile), or 
 --targetProject or --targetDomain say otherwise.
 
 An --execFile has flytectl's keys, workflow, task, version, inputs, envs, kubeServiceAcct, iamRoleARN, targetProject,
-targetDomain, clusterPool, targetExecutionCluster and overwriteCache, and ours: launchplan, job, jobspec, cluster,
-executionClusterLabel, labels, annotations, interruptible, maxParallelism, outputLocationPrefix, qualityOfService,
-securityContext, executionEnvAssignments and retry (of attempts, backoff, retryOn and onLost). `workflow: X` names the
-launch plan X as in flytectl, and the workflow X itself where there is no such launch plan. Flags go before the file.
+targetDomain, clusterPool, targetExecutionCluster and overwriteCache, and ours: name, launchplan, job, jobspec,
+cluster, executionClusterLabel, labels, annotations, interruptible, maxParallelism, outputLocationPrefix,
+qualityOfService, securityContext, executionEnvAssignments and retry (of attempts, backoff, retryOn and onLost).
+`workflow: X` names the launch plan X as in flytectl, and the workflow X itself where there is no such launch plan.
+Flags go before the file.
+
+A file may hold several documents, `---` between two, or a list of them in JSON: each is an execution of its own, and
+flags are said of all of them. They are sent in batches and answered one by one: whether it was created, existed
+already, or failed, and why. The exit status is 0 if none failed, else that of the failures, or 1 if these differ; it is
+8 if all of them existed already. If the admin goes away in between, the same command with the --idempotencyKey that is
+told then goes on, and creates nothing twice.
 
 --relaunch and --recover keep everything of the earlier execution but what --clusterPool, --executionClusterLabel,
 --cluster, --overwriteCache and --input change; --recover is for one that did not succeed.
@@ -44,8 +55,16 @@ def create_execution() -> click.Command:
     def run(session: Session, **flags: Any) -> None:
         _check_following(session, flags)
         how = _repeats(flags)
-        answer = _repeat(session, how, flags) if how else _create(session, flags)
-        _report(session, answer, flags)
+        if how:
+            _report(session, _repeat(session, how, flags), flags, is_named=flags["name"] is not None)
+            return
+        request, *others = requests = requests_of(session, flags)
+        if others:
+            from ctl.commands.execution_batches import create_many
+
+            create_many(session, requests, flags)
+        else:
+            _report(session, _create(session, request, flags), flags, is_named="name" in request.body)
 
     return RunCommand(
         "execution",
@@ -57,12 +76,19 @@ def create_execution() -> click.Command:
             text_option(["--relaunch"], "relaunch", "NAME", "Run an earlier execution again."),
             text_option(["--recover"], "recover", "NAME", "Run one again that did not succeed."),
             dry_run_option("Let the admin check and decide everything, and create nothing."),
+            Option(
+                [*flag_names("idempotencyKey"), "idempotency_key"],
+                metavar="KEY",
+                callback=_checked_key,
+                help="What has no name is created once under this key, however often it is sent.",
+            ),
             Option(["--watch"], is_flag=True, help="Show what becomes of it until it is finished."),
             Option(["--logs"], is_flag=True, help="Show what it prints until it is finished."),
         ],
         examples=[
             "rainbowctl create execution -p flytesnacks -d development --launchplan train --input epochs=5",
             "rainbowctl create execution nightly -p flytesnacks -d development --execFile exec.yaml --clusterPool gpu",
+            "rainbowctl create execution -p flytesnacks -d development --execFile sweep.yaml -o json",
             "rainbowctl create execution -p flytesnacks -d development --cpu 2 --memory 4Gi -- python train.py --fast",
             "rainbowctl create execution -p flytesnacks -d development --jobspec job.yaml --watch",
             "rainbowctl create execution -p flytesnacks -d development --retries 2 --logs -- make data",
@@ -70,6 +96,14 @@ def create_execution() -> click.Command:
             "rainbowctl create execution -p flytesnacks -d development --workflow train --dryRun -o yaml",
         ],
     )
+
+
+def _checked_key(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    filled(ctx, param, value)
+    if value is not None and not (value.isascii() and value.isprintable() and len(value) <= _LONGEST_KEY):
+        reason = f"must be printable ASCII, at most {_LONGEST_KEY} characters of it."
+        raise click.BadParameter(reason, ctx, param)
+    return value
 
 
 def _check_following(session: Session, flags: Mapping[str, Any]) -> None:
@@ -92,34 +126,34 @@ def _repeat(session: Session, how: str, flags: Mapping[str, Any]) -> Document:
     from ctl.execution_requests import build_repeat
 
     request = build_repeat(flags, how, execution_id(session, flags[how]))
-    return session.client.repeat_execution(how, request, dry_run=flags["dry_run"])
+    return session.client.repeat_execution(how, request, key=_key(request, flags), dry_run=flags["dry_run"])
 
 
-def _create(session: Session, flags: Mapping[str, Any]) -> Document:
-    request = request_of(session, flags)
+def _create(session: Session, request: Request, flags: Mapping[str, Any]) -> Document:
+    key = _key(request.body, flags)
 
     def send(request: Request) -> Document:
-        return session.client.create_execution(request.body, dry_run=flags["dry_run"])
+        return session.client.create_execution(request.body, key=key, dry_run=flags["dry_run"])
 
     return sent(session, request, send)
 
 
-def request_of(session: Session, flags: Mapping[str, Any]) -> Request:
-    """The request that the flags of create and place describe."""
-    from ctl.execution_requests import build_request
+def _key(body: Document, flags: Mapping[str, Any]) -> str | None:
+    key: str | None = flags["idempotency_key"]
+    if key is not None and "name" in body:
+        raise InvalidInput(f"{body['name']} is created once by its name already: leave out --idempotencyKey.")
+    return key
+
+
+def requests_of(session: Session, flags: Mapping[str, Any]) -> list[Request]:
+    """The requests that the flags of create and place describe, one for each document of a file."""
+    from ctl.execution_requests import build_requests
 
     scope = resolve_scope(session, {})
-    request = build_request(flags, scope.project, scope.domain)
-    if "launch_plan" not in request.body["spec"]:
-        for key, flag in (("project", "-p"), ("domain", "-d")):
-            if session.typed.get(key) not in (None, request.body[key]):
-                raise InvalidInput(
-                    f"{flag} {session.typed[key]} says where something is registered, which this job is nowhere, and "
-                    f"{request.body[key]} where it runs: keep one of the two."
-                )
-    for note in request.notes:
+    requests = build_requests(flags, scope.project, scope.domain, session.typed)
+    for note in dict.fromkeys(note for request in requests for note in request.notes):
         session.printer.note(note)
-    return request
+    return requests
 
 
 def sent(session: Session, request: Request, send: Callable[[Request], Document]) -> Document:
@@ -129,16 +163,10 @@ def sent(session: Session, request: Request, send: Callable[[Request], Document]
     except NotFound as error:
         if not request.may_mean_workflow or error.name != "launch_plan_not_found":
             raise
-        launched = {**request.body, **request.body["spec"]["launch_plan"]}
-        name = str(launched["name"])
-        if session.client.has_launch_plan(str(launched["project"]), str(launched["domain"]), name):
+        project, domain, name = request.launched
+        if session.client.has_launch_plan(project, domain, name):
             raise
-        try:
-            answer = _sent(request.of_workflow(), send)
-        except NotFound as second:
-            if second.name == "workflow_not_found":
-                second.message = f"There is neither a launch plan {name!r} nor a workflow. {second.message}"
-            raise
+        answer = _sent(request.of_workflow(), send)
         session.printer.note(f"There is no launch plan {name}: this is the workflow {name} itself.")
         return answer
 
@@ -146,11 +174,11 @@ def sent(session: Session, request: Request, send: Callable[[Request], Document]
 def _sent(request: Request, send: Callable[[Request], Document]) -> Document:
     try:
         return send(request)
-    except InvalidRequest as error:
-        raise request.locate(error) from None
+    except (InvalidRequest, NotFound) as error:
+        raise request.explain(error) from None
 
 
-def _report(session: Session, answer: Document, flags: Mapping[str, Any]) -> None:
+def _report(session: Session, answer: Document, flags: Mapping[str, Any], *, is_named: bool) -> None:
     printer = session.printer
     id = ExecutionId.from_document(answer["id"])
     execution = Execution.from_document({"id": answer["id"], **(answer.get("execution") or {})})
@@ -163,7 +191,7 @@ def _report(session: Session, answer: Document, flags: Mapping[str, Any]) -> Non
     else:
         _show(session, answer, execution)
     if flags["dry_run"]:
-        is_there = flags["name"] is not None and _is_there(session, id)
+        is_there = is_named and _is_there(session, id)
         printer.note(f"Dry run: nothing was created. {_exists(execution) if is_there else 'This is what it would be.'}")
         return
     if flags["watch"]:

@@ -85,8 +85,8 @@ def _show(session: Session, id: ExecutionId, names: Sequence[str], attempt: int 
         for text in pieces:
             has_text = has_text or bool(text)
             _write(stream.name, text)
-    _tell_truncated(session, streams)
-    if not has_text and tail != 0:
+    _tell_missing(session, streams)
+    if not has_text and tail != 0 and not any(stream.is_pruned for stream in streams):
         yet = "" if all(stream.is_complete for stream in streams) else " yet"
         session.printer.note(f"Execution {id} has printed nothing{yet}: it is {execution.situation()}.")
 
@@ -143,7 +143,7 @@ def _follow_attempt(session: Session, id: ExecutionId, names: Sequence[str], num
                 raise piece
             else:
                 _write(*piece)
-        _tell_truncated(session, streams)
+        _tell_missing(session, streams)
 
 
 def _pour(
@@ -188,7 +188,9 @@ def _write(stream: str, text: str) -> None:
     file.flush()
 
 
-def _tell_truncated(session: Session, streams: Sequence[Stream]) -> None:
+def _tell_missing(session: Session, streams: Sequence[Stream]) -> None:
     for stream in streams:
         if stream.is_truncated:
             session.printer.warning(f"It printed more than the admin keeps: the end of its {stream.name} is missing.")
+        if stream.is_pruned:
+            session.printer.warning(f"It ended longer ago than the admin keeps logs: its {stream.name} is gone.")

@@ -119,7 +119,9 @@ def selector_document(session: Session, flags: Mapping[str, Any]) -> Document:
 def run_parameters() -> list[click.Parameter]:
     """Flags that say what to run and where, as create and place take them."""
     return [
-        name_argument("Name for the execution; the admin gives one otherwise.", required=False, metavar="[NAME]"),
+        name_argument(
+            "Name for the execution; the admin gives one otherwise.", required=False, metavar="[NAME]", callback=filled
+        ),
         Argument(
             "words",
             expose_value=False,
@@ -130,7 +132,12 @@ def run_parameters() -> list[click.Parameter]:
         ),
         project_option("Project: where the launch plan or workflow is, and where it runs without --targetProject."),
         domain_option("Domain, likewise."),
-        text_option(flag_names("execFile"), "exec_file", "FILE", "File that says what to run and how; - is stdin."),
+        text_option(
+            flag_names("execFile"),
+            "exec_file",
+            "FILE",
+            "File that says what to run and how; - is stdin.",
+        ),
         text_option(["--launchplan", "--launch-plan", "--launchPlan"], "launch_plan", "NAME", "Launch plan to run."),
         text_option(["--workflow"], "workflow", "NAME", "Workflow to run, without a launch plan."),
         text_option(["--task"], "task", "NAME", "Task to run, likewise."),

@@ -59,7 +59,10 @@ def show_events(session: Session, events: Iterable[Document], *, has_headers: bo
     """A table of what happened to an execution."""
     printer = session.printer if has_headers else session.printer.without_headers()
     columns = ["NUMBER", "WHEN", "EVENT", "PHASE", "CLUSTER", "REASON", "MESSAGE"] + (["BY"] if printer.is_wide else [])
-    printer.table(columns, [_event_cells(event, printer.is_wide) for event in events])
+    rows = list(events)
+    printer.table(columns, [_event_cells(event, printer.is_wide) for event in rows])
+    if has_headers and (not rows or rows[0].get("number", 1) > 1):
+        session.printer.note("The first of its events are no longer kept.")
 
 
 def _event_cells(event: Document, is_wide: bool) -> list[str]:

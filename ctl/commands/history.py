@@ -16,7 +16,7 @@ from ctl.commands.change_reports import show_rows
 from ctl.commands.scopes import scope_filters
 from ctl.errors import InvalidInput
 from ctl.groups import Command
-from ctl.options import Argument, Option, complete_kind, scope_parameters
+from ctl.options import Option, kind_argument, scope_parameters
 from ctl.session import Session
 from ctl.times import parse_time, to_second
 from ctl.words import count
@@ -53,12 +53,8 @@ def history() -> click.Command:
         help=_HELP,
         takes=("project", "domain"),
         params=[
-            Argument(
-                "what",
-                required=False,
-                metavar="[REVISION|FROM..TO|NOUN]",
-                explanation="Number of one revision, two of them, or a kind.",
-                shell_complete=complete_kind,
+            kind_argument(
+                "[REVISION|FROM..TO|NOUN]", "Number of one revision, two of them, or a kind.", parameter="what"
             ),
             *scope_parameters(),
             Option(["--author"], metavar="WHO", help="Made by them, or by someone who says so."),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import click
 
 from ctl.answers import Document
-from ctl.commands.definitions import text
+from ctl.commands.definition_deletes import delete_definition
+from ctl.commands.definition_updates import update_definition
+from ctl.commands.definitions import Flags, Part, create_definition, get_definition, text
 from ctl.errors import InvalidInput
 from ctl.options import Option
 from ctl.words import flags as flag_names
@@ -64,15 +67,42 @@ def with_text(definition: Document, key: str, value: Any) -> Document:
     return {name: field for name, field in changed.items() if name != key or field not in ("", {})}
 
 
-def members_cell(group: Document) -> str:
-    from ctl.fleet_files import show_members
+def member_part(
+    noun: str,
+    *,
+    about: str,
+    examples: Mapping[str, Sequence[str]],
+    fields: Sequence[str] = (),
+    parameters: Callable[[], list[click.Parameter]] = member_parameters,
+    set: Callable[[Document, Flags], Document] = set_members,
+) -> Part:
+    """Pools or labels, as the commands handle them; `fields` are what they have beside members and description."""
 
-    return show_members(group.get("members"))
+    def cells(group: Document) -> list[str]:
+        from ctl.fleet_files import show_members
+
+        return [*text(group, "name", *fields), show_members(group.get("members")), *text(group, "source")]
+
+    return Part(
+        noun=noun,
+        about=about,
+        columns=("NAME", *(field.upper() for field in fields), "MEMBERS", "SOURCE"),
+        wide_columns=("EXPECTED", "VERSION", "DESCRIPTION"),
+        cells=cells,
+        wide_cells=_wide_cells,
+        parameters=parameters,
+        changing=changing_parameters,
+        set=set,
+        examples=examples,
+    )
 
 
-def wide_cells(group: Document) -> list[str]:
+def _wide_cells(group: Document) -> list[str]:
     expected = [str(member["id"]) for member in group.get("members") or [] if member.get("expected")]
     return [", ".join(expected), *text(group, "version", "description")]
 
 
-WIDE_COLUMNS = ("EXPECTED", "VERSION", "DESCRIPTION")
+def commands(part: Part) -> tuple[Callable[[], click.Command], ...]:
+    """What makes the commands that get, create, update and delete one."""
+    makers = (get_definition, create_definition, update_definition, delete_definition)
+    return tuple(partial(make, part) for make in makers)

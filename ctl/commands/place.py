@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ctl.answers import Document
-from ctl.commands.execution_creates import request_of, sent
+from ctl.commands.execution_creates import requests_of, sent
 from ctl.commands.execution_explains import print_explanation
 from ctl.commands.execution_options import RunCommand, run_parameters
 from ctl.commands.proposing import read
-from ctl.errors import InvalidRequest
+from ctl.errors import InvalidInput, InvalidRequest
 from ctl.options import Option
 from ctl.proposals import Proposal
 from ctl.session import Session
@@ -30,7 +30,11 @@ jobspec or a file. The name of an execution plays a part in the choice among equ
 
 def place() -> click.Command:
     def run(session: Session, files: tuple[str, ...], **flags: Any) -> None:
-        request = request_of(session, flags)
+        request, *others = requests_of(session, flags)
+        if others:
+            raise InvalidInput(
+                f"place asks about one, and {flags['exec_file']} holds {len(others) + 1}: keep one of them."
+            )
         proposal = Proposal.from_documents(read(session, files) if files else [])
 
         def send(request: Request) -> Document:

@@ -165,6 +165,7 @@ class _Result:
             "status": self.status,
             "info": self.info,
             **({"created": bool(self.answer.get("created"))} if self.answer else {}),
+            **({"warnings": self.answer["warnings"]} if self.answer and self.answer.get("warnings") else {}),
         }
 
 
@@ -184,12 +185,8 @@ def _register_all(
             results.append(_Result(item=item, status=_SUCCESS, info=done.info, answer=done.answer))
         except ClientError as error:
             failure = error
-            results.append(_Result(item=item, status=_FAILED, info=_in_one_line(error)))
+            results.append(_Result(item=item, status=_FAILED, info=error.in_one_line()))
     return results, failure
-
-
-def _in_one_line(error: ClientError) -> str:
-    return "; ".join(line.strip().rstrip(".") for line in error.lines())
 
 
 def _show(session: Session, results: list[_Result]) -> None:

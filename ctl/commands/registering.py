@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ctl.answers import Document
+from ctl.answers import Document, warning_text
 from ctl.commands.scopes import default_scope
 from ctl.errors import Conflict, InvalidRequest, NotFound
 from ctl.groups import Command
@@ -39,6 +39,10 @@ class Registered:
     was_checked: bool = True  #: not in a dry run that depends on what only that run would register
 
     @property
+    def warnings(self) -> list[Document]:
+        return self.answer.get("warnings") or []
+
+    @property
     def info(self) -> str:
         """What became of it, in words."""
         if not self.was_checked:
@@ -53,15 +57,19 @@ class Registrar:
 
     def __init__(self, session: Session, *, dry_run: bool) -> None:
         self.client = session.client
+        self.printer = session.printer
         self.dry_run = dry_run
         self._planned: list[Identifier] = []  #: workflows that a dry run has only looked at
 
     def register(self, item: Registration) -> Registered:
-        """Register one; a refusal names the place in its file."""
+        """Register one and tell the warnings; a refusal names the place in its file."""
         try:
-            return self._workflow(item) if item.noun == WORKFLOW else self._launch_plan(item)
+            done = self._workflow(item) if item.noun == WORKFLOW else self._launch_plan(item)
         except (InvalidRequest, NotFound, Conflict) as error:
             raise item.locate(error) from None
+        for warning in done.warnings:
+            self.printer.warning(f"{item.title}: {warning_text(warning)}")
+        return done
 
     def _workflow(self, item: Registration) -> Registered:
         answer = self.client.register(WORKFLOW, item.id, item.spec, dry_run=self.dry_run)

@@ -13,11 +13,10 @@ from ctl.commands.scopes import resolve_scope, typed_scope
 from ctl.errors import Conflict, InvalidInput
 from ctl.groups import Command
 from ctl.options import (
-    Argument,
     Option,
-    complete_kind,
     dry_run_option,
     force_option,
+    kind_argument,
     message_option,
     revision_number,
     scope_parameters,
@@ -77,13 +76,7 @@ def rollback() -> click.Command:
         help=_HELP,
         takes=("project", "domain"),
         params=[
-            Argument(
-                "what",
-                required=False,
-                metavar="[REVISION|NOUN]",
-                explanation="Revision to undo; with --to a kind.",
-                shell_complete=complete_kind,
-            ),
+            kind_argument("[REVISION|NOUN]", "Revision to undo; with --to a kind.", parameter="what"),
             *scope_parameters(),
             Option(["--to"], metavar="REVISION", callback=revision_number, help="Go back to this revision."),
             Option(["--everything"], is_flag=True, help="With --to: all rows and projects there are."),

@@ -53,10 +53,15 @@ class Patience:
         self._session = session
         self.pause = 0.0  #: seconds, 0 while the admin answers
 
-    def failed(self, error: ClientError, longest: float = _LONGEST_PAUSE_SECONDS) -> None:
+    def failed(
+        self,
+        error: ClientError,
+        longest: float = _LONGEST_PAUSE_SECONDS,
+        next_step: str = "Trying again until it answers.",
+    ) -> None:
         """Say so the first time, and wait a while, at most `longest` seconds."""
         if not self.pause:
-            self._session.printer.note(f"{error.message} Trying again until it answers.")
+            self._session.printer.note(f"{error.message} {next_step}")
         self.pause = min(self.pause * 2, _LONGEST_PAUSE_SECONDS) or _FIRST_PAUSE_SECONDS
         time.sleep(min(self.pause, max(longest, 0.0)))
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,15 +67,6 @@ def test_help_lists_the_exit_statuses(capsys: pytest.CaptureFixture[str]) -> Non
     assert run(["--help"]) == 0
     told = capsys.readouterr().out
     assert all(f"{code}  {meaning}" in told for code, meaning in EXIT_CODES.items())
-
-
-def test_help_loads_neither_requests_nor_yaml_nor_rich() -> None:
-    script = (
-        "import sys; from ctl.main import run; run(['--help']); run(['get', '--help']);"
-        "print(sorted({'requests', 'yaml', 'rich'} & set(sys.modules)), file=sys.stderr)"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stderr == "[]\n"
 
 
 @pytest.mark.parametrize(

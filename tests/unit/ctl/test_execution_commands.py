@@ -100,6 +100,15 @@ def test_wrong_usage_exits_with_2_and_says_what_is_wrong(
     assert told in err
 
 
+@pytest.mark.parametrize("name", ["", " "])
+@pytest.mark.parametrize("command", ["create execution", "place"])
+def test_an_empty_name_is_refused_rather_than_made_up(
+    command: str, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*command.split(), name, "-p", "a", "-d", "b", "--", "cmd"]) == 2
+    assert "is empty: give a value, or leave it out." in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "command",
     [

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from ctl.errors import InvalidFile, InvalidInput, InvalidRequest
-from ctl.execution_files import ExecutionFile, parse_execution_file, parse_input
+from ctl.execution_documents import ExecutionDocument
+from ctl.execution_files import parse_execution_files, parse_input
 from ctl.sources import Source
 
 #: As flytectl generates it.
@@ -25,8 +26,9 @@ workflow: core.train
 """
 
 
-def parsed(text: str) -> ExecutionFile:
-    return parse_execution_file(Source(name="exec.yaml", text=text))
+def parsed(text: str) -> ExecutionDocument:
+    [document] = parse_execution_files(Source(name="exec.yaml", text=text))
+    return document
 
 
 def test_a_file_that_flytectl_generated_is_read_as_it_is() -> None:

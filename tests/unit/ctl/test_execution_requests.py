@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ctl.errors import InvalidInput, InvalidRequest
-from ctl.execution_requests import build_repeat, build_request
+from ctl.execution_requests import Request, build_repeat, build_requests
 from ctl.executions import ExecutionId
 
 NOTHING: dict[str, Any] = dict.fromkeys(
@@ -43,8 +43,13 @@ outputLocationPrefix: s3://x
 """
 
 
+def built(flags: dict[str, Any], project: str | None = "p", domain: str | None = "d") -> Request:
+    [request] = build_requests({**NOTHING, **flags}, project, domain)
+    return request
+
+
 def body(**flags: Any) -> dict[str, Any]:
-    return build_request({**NOTHING, **flags}, "p", "d").body
+    return built(flags).body
 
 
 def spec(**flags: Any) -> dict[str, Any]:
@@ -105,7 +110,7 @@ def test_what_runs_elsewhere_is_still_found_where_it_is_registered() -> None:
 
 
 def test_a_file_says_everything_and_its_workflow_is_a_launch_plan_or_else_the_workflow(tmp_path: Path) -> None:
-    request = build_request({**NOTHING, "exec_file": in_file(tmp_path)}, "p", "d")
+    request = built({"exec_file": in_file(tmp_path)})
     assert request.body == {
         "project": "p",
         "domain": "production",
@@ -124,7 +129,7 @@ def test_a_file_says_everything_and_its_workflow_is_a_launch_plan_or_else_the_wo
     }
     assert request.may_mean_workflow
     assert request.of_workflow().body["spec"]["launch_plan"]["resource_type"] == "WORKFLOW"
-    assert not build_request({**NOTHING, "workflow": "w"}, "p", "d").may_mean_workflow
+    assert not built({"workflow": "w"}).may_mean_workflow
 
 
 def test_flags_go_before_the_file_and_join_what_has_keys(tmp_path: Path) -> None:
@@ -162,11 +167,11 @@ def test_flags_go_before_the_file_and_join_what_has_keys(tmp_path: Path) -> None
 
 def test_a_flag_that_takes_the_place_of_what_a_file_runs_says_so(tmp_path: Path) -> None:
     file = in_file(tmp_path)
-    request = build_request({**NOTHING, "exec_file": file, "launch_plan": "other"}, "p", "d")
+    request = built({"exec_file": file, "launch_plan": "other"})
     assert request.body["spec"]["launch_plan"]["name"] == "other"
     assert request.notes == (f"--launchplan goes before workflow in {file}.",)
     assert not request.may_mean_workflow
-    request = build_request({**NOTHING, "exec_file": file, "command": ("true",)}, "p", "d")
+    request = built({"exec_file": file, "command": ("true",)})
     assert request.body["spec"]["job"] == {"command": ["true"]}
     assert request.notes == (f"A command after -- goes before workflow and its version in {file}.",)
 
@@ -192,10 +197,10 @@ def test_an_identity_in_the_security_context_is_changed_by_flags(tmp_path: Path)
 def test_a_jobspec_is_sent_as_it_is_and_refusals_find_back_to_it(tmp_path: Path) -> None:
     path = tmp_path / "job.json"
     path.write_text('{"version": 1,\n "resources": [{"type": "node", "count": 2}]}')
-    request = build_request({**NOTHING, "jobspec": str(path)}, "p", "d")
+    request = built({"jobspec": str(path)})
     assert request.body["spec"] == {"jobspec": {"version": 1, "resources": [{"type": "node", "count": 2}]}}
     details = [{"field": "spec.jobspec.resources[0].count", "reason": "too many"}]
-    error = request.locate(InvalidRequest("no", details=details))
+    error = request.explain(InvalidRequest("no", details=details))
     assert error.details[0]["position"] == f"{path}:2:42"
 
 
@@ -220,8 +225,8 @@ def test_what_makes_no_sense_is_refused_by_name(flags: dict[str, Any], told: str
 
 def test_a_project_and_a_domain_are_needed() -> None:
     with pytest.raises(InvalidInput, match="needs a domain: give -d DOMAIN"):
-        build_request({**NOTHING, "command": ("x",)}, "p", None)
-    found = build_request({**NOTHING, "command": ("x",), "target_project": "q", "target_domain": "e"}, None, None)
+        built({"command": ("x",)}, "p", None)
+    found = built({"command": ("x",), "target_project": "q", "target_domain": "e"}, None, None)
     assert (found.body["project"], found.body["domain"]) == ("q", "e")
 
 

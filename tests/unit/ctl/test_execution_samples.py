@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ctl.execution_files import parse_execution_file
+from ctl.execution_files import parse_execution_files
 from ctl.execution_samples import execution_sample, sample_value
 from ctl.registration_calls import Identifier
 from ctl.sources import Source
@@ -47,7 +47,7 @@ def test_a_launch_plans_defaults_go_before_the_workflows_and_what_it_fixes_is_to
 
 @pytest.mark.parametrize(("key", "what"), [("workflow", "workflow"), ("task", "task")])
 def test_the_file_reads_back_as_what_it_says(key: str, what: str) -> None:
-    file = parse_execution_file(Source(name="f.yaml", text=sample(key, INPUTS)))
+    [file] = parse_execution_files(Source(name="f.yaml", text=sample(key, INPUTS)))
     assert (file.what, file.values[what], file.values["version"]) == (what, "my.flow", "1")
     assert file.values["inputs"] == {"epochs": 3, "rate": 0.0, "name": "", "seed": 0, "shards": [0]}
     assert (file.values["targetProject"], file.values["targetDomain"]) == ("flytesnacks", "development")
