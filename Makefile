@@ -5,13 +5,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
+INSTALLED_BENCH := $(VENV)/.installed-bench
 RUN_DIR := .rainbow
 RUN_PORT := 8088
 
-.PHONY: help setup run test check kinds docs bench clean
+.PHONY: help setup run test check kinds docs bench bench-large clean
 
 help: ## Show what can be made
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 # Debian ships venv apart from python3: where it is missing and we may, install it; else say how.
 $(VENV)/bin/python:
@@ -29,6 +30,10 @@ $(INSTALLED_DEV): $(INSTALLED)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[postgres,dev]'
 	@touch $@
 
+$(INSTALLED_BENCH): $(INSTALLED_DEV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[postgres,dev,bench]'
+	@touch $@
+
 setup: $(INSTALLED_DEV) ## Install everything for development into .venv
 
 run: $(INSTALLED) ## Start the admin on embedded SQLite and the agent of this machine, and say what to try next
@@ -40,9 +45,11 @@ check: $(INSTALLED_DEV) ## Lint, check types and spelling
 	$(BIN)/mypy
 	$(BIN)/codespell
 
+# Tests start many processes, which need not compile again; and many of them wait, so that three keep two cores busy.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: $(INSTALLED_DEV) check ## Install what the tests need, start it, run all tests
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/install-servers
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 3 --dist worksteal
 
 kinds: $(INSTALLED_DEV) ## Write ctl/kinds.json anew after a built-in kind has changed
 	$(BIN)/python -m tests.kinds_snapshot > ctl/kinds.json
@@ -50,8 +57,14 @@ kinds: $(INSTALLED_DEV) ## Write ctl/kinds.json anew after a built-in kind has c
 docs: $(INSTALLED_DEV) ## Write the command reference in docs/rainbowctl.md anew
 	$(BIN)/python -m tests.ctl_reference
 
-bench: $(INSTALLED_DEV) ## Measure, and print one table
+bench: $(INSTALLED_DEV) ## Measure on both databases beside ceilings and peers, in about six minutes
+	@tests/install-servers postgresql wrk
 	$(BIN)/python -m bench
 
+bench-large: $(INSTALLED_BENCH) ## Measure what takes long: growth, memory and a thousand waiting agents
+	@tests/install-servers postgresql wrk
+	$(BIN)/python -m bench --large
+	$(BIN)/python -m bench.report
+
 clean: ## Remove what make made, the embedded database included
-	rm -rf $(VENV) $(RUN_DIR) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(RUN_DIR) .bench build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -1,37 +1,97 @@
-"""`make bench`: runs the benchmarks, prints one table, writes bench/results.json.
+"""`make bench`: measures on a temporary SQLite and a temporary PostgreSQL, prints tables, writes bench/results.json.
 
-`python -m bench.servers` compares WSGI servers; it needs gunicorn, gevent, waitress and cheroot beside ours.
+`python -m bench NAME...` runs some benches only and `--quick` measures each for a moment; neither writes anything.
 """
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+import argparse
+import resource
+import sys
+import time
+from collections.abc import Iterator
+from importlib import import_module
 
-from rich.console import Console
-from rich.table import Table
+from bench import databases, results, tables
+from bench.databases import Backend
+from bench.figures import Figure, Figures
+from bench.load import QUICK, Pace
+from bench.promises import judged
 
-from bench import attributes
+#: What there is to run, on each kind of database, in the order of the table.
+BENCHES = {
+    "effective": "bench.effective",
+    "attributes": "bench.attributes",
+    "creations": "bench.creations",
+    "leases": "bench.leases",
+    "decisions": "bench.decisions",
+    "commands": "bench.commands",
+    "peers": "bench.peers.measured",
+}
+#: What takes long.
+LARGE = {
+    "memory": "bench.memory",
+    "waiting": "bench.waiting",
+    "growth": "bench.growth",
+}
 
 
 def main() -> None:
-    results = attributes.run()
-    ceiling = {row["database"]: row["per_second"] for row in results if row["what"] == "empty route"}
-    table = Table(title="16 connections on loopback, load on the same cores", title_justify="left")
-    for name in ("database", "what", "requests/s", "of the empty route", "p50 ms", "p99 ms", "failures"):
-        table.add_column(name, justify="left" if name in ("database", "what") else "right")
-    for row in results:
-        table.add_row(
-            row["database"],
-            row["what"],
-            f"{row['per_second']:,.0f}",
-            f"{row['per_second'] / ceiling[row['database']]:.2f}",
-            f"{row['p50']:.1f}",
-            f"{row['p99']:.1f}",
-            str(row["failures"]),
-        )
-    Console(width=110).print(table)
-    Path(__file__).with_name("results.json").write_text(json.dumps(results, indent=2) + "\n")
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"benches to run: {', '.join({**BENCHES, **LARGE})}")
+    parser.add_argument("--quick", action="store_true", help="measure for a moment, to see that everything works")
+    parser.add_argument("--large", action="store_true", help="run the long benches instead")
+    parser.add_argument("--database", choices=("sqlite", "postgresql"), help="on this kind of database only")
+    wanted = parser.parse_args()
+    known = {**BENCHES, **LARGE}
+    unknown = [name for name in wanted.names if name not in known]
+    if unknown:
+        parser.error(f"there is no bench {', '.join(unknown)}; there are {', '.join(known)}")
+    names = wanted.names or list(LARGE if wanted.large else BENCHES)
+    _allow_descriptors()
+    failed: list[str] = []
+    found = list(_measured(names, wanted.database, QUICK if wanted.quick else Pace(), failed))
+    order = list(known)
+    figures = Figures(sorted(found, key=lambda one: order.index(one.bench)))
+    promises = judged(figures)
+    tables.show(figures)
+    tables.show_promises([one for one in promises if one.kept is not None])
+    if not (wanted.names or wanted.quick or wanted.database or failed):
+        results.save(results.LARGE if wanted.large else results.STANDARD, figures, promises)
+    for line in failed:
+        print(line, file=sys.stderr)
+    sys.exit(1 if failed else 0)
+
+
+def _allow_descriptors() -> None:
+    """A thousand agents need a connection each, on both sides."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 20_000), hard))
+
+
+def _measured(names: list[str], only: str | None, pace: Pace, failed: list[str]) -> Iterator[Figure]:
+    """The figures of some benches; what fails is left out and told."""
+    for backend in _backends(only):
+        for name in names:
+            begin = time.monotonic()
+            try:
+                yield from import_module({**BENCHES, **LARGE}[name]).run(backend, pace)
+            except Exception as error:
+                failed.append(f"{name} on {backend.name} failed: {error!r}")
+            print(f"{name} on {backend.name}: {time.monotonic() - begin:.0f} s", file=sys.stderr)
+
+
+def _backends(only: str | None) -> Iterator[Backend]:
+    if only in (None, "sqlite"):
+        with databases.sqlite() as backend:
+            yield backend
+    if only in (None, "postgresql"):
+        if not databases.has_postgresql():
+            print("PostgreSQL is not installed: its figures are left out.", file=sys.stderr)
+            return
+        with databases.postgresql() as backend:
+            yield backend
 
 
 if __name__ == "__main__":

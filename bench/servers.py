@@ -12,11 +12,9 @@ import importlib.util
 import os
 import re
 import resource
-import shutil
 import signal
 import socket
 import sqlite3
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -24,6 +22,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from bench.load import Call
 
 ROOT = Path(__file__).resolve().parent.parent
 POLLS = 1000
@@ -40,20 +40,6 @@ CANDIDATES: dict[str, tuple[str, list[str]]] = {
     "waitress": ("waitress", ["-m", "bench.servers_app", "waitress"]),
     "cheroot": ("cheroot", ["-m", "bench.servers_app", "cheroot"]),
 }
-
-
-@dataclass
-class Rate:
-    """What a burst of requests measured; latencies in milliseconds."""
-
-    per_second: float
-    p50: float
-    p99: float
-    errors: int = 0
-
-    def __str__(self) -> str:
-        failed = f", {self.errors} failed" if self.errors else ""
-        return f"{self.per_second:,.0f}/s, {self.p50:.1f}/{self.p99:.1f} ms{failed}"
 
 
 @dataclass
@@ -176,44 +162,11 @@ def running(arguments: list[str]) -> Iterator[Server]:
             process.wait()
 
 
-async def rate(server: Server, path: str) -> Rate:
+async def rate(server: Server, path: str) -> str:
     """Requests over 16 keep-alive connections for a few seconds."""
-    if not (wrk := shutil.which("wrk")):
-        return await asyncio_rate(server, path)
-    command = [wrk, "-t1", "-c16", f"-d{RATE_SECONDS}s", "--latency", "--timeout=10s"]
-    process = await asyncio.create_subprocess_exec(
-        *command, f"http://127.0.0.1:{server.port}{path}", stdout=subprocess.PIPE
-    )
-    text = (await asyncio.wait_for(process.communicate(), RATE_SECONDS + 15))[0].decode()
-
-    def latency(percentile: str) -> float:
-        value, unit = re.findall(rf"{percentile}%\s+([\d.]+)(us|ms|s)", text)[0]
-        return float(value) * {"us": 0.001, "ms": 1, "s": 1000}[unit]
-
-    errors = sum(map(int, re.findall(r"(?:connect|read|write|timeout|Non-2xx or 3xx responses:?) (\d+)", text)))
-    return Rate(float(re.findall(r"Requests/sec:\s+([\d.]+)", text)[0]), latency("50"), latency("99"), errors)
-
-
-async def asyncio_rate(server: Server, path: str) -> Rate:
-    """The same without wrk; the client costs as much as the server, so rates are lower."""
-    taken: list[float] = []
-    end = time.monotonic() + RATE_SECONDS
-
-    async def client() -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        while (begin := time.monotonic()) < end:
-            writer.write(f"GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n".encode())
-            head = await reader.readuntil(b"\r\n\r\n")
-            await reader.readexactly(int(re.findall(rb"(?i)content-length: (\d+)", head)[0]))
-            taken.append(time.monotonic() - begin)
-        writer.close()
-
-    done = await asyncio.wait_for(
-        asyncio.gather(*(client() for _ in range(16)), return_exceptions=True), RATE_SECONDS + 15
-    )
-    cuts = statistics.quantiles(taken, n=100)
-    failed = sum(isinstance(item, BaseException) for item in done)
-    return Rate(len(taken) / RATE_SECONDS, cuts[49] * 1000, cuts[98] * 1000, failed)
+    found = await asyncio.to_thread(Call(port=server.port, path=path).measure, RATE_SECONDS)
+    failed = f", {found.failures} failed" if found.failures else ""
+    return f"{found.per_second:,.0f}/s, {found.p50:.1f}/{found.p99:.1f} ms{failed}"
 
 
 async def held(server: Server, wanted: int) -> list[int]:
@@ -250,14 +203,14 @@ async def measure(arguments: list[str]) -> dict[str, str]:
     """Every figure of one candidate."""
     row: dict[str, str] = {}
     with running(arguments) as server:
-        row["empty"] = str(await rate(server, "/empty"))
-        row["SQLite read"] = str(await rate(server, "/read"))
-        row["SQLite write"] = str(await rate(server, "/write"))
+        row["empty"] = await rate(server, "/empty")
+        row["SQLite read"] = await rate(server, "/read")
+        row["SQLite write"] = await rate(server, "/write")
         row["RSS before polls"] = f"{server.memory()} MiB"
         polls = start_polls(server, f"/poll?wait={POLL_SECONDS}", POLLS)
         counts = await held(server, POLLS)
         row["polls held"] = f"{sum(counts)} ({' + '.join(map(str, counts))})"
-        row["empty, polls held"] = str(await rate(server, "/empty"))
+        row["empty, polls held"] = await rate(server, "/empty")
         row["RSS, polls held"] = f"{server.memory()} MiB"
         begin = time.monotonic()
         server.control(b"release")

@@ -1,0 +1,95 @@
+"""Agents without engines: they take leases and say that the work runs, and then that it is done."""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import json
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from bench.admins import API
+from tests.support.http_agents import SECRET
+
+Document = dict[str, Any]
+
+
+class Client:
+    """One keep-alive connection."""
+
+    def __init__(self, port: int, token: str = "") -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        self._headers = {"Content-Type": "application/json"}
+        if token:
+            self._headers["Authorization"] = f"Bearer {token}"
+
+    def post(self, path: str, body: Document) -> Document:
+        """The answer to a call that must succeed."""
+        self._connection.request("POST", API + path, json.dumps(body), self._headers)
+        answer = self._connection.getresponse()
+        text = answer.read()
+        if answer.status != 200:
+            raise RuntimeError(f"POST {path} was answered {answer.status}: {text[:500].decode(errors='replace')}")
+        found: Document = json.loads(text)
+        return found
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def register(port: int, cluster: str) -> str:
+    """The token of a cluster's new agent."""
+    client = Client(port)
+    try:
+        token: str = client.post(f"/clusters/{cluster}/register", {"secret": SECRET})["token"]
+        return token
+    finally:
+        client.close()
+
+
+@dataclass(kw_only=True)
+class Agent:
+    """The agent of one cluster. Every sync says all there is to say: what it holds, what runs, and what is done."""
+
+    client: Client
+    cluster: str
+    at_once: int = 50
+    finished: int = 0
+    refused: int = 0
+    taken: list[float] = field(default_factory=list)  #: seconds that each sync took
+    _offered: list[Document] = field(default_factory=list)
+    _confirmed: list[Document] = field(default_factory=list)
+    _running: list[Document] = field(default_factory=list)
+    _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    _sequence: int = 0
+
+    def sync(self) -> None:
+        """Lease so many more, and take each of the others one step on."""
+        done, started = self._running, self._confirmed
+        self._sequence += 1
+        body = {
+            "agent": "bench",
+            "sequence": self._sequence,
+            "want": self.at_once,
+            "wait_seconds": 0.5,
+            "holding": self._offered + started,
+            "events": [*self._events("SUCCEEDED", done), *self._events("RUNNING", started)],
+        }
+        begin = time.monotonic()
+        answer = self.client.post(f"/clusters/{self.cluster}/sync", body)
+        self.taken.append(time.monotonic() - begin)
+        self.refused += len(answer["refused"]) + len(answer["lost"])
+        self.finished += len(done)
+        confirmed = {(one["id"]["project"], one["id"]["domain"], one["id"]["name"]) for one in answer["confirmed"]}
+        self._running = started
+        self._confirmed = [one for one in self._offered if tuple(one["id"].values()) in confirmed]
+        self._offered = [{"id": _id(one["id"]), "attempt": one["attempt"]} for one in answer["leases"]]
+
+    def _events(self, type: str, held: list[Document]) -> list[Document]:
+        return [{"event": f"{self.cluster}-{next(self._numbers)}", "type": type, **one} for one in held]
+
+
+def _id(given: Document) -> Document:
+    """The keys in an order of our own, so that their values can be compared."""
+    return {key: given[key] for key in ("project", "domain", "name")}

@@ -1,0 +1,123 @@
+"""Creating executions over HTTP: resolve every kind, decide among 20 clusters, and commit; singly and in batches."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from admin.app import create_app
+from admin.services.context import Context
+from admin.services.creations import create_execution
+from admin.services.launches import read_request
+from admin.settings import load_settings
+from bench import stock
+from bench.admins import API, admin_on, port_of
+from bench.ceilings import DIRECT, DIRECT_MANY, INSERT, in_threads, insert_call, running_ceilings, without_http
+from bench.databases import Backend
+from bench.figures import Figure, rate_figure
+from bench.load import Call, Measure, Pace, measure_in_turns
+
+NAME = "creations"
+BATCH = 100
+JOB, PLAN = "a job, one by one", "a launch plan, one by one"
+JOB_BATCH, PLAN_BATCH = "a job, in batches of 100", "a launch plan, in batches of 100"
+SERVICE = "a job, no HTTP"
+
+_CEILINGS = {
+    INSERT: DIRECT,
+    SERVICE: DIRECT,
+    JOB: INSERT,
+    PLAN: INSERT,
+    JOB_BATCH: DIRECT_MANY,
+    PLAN_BATCH: DIRECT_MANY,
+}
+
+
+def run(backend: Backend, pace: Pace) -> Iterator[Figure]:
+    """Figures on one kind of database."""
+    database, bare = backend.create(), backend.create()
+    stock.fill(database, stock.THOUSAND)
+    with (
+        admin_on(database) as admin,
+        running_ceilings(bare) as ceilings,
+        without_http(bare) as direct,
+        _service(database) as create,
+    ):
+        _register(admin.url)
+        port = port_of(admin)
+        rates = measure_in_turns(
+            {
+                DIRECT: direct.insert(1),
+                DIRECT_MANY: direct.insert(BATCH),
+                INSERT: insert_call(ceilings).measure,
+                SERVICE: create,
+                JOB: create_call(port, stock.job_body()).measure,
+                PLAN: create_call(port, stock.plan_body()).measure,
+                JOB_BATCH: create_call(port, stock.job_body(), BATCH).measure,
+                PLAN_BATCH: create_call(port, stock.plan_body(), BATCH).measure,
+            },
+            pace,
+        )
+    for what, rate in rates.items():
+        yield rate_figure(NAME, what, backend.name, rate, ceiling=_CEILINGS.get(what, ""))
+
+
+@contextmanager
+def _service(database: str) -> Iterator[Measure]:
+    """What the admin does to create an execution, in this process."""
+    with tempfile.TemporaryDirectory(prefix="rainbow-bench-") as directory:
+        configuration = stock.configure(Path(directory))
+        app = create_app(load_settings(str(configuration), {}, {"database": {"url": database}}))
+        context: Context = app.extensions["rainbow"]
+        project, domain = stock.project_name(0), stock.DOMAINS[0]
+
+        def create() -> None:
+            name = f"s{secrets.token_hex(10)}"
+            wanted = read_request(project=project, domain=domain, name=name, spec={"job": stock.JOB}, inputs=None)
+            create_execution(context, wanted)
+
+        try:
+            yield partial(in_threads, create)
+        finally:
+            for news in (context.heads, context.happenings, context.news):
+                news.close()
+            context.database.engine.dispose()
+
+
+def create_call(port: int, body: dict[str, Any], times: int = 1) -> Call:
+    """A creation, or so many in one."""
+    return Call(
+        port=port,
+        path=f"{API}/executions",
+        method="POST",
+        body=json.dumps(body),
+        draws=stock.draws(stock.THOUSAND),
+        times=times,
+        ends=('{"executions": [', "]}") if times > 1 else ("", ""),
+    )
+
+
+def _register(url: str) -> None:
+    """Every workflow of the stock, each with its launch plan."""
+    with requests.Session() as session:
+
+        def post(noun: str, body: dict[str, Any]) -> None:
+            session.post(f"{url}{API}/{noun}", json=body, timeout=10).raise_for_status()
+
+        for domain in stock.DOMAINS:
+            for number in range(stock.WORKFLOWS):
+                place = {"project": stock.project_name(0), "domain": domain, "version": "v1"}
+                workflow = {**place, "name": stock.workflow_name(number)}
+                inputs = {"epochs": {"type": "integer", "default": 3}}
+                job = {**stock.JOB, "command": ["python", "train.py", "--epochs", "{{ inputs.epochs }}"]}
+                post("workflows", {"id": workflow, "spec": {"inputs": inputs, "job": job}})
+                plan = {**place, "name": stock.plan_name(number)}
+                post("launch_plans", {"id": plan, "state": "ACTIVE", "spec": {"workflow_id": workflow}})

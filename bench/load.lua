@@ -1,0 +1,57 @@
+-- The requests of bench/load.py's Call, which stands before this text as the table `call`, and what wrk measured.
+
+local count = 0
+local threads = {}
+
+math.randomseed(call.seed)
+
+local function fill(text)
+  count = count + 1
+  local drawn = { unique = call.run .. "-" .. count }
+  for name, among in pairs(call.draws) do
+    if type(among) == "table" then
+      drawn[name] = among[math.random(#among)]
+    else
+      drawn[name] = math.random(among) - 1
+    end
+  end
+  return (text:gsub("<(%l+)>", drawn))
+end
+
+function setup(thread)
+  table.insert(threads, thread)
+end
+
+refused = 0
+
+function request()
+  local body
+  if call.body ~= "" then
+    local bodies = {}
+    for number = 1, call.times do
+      bodies[number] = fill(call.body)
+    end
+    body = call.first .. table.concat(bodies, ",") .. call.last
+  end
+  return wrk.format(call.method, fill(call.path), call.headers, body)
+end
+
+if call.refuses_singly then
+  function response(_, _, body)
+    refused = refused + tonumber(body:match('"failed": ?(%d+)') or 0)
+  end
+end
+
+function done(summary, latency)
+  local errors = summary.errors
+  local lost = errors.connect + errors.read + errors.write + errors.timeout
+  local refused_singly = 0
+  for _, thread in ipairs(threads) do
+    refused_singly = refused_singly + thread:get("refused")
+  end
+  print(string.format(
+    '{"answers": %d, "microseconds": %d, "p50": %d, "p99": %d, "lost": %d, "refused": %d}',
+    summary.requests, summary.duration, latency:percentile(50), latency:percentile(99), lost,
+    errors.status * call.times + refused_singly
+  ))
+end

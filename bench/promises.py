@@ -1,0 +1,118 @@
+"""Promises: what the figures of one run must come to, and whether they do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bench import ceilings, commands, creations, decisions, effective, leases
+from bench.figures import Figures
+from bench.peers import measured
+
+_DATABASES = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
+_GROWTH, _GROWN = "growth", ("create", "lease and end, 50 at a time", "first page")
+_CREATIONS = ((creations.JOB, creations.JOB_BATCH), (creations.PLAN, creations.PLAN_BATCH))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Promise:
+    """One line of what was promised."""
+
+    promise: str
+    measured: str
+    kept: bool | None  #: None where it was not measured
+
+
+def judged(figures: Figures) -> list[Promise]:
+    """Every promise, beside what was measured."""
+    by_database = (_effective, _creations, _leases, _memory)
+    return [
+        *(one for judge in by_database for database in _DATABASES for one in judge(figures, database)),
+        *_decisions(figures),
+        *_commands(figures),
+        *_growth(figures),
+    ]
+
+
+def _effective(figures: Figures, database: str) -> Iterator[Promise]:
+    def value(what: str) -> float | None:
+        return figures.value(effective.NAME, what, database)
+
+    where = f"effective attributes, {_DATABASES[database]}"
+    of_empty = _quotient(value(effective.MANY), value(ceilings.EMPTY))
+    yield _at_least(0.6, of_empty, "×", f"{where}, a million stored ÷ empty route")
+    slower = _quotient(value(effective.FEW), value(effective.MANY))
+    yield _at_most(1.2, slower, "×", f"{where}, a thousand stored ÷ a million stored")
+
+
+def _creations(figures: Figures, database: str) -> Iterator[Promise]:
+    def value(what: str) -> float | None:
+        return figures.value(creations.NAME, what, database)
+
+    where = f"creation, {_DATABASES[database]}"
+    of_insert = _least(_quotient(value(single), value(ceilings.INSERT)) for single, _ in _CREATIONS)
+    yield _at_least(0.7, of_insert, "×", f"{where}, one by one ÷ route that inserts a row")
+    found = [figures.find(creations.NAME, single, database) for single, _ in _CREATIONS]
+    late = [one.p99 for one in found if one is not None and one.p99 is not None]
+    yield _at_most(50, max(late, default=None), "ms", f"{where}, p99 with 16 clients")
+    of_single = _least(_quotient(value(batch), value(single)) for single, batch in _CREATIONS)
+    yield _at_least(8, of_single, "×", f"{where}, in batches of 100 ÷ one by one")
+
+
+def _leases(figures: Figures, database: str) -> Iterator[Promise]:
+    dequeue = figures.value(measured.NAME, measured.DEQUEUE, "postgresql")
+    least = min(1000, 0.5 * dequeue) if dequeue else 1000
+    rate = figures.value(leases.NAME, leases.WHOLE, database)
+    yield _at_least(least, rate, "/s", f"created to succeeded, {_DATABASES[database]}")
+
+
+def _memory(figures: Figures, database: str) -> Iterator[Promise]:
+    held = figures.value(effective.NAME, effective.MEMORY, database)
+    yield _at_most(1024, held, "MiB", f"a worker with a million attributes, {_DATABASES[database]}")
+
+
+def _decisions(figures: Figures) -> Iterator[Promise]:
+    for what in (decisions.WEIGHTED, decisions.LEAST_LOADED):
+        yield _at_most(5, figures.value(decisions.NAME, what), "ms", f"decision {what}")
+
+
+def _commands(figures: Figures) -> Iterator[Promise]:
+    for what, limit in ((commands.HELP, 100), (commands.READ, 250)):
+        yield _at_most(limit, figures.value(commands.NAME, what), "ms", what)
+
+
+def _growth(figures: Figures) -> Iterator[Promise]:
+    for (what, database), curve in figures.curves(_GROWTH).items():
+        if what not in _GROWN:
+            continue
+        empty, full = curve[0], curve[-1]
+        slower = _quotient(empty.value, full.value) if full.unit == "/s" else _quotient(full.value, empty.value)
+        stored = f"{full.size:,} finished executions, {_DATABASES[database]}"
+        yield _at_most(1.3, slower, "×", f"{what} with {stored} ÷ without")
+
+
+def _at_least(limit: float, value: float | None, unit: str, promise: str) -> Promise:
+    return _judged(f"{promise}: at least {_shown(limit, unit)}", value, unit, value is not None and value >= limit)
+
+
+def _at_most(limit: float, value: float | None, unit: str, promise: str) -> Promise:
+    return _judged(f"{promise}: at most {_shown(limit, unit)}", value, unit, value is not None and value <= limit)
+
+
+def _judged(promise: str, value: float | None, unit: str, kept: bool) -> Promise:
+    if value is None:
+        return Promise(promise=promise, measured="not measured", kept=None)
+    return Promise(promise=promise, measured=_shown(value, unit), kept=kept)
+
+
+def _shown(value: float, unit: str) -> str:
+    digits = 0 if value >= 100 or value == int(value) else 1 if value >= 10 else 2
+    return f"{value:,.{digits}f} {unit}".replace(" /s", "/s")
+
+
+def _quotient(value: float | None, by: float | None) -> float | None:
+    return value / by if value is not None and by else None
+
+
+def _least(values: Iterator[float | None]) -> float | None:
+    return min((one for one in values if one is not None), default=None)

@@ -1,0 +1,85 @@
+"""`python -m bench.report`: writes the figures of the last runs into docs/performance.md, and the pictures beside it.
+
+Text between `<!-- NAME -->` and `<!-- /NAME -->` is written anew; everything else there is for people to write.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from bench import results
+from bench.figures import Figures
+from bench.promises import Promise
+from bench.tables import COLUMNS, KEPT, cells
+
+_DOCUMENT = Path(__file__).parents[1] / "docs/performance.md"
+#: What there is more of to the right in the pictures.
+_STORED = {"growth": "finished executions", "memory": "attributes"}
+
+
+def main() -> None:
+    """Write what there is; a run that was not made leaves its part as it is."""
+    text = _DOCUMENT.read_text()
+    for path in (results.STANDARD, results.LARGE):
+        if not path.exists():
+            print(f"There is no {path.name} yet: make bench, or make bench-large.", file=sys.stderr)
+            continue
+        machine, figures, promises = results.load(path)
+        text = _with(text, f"machine {path.stem}", _machine(machine))
+        for bench in dict.fromkeys(one.bench for one in figures.all):
+            text = _with(text, bench, [*_picture(figures, bench), *_figures(figures, bench)])
+        text = _with(text, f"promises {path.stem}", _promises(promises))
+    _DOCUMENT.write_text(text)
+
+
+def _with(text: str, name: str, lines: Iterable[str]) -> str:
+    """The text with another part between the marks of a name."""
+    part = "\n".join(["", *lines, ""])
+    marked = re.compile(rf"(<!-- {re.escape(name)} -->\n).*?(<!-- /{re.escape(name)} -->)", re.DOTALL)
+    if not marked.search(text):
+        print(f"{_DOCUMENT.name} has no place for {name}.", file=sys.stderr)
+    return marked.sub(lambda found: f"{found[1]}{part}\n{found[2]}", text)
+
+
+def _machine(machine: dict[str, str]) -> list[str]:
+    return [f"{machine.pop('cores')} cores, " + ", ".join(f"{name} {value}" for name, value in machine.items()) + "."]
+
+
+def _figures(figures: Figures, bench: str) -> list[str]:
+    rows = [cells(figures, one)[1:] for one in figures.all if one.bench == bench]
+    used = [index for index in range(len(COLUMNS) - 1) if any(row[index] for row in rows)]
+    heads = [COLUMNS[1:][index] for index in used]
+    left = ("database", "what", "ceiling")
+    return [
+        _row(heads),
+        _row("---" if head in left else "---:" for head in heads),
+        *(_row(row[index] for index in used) for row in rows),
+    ]
+
+
+def _promises(promises: list[Promise]) -> list[str]:
+    found = [one for one in promises if one.kept is not None]
+    rows = [_row((one.promise, one.measured, KEPT[one.kept])) for one in found]
+    return [_row(("promise", "measured", "kept?")), _row(("---", "---:", "---")), *rows]
+
+
+def _row(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _picture(figures: Figures, bench: str) -> list[str]:
+    """The picture of a bench that has curves, drawn anew."""
+    if not figures.curves(bench):
+        return []
+    from bench import pictures  # needs the extra `bench`, which nothing else does
+
+    name, stored = f"{bench}.svg", _STORED[bench]
+    pictures.draw(figures, bench, stored, _DOCUMENT.with_name(name))
+    return [f"![{bench.capitalize()} over the number of {stored}]({name})", ""]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+"""Results: what a run measured, in a file for others to read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from bench import machine
+from bench.figures import Figure, Figures
+from bench.promises import Promise
+
+STANDARD, LARGE = (Path(__file__).with_name(name) for name in ("results.json", "results-large.json"))
+
+
+def save(path: Path, figures: Figures, promises: list[Promise]) -> None:
+    """Write everything that was measured; a figure with a ceiling also says what part of it that is."""
+    document: dict[str, Any] = {
+        "machine": machine.described(),
+        "figures": [_stated(figures, one) for one in figures.all],
+        "promises": [asdict(one) for one in promises],
+    }
+    path.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+
+
+def _stated(figures: Figures, figure: Figure) -> dict[str, Any]:
+    said = asdict(figure) | {"of_ceiling": figures.share(figure)}
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def load(path: Path) -> tuple[dict[str, str], Figures, list[Promise]]:
+    """The machine, the figures and the promises of a file."""
+    document = json.loads(path.read_text())
+    for figure in document["figures"]:
+        figure.pop("of_ceiling", None)
+    figures = Figures(Figure(**figure) for figure in document["figures"])
+    return document["machine"], figures, [Promise(**promise) for promise in document["promises"]]

@@ -1,0 +1,158 @@
+"""The benchmarks' own rules: what they send, what they count, and what they make of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from bench import __main__ as bench
+from bench import ceilings, creations, effective, load, report, results
+from bench.figures import Figure, Figures
+from bench.load import Call, Pace, Rate, measure_in_turns
+from bench.promises import judged
+
+
+def _body(request: bytes) -> str:
+    return request.decode().partition("\r\n\r\n")[2]
+
+
+def test_a_request_draws_the_same_where_it_names_the_same_twice() -> None:
+    call = Call(port=0, path="/<workflow>/<workflow>?<domain>", draws={"workflow": 10**6, "domain": ("a", "b")})
+    paths = {load._Requests(call).make().split()[1].decode() for _ in range(20)}
+    assert len(paths) > 10
+    for path in paths:
+        first, second = path.partition("?")[0].strip("/").split("/")
+        assert first == second
+        assert path.partition("?")[2] in ("a", "b")
+
+
+def test_names_never_repeat_within_a_batch_or_between_batches() -> None:
+    call = Call(port=0, path="/", method="POST", body='{"name": "e<unique>"}', times=3, ends=('{"all": [', "]}"))
+    requests = load._Requests(call)
+    batches = [json.loads(_body(requests.make()))["all"] for _ in range(2)]
+    assert [len(batch) for batch in batches] == [3, 3]
+    assert len({one["name"] for batch in batches for one in batch}) == 6
+
+
+def test_values_are_written_for_lua() -> None:
+    said = load._lua({"path": '/"x"', "draws": {"n": 5, "words": ("a", "b")}, "batch": True})
+    assert said == '{["path"] = "/\\"x\\"", ["draws"] = {["n"] = 5, ["words"] = {"a", "b"}}, ["batch"] = true}'
+
+
+@pytest.fixture
+def server() -> Iterator[int]:
+    """A server that answers /good well, everything else with an error, and batches with one failure."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def do_GET(self) -> None:
+            self._answer(200 if self.path == "/good" else 503, b"{}")
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self._answer(200, b'{"failed": 1}')
+
+        def _answer(self, status: int, body: bytes) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as found:
+        found.daemon_threads = True
+        Thread(target=found.serve_forever, daemon=True).start()
+        yield found.server_port
+        found.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("call", "share"),
+    [
+        (Call(port=0, path="/good"), 0.0),
+        (Call(port=0, path="/bad"), 1.0),
+        (Call(port=0, path="/", method="POST", body="{}", times=4), 0.25),
+    ],
+    ids=["good", "bad", "batch"],
+)
+def test_only_what_succeeds_counts(server: int, call: Call, share: float) -> None:
+    asked = Call(**{**vars(call), "port": server})
+    rate = asyncio.run(load._with_asyncio(asked, 1))
+    assert rate.failures / (rate.per_second + rate.failures) == pytest.approx(share, abs=0.01)
+
+
+def test_the_middle_round_counts_and_every_failure() -> None:
+    rounds = iter([0, 10, 30, 20])  # the first one only warms up
+
+    def measure(_seconds: int) -> Rate:
+        return Rate(per_second=next(rounds), p50=1, p99=2, failures=1)
+
+    found = measure_in_turns({"it": measure}, Pace(seconds=1, rounds=3))
+    assert found["it"] == Rate(per_second=20, p50=1, p99=2, failures=3)
+
+
+def _figure(bench: str, what: str, value: float, **more: object) -> Figure:
+    return Figure(**{"bench": bench, "what": what, "value": value, "database": "sqlite", **more})  # type: ignore[arg-type]
+
+
+def test_promises_are_judged_by_the_worse_of_two_figures() -> None:
+    figures = Figures(
+        [
+            _figure(creations.NAME, ceilings.INSERT, 1000),
+            _figure(creations.NAME, creations.JOB, 900, p99=20.0),
+            _figure(creations.NAME, creations.PLAN, 600, p99=40.0),
+            _figure(effective.NAME, ceilings.EMPTY, 1000),
+            _figure(effective.NAME, effective.MANY, 650),
+        ]
+    )
+    found = {one.promise: (one.measured, one.kept) for one in judged(figures) if one.kept is not None}
+    assert found == {
+        "effective attributes, SQLite, a million stored ÷ empty route: at least 0.60 ×": ("0.65 ×", True),
+        "creation, SQLite, one by one ÷ route that inserts a row: at least 0.70 ×": ("0.60 ×", False),
+        "creation, SQLite, p99 with 16 clients: at most 50 ms": ("40 ms", True),
+    }
+
+
+def test_growth_is_judged_against_the_empty_database() -> None:
+    sizes = {0: 100.0, 10_000_000: 80.0}
+    figures = Figures([_figure("growth", "create", value, size=size) for size, value in sizes.items()])
+    [found] = [one for one in judged(figures) if one.kept is not None]
+    assert (found.measured, found.kept) == ("1.25 ×", True)
+    assert "10,000,000" in found.promise
+
+
+def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
+    figures = Figures(
+        [_figure("creations", "ceiling", 10.0), _figure("creations", "it", 5.0, p50=1.5, failures=0, ceiling="ceiling")]
+    )
+    path = tmp_path / "results.json"
+    results.save(path, figures, judged(figures))
+    assert json.loads(path.read_text())["figures"][1]["of_ceiling"] == 0.5
+    _, read, promises = results.load(path)
+    assert read.all == figures.all
+    assert promises == judged(figures)
+
+
+def test_the_page_has_a_place_for_every_bench() -> None:
+    text = report._DOCUMENT.read_text()
+    parts = [*bench.BENCHES, *bench.LARGE]
+    parts += [f"{part} {path.stem}" for part in ("machine", "promises") for path in (results.STANDARD, results.LARGE)]
+    for part in parts:
+        assert f"<!-- {part} -->\n" in text
+        assert f"<!-- /{part} -->\n" in text
+
+
+def test_only_what_stands_between_marks_is_written_anew() -> None:
+    text = "before\n<!-- a -->\nold\n<!-- /a -->\nbetween\n<!-- b -->\n<!-- /b -->\n"
+    found = report._with(text, "a", ["new", "lines"])
+    assert found == "before\n<!-- a -->\n\nnew\nlines\n\n<!-- /a -->\nbetween\n<!-- b -->\n<!-- /b -->\n"
