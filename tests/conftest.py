@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import os
-import secrets
+import signal
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy
 from flask import Flask
 from flask.testing import FlaskClient
 
-from admin.app import create_app
 from admin.services.context import Context
-from admin.services.projects import seed_projects
-from admin.settings import load_settings
-from admin.store.database import db
-from admin.store.schema import migrate
 from tests.support.admins import RunningAdmin, running_admin
+from tests.support.apps import opened_app
+from tests.support.databases import PostgresqlDatabases, SqliteDatabases
+from tests.support.memory_files import use_memory_for_files
 from tests.support.postgresql import binaries, running_postgresql
+from tests.support.programs import kept_warm
 from tests.support.slurm import SlurmCluster, missing_programs, running_slurm
+
+use_memory_for_files()
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of a shell's background jobs; every program would inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -32,6 +35,13 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> 
         report.outcome = "failed"
         report.longrepr = f"skipped in continuous integration: {report.longrepr}"
     return report
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _warm_programs() -> Iterator[None]:
+    """Programs start quickly, but for those that are started cold."""
+    with kept_warm():
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -52,28 +62,31 @@ def slurm_clusters() -> Iterator[tuple[SlurmCluster, SlurmCluster]]:
         yield red, blue
 
 
+@pytest.fixture(scope="session")
+def sqlite_databases(tmp_path_factory: pytest.TempPathFactory) -> SqliteDatabases:
+    return SqliteDatabases(tmp_path_factory.mktemp("template"))
+
+
+@pytest.fixture(scope="session")
+def postgresql_databases(postgresql_url: str) -> PostgresqlDatabases:
+    return PostgresqlDatabases(postgresql_url)
+
+
 @pytest.fixture
-def new_postgresql_database(postgresql_url: str) -> Callable[[], str]:
+def new_postgresql_database(postgresql_databases: PostgresqlDatabases) -> Callable[[], str]:
     """Makes empty databases on the real server."""
-
-    def create() -> str:
-        name = f"test_{secrets.token_hex(6)}"
-        engine = sqlalchemy.create_engine(postgresql_url, isolation_level="AUTOCOMMIT")
-        with engine.connect() as connection:
-            connection.exec_driver_sql(f"CREATE DATABASE {name}")
-        engine.dispose()
-        return postgresql_url.rsplit("/", 1)[0] + f"/{name}"
-
-    return create
+    return postgresql_databases.empty
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty database; each test that asks for it runs on both."""
+    """A database, set up where apps are made on it and empty else; each test that asks for it runs on both."""
+    is_set_up = "make_app" in request.fixturenames
     if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'rainbow.db'}"
-    create: Callable[[], str] = request.getfixturevalue("new_postgresql_database")
-    return create()
+        files: SqliteDatabases = request.getfixturevalue("sqlite_databases")
+        return files.set_up(tmp_path) if is_set_up else files.empty(tmp_path)
+    server: PostgresqlDatabases = request.getfixturevalue("postgresql_databases")
+    return server.set_up() if is_set_up else server.empty()
 
 
 MakeApp = Callable[..., Flask]
@@ -81,25 +94,9 @@ MakeApp = Callable[..., Flask]
 
 @pytest.fixture
 def make_app(database_url: str) -> Iterator[MakeApp]:
-    """Makes apps on one database, set up and with the configured projects."""
-    made: list[Flask] = []
-
-    def make(config_file: str | None = None, **sections: dict[str, Any]) -> Flask:
-        overrides = {**sections, "database": {"url": database_url, **sections.get("database", {})}}
-        app = create_app(load_settings(config_file, {}, overrides))
-        context: Context = app.extensions["rainbow"]
-        migrate(context.database.engine)
-        seed_projects(context)
-        made.append(app)
-        return app
-
-    yield make
-    for app in made:
-        context = app.extensions["rainbow"]
-        for news in (context.heads, context.happenings, context.news):
-            news.close()
-        with app.app_context():
-            db.engine.dispose()
+    """Makes apps on one database, with the configured projects."""
+    with ExitStack() as stack:
+        yield lambda *arguments, **sections: stack.enter_context(opened_app(database_url, *arguments, **sections))
 
 
 @pytest.fixture
@@ -117,6 +114,24 @@ def context(app: Flask) -> Context:
 def api(app: Flask) -> FlaskClient:
     """The HTTP API, without a server in between."""
     return app.test_client()
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def shared_app(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flask]:
+    """One admin for a whole module, on both databases; the module's SECTIONS configure it."""
+    if request.param == "sqlite":
+        files: SqliteDatabases = request.getfixturevalue("sqlite_databases")
+        url = files.set_up(tmp_path_factory.mktemp("shared"))
+    else:
+        server: PostgresqlDatabases = request.getfixturevalue("postgresql_databases")
+        url = server.set_up()
+    with opened_app(url, **getattr(request.module, "SECTIONS", {})) as app:
+        yield app
+
+
+@pytest.fixture
+def shared(shared_app: Flask) -> FlaskClient:
+    return shared_app.test_client()
 
 
 @pytest.fixture

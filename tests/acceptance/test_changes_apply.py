@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.test_rainbowctl_shell import Shell
 from tests.support.admins import RunningAdmin, running_admin
+from tests.support.shells import Shell
 
 DOMAINS = ("development", "staging", "production")
 

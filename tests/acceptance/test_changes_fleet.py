@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.test_changes_apply import head
-from tests.acceptance.test_rainbowctl_shell import Shell
 from tests.support.admins import RunningAdmin, running_admin
+from tests.support.shells import Shell
 
 FLEET = """\
 kind: cluster

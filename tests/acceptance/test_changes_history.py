@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.test_changes_apply import head
-from tests.acceptance.test_rainbowctl_shell import Shell
 from tests.support.admins import RunningAdmin, running_admin
+from tests.support.shells import Shell
 
 PRIORITY = "rainbowctl update workflow-priority"
 

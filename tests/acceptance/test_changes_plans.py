@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.acceptance.test_changes_apply import head, mixed_documents, write_documents
-from tests.acceptance.test_rainbowctl_shell import Shell
 from tests.support.admins import RunningAdmin
+from tests.support.shells import Shell
 
 DOCUMENT = "kind: workflow-priority\ndomain: staging\npriority: {}\n"
 
@@ -98,15 +98,20 @@ def test_two_changes_at_once_are_each_whole_or_not_there(shell: Shell) -> None:
 
 
 class CuttingProxy(socketserver.ThreadingTCPServer):
-    """Passes requests on to an admin, and cuts the connection at one point of a change that is really written."""
+    """Passes requests on to an admin, and cuts the connection at one point of a change that is really written.
+
+    A change is what is posted to `path`; `only` is the number of the one to cut, from 1, where it is not all of them.
+    """
 
     daemon_threads = True
     allow_reuse_address = True
 
-    def __init__(self, url: str, cuts: str) -> None:
+    def __init__(self, url: str, cuts: str, path: str = "attribute_changes", only: int | None = None) -> None:
         super().__init__(("127.0.0.1", 0), _CuttingHandler)
         self.target = ("127.0.0.1", int(urlsplit(url).port or 0))
         self.cuts = cuts
+        self.start = f"POST /api/v1/{path} HTTP".encode()
+        self.only = only
         self.changes_seen = 0
 
     @property
@@ -125,9 +130,9 @@ class _CuttingHandler(socketserver.StreamRequestHandler):
         body = self.rfile.read(int(lengths[0].split(b":")[1])) if lengths else b""
         kept = [line for line in head_lines if not line.lower().startswith(b"connection:")]
         request = b"".join([*kept, b"Connection: close\r\n\r\n"]) + body
-        is_change = bool(head_lines) and head_lines[0].startswith(b"POST /api/v1/attribute_changes HTTP")
-        cuts = self.server.cuts if is_change else ""
+        is_change = bool(head_lines) and head_lines[0].startswith(self.server.start)
         self.server.changes_seen += is_change
+        cuts = self.server.cuts if is_change and self.server.only in (None, self.server.changes_seen) else ""
         if cuts == "before":
             return
         with socket.create_connection(self.server.target) as upstream:
@@ -141,8 +146,10 @@ class _CuttingHandler(socketserver.StreamRequestHandler):
 
 
 @contextmanager
-def cutting_proxy(url: str, cuts: str) -> Iterator[CuttingProxy]:
-    with CuttingProxy(url, cuts) as proxy:
+def cutting_proxy(
+    url: str, cuts: str, path: str = "attribute_changes", only: int | None = None
+) -> Iterator[CuttingProxy]:
+    with CuttingProxy(url, cuts, path, only) as proxy:
         thread = threading.Thread(target=proxy.serve_forever, daemon=True)
         thread.start()
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,8 @@ from admin.configuration import CONFIGURATION
 from admin.core import warnings
 from admin.core.fields import Field, MapOf, Section
 from admin.settings import environment_variables, load_settings
-from tests.support.admins import RunningAdmin, clean_environment
+from tests.support.admins import RunningAdmin
+from tests.support.shells import CONFIG, Shell
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
@@ -31,18 +31,11 @@ def commands(page: Path) -> list[str]:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
 def test_the_commands_of_a_page_work_in_order_on_a_new_admin(page: Path, admin: RunningAdmin, tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "config", tmp_path / "work/config")
-    home = tmp_path / "home"
-    home.mkdir()
-    env = clean_environment(RAINBOW_ENDPOINT=admin.url, HOME=str(home))
-    env.pop("XDG_CONFIG_HOME", None)
+    shell = Shell(admin, tmp_path)
+    shutil.copytree(CONFIG, shell.cwd / "config")
     for command in commands(page):
-        here = command.replace("http://127.0.0.1:8088", admin.url)
-        done = subprocess.run(
-            ["bash", "-c", here], cwd=tmp_path / "work", env=env, capture_output=True, text=True, timeout=60
-        )
-        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-        assert '"error"' not in done.stdout, f"{command}\n{done.stdout}"
+        out = shell.ok(command.replace("http://127.0.0.1:8088", admin.url))
+        assert '"error"' not in out, f"{command}\n{out}"
 
 
 @pytest.mark.parametrize("page", [*PAGES, *(ROOT / "docs/decisions").glob("*.md")], ids=lambda page: page.name)

@@ -15,9 +15,9 @@ from typing import IO, Any
 import pytest
 
 from tests.acceptance.test_rainbowctl_fleet import cells
-from tests.acceptance.test_rainbowctl_shell import Shell
 from tests.support.admins import running_admin
 from tests.support.http_agents import HttpAgent, output, write_configuration
+from tests.support.shells import Shell
 
 HERE = "-p flytesnacks -d development"
 _SECONDS = 30.0

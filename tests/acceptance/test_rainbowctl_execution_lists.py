@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from tests.acceptance.test_rainbowctl_shell import Shell
 from tests.support.admins import running_admin
 from tests.support.fleets import make_fleet, register
+from tests.support.shells import Shell
 
 
 @pytest.fixture(scope="module")

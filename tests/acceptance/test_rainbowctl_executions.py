@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.acceptance.test_rainbowctl_shell import Shell
 from tests.support.admins import running_admin
 from tests.support.fleets import make_fleet, register
+from tests.support.shells import Shell
 
 HERE = "-p runs -d development"
 

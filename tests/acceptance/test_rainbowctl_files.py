@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.acceptance.test_rainbowctl_shell import CONFIG, Shell
 from tests.support.admins import RunningAdmin, running_admin
+from tests.support.shells import CONFIG, Shell
 
 NOUNS = {
     "ec": "execution-cluster-label",

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.acceptance.test_rainbowctl_shell import Shell
 from tests.support.admins import RunningAdmin, running_admin
+from tests.support.shells import Shell
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ import pytest
 import requests
 import yaml
 
-from tests.acceptance.test_rainbowctl_shell import Shell
 from tests.support.admins import RunningAdmin, running_admin
+from tests.support.shells import Shell
 
 ROWS = 503  #: more than one page, whose size is 500
 

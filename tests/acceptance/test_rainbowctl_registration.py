@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from tests.acceptance.test_rainbowctl_fleet import cells
-from tests.acceptance.test_rainbowctl_shell import Shell
 from tests.support.admins import running_admin
+from tests.support.shells import Shell
 
 TRAIN = """\
 kind: workflow
@@ -96,10 +96,23 @@ def test_files_are_registered_workflows_first_and_again_without_harm(shell: Shel
     )
 
 
+def test_the_warnings_of_a_registration_are_told(shell: Shell) -> None:
+    shell.file("train.yaml", TRAIN)
+    shell.file("nightly.yaml", NIGHTLY)
+    done = shell.run("rainbowctl register files train.yaml nightly.yaml --version v1 -o json")
+    told = "warning: launch plan nightly version v1: No pool is called 'gpu' yet."
+    assert (done.status, done.err.count(told), done.err.count("warning:")) == (0, 1, 1), done.err
+    workflow, plan = json.loads(done.out)
+    assert ("warnings" in workflow, [each["code"] for each in plan["warnings"]]) == (False, ["unknown_pool"])
+    done = shell.run("rainbowctl create launchplan --file nightly.yaml --version v2")
+    assert (done.status, done.err.count("version v2: No pool is called 'gpu' yet.")) == (0, 1), done.err
+
+
 def test_a_launch_plan_without_a_version_of_its_workflow_takes_the_newest(shell: Shell) -> None:
     for version in ("v1", "v2"):
         shell.ok(f"rainbowctl create workflow --file - --version {version}", stdin=TRAIN.replace("3", version[1]))
-    done = shell.run("rainbowctl create launchplan --file - --version x --activate", stdin=NIGHTLY)
+    poolless = NIGHTLY.replace("clusterPool: gpu\n", "")
+    done = shell.run("rainbowctl create launchplan --file - --version x --activate", stdin=poolless)
     assert (done.status, done.out, done.err) == (
         0,
         "",

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.test_rainbowctl_shell import Shell
 from tests.support.admins import RunningAdmin, running_admin
+from tests.support.shells import Shell
 
 #: For each noun: flags that set something, and what is stored then.
 SET: dict[str, tuple[str, dict[str, Any]]] = {

@@ -3,187 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
-import select
 import signal
-import subprocess
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-import requests
 
 from ctl.errors import EXIT_CODES
-from tests.support.admins import RunningAdmin, clean_environment, running_admin
+from tests.support.admins import running_admin
 from tests.support.postgresql import free_port
-
-ROOT = Path(__file__).parents[2]
-CONFIG = ROOT / "config"
-_SECONDS = 60
-
-
-@dataclass(frozen=True, kw_only=True)
-class Done:
-    """A command that has ended."""
-
-    status: int
-    out: str
-    err: str
-
-
-class Terminal:
-    """A command that runs with a terminal as its stdin; what it prints goes elsewhere, as `> file` does."""
-
-    def __init__(self, process: subprocess.Popen[bytes], keyboard: int) -> None:
-        self.process = process
-        self._keyboard = keyboard
-        self._err = b""
-
-    def wait_for(self, text: str) -> None:
-        """Read stderr up to a text."""
-        assert self.process.stderr is not None
-        deadline = time.monotonic() + _SECONDS
-        while text.encode() not in self._err:
-            readable, _, _ = select.select([self.process.stderr], [], [], max(0.0, deadline - time.monotonic()))
-            read = os.read(self.process.stderr.fileno(), 4096) if readable else b""
-            assert read, f"{text!r} did not come: {self._err!r}"
-            self._err += read
-
-    def type(self, text: str) -> None:
-        os.write(self._keyboard, text.encode())
-
-    def finish(self) -> Done:
-        out, err = self.process.communicate(timeout=_SECONDS)
-        return Done(status=self.process.returncode, out=out.decode(), err=(self._err + err).decode())
-
-
-class Shell:
-    """A shell with rainbowctl on its path, an admin to speak to, and a home of its own."""
-
-    def __init__(self, admin: RunningAdmin, directory: Path) -> None:
-        self.admin = admin
-        self.home = directory / "home"
-        self.home.mkdir(exist_ok=True)
-        self.cwd = directory / "work"
-        self.cwd.mkdir(exist_ok=True)
-        self.environment = clean_environment(RAINBOW_ENDPOINT=admin.url, HOME=str(self.home), TERM="xterm")
-        for name in ("XDG_CONFIG_HOME", "NO_COLOR"):
-            self.environment.pop(name, None)
-
-    def run(self, command: str, stdin: str | bytes = "", **variables: str) -> Done:
-        done = subprocess.run(
-            ["bash", "-c", command],
-            cwd=self.cwd,
-            env={**self.environment, **variables},
-            input=stdin.encode() if isinstance(stdin, str) else stdin,
-            capture_output=True,
-            timeout=_SECONDS,
-        )
-        result = Done(status=done.returncode, out=done.stdout.decode(), err=done.stderr.decode())
-        assert "Traceback" not in result.out + result.err
-        return result
-
-    def ok(self, command: str, stdin: str | bytes = "", **variables: str) -> str:
-        """What a command that succeeds prints."""
-        done = self.run(command, stdin, **variables)
-        assert done.status == 0, f"{command}: {done.status}\n{done.out}{done.err}"
-        return done.out
-
-    def refused(self, status: int, command: str, stdin: str | bytes = "", **variables: str) -> str:
-        """What a command that fails says; it prints no data and one error."""
-        done = self.run(command, stdin, **variables)
-        assert (done.status, done.out) == (status, ""), f"{command}: {done.status}\n{done.out}{done.err}"
-        assert done.err.count("error: ") == 1, done.err
-        return done.err
-
-    @contextmanager
-    def at_terminal(self, command: str) -> Iterator[Terminal]:
-        keyboard, stdin = pty.openpty()
-        process = subprocess.Popen(
-            ["bash", "-c", f"exec {command}"],
-            cwd=self.cwd,
-            env=self.environment,
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-        )
-        os.close(stdin)
-        try:
-            yield Terminal(process, keyboard)
-        finally:
-            if process.poll() is None:
-                process.kill()
-            process.communicate()
-            os.close(keyboard)
-
-    def on_screen(self, command: str, keys: str = "", **variables: str) -> tuple[int, str]:
-        """The status, and what a person sees who runs a command and has typed `keys`."""
-        master, screen = pty.openpty()
-        env = {**self.environment, "COLUMNS": "100", **variables}
-        process = subprocess.Popen(
-            ["bash", "-c", f"exec {command}"], cwd=self.cwd, env=env, stdin=screen, stdout=screen, stderr=screen
-        )
-        os.close(screen)
-        os.write(master, keys.encode())
-        seen = b""
-        while True:
-            try:
-                read = os.read(master, 4096)
-            except OSError:  # how Linux says that nobody holds the other end any more
-                break
-            if not read:
-                break
-            seen += read
-        os.close(master)
-        return process.wait(timeout=_SECONDS), seen.decode().replace("\r\n", "\n")
-
-    def file(self, name: str, text: str) -> Path:
-        path = self.cwd / name
-        path.write_text(text)
-        return path
-
-    def project(self, id: str) -> str:
-        """A new project of that id."""
-        self.rest("POST", "projects", {"project": {"id": id}})
-        return id
-
-    def rest(self, method: str, path: str, body: Any = None) -> Any:
-        """The answer of the API, which must be a good one."""
-        answer = requests.request(method, f"{self.admin.url}/api/v1/{path}", json=body, timeout=10)
-        assert answer.status_code == 200, answer.text
-        return answer.json()
-
-    def put(self, path: str, **payload: Any) -> int:
-        """Store a payload over REST, and answer its version."""
-        version: int = self.rest("PUT", path, {"attributes": {"matching_attributes": payload}})["version"]
-        return version
-
-    def rows(self, kind: str, query: str = "") -> list[dict[str, Any]]:
-        """The stored rows of a kind without what differs from run to run."""
-        listed = self.rest("GET", f"matchable_attributes?resource_type={kind}&{query}")["configurations"]
-        return [
-            {key: value for key, value in row.items() if key not in {"version", "updated_at"}} | {"attributes": inner}
-            for row in listed
-            for inner in row["attributes"].values()
-        ]
-
-    def values(self, kind: str, query: str = "") -> list[dict[str, Any]]:
-        """The stored payloads of a kind."""
-        return [row["attributes"] for row in self.rows(kind, query)]
+from tests.support.shells import Shell
 
 
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     directory = tmp_path_factory.mktemp("shell")
     with running_admin(directory) as admin:
-        yield Shell(admin, directory)
+        yield Shell(admin, directory, is_cold=True)
 
 
 @pytest.mark.parametrize(
@@ -243,7 +80,7 @@ def test_a_missing_or_wrong_token_exits_with_4_and_the_right_one_opens(tmp_path:
     (tmp_path / "wrong").write_text("another-token-that-is-not-the-one\n")
     token = {"RAINBOW_SERVER_API_TOKEN_FILE": str(tmp_path / "token")}
     with running_admin(tmp_path, environment=token) as admin:
-        shell = Shell(admin, tmp_path)
+        shell = Shell(admin, tmp_path, is_cold=True)
         shell.refused(4, "rainbowctl get project")
         shell.refused(4, "rainbowctl get workflow-priority -d staging")
         shell.refused(4, f"rainbowctl get project --token-file {tmp_path}/wrong")

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.acceptance.test_rainbowctl_shell import Shell
 from tests.support.admins import running_admin
+from tests.support.shells import Shell
 
 UPDATE = "rainbowctl update execution-cluster-label"
 QUESTION = "Write this? [y/N] "

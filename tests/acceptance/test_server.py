@@ -9,7 +9,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,21 +17,23 @@ import requests
 import trustme
 from sqlalchemy import create_engine
 
-from tests.support.admins import BIN, RunningAdmin, clean_environment, running_admin
+from tests.support.admins import RunningAdmin, running_admin
+from tests.support.programs import BIN, Process, clean_environment, run, start
 
 LABEL = {"attributes": {"matching_attributes": {"execution_cluster_label": {"value": "mycluster"}}}}
 PATH = "/api/v1/project_domain_attributes/flytesnacks/development"
 
 
+@pytest.fixture
+def admin(tmp_path: Path) -> Iterator[RunningAdmin]:
+    """An admin started as people start it."""
+    with running_admin(tmp_path, is_cold=True) as running:
+        yield running
+
+
 def rainbow_admin(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(BIN / "rainbow-admin"), *arguments],
-        cwd=cwd,
-        env=clean_environment(**environment),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = run("rainbow-admin", *arguments, cwd=cwd, env=clean_environment(**environment))
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 def log_lines(admin: RunningAdmin) -> list[dict[str, object]]:
@@ -102,9 +104,8 @@ def is_running(pid: str) -> bool:
         return False
 
 
-def workers_of(process: subprocess.Popen[bytes]) -> list[str]:
-    command = ["ps", "-o", "pid=", "--ppid", str(process.pid)]
-    return subprocess.run(command, capture_output=True, text=True).stdout.split()
+def workers_of(process: Process) -> list[str]:
+    return Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
 
 
 def assert_ended(pids: list[str]) -> None:
@@ -122,16 +123,39 @@ def test_no_worker_outlives_a_main_process_that_was_killed(admin: RunningAdmin) 
     assert_ended(workers)
 
 
+def starting(directory: Path, *arguments: str) -> tuple[Process, list[str]]:
+    """An admin whose workers have just been started, and they."""
+    command = ["serve", "--port", "0", "--database", "sqlite:///x.db", *arguments]
+    with (directory / "log").open("wb") as log:
+        process = start("rainbow-admin", *command, cwd=directory, stdout=log, stderr=log)
+    while len(workers := workers_of(process)) < 2:
+        assert process.poll() is None, (directory / "log").read_text()
+        time.sleep(0.005)
+    return process, workers
+
+
 @pytest.mark.parametrize("seconds", [0.0, 0.03, 0.06, 0.09, 0.12, 0.15])
 def test_no_worker_outlives_a_main_process_that_was_killed_while_they_start(tmp_path: Path, seconds: float) -> None:
-    command = [str(BIN / "rainbow-admin"), "serve", "--port", "0", "--database", "sqlite:///x.db"]
-    with (tmp_path / "log").open("wb") as log:
-        process = subprocess.Popen(command, cwd=tmp_path, env=clean_environment(), stdout=log, stderr=log)
-    while len(workers := workers_of(process)) < 2:
-        assert process.poll() is None, (tmp_path / "log").read_text()
+    process, workers = starting(tmp_path)
     time.sleep(seconds)  # each time at another point of their start
     process.kill()
     process.wait()
+    assert_ended(workers)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.02, 0.05, 0.1, 0.2])
+def test_an_admin_that_is_told_to_stop_while_its_workers_start_waits_for_nothing(
+    tmp_path: Path, seconds: float
+) -> None:
+    (tmp_path / "rainbow.yaml").write_text("server: {gracefulShutdownSeconds: 60}\n")
+    process, workers = starting(tmp_path, "--config", "rainbow.yaml")
+    time.sleep(seconds)
+    process.terminate()
+    try:
+        assert process.wait(timeout=30) == 0
+    finally:
+        process.kill()
+        process.wait()
     assert_ended(workers)
 
 
@@ -316,7 +340,7 @@ def test_migrate_leaves_a_database_alone_that_is_not_ours(tmp_path: Path) -> Non
     unknown = rainbow_admin("migrate", "--database", "sqlite:///new.db", "--to", "0077", cwd=tmp_path)
     assert (unknown.returncode, unknown.stderr) == (
         1,
-        "error: There is no schema revision 0077; known are 0001, 0002, 0003, 0004.\n",
+        "error: There is no schema revision 0077; known are 0001, 0002, 0003, 0004, 0005, 0006.\n",
     )
     for revision in ("0001", "head", "base"):
         assert (
@@ -329,7 +353,7 @@ def test_an_older_schema_is_refused_until_it_is_migrated(tmp_path: Path) -> None
     rainbow_admin("migrate", *database, "--to", "0001", cwd=tmp_path)
     refused = rainbow_admin("serve", "--port", "0", *database, cwd=tmp_path)
     assert (refused.returncode, "`rainbow-admin migrate`" in refused.stderr) == (1, True)
-    assert rainbow_admin("migrate", *database, cwd=tmp_path).stdout == "schema 0001 -> 0004 (newest: 0004)\n"
+    assert rainbow_admin("migrate", *database, cwd=tmp_path).stdout == "schema 0001 -> 0006 (newest: 0006)\n"
     with running_admin(tmp_path, database=f"sqlite:///{tmp_path / 'x.db'}") as admin:
         assert admin.get("/readyz").status_code == 200
 
@@ -345,7 +369,7 @@ def test_an_unusable_certificate_is_said_in_one_line_before_anything_is_made(tmp
 
 def test_an_interrupt_from_the_keyboard_ends_an_admin_quietly(tmp_path: Path) -> None:
     """A terminal sends it to every process of the group, and the main process tells the workers once more."""
-    with running_admin(tmp_path) as admin:
+    with running_admin(tmp_path, is_cold=True) as admin:
         for pid in workers_of(admin.process):
             os.kill(int(pid), signal.SIGINT)
         admin.process.send_signal(signal.SIGINT)

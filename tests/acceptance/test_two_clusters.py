@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +11,9 @@ import pytest
 import requests
 import yaml
 
-from tests.support.admins import RunningAdmin, clean_environment, running_admin
+from tests.support.admins import RunningAdmin, running_admin
 from tests.support.agent_processes import DOMAIN, PROJECT, SECRET, Site, native_key, running_site, until
+from tests.support.programs import clean_environment, run
 from tests.support.slurm import SlurmCluster
 
 SCOPE = ("-p", PROJECT, "-d", DOMAIN)
@@ -49,16 +48,9 @@ def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAdmin]:
 
 
 def rainbowctl(admin: RunningAdmin, *arguments: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "ctl.main", *arguments],
-        env=clean_environment(RAINBOW_ENDPOINT=admin.url),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    done = run("rainbowctl", *arguments, env=clean_environment(RAINBOW_ENDPOINT=admin.url))
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode()
 
 
 def test_a_pool_leads_to_its_own_slurm_and_a_cancel_ends_the_job_there(
@@ -112,15 +104,16 @@ def test_a_pool_leads_to_its_own_slurm_and_a_cancel_ends_the_job_there(
 
 
 def test_an_agent_that_was_stopped_past_its_lease_is_not_believed(admin: RunningAdmin, tmp_path: Path) -> None:
-    ran = tmp_path / "ran"
+    ran, gone = tmp_path / "ran", tmp_path / "gone"
     with (
         running_site(admin, tmp_path / "first", cluster="first") as first,
         running_site(admin, tmp_path / "second", cluster="second") as second,
     ):
         agent = first.start()
-        _create_in_both(admin, "moves", f"echo ran >> {ran}; sleep 2")
+        _create_in_both(admin, "moves", f"echo ran >> {ran}; until [ -e {gone} ]; do sleep 0.1; done; sleep 2")
         first.running("moves")
         agent.send_signal(signal.SIGSTOP)  # its job goes on for a moment; nobody is there to end it
+        gone.touch()
         try:
             second.start()
             found = second.ended("moves", 90)

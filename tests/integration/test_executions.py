@@ -12,7 +12,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from admin.services.context import Context
-from admin.services.executions import create_execution
+from admin.services.creations import create_execution
 from admin.services.launches import read_request
 from admin.services.redecisions import end_overdue
 from tests.support.placing import (

@@ -57,7 +57,7 @@ def task_of(engine: SlurmEngine, *command: str, job: dict[str, Any] | None = Non
 
 
 def wait(
-    engine: SlurmEngine, handle: Handle, wanted: Callable[[NativeState], bool], seconds: float = 20
+    engine: SlurmEngine, handle: Handle, wanted: Callable[[NativeState], bool], seconds: float = 60
 ) -> NativeState:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

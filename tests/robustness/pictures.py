@@ -18,6 +18,7 @@ LAUNCH_PLAN = f"{BASE}/launch_plan_attributes/flyteexamples/development/core.sor
 
 #: For what does not depend on the database.
 sqlite_only = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+shared_sqlite_only = pytest.mark.parametrize("shared_app", ["sqlite"], indirect=True)
 
 
 def put_body(payload_key: str, payload: Any, **more: Any) -> dict[str, Any]:

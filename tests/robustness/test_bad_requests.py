@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from flask import Flask
 from flask.testing import FlaskClient
 
 from tests.robustness.pictures import (
@@ -16,10 +17,21 @@ from tests.robustness.pictures import (
     put_body,
     refused,
     seeded,
-    sqlite_only,
+    shared_sqlite_only,
 )
 
 LABEL = put_body("execution_cluster_label", {"value": "mycluster"})
+
+
+@pytest.fixture
+def api(shared: FlaskClient) -> FlaskClient:
+    """One admin for them all: what is refused changes nothing."""
+    return shared
+
+
+@pytest.fixture
+def new_api(app: Flask) -> FlaskClient:
+    return app.test_client()
 
 
 @pytest.mark.parametrize(
@@ -47,7 +59,7 @@ def test_an_unknown_project_or_domain_is_refused_with_the_closest_ones(
         assert [(detail["field"], detail["closest"]) for detail in answer["details"]] == [(field, closest)]
 
 
-@sqlite_only
+@shared_sqlite_only
 @pytest.mark.parametrize(
     "word", ["TASK_RESOURCES", "99", "-1", "", " ", "task_resource_attributes", "0x0", "é", "a" * 101]
 )
@@ -62,7 +74,7 @@ def test_an_unknown_kind_is_refused(api: FlaskClient, word: str) -> None:
     refused(api, lambda: api.get(f"{BASE}/effective_attributes", query_string=query), field="resource_type")
 
 
-@sqlite_only
+@shared_sqlite_only
 def test_a_missing_kind_is_refused(api: FlaskClient) -> None:
     seeded(api)
     refused(api, lambda: api.get(PROJECT), field="resource_type")
@@ -72,7 +84,7 @@ def test_a_missing_kind_is_refused(api: FlaskClient) -> None:
     refused(api, lambda: api.get(f"{BASE}/matchable_attributes"), field="resource_type")
 
 
-@sqlite_only
+@shared_sqlite_only
 @pytest.mark.parametrize(
     ("body", "field"),
     [
@@ -132,7 +144,7 @@ def test_a_body_of_the_wrong_shape_is_refused(api: FlaskClient, body: Any, field
     refused(api, lambda: api.put(PROJECT_DOMAIN, json=body), field=field)
 
 
-@sqlite_only
+@shared_sqlite_only
 @pytest.mark.parametrize("payload", [None, "x", 5, True, [], [{"value": "x"}], {}])
 def test_a_payload_that_is_no_mapping_or_says_nothing_is_refused_by_its_name(api: FlaskClient, payload: Any) -> None:
     seeded(api)
@@ -140,7 +152,7 @@ def test_a_payload_that_is_no_mapping_or_says_nothing_is_refused_by_its_name(api
     assert "execution_cluster_label" in answer["message"], answer["message"]
 
 
-@sqlite_only
+@shared_sqlite_only
 @pytest.mark.parametrize(
     "value",
     [
@@ -186,7 +198,7 @@ def test_what_is_no_quantity_is_refused(api: FlaskClient, value: Any) -> None:
     )
 
 
-@sqlite_only
+@shared_sqlite_only
 @pytest.mark.parametrize(
     ("payload_key", "payload", "field"),
     [
@@ -298,7 +310,7 @@ def test_a_payload_that_breaks_a_rule_is_refused_by_field(
     refused(api, lambda: api.put(f"{PROJECT_DOMAIN}?dry_run=true", json=put_body(payload_key, payload)), field=field)
 
 
-@sqlite_only
+@shared_sqlite_only
 @pytest.mark.parametrize("path", [WORKFLOW, LAUNCH_PLAN])
 def test_a_kind_is_refused_at_a_level_it_does_not_have(api: FlaskClient, path: str) -> None:
     seeded(api)
@@ -369,13 +381,13 @@ def test_an_ill_formed_name_in_a_path_is_refused_by_its_key(api: FlaskClient, pa
         "attributes/flyteexamples",
     ],
 )
-@sqlite_only
+@shared_sqlite_only
 def test_a_path_with_a_part_left_out_is_not_found(api: FlaskClient, path: str) -> None:
     seeded(api)
     refused(api, lambda: api.put(f"{BASE}/{path}", json=LABEL), status=404, error="path_not_found")
 
 
-@sqlite_only
+@shared_sqlite_only
 @pytest.mark.parametrize(
     ("query", "field"),
     [
@@ -418,7 +430,7 @@ def test_a_project_of_odd_letters_is_not_found(api: FlaskClient, letters: str) -
         assert [detail["field"] for detail in answer["details"]] == ["project"]
 
 
-@sqlite_only
+@shared_sqlite_only
 @pytest.mark.parametrize(
     ("patch", "field"),
     [
@@ -488,7 +500,7 @@ def test_a_patch_of_a_keyed_leaf_that_makes_no_sense_is_refused(
     refused(api, lambda: api.patch(f"{WORKFLOW}?resource_type={number}", json=patch), field=field)
 
 
-@sqlite_only
+@shared_sqlite_only
 @pytest.mark.parametrize(
     ("headers", "field"),
     [
@@ -544,7 +556,7 @@ def test_a_stale_precondition_is_a_conflict_that_tells_the_version(
         assert detail["resource_type"] == "EXECUTION_CLUSTER_LABEL"
 
 
-@sqlite_only
+@shared_sqlite_only
 @pytest.mark.parametrize(
     ("method", "path", "field"),
     [
@@ -597,7 +609,7 @@ def test_a_bad_query_is_refused(api: FlaskClient, method: str, path: str, field:
     refused(api, lambda: api.open(f"{BASE}/{path}", method=method), field=field)
 
 
-@sqlite_only
+@shared_sqlite_only
 def test_a_query_and_a_body_that_contradict_each_other_are_refused(api: FlaskClient) -> None:
     seeded(api)
     refused(
@@ -611,7 +623,7 @@ def test_a_query_and_a_body_that_contradict_each_other_are_refused(api: FlaskCli
 MANY_LABELS = {f"label{number}": "x" for number in range(17)}
 
 
-@sqlite_only
+@shared_sqlite_only
 @pytest.mark.parametrize(
     ("project", "field"),
     [
@@ -655,7 +667,7 @@ def test_a_bad_project_is_not_created(api: FlaskClient, project: Any, field: str
     refused(api, lambda: api.post(f"{BASE}/projects", json={"project": project}), field=field)
 
 
-@sqlite_only
+@shared_sqlite_only
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
 @pytest.mark.parametrize(
     ("body", "field"),
@@ -688,22 +700,22 @@ def test_a_project_is_not_created_twice(api: FlaskClient) -> None:
 
 
 @pytest.mark.parametrize("query", ["", "&dry_run=true"])
-def test_an_archived_project_is_readable_and_not_writable(api: FlaskClient, query: str) -> None:
-    seeded(api)
-    assert api.patch(f"{BASE}/projects/flyteexamples", json={"state": "ARCHIVED"}).json["state"] == "ARCHIVED"
+def test_an_archived_project_is_readable_and_not_writable(new_api: FlaskClient, query: str) -> None:
+    seeded(new_api)
+    assert new_api.patch(f"{BASE}/projects/flyteexamples", json={"state": "ARCHIVED"}).json["state"] == "ARCHIVED"
     for path in (PROJECT, PROJECT_DOMAIN, WORKFLOW, LAUNCH_PLAN):
         for send in (
-            lambda path=path: api.put(f"{path}?{query}", json=LABEL),
-            lambda path=path: api.patch(f"{path}?resource_type=3{query}", json={"set": {"value": "x"}}),
-            lambda path=path: api.delete(f"{path}?resource_type=3{query}"),
+            lambda path=path: new_api.put(f"{path}?{query}", json=LABEL),
+            lambda path=path: new_api.patch(f"{path}?resource_type=3{query}", json={"set": {"value": "x"}}),
+            lambda path=path: new_api.delete(f"{path}?resource_type=3{query}"),
         ):
-            answer = refused(api, send, error="project_archived", field="project")
+            answer = refused(new_api, send, error="project_archived", field="project")
             assert answer["code"] == 9
-    assert api.get(f"{PROJECT}?resource_type=3&exact=true").status_code == 200
-    assert api.put(f"{BASE}/domain_attributes/development", json=LABEL).status_code == 200
+    assert new_api.get(f"{PROJECT}?resource_type=3&exact=true").status_code == 200
+    assert new_api.put(f"{BASE}/domain_attributes/development", json=LABEL).status_code == 200
 
 
-@sqlite_only
+@shared_sqlite_only
 @pytest.mark.parametrize(
     ("method", "path"), [("POST", PROJECT), ("DELETE", f"{BASE}/projects/flyteexamples"), ("PUT", f"{BASE}/kinds")]
 )

@@ -22,7 +22,8 @@ from admin.loops.leases import LeaseLoop
 from admin.loops.waiting import WaitingLoop
 from admin.services.changes import ChangeOptions
 from admin.services.context import Context
-from admin.services.executions import create_execution, terminate
+from admin.services.creations import create_execution
+from admin.services.executions import terminate
 from admin.services.fleet import put_definition, report_state, set_cordoned, set_draining
 from admin.services.launches import read_request
 from admin.services.syncs import Report, Sync, sync

@@ -18,8 +18,9 @@ from sqlalchemy import select
 
 from admin.core.lifecycle import Phase
 from admin.services.context import Context
+from admin.services.creations import create_execution
 from admin.services.evictions import end_drained, evict_from_lost, judge_health
-from admin.services.executions import create_execution, terminate
+from admin.services.executions import terminate
 from admin.services.fleet import set_draining
 from admin.services.launches import read_request
 from admin.services.redecisions import decide_undecided, decide_waiting

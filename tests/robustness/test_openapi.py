@@ -35,12 +35,9 @@ from schemathesis.checks import (
     unsupported_method,
 )
 
-from admin.app import all_operations, create_app
-from admin.services.context import Context
-from admin.services.projects import seed_projects
-from admin.settings import load_settings
-from admin.store.database import db
-from admin.store.schema import migrate
+from admin.app import all_operations
+from tests.support.apps import opened_app
+from tests.support.databases import SqliteDatabases
 
 TOKEN = "a-token-for-the-tests"
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
@@ -69,23 +66,13 @@ REAL = {
 
 
 @pytest.fixture(scope="module")
-def guarded_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flask]:
+def guarded_app(sqlite_databases: SqliteDatabases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flask]:
     """An app with a token, for all examples of this module."""
     directory: Path = tmp_path_factory.mktemp("openapi")
     token_file = directory / "token"
     token_file.write_text(TOKEN)
-    overrides = {
-        "database": {"url": f"sqlite:///{directory / 'rainbow.db'}"},
-        "server": {"apiTokenFile": str(token_file)},
-    }
-    app = create_app(load_settings(None, {}, overrides))
-    context: Context = app.extensions["rainbow"]
-    migrate(context.database.engine)
-    seed_projects(context)
-    yield app
-    app.extensions["rainbow"].heads.close()
-    with app.app_context():
-        db.engine.dispose()
+    with opened_app(sqlite_databases.set_up(directory), server={"apiTokenFile": str(token_file)}) as app:
+        yield app
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from flask.testing import FlaskClient
 from tests.robustness.pictures import BASE, PROJECT, put_body, refused, seeded, sqlite_only
 
 LARGEST = 2**20
-#: Far above what the work needs on a slow machine, far below what a quadratic walk takes.
+#: Of the processor: far above what the work needs on a slow machine, far below what a quadratic walk takes.
 SECONDS = 10
 
 
@@ -51,9 +51,9 @@ def test_a_large_bad_body_gets_a_small_answer_soon(api: FlaskClient, body: Any) 
     seeded(api)
     sent = json.dumps(body, separators=(",", ":")).encode()
     assert len(sent) < LARGEST
-    begun = time.monotonic()
+    begun = time.process_time()
     answer = refused(api, lambda: api.put(PROJECT, data=sent, content_type="application/json"))
-    assert time.monotonic() - begun < SECONDS
+    assert time.process_time() - begun < SECONDS
     assert len(json.dumps(answer)) < 100_000
 
 
@@ -61,9 +61,9 @@ def test_a_large_bad_body_gets_a_small_answer_soon(api: FlaskClient, body: Any) 
 def test_a_key_that_stands_twice_among_many_is_found_soon(api: FlaskClient) -> None:
     sent = body_with_a_key_twice()
     assert len(sent) < LARGEST
-    begun = time.monotonic()
+    begun = time.process_time()
     refused(api, lambda: api.put(PROJECT, data=sent, content_type="application/json"), field="9c3f")
-    assert time.monotonic() - begun < SECONDS
+    assert time.process_time() - begun < SECONDS
 
 
 @sqlite_only
@@ -78,9 +78,9 @@ def test_a_key_that_stands_twice_among_many_is_found_soon(api: FlaskClient) -> N
 )
 def test_a_large_bad_patch_gets_a_small_answer_soon(api: FlaskClient, patch: Any) -> None:
     seeded(api)
-    begun = time.monotonic()
+    begun = time.process_time()
     answer = refused(api, lambda: api.patch(f"{PROJECT}?resource_type=6", json=patch))
-    assert time.monotonic() - begun < SECONDS
+    assert time.process_time() - begun < SECONDS
     assert len(json.dumps(answer)) < 100_000
 
 

@@ -201,14 +201,14 @@ def test_two_hundred_agents_wait_and_a_creation_wakes_the_right_one_at_once(
         crowd = [WaitingAgent(admin, cluster, token) for cluster, token in tokens.items()]
         for agent in crowd:
             agent.start()
-        until(lambda: _all_ready(admin), 60, pause=0.5)
+        until(lambda: _all_ready(admin, crowd), 180, pause=0.5)
         if database_url.startswith("postgresql"):
             assert _connections(database_url) < 50  # two workers and their pools, not an agent each
         reads = _timed(lambda number: admin.get(f"{API}/clusters/c{number:03}"), range(0, AGENTS, 5))
         wakes = _wakes(admin, crowd)
         for agent in crowd:
             agent.is_stopping = True
-        assert [(agent.cluster, agent.problems) for agent in crowd if agent.problems] == []
+        assert _problems(crowd) == []
         began = time.monotonic()
         assert admin.stop() == 0
         stopped = time.monotonic() - began
@@ -227,7 +227,12 @@ def test_two_hundred_agents_wait_and_a_creation_wakes_the_right_one_at_once(
     assert stopped < 15
 
 
-def _all_ready(admin: RunningAdmin) -> bool:
+def _problems(crowd: list[WaitingAgent]) -> list[tuple[str, list[str]]]:
+    return [(agent.cluster, agent.problems) for agent in crowd if agent.problems]
+
+
+def _all_ready(admin: RunningAdmin, crowd: list[WaitingAgent]) -> bool:
+    assert _problems(crowd) == []
     found = admin.get(f"{API}/clusters?limit=1000").json()["clusters"]
     return [one["state"] for one in found].count("ready") == AGENTS
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,21 +13,14 @@ from pathlib import Path
 import requests
 
 from tests.support.postgresql import free_port
-
-BIN = Path(sys.executable).parent
-
-
-def clean_environment(**more: str) -> dict[str, str]:
-    """This process's environment without anything that would configure Rainbow."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("RAINBOW_", "PROMETHEUS_"))}
-    return {**kept, "PATH": f"{BIN}:{os.environ['PATH']}", **more}
+from tests.support.programs import Process, clean_environment, start
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunningAdmin:
     """An admin that answers."""
 
-    process: subprocess.Popen[bytes]
+    process: Process
     url: str
     log: Path
 
@@ -50,15 +41,22 @@ def running_admin(
     environment: Mapping[str, str] | None = None,
     scheme: str = "http",
     verify: str | bool = True,
+    is_cold: bool = False,
 ) -> Iterator[RunningAdmin]:
     """An admin started from the command line; it is stopped in any case."""
     port = free_port()
     log = directory / f"admin-{port}.log"
-    command = [str(BIN / "rainbow-admin"), "serve", "--port", str(port)]
-    command += ["--database", database or f"sqlite:///{directory / 'rainbow.db'}", *arguments]
+    command = ["serve", "--port", str(port), "--database", database or f"sqlite:///{directory / 'rainbow.db'}"]
     with log.open("wb") as stream:
-        process = subprocess.Popen(
-            command, cwd=directory, env=clean_environment(**(environment or {})), stdout=stream, stderr=stream
+        process = start(
+            "rainbow-admin",
+            *command,
+            *arguments,
+            cwd=directory,
+            env=clean_environment(TMPDIR=str(directory), **(environment or {})),
+            stdout=stream,
+            stderr=stream,
+            is_cold=is_cold,
         )
     try:
         url = f"{scheme}://127.0.0.1:{port}"
@@ -74,7 +72,7 @@ def running_admin(
                 process.wait()
 
 
-def _wait_until_ready(process: subprocess.Popen[bytes], url: str, log: Path, verify: str | bool) -> None:
+def _wait_until_ready(process: Process, url: str, log: Path, verify: str | bool) -> None:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         if process.poll() is not None:

@@ -21,7 +21,9 @@ import yaml
 
 from agent.engines import processes
 from agent.keys import key_of
+from tests.support import programs
 from tests.support.admins import RunningAdmin, clean_environment
+from tests.support.programs import Process
 
 PROJECT, DOMAIN = "flytesnacks", "development"
 SECRET = "open-sesame"
@@ -61,7 +63,7 @@ class Site:
     endpoint: str = ""
     slots: int = 10
     cluster: str = field(default_factory=lambda: f"c-{secrets.token_hex(4)}")
-    agents: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    agents: list[Process] = field(default_factory=list)
 
     @property
     def state(self) -> Path:
@@ -92,15 +94,14 @@ class Site:
 
     def call(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run a command of the agent's to its end."""
-        return subprocess.run(
-            [*self.command(*arguments), "--config", str(self.directory / "agent.yaml")],
+        done = programs.run(
+            "rainbow-agent",
+            *arguments,
+            "--config",
+            str(self.directory / "agent.yaml"),
             env=self.variables(**environment),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
         )
+        return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
     def variables(self, **more: str) -> dict[str, str]:
         return clean_environment(**{**self.environment, **more})
@@ -111,13 +112,16 @@ class Site:
         done = self.call("register", RAINBOW_REGISTRATION_SECRET=SECRET)
         assert done.returncode == 0, done.stderr
 
-    def start(self, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
+    def start(self, *arguments: str, **environment: str) -> Process:
         """Start an agent."""
         with (self.directory / "agent.log").open("ab") as log:
-            agent = subprocess.Popen(
-                [*self.command("run", *arguments), "--config", str(self.directory / "agent.yaml")],
+            agent = programs.start(
+                "rainbow-agent",
+                "run",
+                *arguments,
+                "--config",
+                str(self.directory / "agent.yaml"),
                 env=self.variables(**environment),
-                stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tests.acceptance.test_rainbowctl_shell import Shell
+    from tests.support.shells import Shell
 
 CLUSTERS = ("east", "west", "north")
 POOLS = {"first": ["east", "west"], "second": ["north"]}

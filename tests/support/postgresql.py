@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
+import signal
 import socket
 import subprocess
-import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from tests.support.servers import ended_with_us, owned_directory
 
 
 def binaries() -> Path | None:
@@ -23,31 +27,37 @@ def binaries() -> Path | None:
 
 
 @contextmanager
-def running_postgresql() -> Iterator[str]:
-    """The URL of a server's maintenance database."""
+def running_postgresql(settings: str = "-c fsync=off -c full_page_writes=off") -> Iterator[str]:
+    """The URL of a server's maintenance database; what tests commit need not survive the machine."""
     bin_directory = binaries()
     assert bin_directory is not None
-    directory = Path(tempfile.mkdtemp(prefix="rainbow-pg-"))
-    as_owner: dict[str, Any] = {}
-    if os.geteuid() == 0:  # PostgreSQL refuses to run as root
-        shutil.chown(directory, "postgres", "postgres")
-        as_owner = {"user": "postgres", "group": "postgres", "extra_groups": []}
-    port = free_port()
-    options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories={directory} -c fsync=off"
-    data = directory / "data"
-
-    def run(*command: str) -> None:
-        subprocess.run(command, check=True, cwd=directory, stdout=subprocess.DEVNULL, **as_owner)
-
-    try:
-        run(str(bin_directory / "initdb"), "-D", str(data), "-U", "rainbow", "-A", "trust", "-E", "UTF8", "--no-sync")
-        run(str(bin_directory / "pg_ctl"), "-D", str(data), "-w", "-l", str(directory / "log"), "-o", options, "start")
+    with owned_directory("rainbow-pg") as directory:
+        as_owner: dict[str, Any] = {"cwd": directory, "stdout": subprocess.DEVNULL}
+        if os.geteuid() == 0:  # PostgreSQL refuses to run as root
+            shutil.chown(directory, "postgres", "postgres")
+            as_owner |= {"user": "postgres", "group": "postgres", "extra_groups": []}
+        port = free_port()
+        initdb = [str(bin_directory / "initdb"), "-D", "data", "-U", "rainbow", "-A", "trust", "-E", "UTF8"]
+        subprocess.run([*initdb, "--no-sync"], check=True, **as_owner)
+        places = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories={directory}"
+        command = [str(bin_directory / "postgres"), "-D", "data", *shlex.split(f"{places} {settings}")]
+        with (directory / "log").open("wb") as log:
+            server = subprocess.Popen(command, stderr=log, preexec_fn=ended_with_us(signal.SIGQUIT), **as_owner)
         try:
+            _wait_until_ready(server, directory)
             yield f"postgresql+psycopg://rainbow@127.0.0.1:{port}/postgres"
         finally:
-            run(str(bin_directory / "pg_ctl"), "-D", str(data), "-m", "immediate", "-w", "stop")
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+            server.send_signal(signal.SIGQUIT)  # at once
+            server.wait(timeout=60)
+
+
+def _wait_until_ready(server: subprocess.Popen[bytes], directory: Path) -> None:
+    state, log = directory / "data/postmaster.pid", directory / "log"
+    deadline = time.monotonic() + 60
+    while not (state.exists() and "ready" in state.read_text().split()):
+        assert server.poll() is None, f"PostgreSQL has ended:\n{log.read_text()}"
+        assert time.monotonic() < deadline, f"PostgreSQL is not ready:\n{log.read_text()}"
+        time.sleep(0.05)
 
 
 def free_port() -> int:

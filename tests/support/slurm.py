@@ -12,12 +12,13 @@ import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from tests.support.servers import ended_with_us, owned_directory
 
 #: The daemons live in directories that are not on every PATH.
 _PLACES = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
@@ -155,7 +156,12 @@ class SlurmCluster:
         assert found is not None
         with (self.directory / f"{program}.out").open("ab") as output:
             self._daemons[program] = subprocess.Popen(
-                [found, *arguments], env=self.environment(), cwd=self.directory, stdout=output, stderr=output
+                [found, *arguments],
+                env=self.environment(),
+                cwd=self.directory,
+                stdout=output,
+                stderr=output,
+                preexec_fn=ended_with_us(signal.SIGTERM),
             )
 
     def _lives(self, program: str) -> bool:
@@ -190,16 +196,13 @@ class SlurmCluster:
 @contextmanager
 def running_slurm(name: str, remembered: int = 300) -> Iterator[SlurmCluster]:
     """A cluster that takes jobs."""
-    directory = Path(tempfile.mkdtemp(prefix=f"rainbow-slurm-{name}-"))
     controller_port, node_port = _free_ports(2)
-    cluster = SlurmCluster(name, directory, controller_port, node_port, remembered)
-    try:
+    with owned_directory("rainbow-slurm") as directory:
+        cluster = SlurmCluster(name, directory, controller_port, node_port, remembered)
         with ExitStack() as stack:
             stack.callback(cluster.stop)
             cluster.start()
             yield cluster
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _free_ports(count: int) -> list[int]:

@@ -262,6 +262,15 @@ def test_pauses_between_failures_grow(bench: Bench) -> None:
     assert len(bench.script.bodies) < 20
 
 
+def test_an_agent_that_is_sent_away_comes_back_later(bench: Bench) -> None:
+    away = answer(intervals={"wait_seconds": 30, "lease_seconds": 60, "retry_seconds": 5, "pause_seconds": 0.5})
+    bench.script.answers = [answer(), away]
+    began = time.monotonic()
+    assert run_until(bench, lambda: len(bench.script.bodies) >= 4) == 0
+    assert time.monotonic() - began >= 1.0
+    assert [body["wait_seconds"] > 0 for body in bench.script.bodies[:4]] == [False, True, True, True]
+
+
 def test_a_request_that_is_too_large_is_made_smaller(bench: Bench) -> None:
     bench.script.answers = [(413, error("too_large")), (413, error("too_large")), answer()]
     run_until(bench, lambda: bench.agent.synced_at is not None)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from admin.core.quantities import parse_duration, parse_quantity
+from admin.core.quantities import parse_age, parse_duration, parse_quantity
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,17 @@ def test_durations_are_exact(text: str, seconds: Fraction) -> None:
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="duration"):
         parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90d", 7776000), ("1d12h", 129600), ("0.5d", 43200), ("12h", 43200), ("5ms", Fraction(1, 200))],
+)
+def test_ages_may_be_in_days(text: str, seconds: Fraction) -> None:
+    assert parse_age(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "90", "0d", "-1d", "d", "1 d", "1w", "1y", "1d" * 40])
+def test_what_is_no_age_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not an age above zero, such as 90d"):
+        parse_age(text)

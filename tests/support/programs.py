@@ -1,0 +1,183 @@
+"""The programs as processes: rainbow-admin, rainbow-agent and rainbowctl, started warm where tests keep a nursery."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from tests.support.nursery import REQUEST_BYTES
+
+BIN = Path(sys.executable).parent
+ROOT = Path(__file__).parents[2]
+
+#: What Python reads when it starts: a process that is told something else here must start by itself.
+_OF_PYTHON = ("PYTHON", "LANG", "LC_")
+_SECONDS = 60
+
+_is_warm = False
+_nursery: tuple[subprocess.Popen[bytes], socket.socket] | None = None
+
+
+def clean_environment(**more: str) -> dict[str, str]:
+    """This process's environment without anything that would configure Rainbow."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("RAINBOW_", "PROMETHEUS_"))}
+    return {**kept, "PATH": f"{BIN}:{os.environ['PATH']}", **more}
+
+
+@contextmanager
+def kept_warm() -> Iterator[None]:
+    """As long as this lasts, programs are forked from a nursery; what is left of them then is ended."""
+    global _is_warm, _nursery
+    _is_warm = True
+    try:
+        yield
+    finally:
+        _is_warm = False
+        if _nursery is not None:
+            process, requests = _nursery
+            _nursery = None
+            requests.close()
+            process.wait(timeout=_SECONDS)
+
+
+class Process(Protocol):
+    """What tests need of a process."""
+
+    pid: int
+    returncode: int | None
+
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def send_signal(self, sig: int) -> None: ...
+    def terminate(self) -> None: ...
+    def kill(self) -> None: ...
+
+
+class WarmProcess:
+    """A process of the nursery's."""
+
+    def __init__(self, pid: int, told: IO[str]) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self._told = told
+
+    def poll(self) -> int | None:
+        return self._look(0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        status = self._look(timeout)
+        if status is None:
+            raise subprocess.TimeoutExpired("a process of the nursery's", timeout or 0)
+        return status
+
+    def send_signal(self, sig: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, sig)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def _look(self, seconds: float | None) -> int | None:
+        if self.returncode is None:
+            watch = select.poll()
+            watch.register(self._told, select.POLLIN)
+            if watch.poll(None if seconds is None else seconds * 1000):
+                self.returncode = int(self._told.readline())
+                self._told.close()
+        return self.returncode
+
+
+def start(
+    program: str,
+    *arguments: str,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: int = subprocess.DEVNULL,
+    stdout: int | IO[Any] = subprocess.DEVNULL,
+    stderr: int | IO[Any] = subprocess.DEVNULL,
+    is_cold: bool = False,
+) -> Process:
+    """Start a program; a cold one starts as users start it."""
+    variables = clean_environment(TMPDIR=str(cwd or tempfile.gettempdir())) if env is None else dict(env)
+    streams: dict[str, Any] = {"stdin": stdin, "stdout": stdout, "stderr": stderr}
+    if is_cold or not _is_warm or _is_for_python(variables):
+        return subprocess.Popen([str(BIN / program), *arguments], cwd=cwd, env=variables, **streams)
+    request = {"program": program, "arguments": arguments, "cwd": str(cwd or Path.cwd()), "environment": variables}
+    return _forked(request, list(streams.values()))
+
+
+def run(
+    program: str,
+    *arguments: str,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a program to its end."""
+    with _in_memory(stdin) as given, _in_memory() as out, _in_memory() as err:
+        process = start(program, *arguments, cwd=cwd, env=env, stdin=given.fileno(), stdout=out, stderr=err)
+        try:
+            status = process.wait(timeout=_SECONDS)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        for stream in (out, err):
+            stream.seek(0)
+        return subprocess.CompletedProcess([program, *arguments], status, out.read(), err.read())
+
+
+def _is_for_python(variables: Mapping[str, str]) -> bool:
+    def mine(environment: Mapping[str, str]) -> dict[str, str]:
+        return {name: value for name, value in environment.items() if name.startswith(_OF_PYTHON)}
+
+    return mine(variables) != mine(os.environ)
+
+
+def _in_memory(content: bytes = b"") -> IO[bytes]:
+    file = os.fdopen(os.memfd_create("stream"), "w+b")
+    file.write(content)
+    file.seek(0)
+    return file
+
+
+def _forked(request: Mapping[str, Any], streams: Sequence[int | IO[Any]]) -> WarmProcess:
+    global _nursery
+    if _nursery is None:
+        _nursery = _start_nursery()
+    data = json.dumps(request).encode()
+    assert len(data) <= REQUEST_BYTES
+    told, tell = os.pipe()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    numbers = [stream if isinstance(stream, int) else stream.fileno() for stream in streams]
+    try:
+        given = [nothing if number == subprocess.DEVNULL else number for number in numbers]
+        socket.send_fds(_nursery[1], [data], [*given, tell])
+    finally:
+        os.close(tell)
+        os.close(nothing)
+    answer = os.fdopen(told)
+    return WarmProcess(int(answer.readline()), answer)
+
+
+def _start_nursery() -> tuple[subprocess.Popen[bytes], socket.socket]:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    for end in (ours, theirs):
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * REQUEST_BYTES)
+    with theirs:
+        command = [sys.executable, "-m", "tests.support.nursery", str(theirs.fileno())]
+        process = subprocess.Popen(command, cwd=ROOT, env=clean_environment(), pass_fds=[theirs.fileno()])
+    return process, ours
