@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import cache, partial
 
 from flask import Flask
 from flask_swagger_ui import get_swaggerui_blueprint
@@ -26,6 +27,7 @@ from admin.api import (
 )
 from admin.api.authentication import guard, read_token
 from admin.api.failures import answer_failures
+from admin.api.fast_lane import FastLane
 from admin.api.observation import observe
 from admin.api.openapi import document
 from admin.api.operations import Operation, Rest
@@ -36,8 +38,12 @@ from admin.services.state import StateSummary
 from admin.settings import Settings
 from admin.store import executions as execution_store
 from admin.store import revisions as revision_store
+from admin.store.announcements import Announcements
+from admin.store.creations import CreationWriter
 from admin.store.database import Database, db, engine_options, prepare_directory
 from admin.store.heads import Heads
+from admin.store.index import Index
+from admin.store.joint_writes import JointWrites
 from admin.store.news import News
 
 _OPERATIONS = (
@@ -59,8 +65,10 @@ _OPERATIONS = (
 DOCS_PATH = "/api/v1/docs"
 
 
-def create_app(settings: Settings, clock: Callable[[], datetime] = system_clock) -> Flask:
-    """A Flask app that answers for one database."""
+def create_app(
+    settings: Settings, clock: Callable[[], datetime] = system_clock, announcements: str | None = None
+) -> Flask:
+    """A Flask app that answers for one database; the apps of one admin share a file of announcements."""
     app = Flask("admin")
     app.config["MAX_CONTENT_LENGTH"] = settings.server.max_body_bytes
     app.config["SQLALCHEMY_DATABASE_URI"] = settings.database_url
@@ -77,13 +85,15 @@ def create_app(settings: Settings, clock: Callable[[], datetime] = system_clock)
         database=database,
         heads=Heads(database, revision_store.head),
         happenings=Heads(database, execution_store.last_event),
-        news=News(database),
+        news=News(database, settings.server.threads),
+        index=Index(database, Announcements(announcements)),
+        creations=JointWrites(CreationWriter(database)),
         clock=clock,
     )
     app.extensions["rainbow"] = context
     app.extensions["rainbow-attempts"] = Attempts()
     app.extensions["rainbow-metrics"] = StateCollector(StateSummary(context))
-    app.extensions["rainbow-openapi"] = document(all_operations(), settings.kinds)
+    app.extensions["rainbow-openapi"] = cache(partial(document, all_operations(), settings.kinds))
     bodies.install(app)
     observe(app)
     answer_failures(app)
@@ -93,7 +103,9 @@ def create_app(settings: Settings, clock: Callable[[], datetime] = system_clock)
         get_swaggerui_blueprint(DOCS_PATH, "/api/v1/openapi.json", config={"app_name": "Rainbow", "validatorUrl": None})
     )
     token_file = settings.server.api_token_file
-    guard(app, read_token(token_file) if token_file else None, all_operations(), _open_rules(app))
+    token = read_token(token_file) if token_file else None
+    guard(app, token, all_operations(), _open_rules(app))
+    app.wsgi_app = FastLane(app, token)  # type: ignore[method-assign]
     return app
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import logging
 import logging.config
@@ -9,6 +10,7 @@ import os
 import signal
 import socket
 import ssl
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -30,6 +32,7 @@ from admin.errors import CannotStart
 from admin.logs import log_configuration
 from admin.loops.leadership import Leader
 from admin.loops.leases import LeaseLoop
+from admin.loops.retention import RetentionLoop
 from admin.loops.waiting import WaitingLoop
 from admin.services.projects import seed_projects
 from admin.settings import Server, Settings, load_settings
@@ -71,10 +74,21 @@ def prepare(app: Flask) -> None:
     """Set an empty database up; refuse one whose schema this version does not work with."""
     context = app.extensions["rainbow"]
     engine = context.database.engine
+    if schema_state(engine) is SchemaState.EMPTY:
+        migrate(engine)
+        _log.info("database set up", extra={"schema": latest_revision()})
+    check_schema(app)
+    seeded = seed_projects(context)
+    if seeded:
+        _log.info("projects created", extra={"projects": ", ".join(seeded)})
+
+
+def check_schema(app: Flask) -> None:
+    """Refuse a database whose schema this version does not work with."""
+    engine = app.extensions["rainbow"].database.engine
     match schema_state(engine):
         case SchemaState.EMPTY:
-            migrate(engine)
-            _log.info("database set up", extra={"schema": latest_revision()})
+            raise CannotStart("The database is empty. Say which one is meant with --database or --config.")
         case SchemaState.BEHIND:
             raise CannotStart(
                 f"The database has schema {current_revision(engine)}, this version needs {latest_revision()}. "
@@ -82,9 +96,6 @@ def prepare(app: Flask) -> None:
             )
         case SchemaState.UNKNOWN:
             raise CannotStart(_unknown_schema(current_revision(engine)))
-    seeded = seed_projects(context)
-    if seeded:
-        _log.info("projects created", extra={"projects": ", ".join(seeded)})
 
 
 def bring_up_to_date(app: Flask, to: str) -> None:
@@ -169,7 +180,9 @@ def serve(config_file: str | None, overrides: Mapping[str, Mapping[str, Any]]) -
     app.extensions["rainbow"].database.engine.dispose()
     server = _granian(settings.server, port, logs)
     threading.Thread(target=_announce, args=(settings, port), daemon=True).start()
-    server.serve(target_loader=partial(_worker, os.getpid(), config_file, overrides), wrap_loader=False)
+    with tempfile.NamedTemporaryFile(prefix="rainbow-announcements-") as shared:
+        load = partial(_worker, server, os.getpid(), shared.name, config_file, overrides)
+        server.serve(target_loader=load, wrap_loader=False)
     _log.info("stopped")
 
 
@@ -198,19 +211,37 @@ def _granian(server: Server, port: int, logs: dict[str, Any]) -> Any:
     )
 
 
-def _worker(parent: int, config_file: str | None, overrides: Mapping[str, Mapping[str, Any]]) -> Flask:
+def _worker(
+    server: Any, parent: int, announcements: str, config_file: str | None, overrides: Mapping[str, Mapping[str, Any]]
+) -> Flask:
     """The app of one worker process."""
+    _end_when_told(server)
     _end_with(parent)
     for name in [name for name in os.environ if name.startswith("HTTP_")]:
         del os.environ[name]  # the server would pass them on as if they were request headers
     settings = load_settings(config_file, os.environ, overrides)
     logging.config.dictConfig(log_configuration(settings.log_level, settings.log_format))
-    app = create_app(settings)
+    app = create_app(settings, announcements=announcements)
     context = app.extensions["rainbow"]
-    leader = Leader(context, [WaitingLoop(context), LeaseLoop(context)])
+    context.index.start()
+    gc.collect()
+    gc.freeze()  # what is loaded by now stays; to look at it again and again would hold requests up
+    gc.set_threshold(10_000, 20, 20)
+    leader = Leader(context, [WaitingLoop(context), LeaseLoop(context), RetentionLoop(context)])
     leader.start()
     _on_stop(context.heads.close, context.happenings.close, context.news.close, leader.close)
     return app
+
+
+def _end_when_told(server: Any) -> None:
+    """Let a worker end at once that is told to while it starts.
+
+    It has the handlers of the main process until the server takes signals itself, and those end no worker.
+    """
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+    if server.interrupt_signal:  # as one of those handlers has noted
+        os._exit(0)
 
 
 def _on_stop(*acts: Callable[[], None]) -> None:

@@ -61,7 +61,7 @@ def version() -> dict[str, Any]:
 
 @description.add("GET", "/openapi.json", summary="This document", answer=DocumentAnswer, errors=(), is_open=True)
 def openapi() -> dict[str, Any]:
-    found: dict[str, Any] = current_app.extensions["rainbow-openapi"]
+    found: dict[str, Any] = current_app.extensions["rainbow-openapi"]()
     return found
 
 

@@ -160,6 +160,8 @@ def make_change(
         if real and not options.dry_run:
             revision = _store(context, connection, real, draft, options.who)
         found = tuple(_effects(context, connection, real, draft)) if options.with_effects else ()
+    if real and not options.dry_run:
+        context.index.announce(revision)
     rows = tuple(_changed_row(write, change, revision, options.dry_run) for write, change in draft.done)
     return Changed(rows=rows, warnings=tuple(draft.warnings), revision=revision, dry_run=options.dry_run, effects=found)
 
@@ -462,6 +464,7 @@ def _forget_clusters(context: Context, connection: Connection, changes: list[Row
     if gone:
         gone -= set(fleet_after(context, connection, changes).clusters)
         tokens.revoke_all(connection, gone, context.clock())
+        context.tokens.forget()
         leased = gone & executions.leases_by_cluster(connection).keys()
         fleet.forget(connection, gone - leased)
         fleet.lose(connection, leased)
