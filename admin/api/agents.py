@@ -14,8 +14,8 @@ from marshmallow import Schema, fields, validate
 
 from admin.api import rendering
 from admin.api.authentication import agents_cluster
+from admin.api.creations import IdBody
 from admin.api.execution_answers import ExecutionIdAnswer
-from admin.api.executions import IdBody
 from admin.api.fleet import SwitchBody, SwitchedAnswer, shown_cluster
 from admin.api.operations import Operations
 from admin.api.rendering import context

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from typing import Any
 
 import orjson
@@ -91,8 +92,7 @@ def _parsed(raw: bytes) -> Any:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        [(twice, _)] = Counter(key for key, _ in pairs).most_common(1)
         raise Invalid(Problem(field=shorten(twice), reason="this key stands twice in one object."))
     return mapping
 

@@ -7,8 +7,8 @@ from typing import Any
 from marshmallow import Schema, fields, validate
 
 from admin.api.changes import MOST_BYTES, read_changes
+from admin.api.creations import RequestBody, request_of
 from admin.api.execution_answers import ExecutionIdAnswer, ExplanationAnswer
-from admin.api.executions import RequestBody, request_of
 from admin.api.operations import Operations
 from admin.api.rendering import context, time
 from admin.api.schemas import NAME, Change, RequestSchema, Whole

@@ -47,8 +47,13 @@ class InputType(ABC):
     """What the values of an input are."""
 
     word: ClassVar[str]
-    phrase: str  #: the type in a sentence: "an integer"
+    named: ClassVar[str]  #: the type in a sentence: "an integer"
     remedy: str  #: how to write such a value
+
+    @property
+    def phrase(self) -> str:
+        """The type in a sentence, with what it is made of."""
+        return self.named
 
     def read(self, value: Any, path: Path, problems: list[Problem]) -> Any:
         """The value in its one normal form; what is wrong with it is added to the problems."""
@@ -79,7 +84,7 @@ class Integer(InputType):
     """A whole number of 64 bits."""
 
     word = "integer"
-    phrase = "an integer"
+    named = "an integer"
     remedy = "give a whole number without quotes, such as 5"
 
     def parse(self, value: Any, path: Path, problems: list[Problem]) -> int:
@@ -97,7 +102,7 @@ class Float(InputType):
     """A finite number."""
 
     word = "float"
-    phrase = "a float"
+    named = "a float"
     remedy = "give a number without quotes, such as 0.5"
 
     def parse(self, value: Any, path: Path, problems: list[Problem]) -> float | int:
@@ -115,7 +120,7 @@ class Boolean(InputType):
     """True or false, and nothing that looks like it."""
 
     word = "boolean"
-    phrase = "a boolean"
+    named = "a boolean"
     remedy = "give true or false, without quotes"
 
     def parse(self, value: Any, path: Path, problems: list[Problem]) -> bool:
@@ -129,7 +134,7 @@ class String(InputType):
     """A text, which may be empty and have many lines."""
 
     word = "string"
-    phrase = "a string"
+    named = "a string"
     remedy = "put it in quotes"
 
     def parse(self, value: Any, path: Path, problems: list[Problem]) -> str:
@@ -143,7 +148,7 @@ class Duration(InputType):
     """A length of time, kept as it was written."""
 
     word = "duration"
-    phrase = "a duration"
+    named = "a duration"
     remedy = "give text such as 600s, 10m or 1h30m"
 
     def parse(self, value: Any, path: Path, problems: list[Problem]) -> str:
@@ -158,7 +163,7 @@ class Datetime(InputType):
     """A moment, kept as RFC 3339 text in UTC; a date alone is its midnight in UTC."""
 
     word = "datetime"
-    phrase = "a datetime"
+    named = "a datetime"
     remedy = "give a time with its zone, such as 2026-01-02T03:04:05Z, or a date"
 
     def parse(self, value: Any, path: Path, problems: list[Problem]) -> str:
@@ -189,7 +194,7 @@ class Choice(InputType):
     remedy = "give one of them"
 
     @property
-    def phrase(self) -> str:  # type: ignore[override]
+    def phrase(self) -> str:
         listed = [f"'{shorten(word)}'" for word in self.values[:12]]
         return f"one of {', '.join(listed)}{', …' if len(self.values) > 12 else ''}"
 
@@ -215,7 +220,7 @@ class ListOf(InputType):
     remedy = "give a list, such as [first, second]"
 
     @property
-    def phrase(self) -> str:  # type: ignore[override]
+    def phrase(self) -> str:
         return f"a list, each entry {self.of.phrase}"
 
     def parse(self, value: Any, path: Path, problems: list[Problem]) -> list[Any]:
@@ -238,7 +243,7 @@ class MapOf(InputType):
     remedy = "give a mapping of names to values"
 
     @property
-    def phrase(self) -> str:  # type: ignore[override]
+    def phrase(self) -> str:
         return f"a map, each value {self.of.phrase}"
 
     def parse(self, value: Any, path: Path, problems: list[Problem]) -> dict[str, Any]:

@@ -25,22 +25,6 @@ class Row:
     version: int  #: number of the last revision that changed it
 
 
-class Said(NamedTuple):
-    """What a row says, leaf by leaf."""
-
-    version: int
-    payload: Payload
-    leaves: tuple[tuple[Path, Any], ...]
-    paths: tuple[Path, ...]  #: of the leaves
-    has_null: bool  #: whether it unsets a leaf
-
-    @classmethod
-    def of(cls, version: int, kind: Kind, payload: Payload) -> Said:
-        leaves = tuple(kind.payload.leaves(payload))
-        has_null = any(value is None for _, value in leaves)
-        return cls(version, payload, leaves, tuple(path for path, _ in leaves), has_null)
-
-
 RowsByKind = Mapping[str, Mapping[Scope, Row]]  #: rows by the name of their kind and their scope
 
 
@@ -86,21 +70,10 @@ def resolve(kind: Kind, scope: Scope, rows: Mapping[Scope, Row], platform: Groun
 
     Rows of other scopes may be among them and do not count.
     """
-    said = [_said(kind, rows.get(place)) for place in scope.chain()] if rows else []
-    return resolve_said(kind, scope, said, platform)
-
-
-def resolve_said(kind: Kind, scope: Scope, said: Sequence[Said | None], platform: Ground) -> Resolved:
-    """The same, from what each scope of the chain says; nothing at all means that none of them says anything."""
-    chain = scope.chain()
-    if kind.levels is not STORED_LEVELS:
-        kept = kept_levels(kind.levels, scope.level)
-        said = list(compress(said, kept))
-        chain = tuple(compress(chain, kept))
+    chain = _chain(kind, scope)
+    said = [rows.get(place) for place in chain]
     if not any(said):
         return _of_platform(kind, scope, chain, platform)
-    if kind.merge is Merge.REPLACE and not kind.declared:
-        return _of_last(kind, scope, chain, said, platform)
     winning = _winning(kind, chain, said, platform)
     origins, unset = _parted(winning)
     return Resolved(
@@ -109,7 +82,7 @@ def resolve_said(kind: Kind, scope: Scope, said: Sequence[Said | None], platform
         value=kind.nest({path: winning[path][0] for path in origins}),
         origins=origins,
         unset=unset,
-        trail=_trail(chain, said, platform, {**origins, **unset} if unset else origins),
+        trail=_trail(kind, chain, said, platform, origins | unset),
     )
 
 
@@ -119,40 +92,9 @@ def kept_levels(levels: tuple[Level, ...], level: Level) -> tuple[bool, ...]:
     return tuple(one in levels for one in STORED_LEVELS if set(one.keys) <= set(level.keys))
 
 
-def _said(kind: Kind, row: Row | None) -> Said | None:
-    return None if row is None else Said.of(row.version, kind, row.payload)
-
-
-def _of_last(
-    kind: Kind, scope: Scope, chain: tuple[Scope, ...], said: Sequence[Said | None], platform: Ground
-) -> Resolved:
-    """What the most specific row says, which replaces everything below it."""
-    steps = [_overridden(PLATFORM, None, platform.payload, platform, platform.key) if platform else _silent(PLATFORM)]
-    last = len(said) - 1
-    while (winner := said[last]) is None:
-        last -= 1
-    for place, one in zip(chain[:last], said, strict=False):
-        steps.append(_silent(place) if one is None else _overridden(place, one.version, one.payload, one.paths))
-    place = chain[last]
-    steps.append(Step(place, winner.payload, winner.version, "", winner.paths))
-    steps += map(_silent, chain[last + 1 :])
-    origin = Origin(place, winner.version)
-    unset = {path: origin for path, value in winner.leaves if value is None} if winner.has_null else {}
-    value = winner.payload
-    if unset:
-        value = kind.nest({path: leaf for path, leaf in winner.leaves if leaf is not None})
-    return Resolved(
-        kind=kind,
-        scope=scope,
-        value=value,
-        origins={path: origin for path in winner.paths if path not in unset},
-        unset=unset,
-        trail=tuple(steps),
-    )
-
-
-def _overridden(scope: Scope, version: int | None, payload: Payload, paths: Iterable[Path], key: str = "") -> Step:
-    return Step(scope, payload, version, key, (), tuple(paths))
+def _chain(kind: Kind, scope: Scope) -> tuple[Scope, ...]:
+    chain = scope.chain()
+    return chain if kind.levels is STORED_LEVELS else tuple(compress(chain, kept_levels(kind.levels, scope.level)))
 
 
 def _of_platform(kind: Kind, scope: Scope, chain: tuple[Scope, ...], platform: Ground) -> Resolved:
@@ -219,13 +161,13 @@ def _recounted(step: Step, final: dict[Path, Origin]) -> Step:
 
 def effective_leaves(kind: Kind, scope: Scope, rows: Mapping[Scope, Row], platform: Ground) -> dict[Path, Any]:
     """Only the values of `resolve`, for those who ask at thousands of scopes."""
-    chain = tuple(place for place in scope.chain() if place.level in kind.levels)
-    winning = _winning(kind, chain, [_said(kind, rows.get(place)) for place in chain], platform)
+    chain = _chain(kind, scope)
+    winning = _winning(kind, chain, [rows.get(place) for place in chain], platform)
     return {path: value for path, (value, _) in winning.items() if value is not None}
 
 
 def _winning(
-    kind: Kind, chain: tuple[Scope, ...], said: Sequence[Said | None], platform: Ground
+    kind: Kind, chain: tuple[Scope, ...], said: Sequence[Row | None], platform: Ground
 ) -> dict[Path, tuple[Any, Origin]]:
     """Every leaf that some level mentions, as the most specific one has it; None where that one unsets it."""
     winning = platform.winning.copy()
@@ -237,20 +179,25 @@ def _winning(
             # Below a replacing row stay the defaults of a declared kind's fields, for the fields it leaves out.
             winning = platform.winning.copy() if kind.declared else {}
         origin = Origin(place, one.version)
-        for path, value in one.leaves:
+        for path, value in kind.payload.leaves(one.payload):
             winning[path] = (value, origin)
     return winning
 
 
 def _trail(
-    chain: tuple[Scope, ...], said: Sequence[Said | None], platform: Ground, final: dict[Path, Origin]
+    kind: Kind,
+    chain: tuple[Scope, ...],
+    said: Sequence[Row | None],
+    platform: Ground,
+    final: dict[Path, Origin],
 ) -> tuple[Step, ...]:
     steps = [_step(PLATFORM, None, platform.payload, platform, final, platform.key) if platform else _silent(PLATFORM)]
     for place, one in zip(chain, said, strict=True):
         if one is None:
             steps.append(_silent(place))
         else:
-            steps.append(_step(place, one.version, one.payload, one.paths, final))
+            paths = kind.leaves(one.payload)
+            steps.append(_step(place, one.version, one.payload, paths, final))
     return tuple(steps)
 
 

@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from itertools import count
 from types import SimpleNamespace
 from typing import Any
@@ -23,7 +24,6 @@ from admin.core.json_text import json_text
 from admin.core.lifecycle import Phase
 from admin.core.placement.decisions import Judgement, choose, judge
 from admin.core.problems import Invalid
-from admin.core.resolution import RowsByKind
 from admin.errors import ExecutionExists, RainbowError
 from admin.services.context import Context
 from admin.services.decisions import settled_values
@@ -89,8 +89,7 @@ def create_executions(
     idempotency_key: str | None = None,
     places: Iterable[int] | None = None,
 ) -> list[Created | Refusal]:
-    """
-    The same for many, each for itself: what is wrong with one does not keep the others.
+    """The same for many, each for itself: what is wrong with one does not keep the others.
 
     `places` are those that names are made from, where there were more requests than could be read.
     """
@@ -169,22 +168,33 @@ class _Pattern:
 
 
 def _pattern_of(context: Context, request: Request) -> _Pattern:
-    """The pattern of a request, which is the same as long as nothing has changed that it was made from."""
-    moment = (context.index.current(), known_registrations(context), _fleet(context).number)
+    """The pattern of a request, which is the same as long as nothing has changed that it was made from.
+
+    The numbers come first: whatever is looked up after them is at least as new, and the write finds out if it is newer.
+    """
+    fleet = _fleet(context)
+    heads = Heads(revision=_revision(context), registrations=known_registrations(context), fleet=fleet.number)
     text = json_text([request.spec, request.inputs, request.mode, request.reference])
-    if moment[0] is None or len(text) > _LONGEST_REMEMBERED:
-        return _pattern(context, request)
+    if len(text) > _LONGEST_REMEMBERED:
+        return _pattern(context, request, fleet, heads)
     key = (request.project, request.domain, text)
-    found: _Pattern = context.recollection.patterns.find(moment, key, lambda: _pattern(context, request))
+    made = partial(_pattern, context, request, fleet, heads)
+    found: _Pattern = context.recollection.patterns.find(key, made, heads)
     return found
 
 
-def _pattern(context: Context, request: Request) -> _Pattern:
-    inventory = RememberedInventory(context)
-    launched = find_launch(inventory, request)
-    revision, settled = _settled(context, launched)
+def _revision(context: Context) -> int:
+    known = context.index.current()
+    if known is not None:
+        return known
+    with context.database.reading() as connection:
+        return revisions.head(connection)
+
+
+def _pattern(context: Context, request: Request, fleet: Fleet, heads: Heads) -> _Pattern:
+    launched = find_launch(RememberedInventory(context, heads.registrations), request)
+    settled = _settled(context, launched, heads.revision)
     composed = compose(launched.launch, request.name or "", settled, context.settings.rules)
-    fleet = _fleet(context)
     check_place(settled, fleet)
     if looks_at_load(composed, fleet):
         raise _NeedsTransaction
@@ -192,30 +202,25 @@ def _pattern(context: Context, request: Request) -> _Pattern:
         launched=launched,
         composed=composed,
         judgement=_judgement(context, composed, fleet),
-        heads=Heads(revision=revision, registrations=inventory.number, fleet=fleet.number),
+        heads=heads,
         digest=request.digest,
     )
 
 
-def _settled(context: Context, launched: Launched) -> tuple[int, Settled]:
-    """What settings say at a scope, and as of which revision."""
+def _settled(context: Context, launched: Launched, revision: int) -> Settled:
+    """What settings say at a scope."""
     launch = launched.launch
 
-    def rows() -> RowsByKind:
+    def made() -> Settled:
         known = context.index.applying(launch.scope)
         if known is not None:
-            return known.rows(context.settings.kinds)
+            return settle(launch, known.rows(context.settings.kinds), context.settings.rules)
         with context.database.reading() as connection:
-            return find_situation(context, connection, launch.scope).rows
+            rows = find_situation(context, connection, launch.scope).rows
+        return settle(launch, rows, context.settings.rules)
 
-    revision = context.index.current()
-    if revision is None:
-        with context.database.reading() as connection:
-            revision = revisions.head(connection)
     wishes = (launch.scope, launched.plan, json_text(launch.request, sort_keys=True))
-    return revision, context.recollection.settled.find(
-        revision, wishes, lambda: settle(launch, rows(), context.settings.rules)
-    )
+    return context.recollection.settled.find(wishes, made, revision)
 
 
 def _fleet(context: Context) -> Fleet:
@@ -229,39 +234,36 @@ def _fleet(context: Context) -> Fleet:
 def _judgement(context: Context, composed: Composed, fleet: Fleet) -> Judgement:
     route, wanted = composed.route, composed.wanted
     want = (route.kind, route.name, tuple(wanted.demand.items()), wanted.plugins)
-    judgement = context.recollection.judgements.find(fleet.number, want, lambda: judge(route, fleet, wanted, {}))
+    judgement = context.recollection.judgements.find(want, lambda: judge(route, fleet, wanted, {}), fleet.number)
     refuse_hopeless(judgement)
     return judgement
 
 
 def _in_transaction(context: Context, request: Request, *, dry_run: bool) -> Created | Refusal:
-    """A creation as the database has it, while nothing can change."""
-    try:
-        with context.database.reading() if dry_run else context.database.writing() as connection:
-            there = executions.get(connection, request.named(request.name or ""))
-            if there is not None:
-                return _repeated(there, request)
-            draft = _drafted_in(context, connection, request, hold=not dry_run)
-            one = draft.creation
-            if not dry_run:
+    """A creation as the database has it, while the fleet is held still; again if settings have changed meanwhile."""
+    while True:
+        try:
+            with context.database.reading() if dry_run else context.database.writing() as connection:
+                there = executions.get(connection, request.named(request.name or ""))
+                if there is not None:
+                    return _repeated(there, request)
+                draft = _drafted_in(context, connection, request, hold=not dry_run)
+                one = draft.creation
+                if dry_run:
+                    return draft.created()
                 trails = {trail.digest: trail for trail in (one.settings, one.placement)}
                 _, new = creations.store(connection, [one], one.heads, dict(sorted(trails.items())))
-        if dry_run or new:
-            return draft.created()
-    except (Invalid, RainbowError) as refusal:
-        return refusal
-    again = _again(context, request)
-    assert again is not None, "what was taken a moment ago is there"
-    return again
+            if new:
+                return draft.created()
+        except (Invalid, RainbowError) as refusal:
+            return refusal
 
 
 def _drafted_in(context: Context, connection: Connection, request: Request, *, hold: bool) -> _Draft:
     heads = creations.heads(connection, share=hold)
     launched = find_launch(StoredInventory(context, connection), request)
     situation = find_situation(context, connection, launched.launch.scope)
-    name = request.name or ""
-    placed = place_launch(context, connection, launched.launch, name, situation, hold=hold)
-    heads = heads._replace(revision=situation.revision)
+    placed = place_launch(context, connection, launched.launch, request.name or "", situation, hold=hold)
     return _draft(context.clock(), request, request.digest, launched, placed, heads)
 
 

@@ -138,23 +138,25 @@ def terminate(context: Context, wanted: ExecutionId, cause: str, by: str) -> tup
 
 
 def terminate_many(
-    context: Context, conditions: Iterable[Condition], cause: str, by: str, *, dry_run: bool
+    context: Context, conditions: Iterable[Condition], cause: str, by: str, *, scope: Scope, dry_run: bool
 ) -> list[tuple[Execution, bool]]:
     """End every execution that fits; each for itself, so that none waits for all. Finished ones are not touched."""
     unfinished = equals("phase", *(phase.value for phase in UNFINISHED))
-    wanted = list(matching(context, [*conditions, unfinished]))
+    wanted = list(matching(context, [*conditions, unfinished], scope))
     if dry_run:
         return [(one, True) for one in wanted]
     return [terminate(context, executions.identity(one), cause, by) for one in wanted]
 
 
-def matching(context: Context, conditions: Iterable[Condition], *, whole: bool = False) -> Iterator[Execution]:
-    """Every execution that fits, oldest first, read page by page, so that any number of them may."""
+def matching(context: Context, conditions: Iterable[Condition], scope: Scope) -> Iterator[Execution]:
+    """Every execution that fits, in a scope that is known, oldest first, page by page, so that any number may."""
+    with context.database.reading() as connection:
+        check_readable(context, connection, scope)
     last: Place | None = None
     held = list(conditions)
     while True:
         with context.database.reading() as connection:
-            some = _page(connection, held, last, whole=whole)
+            some = _page(connection, held, last, whole=False)
         yield from some.executions
         last = some.last
         if last is None:

@@ -61,9 +61,9 @@ class StoredInventory:
 class RememberedInventory:
     """What this process remembers, and the database where it does not."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, number: int) -> None:
         self._context = context
-        self.number = known_registrations(context)  #: what its answers are true at
+        self._number = number  #: of registrations, what its answers are true at
 
     def project(self, scope: Scope) -> Project:
         check_domain(self._context, scope.domain)
@@ -86,7 +86,7 @@ class RememberedInventory:
             with self._context.database.reading() as connection:
                 return find(self._context, connection, wanted)
 
-        return self._context.recollection.registered.find(self.number, (find, wanted), read)
+        return self._context.recollection.registered.find((find, wanted), read, self._number)
 
 
 def known_registrations(context: Context) -> int:

@@ -2,37 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from admin.core.executions import Settled
+from admin.core.memos import Memo
 from admin.core.placement.decisions import Judgement
 from admin.store.registrations import Registered
-
-Value = TypeVar("Value")
-
-
-class Memo(Generic[Value]):
-    """Answers of one moment, by what was asked; at most so many."""
-
-    def __init__(self, most: int = 4096) -> None:
-        self._most = most
-        self._held: tuple[Hashable, dict[Hashable, Value]] = (None, {})
-
-    def find(self, moment: Hashable, key: Hashable, make: Callable[[], Value]) -> Value:
-        """The answer of a moment, made if it is not there yet; those of other moments are forgotten."""
-        held_at, held = self._held
-        if held_at != moment:
-            held = {}
-            self._held = moment, held
-        found = held.get(key)
-        if found is None:
-            found = make()
-            if len(held) >= self._most:
-                held.clear()
-            held[key] = found
-        return found
 
 
 @dataclass(kw_only=True)

@@ -19,6 +19,7 @@ from admin.core.placement.filters import Wanted
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.problems import Invalid
 from admin.core.resources import less
+from admin.core.scopes import Scope
 from admin.core.selectors import Condition, equals
 from admin.errors import RainbowError
 from admin.services.context import Context
@@ -214,10 +215,10 @@ def end_overdue(context: Context) -> list[Execution]:
     return ended
 
 
-def redecide(context: Context, conditions: Iterable[Condition], *, dry_run: bool) -> list[Redecided]:
+def redecide(context: Context, conditions: Iterable[Condition], *, scope: Scope, dry_run: bool) -> list[Redecided]:
     """Decide waiting executions again under the settings as they are now; each for itself."""
     waiting = equals("phase", Phase.QUEUED.value)
-    return [_redecide(context, row, dry_run=dry_run) for row in matching(context, [*conditions, waiting])]
+    return [_redecide(context, row, dry_run=dry_run) for row in matching(context, [*conditions, waiting], scope)]
 
 
 def _redecide(context: Context, row: Execution, *, dry_run: bool) -> Redecided:

@@ -17,10 +17,10 @@ from admin.store.database import UtcDateTime
 Rows = Sequence[Mapping[str, Any]]
 
 
-def insert_all(connection: Connection, table: Table, rows: Rows) -> None:
-    """Store new rows, all with the same columns."""
+def insert_all(connection: Connection, table: Table, rows: Rows, *, if_new: bool = False) -> None:
+    """Store new rows, all with the same columns; with `if_new` those whose keys are taken are left out."""
     if rows:
-        _insertion(table, tuple(rows[0]), connection.dialect).execute(connection, rows)
+        _insertion(table, tuple(rows[0]), connection.dialect, if_new=if_new).execute(connection, rows)
 
 
 def update_all(connection: Connection, table: Table, rows: Rows) -> None:
@@ -59,12 +59,13 @@ class _Statement:
 
 
 @lru_cache(maxsize=256)
-def _insertion(table: Table, names: tuple[str, ...], dialect: Dialect) -> _Statement:
+def _insertion(table: Table, names: tuple[str, ...], dialect: Dialect, *, if_new: bool) -> _Statement:
     columns = ", ".join(map(_quote(dialect), names))
     source = f"VALUES ({', '.join('?' * len(names))})"
     if dialect.name == "postgresql":
         source = f"SELECT {columns} FROM {_given(table, names, dialect)}"
-    return _Statement(f"INSERT INTO {table.name} ({columns}) {source}", table, names, dialect)
+    conflict = " ON CONFLICT DO NOTHING" if if_new else ""
+    return _Statement(f"INSERT INTO {table.name} ({columns}) {source}{conflict}", table, names, dialect)
 
 
 @lru_cache(maxsize=256)

@@ -5,17 +5,16 @@ On PostgreSQL all of it is one statement, and so one round trip; on SQLite, wher
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum, auto
-from operator import itemgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import Column, Connection, Dialect, Table, select, text
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Column, Connection, Dialect, Table, bindparam, func, select, text
+from sqlalchemy.dialects import postgresql
 
 from admin.core.json_text import json_text
 from admin.core.trails import Trail
+from admin.store.batches import insert_all
 from admin.store.database import Database
 from admin.store.decisions import decisions, trails
 from admin.store.executions import execution_events, executions
@@ -141,16 +140,18 @@ _COLUMNS = [
     )
 ]
 _NAMES = [column.name for column in _COLUMNS]
-_BECAUSE = "created"
-#: Of the first decision and the first event: their columns, and what each is in terms of the execution's.
+#: What the first decision and the first event of every execution say.
+_FIRST = {"number": 1, "because": "created", "type": "CREATED"}
+#: The columns of an execution, its first decision and its first event, each with what it is called in what is given.
+_EXECUTION = {name: name for name in ("id", *_NAMES)}
 _DECISION = {
     "execution_id": "id",
-    "number": "1",
+    "number": "number",
     "decided_at": "created_at",
     "cluster": "cluster",
     "reason": "reason",
     "reason_message": "reason_message",
-    "because": f"'{_BECAUSE}'",
+    "because": "because",
     "revision": "revision",
     "settings_trail": "settings_trail",
     "placement_trail": "placement_trail",
@@ -158,9 +159,9 @@ _DECISION = {
 }
 _EVENT = {
     "execution_id": "id",
-    "number": "1",
+    "number": "number",
     "at": "created_at",
-    "type": "'CREATED'",
+    "type": "type",
     "phase": "phase",
     "reason": "reason",
     "message": "reason_message",
@@ -171,11 +172,7 @@ _EVENT = {
 def _state(
     connection: Connection, creations: list[Creation], expected: Heads, unknown: dict[str, Trail]
 ) -> tuple[Heads, set[tuple[str, str, str]]]:
-    given = [
-        {**one.values, "settings_trail": one.settings.digest, "placement_trail": one.placement.digest}
-        | ({} if one.scores is None else {"scores": one.scores})
-        for one in creations
-    ]
+    given = [_given(one) for one in creations]
     bodies = [{"digest": trail.digest, "body": trail.body} for trail in unknown.values()]
     rows = connection.execute(
         _STATEMENT,
@@ -183,6 +180,12 @@ def _state(
     ).all()
     new = {(row.project, row.domain, row.name) for row in rows if row.name is not None}
     return Heads(rows[0].revision_now, rows[0].registrations_now, rows[0].fleet_now), new
+
+
+def _given(one: Creation) -> dict[str, Any]:
+    """All that is to be stored of a creation but its trails."""
+    said = {"settings_trail": one.settings.digest, "placement_trail": one.placement.digest, "scores": one.scores}
+    return {**one.values, **_FIRST, **said}
 
 
 def _typed(columns: list[Column[Any]]) -> str:
@@ -195,7 +198,10 @@ def _inserted(table: Table, columns: dict[str, str], source: str) -> str:
     return f"INSERT INTO {table.name} ({names}) SELECT {', '.join(columns.values())} FROM {source}"
 
 
-_MORE = [decisions.c.settings_trail, decisions.c.placement_trail, decisions.c.scores]
+_MORE = [
+    *(decisions.c.settings_trail, decisions.c.placement_trail, decisions.c.scores),
+    *(decisions.c.number, decisions.c.because, execution_events.c.type),
+]
 _AS_EXPECTED = "fleet_now = :fleet AND revision_now = :revision AND registrations_now = :registrations"
 _SOURCE = "new JOIN given USING (project, domain, name)"
 _STATEMENT = text(
@@ -225,66 +231,28 @@ SELECT heads.*, new.project, new.domain, new.name FROM heads LEFT JOIN new ON tr
 )
 
 
-class _Insert:
-    """An insert into SQLite of rows that are new, past SQLAlchemy's own way, which costs more than the insert."""
-
-    def __init__(self, table: Table, columns: dict[str, str], given: Collection[str]) -> None:
-        names = ", ".join(f'"{name}"' for name in columns)
-        values = ", ".join("?" if source in given else source for source in columns.values())
-        self._statement = f"INSERT INTO {table.name} ({names}) VALUES ({values}) ON CONFLICT DO NOTHING"
-        dialect = sqlite.dialect(json_serializer=lambda value: json_text(value).decode())
-        bound = {name: source for name, source in columns.items() if source in given}
-        self._values = itemgetter(*bound.values())
-        binders = [table.c[name].type.dialect_impl(dialect).bind_processor(dialect) for name in bound]
-        self._binders = [(at, bind) for at, bind in enumerate(binders) if bind is not None]
-
-    def __call__(self, cursor: Any, rows: list[dict[str, Any]]) -> None:
-        if rows:
-            cursor.executemany(self._statement, [self._bound(row) for row in rows])
-
-    def _bound(self, row: dict[str, Any]) -> list[Any]:
-        values = list(self._values(row))
-        for at, bind in self._binders:
-            values[at] = bind(values[at])
-        return values
-
-
-_GIVEN = {"id", *_NAMES, *(column.name for column in _MORE)}
-_insert_executions = _Insert(executions, {name: name for name in ("id", *_NAMES)}, _GIVEN)
-_insert_trails = _Insert(trails, {"digest": "digest", "body": "body"}, ("digest", "body"))
-_insert_decisions = _Insert(decisions, _DECISION, _GIVEN)
-_insert_events = _Insert(execution_events, _EVENT, _GIVEN)
-_HEADS_TEXT = str(_HEADS.compile(dialect=sqlite.dialect()))
-_NEXT_ID = f"SELECT coalesce(max(id), 0) + 1 FROM {executions.name}"
-_STORED = f"SELECT id FROM {executions.name} WHERE id >= ?"
+_NEXT_ID = select(func.coalesce(func.max(executions.c.id), 0) + 1)
+_STORED = select(executions.c.id).where(executions.c.id >= bindparam("first"))
 
 
 def _write(
     connection: Connection, creations: list[Creation], expected: Heads, unknown: dict[str, Trail]
 ) -> tuple[Heads, set[tuple[str, str, str]]]:
-    cursor = connection.connection.cursor()
-    try:
-        found = Heads(*cursor.execute(_HEADS_TEXT).fetchone())
-        if found != expected:
-            return found, set()
-        [first] = cursor.execute(_NEXT_ID).fetchone()
-        rows = [
-            {
-                **one.values,
-                "id": number,
-                "settings_trail": one.settings.digest,
-                "placement_trail": one.placement.digest,
-                "scores": one.scores,
-            }
-            for number, one in enumerate(creations, first)
-        ]
-        _insert_executions(cursor, rows)
-        stored = {number for (number,) in cursor.execute(_STORED, (first,))}
-        rows = [row for row in rows if row["id"] in stored]  # the others' names are taken
-        used = {digest for row in rows for digest in (row["settings_trail"], row["placement_trail"])}
-        _insert_trails(cursor, [trail._asdict() for digest, trail in unknown.items() if digest in used])
-        _insert_decisions(cursor, rows)
-        _insert_events(cursor, rows)
-    finally:
-        cursor.close()
+    found = heads(connection)
+    if found != expected:
+        return found, set()
+    first = connection.execute(_NEXT_ID).scalar_one()
+    rows = [{**_given(one), "id": number} for number, one in enumerate(creations, first)]
+    insert_all(connection, executions, [_part(row, _EXECUTION) for row in rows], if_new=True)
+    stored = set(connection.execute(_STORED, {"first": first}).scalars())
+    rows = [row for row in rows if row["id"] in stored]  # the others' names are taken
+    used = {digest for row in rows for digest in (row["settings_trail"], row["placement_trail"])}
+    new = [trail._asdict() for digest, trail in unknown.items() if digest in used]
+    insert_all(connection, trails, new, if_new=True)
+    insert_all(connection, decisions, [_part(row, _DECISION) for row in rows])
+    insert_all(connection, execution_events, [_part(row, _EVENT) for row in rows])
     return found, {(row["project"], row["domain"], row["name"]) for row in rows}
+
+
+def _part(row: dict[str, Any], columns: dict[str, str]) -> dict[str, Any]:
+    return {name: row[source] for name, source in columns.items()}

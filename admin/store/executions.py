@@ -36,7 +36,7 @@ from admin.core.attempts import UNDECIDED
 from admin.core.lifecycle import UNFINISHED, Phase
 from admin.core.resources import Amounts
 from admin.store.batches import insert_all, update_all
-from admin.store.database import RowId, UtcDateTime, insert_new, metadata
+from admin.store.database import RowId, UtcDateTime, metadata
 
 _DEMANDS = ("cpu", "memory", "gpu", "ephemeral_storage", "nodes")
 
@@ -210,14 +210,6 @@ def demand_columns(demand: Amounts) -> dict[str, int]:
 def demand_of(row: Execution) -> dict[str, int]:
     """What an execution takes."""
     return {**{one: getattr(row, f"demand_{one}") for one in _DEMANDS}, "executions": 1}
-
-
-def add(connection: Connection, values: Mapping[str, Any]) -> int | None:
-    """Store a new execution; answers its row's id, None where the name is taken."""
-    if insert_new(connection, executions, [dict(values)]) == 0:
-        return None
-    named = ExecutionId(project=values["project"], domain=values["domain"], name=values["name"])
-    return int(connection.execute(select(_columns.id).where(*_at(named))).scalar_one())
 
 
 def get(connection: Connection, wanted: ExecutionId, *, lock: bool = False) -> Execution | None:

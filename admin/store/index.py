@@ -20,6 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from admin.core.effective_texts import Entry, Form
 from admin.core.json_text import json_text
 from admin.core.kinds import Kind
+from admin.core.memos import Memo
 from admin.core.projects import Project
 from admin.core.resolution import Row
 from admin.core.scopes import Scope
@@ -37,7 +38,6 @@ STALE_SECONDS = 0.1
 _FEW_ROWS = 20_000
 _RETRY_SECONDS = 1.0
 _CHUNK = 10_000
-_MOST_FORMS = 2_048
 
 #: What one scope has: kind, version and payload, and again for the next kind. One flat tuple of atoms, for a million
 #: of them must fit, and the garbage collector should not look at any.
@@ -68,7 +68,13 @@ class Applying:
     def entries(self, kind: Kind) -> list[Entry]:
         """What is said of a kind, with the texts that answers are made of."""
         found = self._by_kind.get(kind.name)
-        return [] if found is None else [(at, version, _form(kind, payload)) for at, version, payload in found]
+        if found is None:
+            return []
+
+        def form(payload: bytes) -> Form:
+            return _forms.find((kind.name, payload), lambda: Form.of(kind, json.loads(payload)))
+
+        return [(at, version, form(payload)) for at, version, payload in found]
 
     def rows(self, kinds: Iterable[Kind]) -> dict[str, dict[Scope, Row]]:
         """The same as rows, by the names of their kinds."""
@@ -82,18 +88,8 @@ class Applying:
         }
 
 
-_forms: dict[tuple[str, bytes], Form] = {}
-
-
-def _form(kind: Kind, payload: bytes) -> Form:
-    """What a payload says; many rows say the same, so that it is worked out once."""
-    key = kind.name, payload
-    found = _forms.get(key)
-    if found is None:
-        if len(_forms) >= _MOST_FORMS:
-            _forms.clear()
-        found = _forms[key] = Form.of(kind, json.loads(payload))
-    return found
+#: What payloads say; many rows say the same.
+_forms: Memo[Form] = Memo(2048)
 
 
 class Index:

@@ -1,0 +1,259 @@
+"""Creations over HTTP: one execution or many, anew or once more."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from flask import request
+from marshmallow import fields, validate
+
+from admin.api.execution_answers import (
+    CreatedAnswer,
+    CreationsAnswer,
+    id_of,
+    said,
+    shown,
+)
+from admin.api.operations import Operations
+from admin.api.preconditions import WriteQuery
+from admin.api.rendering import context
+from admin.api.schemas import (
+    NAME,
+    Flag,
+    Payload,
+    RequestSchema,
+    load,
+)
+from admin.core.executions import read_spec
+from admin.core.inputs import plain
+from admin.core.json_text import json_text
+from admin.core.memos import Memo
+from admin.core.problems import Invalid, Problem
+from admin.errors import InvalidRequest
+from admin.metrics import count_created
+from admin.services import creations, executions
+from admin.services.creations import Created, Refusal
+from admin.services.launches import Request, read_request
+from admin.store.executions import ExecutionId
+
+operations = Operations("executions")
+
+MOST_BYTES = 4 * 1024 * 1024
+MOST_AT_ONCE = 1000
+#: The longest spec that is remembered.
+_LONGEST_SPEC = 16_384
+
+
+class IdBody(RequestSchema):
+    project = fields.String(required=True, validate=NAME)
+    domain = fields.String(required=True, validate=NAME)
+    name = fields.String(required=True, validate=NAME)
+
+
+class RequestBody(RequestSchema):
+    """What to run, in Flyte's shape; the core checks the spec and the inputs."""
+
+    project = fields.String(required=True, validate=NAME)
+    domain = fields.String(required=True, validate=NAME)
+    name = fields.String(validate=validate.Length(max=255))
+    inputs = Payload()
+    spec = Payload(required=True)
+    org = fields.String(validate=validate.Equal("", error="there are no organisations here; leave it out."))
+
+
+class OneOfMany(fields.Raw):
+    """One of many; each is checked and answered for itself."""
+
+
+class CreationBody(RequestBody):
+    """One execution, or many."""
+
+    project = fields.String(validate=NAME)
+    domain = fields.String(validate=NAME)
+    spec = Payload()
+    executions = fields.List(
+        OneOfMany(allow_none=True),
+        validate=validate.Length(min=1, max=MOST_AT_ONCE),
+        metadata={"description": f"Up to {MOST_AT_ONCE} bodies as for one, in place of all other fields."},
+    )
+
+
+class RepeatBody(RequestSchema):
+    id = fields.Nested(IdBody, required=True)
+    name = fields.String(validate=validate.Length(max=255))
+    overwrite_cache = Flag()
+    cluster = fields.Raw(metadata={"type": "string"})
+    cluster_assignment = fields.Raw(metadata={"type": "object"})
+    execution_cluster_label = fields.Raw(metadata={"type": "object"})
+    inputs = Payload()
+
+
+def request_of(body: dict[str, Any]) -> Request:
+    """What a body asks to run."""
+    return read_request(
+        project=body["project"],
+        domain=body["domain"],
+        name=body.get("name") or None,
+        spec=body["spec"],
+        inputs=body.get("inputs"),
+        read=_read_spec,
+    )
+
+
+#: Specs that were read before. They are often alike, and always the same once they are read.
+_specs: Memo[dict[str, Any]] = Memo(1024)
+
+
+def _read_spec(spec: Any) -> dict[str, Any]:
+    text = json_text(spec)
+    return read_spec(spec) if len(text) > _LONGEST_SPEC else _specs.find(text, lambda: read_spec(spec))
+
+
+def _create(wanted: Request, *, dry_run: bool) -> dict[str, Any]:
+    started = time.perf_counter()
+    created = creations.create_execution(context(), wanted, dry_run=dry_run, idempotency_key=_idempotency_key())
+    if created.is_new and not dry_run:
+        count_created(created.execution, time.perf_counter() - started)
+    return _created(created, dry_run)
+
+
+def _create_many(bodies: list[Any], *, dry_run: bool) -> dict[str, Any]:
+    started = time.perf_counter()
+    read = [_read(body) for body in bodies]
+    wanted = {place: one for place, one in enumerate(read) if isinstance(one, Request)}
+    answers = creations.create_executions(
+        context(), wanted.values(), dry_run=dry_run, idempotency_key=_idempotency_key(), places=wanted
+    )
+    following = iter(answers)
+    found = [next(following) if isinstance(one, Request) else one for one in read]
+    new = [one for one in found if isinstance(one, Created) and one.is_new]
+    seconds = (time.perf_counter() - started) / len(bodies)
+    for one in new if not dry_run else ():
+        count_created(one.execution, seconds)
+    return {
+        "results": [_result(one) for one in found],
+        "created": len(new),
+        "repeated": sum(isinstance(one, Created) for one in found) - len(new),
+        "failed": sum(isinstance(one, Exception) for one in found),
+        "dry_run": dry_run,
+    }
+
+
+def _read(body: Any) -> Request | Refusal:
+    if not isinstance(body, dict):
+        return Invalid(Problem(field="", reason="is not a mapping."))
+    try:
+        return request_of(load(_ONE, body))
+    except Invalid as refusal:
+        return refusal
+
+
+def _result(found: Created | Refusal) -> dict[str, Any]:
+    if isinstance(found, Created):
+        row = found.execution
+        return said(
+            {
+                "id": id_of(row),
+                "created": found.is_new,
+                "phase": row.phase,
+                "cluster": row.cluster,
+                "reason": {"code": row.reason, "message": row.reason_message},
+                "warnings": found.warnings,
+            }
+        )
+    error = InvalidRequest.of(found) if isinstance(found, Invalid) else found
+    return {
+        "error": {
+            "status": error.status,
+            "code": error.code,
+            "error": error.name,
+            "message": error.message,
+            "details": error.details,
+        }
+    }
+
+
+_ONE = RequestBody()
+
+
+def _created(created: Created, dry_run: bool) -> dict[str, Any]:
+    return {
+        "id": id_of(created.execution),
+        "created": created.is_new,
+        "execution": shown(created.execution),
+        "warnings": created.warnings,
+        "dry_run": dry_run,
+    }
+
+
+def _idempotency_key() -> str | None:
+    key = request.headers.get("Idempotency-Key")
+    if key is not None and not 1 <= len(key) <= 255:
+        raise Invalid(Problem(field="Idempotency-Key", reason="give 1 to 255 characters."))
+    return key
+
+
+@operations.add(
+    "POST",
+    "/executions",
+    for_agents=True,
+    summary="Create an execution, or many",
+    query=WriteQuery,
+    body=CreationBody,
+    answer=CreationsAnswer,
+    errors=(400, 404, 409),
+    headers=("Idempotency-Key",),
+    most_bytes=MOST_BYTES,
+)
+def create_execution(query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+    if "executions" not in body:
+        missing = [name for name in ("project", "domain", "spec") if name not in body]
+        if missing:
+            raise Invalid(*(Problem(field=name, reason="is missing.") for name in missing))
+        return _create(request_of(body), dry_run=query["dry_run"])
+    for name in body.keys() - {"executions"}:
+        raise Invalid(Problem(field=name, reason="stands beside executions; put it into each of them."))
+    return _create_many(body["executions"], dry_run=query["dry_run"])
+
+
+def _repeat(word: str, mode: str, summary: str) -> None:
+    @operations.add(
+        "POST",
+        f"/executions/{word}",
+        for_agents=True,
+        summary=summary,
+        query=WriteQuery,
+        body=RepeatBody,
+        answer=CreatedAnswer,
+        errors=(400, 404, 409),
+        headers=("Idempotency-Key",),
+        most_bytes=MOST_BYTES,
+    )
+    def repeat(query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+        changes = _changes(body)
+        wanted = executions.repeat_request(
+            context(), ExecutionId(**body["id"]), mode=mode, name=body.get("name") or None, changes=changes
+        )
+        return _create(wanted, dry_run=query["dry_run"])
+
+
+def _changes(body: dict[str, Any]) -> dict[str, Any]:
+    """What a relaunch says anew, checked as a spec of its own."""
+    said = {
+        name: body[name]
+        for name in ("overwrite_cache", "cluster", "cluster_assignment", "execution_cluster_label")
+        if name in body
+    }
+    checked = read_spec({**said, "job": {"command": ["true"]}}, ())
+    changes: dict[str, Any] = {name: checked[name] for name in said if name in checked}
+    if "inputs" in body:
+        problems: list[Problem] = []
+        changes["inputs"] = plain(body["inputs"], ("inputs",), problems)
+        if problems:
+            raise Invalid(*problems)
+    return changes
+
+
+_repeat("relaunch", "RELAUNCH", "Run an execution once more")
+_repeat("recover", "RECOVERED", "Run an execution that did not succeed once more")
