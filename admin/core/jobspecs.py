@@ -288,7 +288,7 @@ class _Shape:
         """Read one named group: nodes with or without slots, slots, or bare cores."""
         given = self._next_fields(resource, path)
         kind = given.get("type")
-        if kind in _AMOUNTS:
+        if isinstance(kind, str) and kind in _AMOUNTS:
             self.slots = _count(given.pop("replicas", 1), (*path, "replicas"), self.problems)
             self._hold(given, path)
             return

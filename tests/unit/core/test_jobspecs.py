@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from admin.core.jobs import read_job
@@ -460,6 +460,7 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(WORDS), JSON, max_size=6))
+@example({"resources": {"work": {"type": []}}})
 def test_any_document_is_read_or_refused_with_reasons(document: Any) -> None:
     try:
         job = read_jobspec(document, PATH)
