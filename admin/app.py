@@ -31,6 +31,7 @@ from admin.api.fast_lane import FastLane
 from admin.api.observation import observe
 from admin.api.openapi import document
 from admin.api.operations import Operation, Rest
+from admin.core.effective_texts import EffectiveTexts
 from admin.metrics import StateCollector
 from admin.services.agents import Attempts
 from admin.services.context import Context, system_clock
@@ -86,7 +87,8 @@ def create_app(
         heads=Heads(database, revision_store.head),
         happenings=Heads(database, execution_store.last_event),
         news=News(database, settings.server.threads),
-        index=Index(database, Announcements(announcements)),
+        index=Index(database, Announcements(announcements), settings.kinds),
+        effective_texts=EffectiveTexts(settings.kinds, settings.platform),
         creations=JointWrites(CreationWriter(database)),
         clock=clock,
     )

@@ -58,11 +58,11 @@ class EffectiveAnswer(Schema):
     errors=(400, 404),
 )
 def get_effective(query: dict[str, Any]) -> dict[str, Any] | Response:
-    scope, kinds = _scope(query), _kinds(query)
-    text = effective_text(context(), scope, kinds) if "at" not in query else None
+    scope, only = _scope(query), _kind(query)
+    text = effective_text(context(), scope, only) if "at" not in query else None
     if text is not None:
         return Response(text, mimetype="application/json")
-    return _answer(effective_attributes(context(), scope, kinds, at=query.get("at")))
+    return _answer(effective_attributes(context(), scope, _kinds(query), at=query.get("at")))
 
 
 @operations.add(
@@ -83,9 +83,13 @@ def _scope(said: dict[str, Any]) -> Scope:
     return check_scope(**{key: said.get(key, "") for key in ("domain", "project", "workflow", "launch_plan")})
 
 
+def _kind(said: dict[str, Any]) -> Kind | None:
+    return context().settings.kinds.find(said["resource_type"]) if "resource_type" in said else None
+
+
 def _kinds(said: dict[str, Any]) -> list[Kind]:
-    kinds = context().settings.kinds
-    return [kinds.find(said["resource_type"])] if "resource_type" in said else list(kinds)
+    only = _kind(said)
+    return [*context().settings.kinds] if only is None else [only]
 
 
 def _answer(found: Effective) -> dict[str, Any]:

@@ -16,21 +16,21 @@ from flask import Flask
 
 from admin.api.observation import observed, request_id
 from admin.core.problems import Invalid
-from admin.core.scopes import Scope, check_scope
+from admin.core.scopes import check_scope
 from admin.errors import RainbowError
 from admin.services.context import Context
 from admin.services.effective import effective_text
 
 PATH = "/api/v1/effective_attributes"
-_KEY = r"(?:project|domain|workflow|launch_plan)=[A-Za-z0-9_.-]{1,255}"
-_PLAIN = re.compile(rf"{_KEY}(?:&{_KEY}){{0,3}}")
+_KEY = r"(?:project|domain|workflow|launch_plan|resource_type)=[A-Za-z0-9_.-]{1,255}"
+_PLAIN = re.compile(rf"{_KEY}(?:&{_KEY}){{0,4}}")
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 
 class FastLane:
-    """Answers plain questions for the effective attributes of every kind; all else is Flask's."""
+    """Answers plain questions for effective attributes; all else is Flask's."""
 
     def __init__(self, app: Flask, token: str | None) -> None:
         self._usual = app.wsgi_app
@@ -57,22 +57,21 @@ class FastLane:
         return given is not None and hmac.compare_digest(given.encode("latin-1"), self._bearer)
 
     def _text(self, query: str) -> bytes | None:
-        scope = _scope(query)
-        if scope is None:
+        keys = _keys(query)
+        if keys is None:
             return None
         try:
-            return effective_text(self._context, scope, self._context.settings.kinds)
+            named = keys.pop("resource_type", None)
+            only = None if named is None else self._context.settings.kinds.find(named)
+            return effective_text(self._context, check_scope(**keys), only)
         except (Invalid, RainbowError):
             return None
 
 
-def _scope(query: str) -> Scope | None:
-    """The scope that a query names plainly, each key once."""
+def _keys(query: str) -> dict[str, str] | None:
+    """What a query says plainly, each key once."""
     if _PLAIN.fullmatch(query) is None:
         return None
-    pairs = [pair.split("=") for pair in query.split("&")]
-    keys = dict(pairs)
-    try:
-        return check_scope(**keys) if len(keys) == len(pairs) else None
-    except Invalid:
-        return None
+    pairs = query.split("&")
+    keys: dict[str, str] = dict([pair.split("=") for pair in pairs])
+    return keys if len(keys) == len(pairs) else None

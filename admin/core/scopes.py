@@ -69,7 +69,12 @@ class Scope(NamedTuple):
     @property
     def level(self) -> Level:
         """Raises KeyError for a combination that is no level; `check_scope` never lets one through."""
-        return _LEVEL_OF_SHAPE[bool(self.domain), bool(self.project), bool(self.workflow), bool(self.launch_plan)]
+        return _LEVEL_OF_SHAPE[tuple(map(bool, self))]
+
+    @property
+    def is_level(self) -> bool:
+        """Whether the keys that are set make a level."""
+        return tuple(map(bool, self)) in _LEVEL_OF_SHAPE
 
     def keys(self) -> dict[str, str]:
         """The keys that are set, in the order domain, project, workflow, launch plan."""
@@ -116,12 +121,10 @@ def check_scope(*, domain: str = "", project: str = "", workflow: str = "", laun
 
 
 def _ill_formed(scope: Scope) -> Iterator[Problem]:
-    for key in ("domain", "project"):
-        name = scope.keys().get(key)
+    for key, name in (("domain", scope.domain), ("project", scope.project)):
         if name and not names.matches(names.DNS_LABEL, name):
             yield Problem(field=key, reason=f"'{shorten(name)}' is not a {key} id: use {names.DNS_LABEL_RULE}.")
-    for key in ("workflow", "launch_plan"):
-        name = scope.keys().get(key)
+    for key, name in (("workflow", scope.workflow), ("launch_plan", scope.launch_plan)):
         if name and not names.is_entity_name(name):
             what = key.replace("_", " ")
             yield Problem(
@@ -131,6 +134,8 @@ def _ill_formed(scope: Scope) -> Iterator[Problem]:
 
 
 def _missing(scope: Scope) -> Iterator[Problem]:
+    if scope.is_level:
+        return
     mine = scope.keys()
     needed = {"workflow": ("project", "domain"), "launch_plan": ("project", "domain", "workflow")}
     for key, others in needed.items():

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from admin.core.effective_texts import EffectiveTexts
 from admin.services.recollections import Recollection
 from admin.settings import Settings
 from admin.store.creations import Creation, Outcome
@@ -33,6 +34,7 @@ class Context:
     happenings: Heads  #: of executions
     news: News  #: of clusters
     index: Index  #: of settings
+    effective_texts: EffectiveTexts
     creations: JointWrites[Creation, Outcome]
     fleets: Fleets = field(default_factory=Fleets)
     recollection: Recollection = field(default_factory=Recollection)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from admin.core.effective_texts import effective_text as write
 from admin.core.kinds import Kind
 from admin.core.resolution import Resolved, Row, resolve
 from admin.core.scopes import Scope
@@ -25,14 +24,13 @@ class Effective:
     revision: int
 
 
-def effective_text(context: Context, scope: Scope, kinds: Iterable[Kind]) -> bytes | None:
-    """What `effective_attributes` says, as JSON and from memory; None where the database must be asked."""
+def effective_text(context: Context, scope: Scope, only: Kind | None = None) -> bytes | None:
+    """What `effective_attributes` says, of every kind or of one, as JSON and from memory.
+
+    None where the database must be asked.
+    """
     known = applying(context, scope)
-    if known is None:
-        return None
-    platform = context.settings.platform
-    texts = [write(kind, scope, known.entries(kind), platform.at(kind, scope.domain)) for kind in kinds]
-    return b'{"values":[%b],"revision":%d}\n' % (b",".join(texts), known.revision)
+    return None if known is None else context.effective_texts.write(scope, known.said, known.revision, only)
 
 
 def effective_attributes(

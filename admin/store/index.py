@@ -11,19 +11,18 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Connection, Select, Text, cast, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from admin.core.effective_texts import Entry, Form
-from admin.core.json_text import json_text
-from admin.core.kinds import Kind
-from admin.core.memos import Memo
+from admin.core.kinds import Kind, Kinds
 from admin.core.projects import Project
 from admin.core.resolution import Row
 from admin.core.scopes import Scope
+from admin.core.shapes import Said, Shapes, rows_of
 from admin.store import projects, revisions
 from admin.store.announcements import Announcements
 from admin.store.attributes import attributes
@@ -39,68 +38,37 @@ _FEW_ROWS = 20_000
 _RETRY_SECONDS = 1.0
 _CHUNK = 10_000
 
-#: What one scope has: kind, version and payload, and again for the next kind. One flat tuple of atoms, for a million
-#: of them must fit, and the garbage collector should not look at any.
-_Entries = tuple[Any, ...]
-
 
 class Applying:
     """What applies at a scope, as of one revision."""
 
-    def __init__(self, revision: int, project: Project | None, scope: Scope, found: list[_Entries | None]) -> None:
+    def __init__(self, revision: int, project: Project | None, scope: Scope, said: Sequence[Said]) -> None:
         self.revision = revision
         self.project = project
+        self.said = said  #: at each scope of the chain
         self._scope = scope
-        by_kind: dict[str, list[tuple[int, int, bytes]]] = {}
-        for at, entries in enumerate(found):
-            if entries is None:
-                continue
-            parts = iter(entries)
-            for kind in parts:
-                there = by_kind.get(kind)
-                entry = (at, next(parts), next(parts))
-                if there is None:
-                    by_kind[kind] = [entry]
-                else:
-                    there.append(entry)
-        self._by_kind = by_kind
-
-    def entries(self, kind: Kind) -> list[Entry]:
-        """What is said of a kind, with the texts that answers are made of."""
-        found = self._by_kind.get(kind.name)
-        if found is None:
-            return []
-
-        def form(payload: bytes) -> Form:
-            return _forms.find((kind.name, payload), lambda: Form.of(kind, json.loads(payload)))
-
-        return [(at, version, form(payload)) for at, version, payload in found]
 
     def rows(self, kinds: Iterable[Kind]) -> dict[str, dict[Scope, Row]]:
         """The same as rows, by the names of their kinds."""
-        chain = self._scope.chain()
-        return {
-            kind.name: {
-                chain[at]: Row(kind=kind.name, scope=chain[at], payload=json.loads(payload), version=version)
-                for at, version, payload in self._by_kind.get(kind.name, ())
-            }
-            for kind in kinds
-        }
-
-
-#: What payloads say; many rows say the same.
-_forms: Memo[Form] = Memo(2048)
+        found: dict[str, dict[Scope, Row]] = {kind.name: {} for kind in kinds}
+        for place, said in zip(self._scope.chain(), self.said, strict=True):
+            for shape, version, payload in rows_of(said):
+                name = shape.kind.name
+                if name in found:
+                    found[name][place] = Row(kind=name, scope=place, payload=json.loads(payload), version=int(version))
+        return found
 
 
 class Index:
     """Settings in memory, kept current by revision."""
 
-    def __init__(self, database: Database, announcements: Announcements) -> None:
+    def __init__(self, database: Database, announcements: Announcements, kinds: Kinds) -> None:
         self._database = database
         self._announcements = announcements
+        self._shapes = Shapes(kinds)
         self._reading = threading.Lock()  #: held for moments, so that nobody sees half of a revision
         self._catching_up = threading.Lock()
-        self._places: dict[str, _Entries] | None = None  #: None while there is nothing whole to answer from
+        self._places: dict[str, Said] | None = None  #: None while there is nothing whole to answer from
         self._projects: dict[str, Project] = {}
         self._revision = -1
         self._checked_at = 0.0
@@ -136,9 +104,9 @@ class Index:
             places = self._places
             if places is None:
                 return None
-            found = [places.get(_place(place)) for place in chain]
+            said = [places.get(_place(place), ()) for place in chain]
             revision, project = self._revision, self._projects.get(scope.project)
-        return Applying(revision, project, scope, found)
+        return Applying(revision, project, scope, said)
 
     def project(self, project_id: str) -> Project | None:
         """A project; None where there is none, or the index cannot say."""
@@ -217,11 +185,13 @@ class Index:
             if change.kind == PROJECT or change.name:
                 continue
             key = _place(change.scope)
-            entries = _without(self._places.get(key, ()), change.kind)
-            if change.after is not None:
-                entries = (*entries, change.kind, change.revision, json_text(change.after))
-            if entries:
-                self._places[key] = entries
+            said = _without(self._places.get(key, ()), change.kind)
+            found = None if change.after is None else self._shapes.of(change.kind, change.after)
+            if found is not None:
+                shape, payload = found
+                said = (*said, shape, b"%d" % change.revision, payload)
+            if said:
+                self._places[key] = said
             else:
                 self._places.pop(key, None)
 
@@ -237,15 +207,16 @@ class Index:
         """Everything, from one picture of the database; nothing is answered from it before it is whole."""
         begun_at = time.monotonic()
         head = revisions.head(connection)
-        places: dict[str, _Entries] = {}
-        same: dict[Any, Any] = {}  # equal names and payloads are kept once
+        places: dict[str, Said] = {}
+        read = lru_cache(maxsize=_CHUNK)(self._shapes.read)  # many rows say the same, which is kept once
+        written = lru_cache(maxsize=_CHUNK)(b"%d".__mod__)
         for kind, project, domain, workflow, launch_plan, version, text in connection.execute(_EVERYTHING):
-            key = f"{project}/{domain}/{workflow}/{launch_plan}"
-            payload = text.encode()
-            payload = same.setdefault(payload, payload) if len(same) < _CHUNK else same.get(payload, payload)
-            entry = (same.setdefault(kind, kind), version, payload)
-            there = places.get(key)
-            places[key] = entry if there is None else there + entry
+            found = read(kind, text)
+            if found is not None:
+                key = f"{project}/{domain}/{workflow}/{launch_plan}"
+                row = found[0], written(version), found[1]
+                there = places.get(key)
+                places[key] = row if there is None else there + row
         with self._reading:
             self._projects = {one.id: one for one in projects.every(connection)}
             self._places, self._revision, self._checked_at = places, head, begun_at
@@ -272,12 +243,9 @@ def _place(scope: Scope) -> str:
     return f"{project}/{domain}/{workflow}/{launch_plan}"  # names have no slashes
 
 
-def _without(entries: _Entries, kind: str) -> _Entries:
+def _without(said: Said, kind: str) -> Said:
     """What a scope has, but for one kind."""
-    for at in range(0, len(entries), 3):
-        if entries[at] == kind:
-            return entries[:at] + entries[at + 3 :]
-    return entries
+    return tuple(part for row in rows_of(said) if row[0].kind.name != kind for part in row)
 
 
 def _is_small(connection: Connection) -> bool:

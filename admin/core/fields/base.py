@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -43,6 +43,10 @@ class Field(ABC):
     @abstractmethod
     def schema(self) -> Schema:
         """JSON Schema of the value."""
+
+    def outline(self, value: Any) -> Hashable:
+        """What values have in common that set the same leaves and unset the same ones."""
+        return value is None
 
 
 def quoted(value: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -88,6 +88,12 @@ class Section(Branch):
             elif known is not None:
                 yield (name,), item
 
+    def outline(self, value: Any) -> Hashable:
+        if type(value) is not dict:
+            return super().outline(value)
+        fields = self.fields
+        return tuple([(name, fields[name].outline(item) if name in fields else None) for name, item in value.items()])
+
     def nest(self, leaves: Leaves) -> dict[str, Any]:
         below: dict[str, Leaves] = {}
         for path, leaf in leaves.items():
@@ -166,6 +172,11 @@ class MapOf(Branch):
     def leaves(self, value: Any) -> Iterator[tuple[Path, Any]]:
         yield from (((key,), item) for key, item in value.items())
 
+    def outline(self, value: Any) -> Hashable:
+        if type(value) is not dict:
+            return super().outline(value)
+        return tuple([(key, item is None) for key, item in value.items()])
+
     def nest(self, leaves: Leaves) -> dict[str, Any]:
         return {path[0]: leaf for path, leaf in leaves.items()}
 
@@ -230,6 +241,11 @@ class KeyedList(Branch):
         for entry in value:
             rest = {name: item for name, item in entry.items() if name != self.key}
             yield (entry[self.key],), None if rest == {self.marker: None} else rest
+
+    def outline(self, value: Any) -> Hashable:
+        if type(value) is not list:
+            return super().outline(value)
+        return tuple([(entry[self.key], *entry, entry.get(self.marker, self) is None) for entry in value])
 
     def nest(self, leaves: Leaves) -> list[dict[str, Any]]:
         return [
