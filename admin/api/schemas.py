@@ -10,7 +10,7 @@ from typing import Any
 from marshmallow import RAISE, Schema, ValidationError, fields, missing, pre_load, validate
 
 from admin.core import names
-from admin.core.problems import Invalid, Problem, closest, shorten, unknown_word
+from admin.core.problems import Invalid, Problem, shorten, unknown_fields
 from admin.core.scopes import Level
 
 
@@ -34,7 +34,7 @@ fields.String.default_error_messages |= {"invalid": "is not text: put it in quot
 fields.Integer.default_error_messages |= {"invalid": "is not a whole number."}
 fields.Float.default_error_messages |= {"invalid": "is not a number."}
 fields.Boolean.default_error_messages |= {"invalid": "is neither true nor false."}
-fields.List.default_error_messages |= {"invalid": "is not a list."}
+fields.List.default_error_messages |= {"invalid": "is not a list: write [ … ], around a single one, too."}
 fields.Dict.default_error_messages |= {"invalid": "is not a mapping."}
 
 
@@ -105,18 +105,19 @@ def _problems(messages: Any, schema: Schema | None, path: str = "") -> Iterator[
     if isinstance(messages, list):
         yield Problem(field=path, reason=" ".join(str(message) for message in messages))
         return
+    unknown: list[str] = []
     for key, below in messages.items():
         name = str(key)
         where = path if name == "_schema" else f"{path}.{shorten(name)}".lstrip(".")
         field = schema.fields.get(name) if schema else None
         if below == ["Unknown field."] and schema is not None:
-            known = list(schema.fields)
-            yield Problem(field=where, reason=unknown_word("field", name, known), closest=closest(name, known))
+            unknown.append(name)
         else:
             inner = field.schema if isinstance(field, fields.Nested) else None
             if inner is None and isinstance(below, dict) and below.keys() <= {"key", "value"}:
                 below = [message for messages in below.values() for message in messages]  # of one entry of a mapping
             yield from _problems(below, inner, where)
+    yield from unknown_fields(unknown, schema.fields if schema else (), path)
 
 
 class Change(fields.Raw):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 
@@ -38,6 +38,8 @@ class Refused(Invalid):
 
 #: Nobody means a known word by a longer one, and comparing it would take long.
 _LONGEST_WORD = 128
+#: More of them tell nobody anything, and looking for what each may have meant would take long.
+_MOST_UNKNOWN = 50
 
 
 def closest(word: str, known: Iterable[str], most: int = 3) -> tuple[str, ...]:
@@ -65,6 +67,16 @@ def unknown_word(what: str, word: str, known: Iterable[str]) -> str:
     near = closest(word, names)
     listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
     return f"unknown {what} '{shorten(word)}'.{did_you_mean(near)} Known: {listed or 'none'}."
+
+
+def unknown_fields(given: Sequence[str], known: Iterable[str], path: str) -> Iterator[Problem]:
+    """A problem for each field that is not known, with what it may have been meant as; for very many, their number."""
+    names = list(known)
+    for name in given[:_MOST_UNKNOWN]:
+        where = f"{path}.{shorten(name)}".lstrip(".")
+        yield Problem(field=where, reason=unknown_word("field", name, names), closest=closest(name, names))
+    if len(given) > _MOST_UNKNOWN:
+        yield Problem(field=path, reason=f"has {len(given) - _MOST_UNKNOWN} more unknown fields.")
 
 
 def shorten(text: object, most: int = 60) -> str:

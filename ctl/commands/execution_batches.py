@@ -67,7 +67,7 @@ def _launchable(session: Session, requests: Sequence[Request]) -> list[Request]:
             known[launched] = session.client.has_launch_plan(*launched)
             if not known[launched]:
                 name = launched[2]
-                session.printer.note(f"There is no launch plan {name}: this is the workflow {name} itself.")
+                session.printer.note(f"There is no launch plan {name}: the workflow {name} itself is meant.")
         found.append(request if known[launched] else request.of_workflow())
     return found
 

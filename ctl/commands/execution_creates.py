@@ -167,7 +167,7 @@ def sent(session: Session, request: Request, send: Callable[[Request], Document]
         if session.client.has_launch_plan(project, domain, name):
             raise
         answer = _sent(request.of_workflow(), send)
-        session.printer.note(f"There is no launch plan {name}: this is the workflow {name} itself.")
+        session.printer.note(f"There is no launch plan {name}: the workflow {name} itself is meant.")
         return answer
 
 

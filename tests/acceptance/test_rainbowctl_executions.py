@@ -126,7 +126,7 @@ def test_a_files_workflow_is_the_launch_plan_or_else_the_workflow_itself(shell: 
     shell.file("alone.yaml", "workflow: alone\nversion: v1\ninputs: {epochs: 1}\n")
     done = shell.run(f"rainbowctl create execution {HERE} --execFile alone.yaml -o json")
     assert done.status == 0, done.err
-    assert "There is no launch plan alone: this is the workflow alone itself." in done.err
+    assert "There is no launch plan alone: the workflow alone itself is meant." in done.err
     assert "launch_plan" not in json.loads(done.out)["execution"]
     # A launch plan of that name in another version is no reason to go around it.
     shell.file("older.yaml", "workflow: nightly\nversion: v0\ninputs: {epochs: 1}\n")

@@ -84,7 +84,7 @@ def test_where_something_would_run_is_told_without_running_it(shell: Shell, proj
     answer = json.loads(shell.ok(f"rainbowctl place some-name {here} --clusterPool first -o json -- true"))
     assert (answer["cluster"], answer["id"]["name"]) == ("east", "some-name")
     shell.file("place.yaml", "workflow: train\ninputs: {epochs: 1}\n")
-    assert "this is the workflow train itself" in shell.run(f"rainbowctl place {here} --execFile place.yaml").err
+    assert "the workflow train itself is meant" in shell.run(f"rainbowctl place {here} --execFile place.yaml").err
     assert shell.rest("GET", f"executions/{project}/development")["executions"] == []
     assert "Did you mean" in shell.refused(2, f"rainbowctl place {here} --clusterPool frst -- true")
 

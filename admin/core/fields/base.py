@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from admin.core import names
-from admin.core.problems import Problem, closest, shorten, unknown_word
+from admin.core.problems import Problem, shorten, unknown_fields
 
 Path = tuple[str, ...]
 Leaves = dict[Path, Any]
@@ -68,6 +68,7 @@ def known_keys(
 ) -> dict[str, Any]:
     """What was given, under its canonical names; unknown and doubled names become problems."""
     found: dict[str, Any] = {}
+    unknown: list[str] = []
     canonical: dict[str, str] | None = None
     for key, value in given.items():
         name = key if key in known else None
@@ -76,10 +77,10 @@ def known_keys(
                 canonical = {names.camel(name): name for name in known} | dict(also or {})
             name = canonical.get(key)
         if name is None:
-            where = dotted((*path, shorten(key)))
-            problems.append(Problem(field=where, reason=unknown_word("field", key, known), closest=closest(key, known)))
+            unknown.append(key)
         elif name in found:
             fault(problems, (*path, name), "is given twice, in two spellings.")
         else:
             found[name] = value
+    problems.extend(unknown_fields(unknown, known, dotted(path)))
     return found

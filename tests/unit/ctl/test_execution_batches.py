@@ -301,7 +301,7 @@ def test_a_workflow_that_is_no_launch_plan_is_looked_up_once(admin: Admin, creat
     types = ["LAUNCH_PLAN", "WORKFLOW", "WORKFLOW", "WORKFLOW", "LAUNCH_PLAN"]
     assert [each["resource_type"] for each in launched] == types
     assert len(admin.asked) == 3
-    assert err.count("There is no launch plan flow: this is the workflow flow itself.") == 1
+    assert err.count("There is no launch plan flow: the workflow flow itself is meant.") == 1
     assert status == 3
     assert "runs.yaml:5:1: There is neither a launch plan 'none' nor a workflow. No workflow 'none'" in out
 
