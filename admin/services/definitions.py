@@ -35,13 +35,16 @@ def current_fleet(context: Context, connection: Connection) -> Fleet:
     return context.fleets.at(number, build, keep=not is_writing(connection))
 
 
-def is_enabled(context: Context, connection: Connection, state: ClusterState) -> bool:
-    """Whether a cluster takes part, without reading the whole fleet for it; one that is only expected does."""
-    key = (FleetKind.CLUSTER, state.name)
-    configured = [one for one in context.settings.fleet if (one.kind, one.name) == key]
-    defined = [*configured, *fleet.some(connection, [key]).values()]
-    cluster = build_fleet(0, defined, {state.name: state}).clusters.get(state.name)
-    return cluster.enabled if cluster is not None else state.enabled is not False
+def are_enabled(context: Context, connection: Connection, states: Iterable[ClusterState]) -> dict[str, bool]:
+    """Which clusters take part, without reading the whole fleet for it; those that are only expected do."""
+    by_key = {(FleetKind.CLUSTER, state.name): state for state in states}
+    configured = [one for one in context.settings.fleet if (one.kind, one.name) in by_key]
+    defined = [*configured, *fleet.some(connection, by_key).values()]
+    clusters = build_fleet(0, defined, {state.name: state for state in by_key.values()}).clusters
+    return {
+        state.name: clusters[state.name].enabled if state.name in clusters else state.enabled is not False
+        for state in by_key.values()
+    }
 
 
 def fleet_after(context: Context, connection: Connection, changes: Iterable[RowChange]) -> Fleet:

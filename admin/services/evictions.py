@@ -76,7 +76,7 @@ def end_drained(context: Context) -> None:
         with context.database.writing() as connection:
             if not _is_over(fleet.state(connection, name), now):
                 continue
-            held = leases.leased(connection, name)
+            held = leases.leased(connection, [name])
             for one in held:
                 if one.phase == Phase.QUEUED.value and not one.confirmed:
                     one.apply(give_back(one, "Its cluster was drained.", stays=False), now)

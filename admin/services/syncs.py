@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
-from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection
@@ -20,7 +19,7 @@ from admin.core.quantities import parse_duration
 from admin.core.reports import NEED_DETAILS, REPORTS, change_by, refusal
 from admin.errors import AgentReplaced
 from admin.services.context import Context
-from admin.services.definitions import current_fleet, is_enabled
+from admin.services.definitions import are_enabled, current_fleet
 from admin.store import fleet, leases, logs
 from admin.store.executions import ExecutionId
 from admin.store.fleet import ClusterEvent
@@ -186,64 +185,115 @@ def _exchange(context: Context, said: Sync) -> Answer:
 
     What takes a lock that few need is found out by doing without, and then begun again.
     """
-    cares: set[_Care] = set()
+    cares: frozenset[_Care] = frozenset()
     while True:
-        found = context.database.write(partial(_try, context, said, frozenset(cares)))
+        found = context.database.write(_look_together, _Look(context=context, said=said, cares=cares))
         if isinstance(found, Answer):
             return found
         if not isinstance(found, _Careless):
             raise found
-        cares.add(found.missing)
+        cares |= {found.missing}
 
 
-def _try(context: Context, said: Sync, cares: frozenset[_Care], connection: Connection) -> Answer | Exception:
-    """A look, or why there was none: nothing has been written then, and nobody else's look need fail for it."""
-    try:
-        return _look(context, connection, said, cares)
-    except (AgentReplaced, _Overtaken, _Careless) as reason:
-        return reason
+@dataclass(kw_only=True, eq=False)
+class _Look:
+    """One sync of those that are answered together."""
+
+    context: Context
+    said: Sync
+    cares: frozenset[_Care]
+    failure: Exception | None = None  #: why there was no look: nothing is written then, and no other fails for it
+    before: ClusterState = field(init=False)
+    counts: bool = False  #: whether the cluster is another one to whoever decides
+    held: dict[ExecutionId, Held] = field(default_factory=dict)
+    unanswered: list[Held] = field(default_factory=list)
+    answer: Answer = field(init=False)
 
 
-def _look(context: Context, connection: Connection, said: Sync, cares: frozenset[_Care]) -> Answer:
+def _look_together(connection: Connection, looks: list[_Look]) -> list[Answer | Exception]:
+    """Look for several agents at once, in about as many statements as one of them takes."""
+    rest = looks
+    while rest:  # of one cluster one after the other
+        first = {one.said.cluster: one for one in reversed(rest)}
+        _look(connection, [first[cluster] for cluster in sorted(first)])
+        rest = [one for one in rest if first[one.said.cluster] is not one]
+    return [one.answer if one.failure is None else one.failure for one in looks]
+
+
+def _look(connection: Connection, looks: list[_Look]) -> None:
+    context = looks[0].context
     now = context.clock()
-    if _Care.FLEET in cares:
-        fleet.lock(connection)  # before the cluster's own row, as everyone does who changes the fleet
-    before, state = _heard(connection, said, now)
-    counts = _changes_fleet(context, connection, before, state)
-    if counts and _Care.FLEET not in cares:
-        raise _Careless(_Care.FLEET)
-    held = _hold(connection, said, cares)
-    if (before.health, before.report) == (state.health, state.report):
-        fleet.touch(connection, state)
-    else:
-        kind = "READY" if before.health != state.health else "REPORTED"
-        fleet.save(connection, state, ClusterEvent(cluster=said.cluster, at=now, type=kind), counts=counts)
-    answer = Answer(state=state, enabled=is_enabled(context, connection, state))
-    unanswered = _unanswered(context, said, held, now)
-    leases.add_details(connection, [*unanswered, *_needing_details(said, held)])
+    if any(_Care.FLEET in one.cares for one in looks):
+        fleet.lock(connection)  # before the clusters' own rows, as everyone does who changes the fleet
+    states = fleet.hold_states(connection, [one.said.cluster for one in looks])
+    looks = [one for one in looks if _is_heard(one, connection, states[one.said.cluster], now)]
+    looks = _hold(connection, looks)
+    _note_clusters(connection, looks, now)
+    for one in looks:
+        one.unanswered = _unanswered(context, one.said, one.held, now)
+    leases.add_details(connection, [held for one in looks for held in (*one.unanswered, *_needing_details(one))])
+    for one in looks:
+        _listen(one, connection, now)
+    leases.add_details(connection, [held for one in looks for held in one.answer.leases])  # which never arrived
+    until = now + timedelta(seconds=context.settings.agents.lease_seconds)
+    for one in looks:
+        room = one.said.want - len(one.answer.leases)
+        if one.answer.takes_work and room > 0:
+            one.answer.leases += leases.offered(connection, one.said.cluster, now, room)
+        for lease in one.answer.leases:
+            lease.set(lease_expires_at=until)
+    leases.save(connection, [held for one in looks for held in (*one.held.values(), *one.answer.leases)])
+    idle = [one for one in looks if one.said.wait_seconds > 0 and not one.answer.has_news]
+    times = leases.next_not_before(connection, [one.said.cluster for one in idle], now)
+    for one in idle:
+        one.answer.next_at = times.get(one.said.cluster)
+
+
+def _is_heard(look: _Look, connection: Connection, before: ClusterState, now: datetime) -> bool:
+    """Whether an agent is listened to; if not, the look says why."""
+    try:
+        state = _heard(before, look.said, now)
+        look.counts = _changes_fleet(look.context, connection, before, state)
+        if look.counts and _Care.FLEET not in look.cares:
+            raise _Careless(_Care.FLEET)
+    except (AgentReplaced, _Overtaken, _Careless) as reason:
+        look.failure = reason
+        return False
+    look.before, look.answer = before, Answer(state=state)
+    return True
+
+
+def _note_clusters(connection: Connection, looks: list[_Look], now: datetime) -> None:
+    """Note that agents were heard, and what they say of their clusters."""
+    heard = []
+    for one in looks:
+        before, after = one.before, one.answer.state
+        if (before.health, before.report) == (after.health, after.report):
+            heard.append(after)
+            continue
+        kind = "READY" if before.health != after.health else "REPORTED"
+        fleet.save(connection, after, ClusterEvent(cluster=after.name, at=now, type=kind), counts=one.counts)
+    fleet.touch(connection, heard)
+    if looks:
+        enabled = are_enabled(looks[0].context, connection, [one.answer.state for one in looks])
+        for one in looks:
+            one.answer.enabled = enabled[one.said.cluster]
+
+
+def _listen(look: _Look, connection: Connection, now: datetime) -> None:
+    """Let count what an agent says of executions."""
+    context, said, held, answer = look.context, look.said, look.held, look.answer
     if said.logs:
         _keep(context, connection, said, held, answer)  # before the events: one may end the attempt that printed it
     if said.events:
         _take(context, connection, said, held, answer, now)
-    for one in unanswered:
+    for one in look.unanswered:
         _apply(one, Report(event="", id=one.key, attempt=one.attempt, type="UNKNOWN"), answer, now)
     _renew(context, said, held, answer, now)
-    leases.add_details(connection, answer.leases)  # of what was offered before, and never arrived
-    until = now + timedelta(seconds=context.settings.agents.lease_seconds)
-    room = said.want - len(answer.leases)
-    if answer.takes_work and room > 0:
-        answer.leases += leases.offered(connection, said.cluster, now, room)
-    for one in answer.leases:
-        one.set(lease_expires_at=until)
-    leases.save(connection, {one.id: one for one in (*held.values(), *answer.leases)}.values())
-    if said.wait_seconds > 0 and not answer.has_news:
-        answer.next_at = leases.next_not_before(connection, said.cluster, now)
-    return answer
 
 
-def _heard(connection: Connection, said: Sync, now: datetime) -> tuple[ClusterState, ClusterState]:
-    """The cluster whose agent was heard, before and after that."""
-    before = fleet.state(connection, said.cluster)
+def _heard(before: ClusterState, said: Sync, now: datetime) -> ClusterState:
+    """A cluster whose agent was heard."""
     if before.agent not in (None, said.agent) and said.sequence > 1:
         raise AgentReplaced(
             f"Another agent of cluster '{said.cluster}' has taken over. End this one; one agent a cluster is enough."
@@ -253,7 +303,7 @@ def _heard(connection: Connection, said: Sync, now: datetime) -> tuple[ClusterSt
     after = replace(before, agent=said.agent, last_sync_at=now, health=Health.READY.value)
     if said.report not in (None, before.report):
         after = replace(after, report=said.report, reported_at=now)
-    return before, after
+    return after
 
 
 def _changes_fleet(context: Context, connection: Connection, before: ClusterState, after: ClusterState) -> bool:
@@ -265,20 +315,27 @@ def _changes_fleet(context: Context, connection: Connection, before: ClusterStat
     return current_fleet(context, connection).looks_at_load_of(after.name)
 
 
-def _hold(connection: Connection, said: Sync, cares: frozenset[_Care]) -> dict[ExecutionId, Held]:
-    """Everything that the agent has a lease of, and everything else that it reports on."""
-    if _Care.STRANGERS in cares:
-        found = leases.reported(connection, said.cluster, {report.id for report in said.events})
-        return {one.key: one for one in found}
-    held = {one.key: one for one in leases.leased(connection, said.cluster)}
-    if any(report.id not in held for report in said.events):
-        raise _Careless(_Care.STRANGERS)
-    return held
+def _hold(connection: Connection, looks: list[_Look]) -> list[_Look]:
+    """Hold everything that agents have a lease of, and everything else that they report on; answers who may go on."""
+    clusters = [one.said.cluster for one in looks]
+    strangers = {report.id for one in looks if _Care.STRANGERS in one.cares for report in one.said.events}
+    found = leases.reported(connection, clusters, strangers) if strangers else leases.leased(connection, clusters)
+    by_cluster: dict[str | None, dict[ExecutionId, Held]] = {}
+    for held in found:
+        by_cluster.setdefault(held.cluster, {})[held.key] = held
+    named = {held.key: held for held in found} if strangers else {}
+    for one in looks:
+        one.held = by_cluster.get(one.said.cluster, {})
+        if _Care.STRANGERS in one.cares:
+            one.held |= {report.id: named[report.id] for report in one.said.events if report.id in named}
+        elif any(report.id not in one.held for report in one.said.events):
+            one.failure = _Careless(_Care.STRANGERS)
+    return [one for one in looks if one.failure is None]
 
 
-def _needing_details(said: Sync, held: Mapping[ExecutionId, Held]) -> Iterable[Held]:
+def _needing_details(look: _Look) -> Iterable[Held]:
     """What is reported on in a way that another attempt may follow."""
-    return [held[one.id] for one in said.events if one.type in NEED_DETAILS and one.id in held]
+    return [look.held[one.id] for one in look.said.events if one.type in NEED_DETAILS and one.id in look.held]
 
 
 def _unanswered(context: Context, said: Sync, held: Mapping[ExecutionId, Held], now: datetime) -> list[Held]:

@@ -23,11 +23,11 @@ def insert_all(connection: Connection, table: Table, rows: Rows, *, if_new: bool
         _insertion(table, tuple(rows[0]), connection.dialect, if_new=if_new).execute(connection, rows)
 
 
-def update_all(connection: Connection, table: Table, rows: Rows) -> None:
-    """Change rows, each to values of its own under the same names; `id` says which."""
+def update_all(connection: Connection, table: Table, rows: Rows, key: str = "id") -> None:
+    """Change rows, each to values of its own under the same names; the `key` says which."""
     if rows:
-        names = tuple(name for name in rows[0] if name != "id")
-        _update(table, names, connection.dialect).execute(connection, rows)
+        names = tuple(name for name in rows[0] if name != key)
+        _update(table, key, names, connection.dialect).execute(connection, rows)
 
 
 class _Statement:
@@ -69,15 +69,15 @@ def _insertion(table: Table, names: tuple[str, ...], dialect: Dialect, *, if_new
 
 
 @lru_cache(maxsize=256)
-def _update(table: Table, names: tuple[str, ...], dialect: Dialect) -> _Statement:
+def _update(table: Table, key: str, names: tuple[str, ...], dialect: Dialect) -> _Statement:
     quoted = list(map(_quote(dialect), names))
     if dialect.name == "postgresql":
         new = ", ".join(f"{name} = given.{name}" for name in quoted)
-        given = _given(table, ("id", *names), dialect)
-        sql = f"UPDATE {table.name} SET {new} FROM {given} WHERE {table.name}.id = given.id"
+        given = _given(table, (key, *names), dialect)
+        sql = f"UPDATE {table.name} SET {new} FROM {given} WHERE {table.name}.{key} = given.{key}"
     else:
-        sql = f"UPDATE {table.name} SET {', '.join(f'{name} = ?' for name in quoted)} WHERE id = ?"
-    return _Statement(sql, table, (*names, "id"), dialect)
+        sql = f"UPDATE {table.name} SET {', '.join(f'{name} = ?' for name in quoted)} WHERE {key} = ?"
+    return _Statement(sql, table, (*names, key), dialect)
 
 
 def _given(table: Table, names: tuple[str, ...], dialect: Dialect) -> str:

@@ -39,7 +39,10 @@ _WRITES = "rainbow_writes"
 #: Changes in one transaction: the more of them, the longer everybody else waits.
 _MOST_TOGETHER = 16
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
+#: Does something to several items at once, and answers what became of each.
+Act = Callable[[Connection, list[Item]], list[Result]]
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -64,7 +67,7 @@ class Database:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._turn: AbstractContextManager[Any] = nullcontext()
-        self._together: JointWrites[Callable[[Connection], Any], Any] = JointWrites(self._write_all, _MOST_TOGETHER)
+        self._together: JointWrites[tuple[Act[Any, Any], Any], Any] = JointWrites(self._write_all, _MOST_TOGETHER)
         if engine.dialect.name == "sqlite":
             self._turn = _Turn(engine.url.database)
             event.listen(engine, "connect", _set_up_sqlite)
@@ -93,20 +96,21 @@ class Database:
         ):
             yield connection
 
-    def write(self, act: Callable[[Connection], Result]) -> Result:
-        """Change something; where one writer waits for the other, in one transaction with what others change.
+    def write(self, act: Act[Item, Result], item: Item) -> Result:
+        """Act on something, in one transaction and one call with all that others want to have done at the same time.
 
         The act may be done twice: what fails for all of them is tried again for each.
         """
-        if self.engine.dialect.name == "sqlite":
-            found: Result = self._together.submit([act])[0]
-            return found
-        with self.writing() as connection:
-            return act(connection)
+        found: Result = self._together.submit([(act, item)])[0]
+        return found
 
-    def _write_all(self, acts: list[Callable[[Connection], Any]]) -> list[Any]:
+    def _write_all(self, wanted: list[tuple[Act[Any, Any], Any]]) -> list[Any]:
+        items: dict[Act[Any, Any], list[Any]] = {}
+        for act, item in wanted:
+            items.setdefault(act, []).append(item)
         with self.writing() as connection:
-            return [act(connection) for act in acts]
+            found = {act: iter(act(connection, some)) for act, some in items.items()}
+        return [next(found[act]) for act, _ in wanted]
 
 
 def is_writing(connection: Connection) -> bool:

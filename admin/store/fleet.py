@@ -31,6 +31,7 @@ from sqlalchemy import (
 )
 
 from admin.core.fleet import ClusterState, Definition, Fleet, FleetKind, Health, Source
+from admin.store.batches import update_all
 from admin.store.database import RowId, UtcDateTime, insert_new, metadata
 from admin.store.revisions import RowChange
 
@@ -165,6 +166,16 @@ def state(connection: Connection, name: str, *, lock: bool = True) -> ClusterSta
     return ClusterState(name=name) if row is None else ClusterState(**row._mapping)
 
 
+def hold_states(connection: Connection, names: Iterable[str]) -> dict[str, ClusterState]:
+    """What has happened to some clusters, which nobody else changes until this transaction ends."""
+    wanted = list(names)
+    found = connection.execute(_HELD, {"names": wanted})
+    return {
+        **{name: ClusterState(name=name) for name in wanted},
+        **{row.name: ClusterState(**row._mapping) for row in found},
+    }
+
+
 def heard(connection: Connection) -> dict[str, datetime | None]:
     """When each cluster's agent was last heard."""
     return {row[0]: row[1] for row in connection.execute(_HEARD)}
@@ -190,6 +201,12 @@ def clusters_defined_above(connection: Connection, version: int) -> dict[str, in
     return {row[0]: row[1] for row in connection.execute(_DEFINED_ABOVE, {"above": version})}
 
 
+_HELD = (
+    select(cluster_states)
+    .where(cluster_states.c.name.in_(bindparam("names", expanding=True)))
+    .order_by(cluster_states.c.name)
+    .with_for_update()
+)
 _HEARD = select(cluster_states.c.name, cluster_states.c.last_sync_at)
 _health, _last_sync_at = cluster_states.c.health, cluster_states.c.last_sync_at
 _SILENT = select(cluster_states.c.name).where(
@@ -232,10 +249,10 @@ def save(connection: Connection, found: ClusterState, event: ClusterEvent, *, co
         count_up(connection)
 
 
-def touch(connection: Connection, found: ClusterState) -> None:
-    """Note that a cluster's agent was heard, which does not change the fleet."""
-    values = {"last_sync_at": found.last_sync_at, "agent": found.agent}
-    connection.execute(update(cluster_states).where(cluster_states.c.name == found.name).values(**values))
+def touch(connection: Connection, some: Iterable[ClusterState]) -> None:
+    """Note that the agents of clusters were heard, which does not change the fleet."""
+    rows = [{"name": one.name, "last_sync_at": one.last_sync_at, "agent": one.agent} for one in some]
+    update_all(connection, cluster_states, rows, key="name")
 
 
 def forget(connection: Connection, names: Iterable[str]) -> None:

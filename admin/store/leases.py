@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -25,8 +25,9 @@ _SMALL = [
 
 # Built once: an agent's sync should cost the database's time, not ours.
 _theirs = _columns.cluster == bindparam("cluster")
-_LEASED_IDS = select(_columns.id).where(_theirs, LEASED)
-_LEASED = select(*_SMALL).where(_theirs, LEASED).order_by(_columns.id).with_for_update()
+_some_ones = _columns.cluster.in_(bindparam("clusters", expanding=True))
+_LEASED_IDS = select(_columns.id).where(_some_ones, LEASED)
+_LEASED = select(*_SMALL).where(_some_ones, LEASED).order_by(_columns.id).with_for_update()
 _EXPIRED = (
     select(*_SMALL, _columns.content, _columns.avoid)
     .where(_theirs, LEASED, _columns.lease_expires_at <= bindparam("now"))
@@ -35,10 +36,7 @@ _EXPIRED = (
     .with_for_update()
 )
 _HAVE_EXPIRED = (
-    select(_columns.cluster)
-    .where(_columns.cluster.in_(bindparam("clusters", expanding=True)), LEASED)
-    .where(_columns.lease_expires_at <= bindparam("now"))
-    .distinct()
+    select(_columns.cluster).where(_some_ones, LEASED).where(_columns.lease_expires_at <= bindparam("now")).distinct()
 )
 _may_start = or_(_columns.not_before.is_(None), _columns.not_before <= bindparam("now"))
 _OFFERED = (
@@ -48,7 +46,11 @@ _OFFERED = (
     .limit(bindparam("most"))
     .with_for_update(skip_locked=True)
 )
-_NEXT = select(func.min(_columns.not_before)).where(*UNLEASED, _theirs, _columns.not_before > bindparam("now"))
+_NEXT = (
+    select(_columns.cluster, func.min(_columns.not_before))
+    .where(*UNLEASED, _some_ones, _columns.not_before > bindparam("now"))
+    .group_by(_columns.cluster)
+)
 _DETAILS = select(_columns.id, _columns.content, _columns.avoid).where(
     _columns.id.in_(bindparam("ids", expanding=True))
 )
@@ -112,7 +114,7 @@ def save(connection: Connection, some: Iterable[Held]) -> None:
     """Write what has become of executions: one statement for each set of columns, and one for all that happened."""
     changes: dict[frozenset[str], list[dict[str, Any]]] = {}
     events = []
-    for one in some:
+    for one in {one.id: one for one in some}.values():
         if one._new:
             changes.setdefault(frozenset(one._new), []).append({"id": one.id, **one._new})
             events += [(one.id, event) for event in one._happened]
@@ -131,18 +133,18 @@ def offered(connection: Connection, cluster: str, now: datetime, limit: int) -> 
     return _held(connection.execute(_OFFERED, {"cluster": cluster, "now": now, "most": limit}))
 
 
-def leased(connection: Connection, cluster: str) -> list[Held]:
-    """Everything that a cluster's agent has a lease of, held until the transaction ends."""
-    return _held(connection.execute(_LEASED, {"cluster": cluster}))
+def leased(connection: Connection, clusters: Sequence[str]) -> list[Held]:
+    """Everything that the agents of clusters have a lease of, held until the transaction ends."""
+    return _held(connection.execute(_LEASED, {"clusters": clusters}))
 
 
-def reported(connection: Connection, cluster: str, named: Iterable[ExecutionId]) -> list[Held]:
-    """The same together with others that its agent reports on, all by id: two agents may report on each other's."""
+def reported(connection: Connection, clusters: Sequence[str], named: Iterable[ExecutionId]) -> list[Held]:
+    """The same together with others that agents report on, all by id: two agents may report on each other's."""
     keys = [(one.project, one.domain, one.name) for one in named]
     theirs = select(_columns.id).where(one_of(connection, _KEY, keys))
     ids = {
         *connection.execute(theirs).scalars(),
-        *connection.execute(_LEASED_IDS, {"cluster": cluster}).scalars(),
+        *connection.execute(_LEASED_IDS, {"clusters": clusters}).scalars(),
     }
     found = select(*_SMALL).where(_columns.id.in_(ids)).order_by(_columns.id)
     return _held(connection.execute(found.with_for_update()))
@@ -176,7 +178,7 @@ def add_details(connection: Connection, some: Iterable[Held]) -> None:
             by_id[row.id].content, by_id[row.id].avoid = row.content, row.avoid
 
 
-def next_not_before(connection: Connection, cluster: str, now: datetime) -> datetime | None:
-    """When the next attempt that backs off may start at a cluster."""
-    value: datetime | None = connection.execute(_NEXT, {"cluster": cluster, "now": now}).scalar()
-    return value
+def next_not_before(connection: Connection, clusters: Sequence[str], now: datetime) -> dict[str, datetime]:
+    """When the next attempt that backs off may start at each of some clusters."""
+    rows = connection.execute(_NEXT, {"clusters": clusters, "now": now}).all() if clusters else []
+    return {row[0]: row[1] for row in rows}

@@ -17,7 +17,7 @@ from admin.errors import AgentReplaced
 from admin.services import agents
 from admin.services.context import Context
 from admin.services.fleet import set_cordoned
-from admin.services.syncs import Answer, LogPiece, Report, Sync, sync
+from admin.services.syncs import Answer, LogPiece, Report, Sync, _Look, _look_together, sync
 from admin.store import fleet
 from admin.store.executions import ExecutionId
 from tests.conftest import MakeApp
@@ -348,7 +348,7 @@ def test_how_busy_a_cluster_is_changes_the_fleet_only_where_a_pool_looks_at_it(a
 
 
 def test_many_syncs_of_many_clusters_at_once_each_count(app: Flask, context: Context) -> None:
-    """On SQLite several are one transaction; what is wrong with one of them is not the others' fault."""
+    """Several are one transaction; what is wrong with one of them is not the others' fault."""
     names = [f"c{number}" for number in range(12)]
     put_pool(app.test_client(), "all", names)
     for name in names:
@@ -368,3 +368,36 @@ def test_many_syncs_of_many_clusters_at_once_each_count(app: Flask, context: Con
         found = list(pool.map(call, range(24)))
     assert [[one.name for one in some] for some in found[:12]] == [[f"e-{name}"] for name in names]
     assert found[12:] == [None] * 12
+
+
+def test_syncs_that_come_together_cost_hardly_more_statements_than_one(app: Flask, context: Context) -> None:
+    names = [f"c{number}" for number in range(8)]
+    put_pool(app.test_client(), "all", names)
+    for name in names:
+        created(app.test_client(), f"e-{name}", cluster=name)
+        sync(context, Sync(cluster=name, agent="a", sequence=1, want=1))
+
+    def cost(some: list[str]) -> int:
+        said = [Sync(cluster=one, agent="a", sequence=2, holding=((key(f"e-{one}"), 1),)) for one in some]
+        looks = [_Look(context=context, said=one, cares=frozenset()) for one in said]
+        with statements(context) as seen, context.database.writing() as connection:
+            answers = _look_together(connection, looks)
+        assert [isinstance(one, Answer) and len(one.confirmed) for one in answers] == [1] * len(some)
+        return len(seen)
+
+    assert cost(names[1:]) == cost(names[:1])
+
+
+def test_two_syncs_of_one_cluster_in_one_transaction_do_not_get_the_same_lease(app: Flask, context: Context) -> None:
+    put_pool(app.test_client(), "all", ["c"])
+    sync(context, Sync(cluster="c", agent="a", sequence=1))
+    for name in ("e", "f"):
+        created(app.test_client(), name, cluster="c")
+    said = [Sync(cluster="c", agent="a", sequence=2, want=1), Sync(cluster="c", agent="a", sequence=3, want=2)]
+    with context.database.writing() as connection:
+        looks = [_Look(context=context, said=one, cares=frozenset()) for one in said]
+        first, second = _look_together(connection, looks)
+    assert isinstance(first, Answer)
+    assert isinstance(second, Answer)
+    assert [one.name for one in first.leases] == ["e"]
+    assert [one.name for one in second.leases] == ["e", "f"]  # the first may never have arrived
