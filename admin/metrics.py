@@ -65,6 +65,16 @@ def count_created(execution: Any, seconds: float) -> None:
     timed.observe(seconds)
 
 
+@lru_cache(maxsize=4096)
+def _queued(place: tuple[str, ...]) -> Histogram:
+    return queue_seconds.labels(*place)
+
+
+@lru_cache(maxsize=4096)
+def _finished(place: tuple[str, ...], phase: str, reason: str) -> Counter:
+    return finished_total.labels(*place, phase, reason)
+
+
 def count_redecided(changed: Iterable[Redecided]) -> None:
     """Count decisions that were made again."""
     for one in changed:
@@ -74,12 +84,12 @@ def count_redecided(changed: Iterable[Redecided]) -> None:
 
 def count_started(execution: Any, now: datetime) -> None:
     """Count an execution that left the queue."""
-    queue_seconds.labels(*_place(execution)).observe(max(0.0, (now - execution.created_at).total_seconds()))
+    _queued(_place(execution)).observe(max(0.0, (now - execution.created_at).total_seconds()))
 
 
 def count_finished(phase: str, reason: str, execution: Any, now: datetime) -> None:
     """Count an execution that ended; one that never ran leaves the queue by it."""
-    finished_total.labels(*_place(execution), phase, reason).inc()
+    _finished(_place(execution), phase, reason).inc()
     if execution.started_at is None:
         count_started(execution, now)
 

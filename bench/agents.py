@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import http.client
 import itertools
-import json
 import time
 from dataclasses import dataclass, field
 from typing import Any
+
+import orjson
 
 from bench.admins import API
 from tests.support.http_agents import SECRET
@@ -26,12 +27,12 @@ class Client:
 
     def post(self, path: str, body: Document) -> Document:
         """The answer to a call that must succeed."""
-        self._connection.request("POST", API + path, json.dumps(body), self._headers)
+        self._connection.request("POST", API + path, orjson.dumps(body), self._headers)
         answer = self._connection.getresponse()
         text = answer.read()
         if answer.status != 200:
             raise RuntimeError(f"POST {path} was answered {answer.status}: {text[:500].decode(errors='replace')}")
-        found: Document = json.loads(text)
+        found: Document = orjson.loads(text)
         return found
 
     def close(self) -> None:

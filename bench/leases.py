@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import secrets
 import threading
 import time
@@ -85,6 +84,9 @@ def _lived(port: int, agents: list[Agent], count: int, most_seconds: float) -> R
 
 def _body() -> dict[str, object]:
     """A creation, its draws made here."""
-    text = json.dumps(stock.job_body()).replace("<project>", "0").replace("<unique>", secrets.token_hex(8))
-    found: dict[str, object] = json.loads(text.replace("<domain>", secrets.choice(stock.DOMAINS)))
-    return found
+    draws = {
+        "project": stock.project_name(0),
+        "domain": secrets.choice(stock.DOMAINS),
+        "name": f"e{secrets.token_hex(8)}",
+    }
+    return {**stock.job_body(), **draws}

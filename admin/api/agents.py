@@ -349,10 +349,11 @@ _switch("undrain", "Give a drained cluster work again", SwitchBody)
 )
 def sync_cluster(name: str, body: dict[str, Any]) -> dict[str, Any]:
     answer = sync(context(), _read(agents_cluster(name), body))
+    now = context().clock()
     for row in answer.started:
-        count_started(row, context().clock())
+        count_started(row, now)
     for row, ended in answer.finished:
-        count_finished(ended.phase.value, ended.reason, row, context().clock())
+        count_finished(ended.phase.value, ended.reason, row, now)
     return _answer(answer)
 
 

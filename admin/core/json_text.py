@@ -1,11 +1,15 @@
-"""JSON texts, written quickly."""
+"""JSON texts, written and read quickly."""
 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import orjson
+
+#: What may be a number with more than 64 bits.
+_LONG, _LONG_BYTES = re.compile(r"[0-9]{19}"), re.compile(rb"[0-9]{19}")
 
 
 def json_text(value: Any, *, sort_keys: bool = False) -> bytes:
@@ -17,3 +21,9 @@ def json_text(value: Any, *, sort_keys: bool = False) -> bytes:
             value, sort_keys=sort_keys, separators=(",", ":"), ensure_ascii=False, default=lambda one: one.isoformat()
         )
         return text.encode()
+
+
+def json_value(text: str | bytes) -> Any:
+    """The value of a JSON text that was checked when it came."""
+    is_long = _LONG.search(text) if isinstance(text, str) else _LONG_BYTES.search(text)
+    return json.loads(text) if is_long else orjson.loads(text)

@@ -17,7 +17,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
 from sqlalchemy.types import TypeDecorator
 
-from admin.core.json_text import json_text
+from admin.core.json_text import json_text, json_value
 from admin.store.joint_writes import JointWrites
 
 #: Constraint names are fixed, so that migrations can name them on every database.
@@ -183,6 +183,7 @@ def engine_options(url: str, pool_size: int) -> dict[str, Any]:
         "max_overflow": pool_size,
         "pool_timeout": 30,
         "json_serializer": lambda value: json_text(value).decode(),
+        "json_deserializer": json_value,
     }
     if make_url(url).get_backend_name() != "sqlite":
         options["pool_pre_ping"] = True  # a database that was restarted costs no request
