@@ -210,9 +210,9 @@ class _Look:
     answer: Answer = field(init=False)
 
 
-def _look_together(connection: Connection, looks: list[_Look]) -> list[Answer | Exception]:
+def _look_together(connection: Connection, asked: list[_Look]) -> list[Answer | Exception]:
     """Look for several agents at once, in about as many statements as one of them takes."""
-    rest = looks
+    rest = looks = [replace(one) for one in asked]  # which may be asked for again, if these come to nothing
     while rest:  # of one cluster one after the other
         first = {one.said.cluster: one for one in reversed(rest)}
         _look(connection, [first[cluster] for cluster in sorted(first)])

@@ -129,13 +129,17 @@ def some(connection: Connection, keys: Iterable[tuple[FleetKind, str]]) -> dict[
     wanted = [(kind.value, name) for kind, name in keys]
     if not wanted:
         return {}
-    found = select(fleet_definitions).where(tuple_(fleet_definitions.c.kind, fleet_definitions.c.name).in_(wanted))
     return {
         (FleetKind(row.kind), row.name): Definition(
             kind=FleetKind(row.kind), name=row.name, payload=row.payload, source=Source.MANAGED, version=row.version
         )
-        for row in connection.execute(found)
+        for row in connection.execute(_SOME, {"keys": wanted})
     }
+
+
+_SOME = select(fleet_definitions).where(
+    tuple_(fleet_definitions.c.kind, fleet_definitions.c.name).in_(bindparam("keys", expanding=True))
+)
 
 
 def write(connection: Connection, changes: list[RowChange], version: int) -> None:

@@ -401,3 +401,19 @@ def test_two_syncs_of_one_cluster_in_one_transaction_do_not_get_the_same_lease(a
     assert isinstance(second, Answer)
     assert [one.name for one in first.leases] == ["e"]
     assert [one.name for one in second.leases] == ["e", "f"]  # the first may never have arrived
+
+
+def test_what_was_looked_at_in_vain_is_looked_at_anew(app: Flask, context: Context) -> None:
+    """A transaction may fail for all that it was for; each of them is then tried again."""
+    put_pool(app.test_client(), "all", ["c"])
+    created(app.test_client(), "e", cluster="c")
+    sync(context, Sync(cluster="c", agent="new", sequence=1))
+    asked = [_Look(context=context, said=Sync(cluster="c", agent="old", sequence=2, want=1), cares=frozenset())]
+    with context.database.writing() as connection:
+        [first] = _look_together(connection, asked)
+    sync(context, Sync(cluster="c", agent="old", sequence=1))
+    with context.database.writing() as connection:
+        [second] = _look_together(connection, asked)
+    assert isinstance(first, AgentReplaced)
+    assert isinstance(second, Answer)
+    assert [one.name for one in second.leases] == ["e"]
