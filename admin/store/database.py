@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from flask_sqlalchemy import SQLAlchemy
-from sqlalchemy import BigInteger, Connection, DateTime, Engine, Integer, MetaData, Table, event
+from sqlalchemy import BigInteger, Connection, DateTime, Dialect, Engine, Integer, MetaData, Table, event
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
 from sqlalchemy.types import TypeDecorator
@@ -57,8 +57,16 @@ class UtcDateTime(TypeDecorator[datetime]):
         except OverflowError:  # within a day of the first or the last time there is
             return value and value.replace(tzinfo=UTC)
 
-    def process_result_value(self, value: datetime | None, dialect: Any) -> datetime | None:
-        return value if value is None or value.tzinfo else value.replace(tzinfo=UTC)
+    def result_processor(self, dialect: Dialect, coltype: Any) -> Callable[[str | None], datetime | None] | None:
+        """SQLite keeps texts that name no zone; others answer with times as they are, which many rows have many of."""
+        return _from_sqlite if dialect.name == "sqlite" else None
+
+
+def _from_sqlite(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    value = datetime.fromisoformat(text)
+    return value if value.tzinfo else value.replace(tzinfo=UTC)
 
 
 class Database:
