@@ -7,7 +7,6 @@ test holds the two together.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import compress
@@ -15,7 +14,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from admin.core.fields import Leaves, Path, dotted
-from admin.core.json_text import json_text
+from admin.core.json_text import json_text, json_value
 from admin.core.kinds import Kind, Kinds, Merge
 from admin.core.memos import Memo
 from admin.core.platform import Ground, PlatformValues
@@ -65,7 +64,7 @@ class EffectiveTexts:
         kind, leaves, payloads = mixture
 
         def said(payload: bytes) -> Leaves:
-            return self._leaves.find((kind.name, payload), lambda: kind.leaves(json.loads(payload)))
+            return self._leaves.find((kind.name, payload), lambda: kind.leaves(json_value(payload)))
 
         winning = leaves.copy()
         for index in payloads:

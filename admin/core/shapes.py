@@ -5,12 +5,11 @@ Whatever an answer says besides values follows from shapes, and so is worked out
 
 from __future__ import annotations
 
-import json
 from collections.abc import Hashable, Iterator
 from typing import Any
 
 from admin.core.fields import Path
-from admin.core.json_text import json_text
+from admin.core.json_text import json_text, json_value
 from admin.core.kinds import Kind, Kinds, Payload
 
 #: So many shapes are told apart; rows beyond them are looked at when they are asked for.
@@ -45,7 +44,7 @@ class Shapes:
 
     def read(self, kind_name: str, text: str) -> tuple[Shape, bytes] | None:
         """The shape of a stored payload, and the payload as answers write it; None for a kind that is not known."""
-        return self.of(kind_name, json.loads(text)) if kind_name in self._kinds else None
+        return self.of(kind_name, json_value(text)) if kind_name in self._kinds else None
 
     def of(self, kind_name: str, payload: Payload) -> tuple[Shape, bytes] | None:
         """The same of a payload."""
@@ -72,5 +71,5 @@ def looked_at(said: Said) -> Said:
     """The same, with every shape known."""
     seen: list[Any] = []
     for shape, version, payload in rows_of(said):
-        seen += (Shape(shape.kind, json.loads(payload)) if shape.sample is None else shape, version, payload)
+        seen += (Shape(shape.kind, json_value(payload)) if shape.sample is None else shape, version, payload)
     return tuple(seen)

@@ -7,7 +7,6 @@ for it is announced; what another replica wrote, within `STALE_SECONDS`.
 from __future__ import annotations
 
 import gc
-import json
 import logging
 import threading
 import time
@@ -18,6 +17,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, Text, cast, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
+from admin.core.json_text import json_value
 from admin.core.kinds import Kind, Kinds
 from admin.core.projects import Project
 from admin.core.resolution import Row
@@ -55,7 +55,7 @@ class Applying:
             for shape, version, payload in rows_of(said):
                 name = shape.kind.name
                 if name in found:
-                    found[name][place] = Row(kind=name, scope=place, payload=json.loads(payload), version=int(version))
+                    found[name][place] = Row(kind=name, scope=place, payload=json_value(payload), version=int(version))
         return found
 
 
