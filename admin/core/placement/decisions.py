@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from admin.core.fleet import Cluster, Definition, Fleet, FleetKind, Group, Health, Member, Source, Strategy
 from admin.core.placement import filters
-from admin.core.placement.choices import draw, draw_best
+from admin.core.placement.choices import Options, draw
 from admin.core.placement.filters import Verdict, Wanted, have_passed, verdicts
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.placement.strategies import score
@@ -73,9 +73,9 @@ class Judgement:
     message: str = ""  #: why none is able
 
     @cached_property
-    def options(self) -> tuple[tuple[str, float], ...]:
-        """The best, as something is drawn from them."""
-        return tuple((one.cluster, one.weight) for one in self.best)
+    def options(self) -> Options:
+        """The best, as one of them is drawn."""
+        return Options((one.cluster, one.weight) for one in self.best)
 
     @cached_property
     def trail(self) -> Trail:
@@ -102,8 +102,7 @@ class Judgement:
         return {one.cluster: one.score for one in self.candidates if one.passed}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Decision:
+class Decision(NamedTuple):
     """Which cluster, or why none."""
 
     cluster: str | None
@@ -157,7 +156,7 @@ def choose(judgement: Judgement, key: str) -> Decision:
     """The one of the best candidates that a key draws."""
     if not judgement.best:
         return Decision(cluster=None, code=judgement.code, message=judgement.message, judgement=judgement)
-    best = draw_best(key, judgement.options)
+    best = judgement.options.draw(key)
     message = f"Waits for cluster '{best}' to take it."
     return Decision(cluster=best, code=ASSIGNED, message=message, judgement=judgement)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from admin.core.fleet import ClusterState, Fleet, Source, build_fleet
-from admin.core.placement.choices import draw
+from admin.core.placement.choices import Options, draw
 from admin.core.placement.routes import RouteKind
 from admin.core.warnings import fleet_warnings
 from admin.settings import load_settings
@@ -125,6 +125,19 @@ def test_every_weight_above_zero_can_be_drawn(weight: float) -> None:
     assert draw("p/d/e", "a", weight) > 0
     fleet = small_fleet(pools={"p": group({"a": weight, "none": 0})})
     assert decided(fleet, pool("p")).cluster == "a"
+
+
+@pytest.mark.parametrize("weights", [{"a": 1}, {"a": 1, "b": 1, "c": 1}, {"a": 1, "b": 2, "c": 2, "d": 0.7, "none": 0}])
+def test_the_one_with_the_largest_number_is_drawn(weights: dict[str, float]) -> None:
+    options = Options(weights.items())
+    for number in range(500):
+        key = f"p/d/e{number}"
+        assert options.draw(key) == max(weights, key=lambda option: draw(key, option, weights[option]))
+
+
+def test_numbers_are_what_they_always_were_so_that_old_decisions_are_explained() -> None:
+    drawn = [draw("flytesnacks/development/e1", option, weight) for option, weight in (("a", 1), ("b", 1), ("c", 0.7))]
+    assert drawn == pytest.approx([0.5732187560764571, 0.916474906873072, 0.40939979334796633], rel=1e-12)
 
 
 def test_projects_and_domains_draw_for_themselves() -> None:
