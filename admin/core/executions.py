@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from admin.core import builtin_kinds as kinds
@@ -15,13 +15,14 @@ from admin.core.fleet import Fleet
 from admin.core.jobs import JOB, demand, task_type, with_resources, without_nulls
 from admin.core.kinds import Kind, Kinds
 from admin.core.placement import routes
+from admin.core.placement.choices import Options
 from admin.core.placement.decisions import Decision, Judgement, can_ever, choose, group_of, judge
 from admin.core.placement.filters import Wanted
 from admin.core.placement.routes import EVERYWHERE, REQUEST, Route, RouteKind, Rung, Wish, find_route
 from admin.core.platform import PlatformValues
 from admin.core.problems import Invalid, Problem, Refused, closest, did_you_mean, shorten
 from admin.core.quantities import parse_duration
-from admin.core.queues import Queue, choose_queue
+from admin.core.queues import Queue, find_queues
 from admin.core.resolution import Layer, Resolved, RowsByKind, overlay, resolve
 from admin.core.resources import Amounts
 from admin.core.retries import RETRY
@@ -168,7 +169,7 @@ class Composed:
 
     job: dict[str, Any]
     config: dict[str, Any]
-    queue: str | None
+    queues: Options | None  #: that one is drawn from by name
     quality_of_service: dict[str, Any]
     plugins: dict[str, Any] | None
     retry: dict[str, Any] | None
@@ -179,6 +180,14 @@ class Composed:
     @property
     def route(self) -> Route:
         return self.settled.route
+
+    @property
+    def queue(self) -> str | None:
+        return self.queue_of(self.wanted.key)
+
+    def queue_of(self, key: str) -> str | None:
+        """The queue of what has another name."""
+        return self.queues.draw(key) if self.queues is not None else None
 
     @property
     def tier(self) -> int:
@@ -197,9 +206,14 @@ def queue_deadline(quality: Mapping[str, Any], now: datetime) -> datetime | None
     if budget is None:
         return None
     try:
-        return now + timedelta(seconds=float(parse_duration(budget)))
+        return now + _duration(budget)
     except OverflowError:
         return None  # longer than time itself
+
+
+@lru_cache(maxsize=256)
+def _duration(text: str) -> timedelta:
+    return timedelta(seconds=float(parse_duration(text)))
 
 
 def settle(launch: Launch, rows: RowsByKind, rules: Rules) -> Settled:
@@ -213,7 +227,6 @@ def settle(launch: Launch, rows: RowsByKind, rules: Rules) -> Settled:
 
 def compose(launch: Launch, name: str, settled: Settled, rules: Rules) -> Composed:
     """Apply every setting to a launch; Invalid where a setting forbids it."""
-    key = f"{launch.scope.project}/{launch.scope.domain}/{name}"
     settings = settled.settings
     filled = dict(launch.job) if launch.inputs is None else fill_job(launch.job, launch.inputs)
     job = _applied(filled, settled, launch)
@@ -223,27 +236,23 @@ def compose(launch: Launch, name: str, settled: Settled, rules: Rules) -> Compos
     return Composed(
         job=job,
         config=settled.config.value,
-        queue=choose_queue(rules.queues, settings[kinds.EXECUTION_QUEUE.name], key),
+        queues=find_queues(rules.queues, settings[kinds.EXECUTION_QUEUE.name]),
         quality_of_service=_quality(settings[kinds.QUALITY_OF_SERVICE.name], rules.queueing_budgets),
         plugins=plugins,
         retry=launch.request.get("retry") or launch.definition.get("retry"),
         attributes=settled.travelling,
         settled=settled,
         wanted=Wanted(
-            key=key, demand=demand(job), plugins=tuple(plugins["plugin_id"]) if plugins and must_offer else ()
+            key=draw_key(launch.scope.project, launch.scope.domain, name),
+            demand=demand(job),
+            plugins=tuple(plugins["plugin_id"]) if plugins and must_offer else (),
         ),
     )
 
 
-def renamed(composed: Composed, scope: Scope, name: str, rules: Rules) -> Composed:
-    """What the same launch comes to under another name, by which queues and clusters are drawn."""
-    key = f"{scope.project}/{scope.domain}/{name}"
-    if composed.wanted.key == key:
-        return composed
-    queue = composed.queue
-    if queue is not None:
-        queue = choose_queue(rules.queues, composed.settled.settings[kinds.EXECUTION_QUEUE.name], key)
-    return replace(composed, queue=queue, wanted=replace(composed.wanted, key=key))
+def draw_key(project: str, domain: str, name: str) -> str:
+    """What an execution draws its queue and its cluster by."""
+    return f"{project}/{domain}/{name}"
 
 
 def _resolved(kind: Kind, launch: Launch, rows: RowsByKind, platform: PlatformValues) -> Resolved:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from admin.core.origins import described
-from admin.core.placement.choices import draw
+from admin.core.placement.choices import Options
 from admin.core.problems import Problem, Refused, closest, did_you_mean
 from admin.core.resolution import Resolved
 
@@ -19,8 +19,8 @@ class Queue:
     tags: tuple[str, ...]
 
 
-def choose_queue(queues: Iterable[Queue], tags: Resolved, key: str) -> str | None:
-    """The queue of an execution; None without tags, refused where no queue serves any of them."""
+def find_queues(queues: Iterable[Queue], tags: Resolved) -> Options | None:
+    """The queues that one is drawn from; None without tags, refused where no queue serves any of them."""
     wanted = tags.value.get("tags", [])
     if not wanted:
         return None
@@ -28,7 +28,7 @@ def choose_queue(queues: Iterable[Queue], tags: Resolved, key: str) -> str | Non
     for tag in wanted:
         serving = [queue.name for queue in known if tag in queue.tags]
         if serving:
-            return max(serving, key=lambda name: draw(key, name, 1))
+            return Options((name, 1) for name in serving)
     near = closest(wanted[0], [tag for queue in known for tag in queue.tags])
     listed = ", ".join(f"'{tag}'" for tag in wanted)
     raise Refused(

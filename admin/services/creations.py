@@ -9,16 +9,14 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
-from types import SimpleNamespace
-from typing import Any
+from typing import NamedTuple, cast
 
 from sqlalchemy import Connection
 
-from admin.core.executions import Composed, Settled, check_place, compose, refuse_hopeless, renamed, settle
+from admin.core.executions import Composed, Settled, check_place, compose, queue_deadline, refuse_hopeless, settle
 from admin.core.fleet import Fleet
 from admin.core.json_text import json_text
 from admin.core.lifecycle import Phase
@@ -26,12 +24,12 @@ from admin.core.placement.decisions import Judgement, choose, judge
 from admin.core.problems import Invalid
 from admin.errors import ExecutionExists, RainbowError
 from admin.services.context import Context
-from admin.services.decisions import settled_values
+from admin.services.decisions import composed_values
 from admin.services.definitions import current_fleet
 from admin.services.inventories import RememberedInventory, StoredInventory, known_registrations
 from admin.services.launches import (
+    Asked,
     Launched,
-    Placed,
     Request,
     find_launch,
     find_situation,
@@ -39,7 +37,7 @@ from admin.services.launches import (
     place_launch,
 )
 from admin.store import creations, executions, revisions
-from admin.store.creations import Creation, Heads, Outcome
+from admin.store.creations import Creation, Heads, Outcome, Template
 from admin.store.executions import Execution
 
 #: Letters that make no words and are not mistaken for each other.
@@ -50,8 +48,7 @@ _LONGEST_REMEMBERED = 16_384
 Refusal = Invalid | RainbowError
 
 
-@dataclass(frozen=True, kw_only=True)
-class Created:
+class Created(NamedTuple):
     """An execution as it is, or would be, stored."""
 
     execution: Execution
@@ -59,16 +56,15 @@ class Created:
     warnings: list[dict[str, str]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Draft:
+class _Draft(NamedTuple):
     """A creation in the making."""
 
     request: Request
-    launched: Launched
     creation: Creation
+    warnings: list[dict[str, str]]
 
     def created(self) -> Created:
-        return Created(execution=_as_row(self.creation.values), is_new=True, warnings=self.launched.warnings)
+        return Created(execution=cast(Execution, _Row(self.creation)), is_new=True, warnings=self.warnings)
 
 
 def create_execution(
@@ -119,6 +115,9 @@ def _drafts(
     """Creations as memory has them, and what it would refuse."""
     drafts: dict[int, _Draft] = {}
     refusals: dict[int, Refusal] = {}
+    # The numbers come first: whatever is looked up after them is as new, and the write finds out if it is newer.
+    fleet = _fleet(context)
+    heads = Heads(revision=_revision(context), registrations=known_registrations(context), fleet=fleet.number)
     for index, request in enumerate(wanted):
         if index in found:
             continue
@@ -127,7 +126,7 @@ def _drafts(
             if there is not None:
                 found[index] = _repeated(there, request)
             else:
-                drafts[index] = _pattern_of(context, request).draft(context, request)
+                drafts[index] = _pattern_of(context, request, fleet, heads).draft(context, request)
         except _NeedsTransaction:
             continue
         except (Invalid, RainbowError) as refusal:
@@ -153,31 +152,62 @@ class _NeedsTransaction(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class _Pattern:
-    """A creation as memory has it, but for its name: the same for all that ask for the same."""
+    """A creation but for its name: the same for all that ask for the same at one moment."""
 
     launched: Launched
     composed: Composed
     judgement: Judgement
     heads: Heads
-    digest: str
+    templates: dict[str | None, Template] = field(default_factory=dict)  #: by queue
 
     def draft(self, context: Context, request: Request) -> _Draft:
-        composed = renamed(self.composed, request.scope, request.name or "", context.settings.rules)
-        placed = Placed(composed=composed, decision=choose(self.judgement, composed.wanted.key))
-        return _draft(context.clock(), request, self.digest, self.launched, placed, self.heads)
+        key = request.key
+        decision = choose(self.judgement, key)
+        queue = self.composed.queue_of(key)
+        template = self.templates.get(queue)
+        if template is None:
+            template = self.templates[queue] = self._template(request.asked, queue)
+        now = context.clock()
+        deadline = queue_deadline(self.composed.quality_of_service, now)
+        creation = Creation(template, request.name or "", decision.cluster, decision.message, deadline, now)
+        return _Draft(request, creation, self.launched.warnings)
+
+    def _template(self, asked: Asked, queue: str | None) -> Template:
+        plan, workflow = self.launched.plan, self.launched.workflow
+        return Template(
+            heads=self.heads,
+            values={
+                "project": asked.project,
+                "domain": asked.domain,
+                "digest": asked.digest,
+                "request": asked.body,
+                "workflow": workflow.name if workflow else "",
+                "launch_plan": plan.name if plan else "",
+                "version": plan.version if plan else workflow.version if workflow else "",
+                "launched": self.launched.identifiers,
+                "mode": asked.mode,
+                "reference": asked.reference,
+                "phase": Phase.QUEUED.value,
+                "reason": self.judgement.code,
+                "state": "ACTIVE",
+                **composed_values(self.composed, self.launched, queue),
+                "revision": self.heads.revision,
+                "attempt": 1,
+                "decisions": 1,
+                "events": 1,
+            },
+            settings=self.composed.settled.trail,
+            placement=self.judgement.trail,
+            scores=self.judgement.scores,
+        )
 
 
-def _pattern_of(context: Context, request: Request) -> _Pattern:
-    """The pattern of a request, which is the same as long as nothing has changed that it was made from.
-
-    The numbers come first: whatever is looked up after them is at least as new, and the write finds out if it is newer.
-    """
-    fleet = _fleet(context)
-    heads = Heads(revision=_revision(context), registrations=known_registrations(context), fleet=fleet.number)
-    text = json_text([request.spec, request.inputs, request.mode, request.reference])
-    if len(text) > _LONGEST_REMEMBERED:
+def _pattern_of(context: Context, request: Request, fleet: Fleet, heads: Heads) -> _Pattern:
+    """The pattern of a request, which is the same as long as nothing has changed that it was made from."""
+    asked = request.asked
+    if len(asked.text) > _LONGEST_REMEMBERED:
         return _pattern(context, request, fleet, heads)
-    key = (request.project, request.domain, text)
+    key = (asked.project, asked.domain, asked.text)
     made = partial(_pattern, context, request, fleet, heads)
     found: _Pattern = context.recollection.patterns.find(key, made, heads)
     return found
@@ -192,7 +222,7 @@ def _revision(context: Context) -> int:
 
 
 def _pattern(context: Context, request: Request, fleet: Fleet, heads: Heads) -> _Pattern:
-    launched = find_launch(RememberedInventory(context, heads.registrations), request)
+    launched = find_launch(RememberedInventory(context, heads.registrations), request.asked)
     settled = _settled(context, launched, heads.revision)
     composed = compose(launched.launch, request.name or "", settled, context.settings.rules)
     check_place(settled, fleet)
@@ -203,7 +233,6 @@ def _pattern(context: Context, request: Request, fleet: Fleet, heads: Heads) -> 
         composed=composed,
         judgement=_judgement(context, composed, fleet),
         heads=heads,
-        digest=request.digest,
     )
 
 
@@ -244,16 +273,15 @@ def _in_transaction(context: Context, request: Request, *, dry_run: bool) -> Cre
     while True:
         try:
             with context.database.reading() if dry_run else context.database.writing() as connection:
-                there = executions.get(connection, request.named(request.name or ""))
+                there = executions.get(connection, request.id)
                 if there is not None:
                     return _repeated(there, request)
                 draft = _drafted_in(context, connection, request, hold=not dry_run)
                 one = draft.creation
                 if dry_run:
                     return draft.created()
-                trails = {trail.digest: trail for trail in (one.settings, one.placement)}
-                _, new = creations.store(connection, [one], one.heads, dict(sorted(trails.items())))
-            if new:
+                _, stored = creations.store(connection, [one], one.template.heads, one.template.trails)
+            if stored:
                 return draft.created()
         except (Invalid, RainbowError) as refusal:
             return refusal
@@ -261,10 +289,12 @@ def _in_transaction(context: Context, request: Request, *, dry_run: bool) -> Cre
 
 def _drafted_in(context: Context, connection: Connection, request: Request, *, hold: bool) -> _Draft:
     heads = creations.heads(connection, share=hold)
-    launched = find_launch(StoredInventory(context, connection), request)
+    launched = find_launch(StoredInventory(context, connection), request.asked)
     situation = find_situation(context, connection, launched.launch.scope)
     placed = place_launch(context, connection, launched.launch, request.name or "", situation, hold=hold)
-    return _draft(context.clock(), request, request.digest, launched, placed, heads)
+    judgement = placed.decision.judgement
+    pattern = _Pattern(launched=launched, composed=placed.composed, judgement=judgement, heads=heads)
+    return pattern.draft(context, request)
 
 
 def _is_true(context: Context) -> bool:
@@ -286,14 +316,14 @@ def _recall(context: Context) -> None:
 def _named(requests: Iterable[Request], idempotency_key: str | None, places: Iterable[int]) -> Iterator[Request]:
     for place, request in zip(places, requests, strict=False):
         key = idempotency_key if idempotency_key is None or place == 0 else f"{idempotency_key}/{place}"
-        yield request if request.name else replace(request, name=generated_name(request, key))
+        yield request if request.name else request._replace(name=generated_name(request.asked, key))
 
 
-def generated_name(request: Request, idempotency_key: str | None = None) -> str:
+def generated_name(asked: Asked, idempotency_key: str | None = None) -> str:
     """A name of its own; the same one for the same key, so that a request that is sent twice runs once."""
     seed = secrets.token_bytes(16)
     if idempotency_key is not None:
-        seed = hashlib.blake2b(f"{request.project}/{request.domain}/{idempotency_key}".encode()).digest()
+        seed = hashlib.blake2b(f"{asked.project}/{asked.domain}/{idempotency_key}".encode()).digest()
     number = int.from_bytes(seed)
     letters = []
     for _ in range(19):
@@ -304,7 +334,7 @@ def generated_name(request: Request, idempotency_key: str | None = None) -> str:
 
 def _there(context: Context, request: Request) -> Execution | None:
     with context.database.reading() as connection:
-        return executions.get(connection, request.named(request.name or ""))
+        return executions.get(connection, request.id)
 
 
 def _again(context: Context, request: Request) -> Created | Refusal | None:
@@ -319,7 +349,7 @@ def _again(context: Context, request: Request) -> Created | Refusal | None:
 
 
 def _repeated(there: Execution, request: Request) -> Created:
-    if there.digest != request.digest:
+    if there.digest != request.asked.digest:
         since = there.created_at.isoformat(timespec="seconds").replace("+00:00", "Z")
         raise ExecutionExists(
             f"An execution called '{there.name}' exists in {there.project}/{there.domain} since {since}, for another "
@@ -329,38 +359,10 @@ def _repeated(there: Execution, request: Request) -> Created:
     return Created(execution=there, is_new=False, warnings=[])
 
 
-def _draft(now: datetime, request: Request, digest: str, launched: Launched, placed: Placed, heads: Heads) -> _Draft:
-    plan, workflow = launched.plan, launched.workflow
-    values = {
-        "project": request.project,
-        "domain": request.domain,
-        "name": request.name,
-        "digest": digest,
-        "request": request.body,
-        "workflow": workflow.name if workflow else "",
-        "launch_plan": plan.name if plan else "",
-        "version": plan.version if plan else workflow.version if workflow else "",
-        "launched": launched.identifiers,
-        "mode": request.mode,
-        "reference": request.reference,
-        "phase": Phase.QUEUED.value,
-        "state": "ACTIVE",
-        **settled_values(placed, launched, now),
-        "revision": heads.revision,
-        "attempt": 1,
-        "decisions": 1,
-        "events": 1,
-        "created_at": now,
-        "updated_at": now,
-    }
-    judgement = placed.decision.judgement
-    creation = Creation(heads, values, placed.composed.settled.trail, judgement.trail, judgement.scores)
-    return _Draft(request=request, launched=launched, creation=creation)
-
-
-_UNTOLD = dict.fromkeys(("started_at", "finished_at", "duration", "abort_cause", "abort_principal"))
-
-
-def _as_row(values: dict[str, Any]) -> Any:
+class _Row:
     """An execution as its row would be read."""
-    return SimpleNamespace(**_UNTOLD, **values)
+
+    started_at = finished_at = duration = abort_cause = abort_principal = None
+
+    def __init__(self, creation: Creation) -> None:
+        self.__dict__ = creation.values

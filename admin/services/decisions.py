@@ -17,32 +17,35 @@ from admin.store import decisions, executions
 def settled_values(placed: Placed, launched: Launched, created_at: datetime) -> dict[str, Any]:
     """What settings and a decision make of an execution."""
     composed = placed.composed
-    route = composed.route
     return {
         **decided_values(placed.decision),
+        **composed_values(composed, launched, composed.queue),
+        "queue_deadline": queue_deadline(composed.quality_of_service, created_at),
+    }
+
+
+def composed_values(composed: Composed, launched: Launched, queue: str | None) -> dict[str, Any]:
+    """What settings make of an execution in a queue, whatever it is called and wherever it goes."""
+    route = composed.route
+    return {
         "route_kind": route.kind.value,
         "route_name": route.name,
         "pool": route.name if route.kind is RouteKind.POOL else None,
         "label": route.name if route.kind is RouteKind.LABEL else None,
-        "content": _content(composed, launched),
+        "content": {
+            "job": composed.job,
+            "config": composed.config,
+            "queue": queue,
+            "quality_of_service": composed.quality_of_service,
+            "plugins": composed.plugins,
+            "retry": composed.retry,
+            "attributes": composed.attributes,
+            "inputs": launched.launch.inputs or {},
+        },
         "required_plugins": list(composed.wanted.plugins),
         "tier": composed.tier,
         "priority": composed.priority,
-        "queue_deadline": queue_deadline(composed.quality_of_service, created_at),
         **executions.demand_columns(composed.wanted.demand),
-    }
-
-
-def _content(composed: Composed, launched: Launched) -> dict[str, Any]:
-    return {
-        "job": composed.job,
-        "config": composed.config,
-        "queue": composed.queue,
-        "quality_of_service": composed.quality_of_service,
-        "plugins": composed.plugins,
-        "retry": composed.retry,
-        "attributes": composed.attributes,
-        "inputs": launched.launch.inputs or {},
     }
 
 

@@ -20,8 +20,9 @@ from admin.core.selectors import Condition, equals
 from admin.errors import ExecutionNotFound, NotRecoverable
 from admin.services.context import Context
 from admin.services.launches import (
+    Asked,
     Request,
-    stored_request,
+    asked_of,
 )
 from admin.services.scopes import check_readable
 from admin.store import decisions, execution_lists, executions
@@ -230,7 +231,7 @@ def repeat_request(
             f"Execution '{row.name}' cannot be recovered: {why}. Only what failed, timed out or was aborted can be; "
             "relaunch runs anything again."
         )
-    first = stored_request(row)
+    first = asked_of(row)
     spec, inputs = dict(first.spec), dict(first.inputs)
     for field, value in changes.items():
         if field == "inputs":
@@ -243,15 +244,15 @@ def repeat_request(
                 spec.pop(field, None)  # another place was asked for, so the old wish is off
     if name is not None and not names.matches(EXECUTION_NAME, name):
         raise Invalid(Problem(field="name", reason=f"'{shorten(name)}' is not an execution's name."))
-    return Request(
+    asked = Asked(
         project=row.project,
         domain=row.domain,
-        name=name,
         spec=spec,
         inputs=inputs,
         mode=mode,
         reference={"project": row.project, "domain": row.domain, "name": row.name},
     )
+    return Request(asked, name)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -15,6 +16,7 @@ from admin.core.executions import (
     Composed,
     Launch,
     compose,
+    draw_key,
     place,
     read_spec,
     request_warnings,
@@ -24,6 +26,7 @@ from admin.core.fleet import Fleet
 from admin.core.inputs import bind, plain
 from admin.core.jobs import check_runs, read_job
 from admin.core.jobspecs import read_jobspec
+from admin.core.json_text import json_text
 from admin.core.placement.decisions import Decision, group_of
 from admin.core.problems import Invalid, Problem, shorten
 from admin.core.registrations import Identifier, inputs_of, settings_of
@@ -42,12 +45,11 @@ from admin.store.revisions import RowChange
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
-    """What somebody asks to run."""
+class Asked:
+    """What somebody asks to run, whatever it is to be called."""
 
     project: str
     domain: str
-    name: str | None
     spec: dict[str, Any]
     inputs: dict[str, Any]
     mode: str = "MANUAL"
@@ -58,17 +60,35 @@ class Request:
         """What is stored of it."""
         return {"spec": self.spec, "inputs": self.inputs}
 
-    @property
+    @cached_property
     def digest(self) -> str:
-        """Two requests that ask for the same have the same."""
+        """Two that ask for the same have the same."""
         return digest([self.body, self.mode, self.reference])
 
-    @property
+    @cached_property
+    def text(self) -> bytes:
+        """All of it but the place, as one text."""
+        return json_text([self.spec, self.inputs, self.mode, self.reference])
+
+    @cached_property
     def scope(self) -> Scope:
         return Scope(project=self.project, domain=self.domain)
 
-    def named(self, name: str) -> ExecutionId:
-        return ExecutionId(project=self.project, domain=self.domain, name=name)
+
+class Request(NamedTuple):
+    """What somebody asks to run under some name, or under one that is to be made up."""
+
+    asked: Asked
+    name: str | None
+
+    @property
+    def id(self) -> ExecutionId:
+        return ExecutionId(project=self.asked.project, domain=self.asked.domain, name=self.name or "")
+
+    @property
+    def key(self) -> str:
+        """What it draws queues and clusters by, once it has a name."""
+        return draw_key(self.asked.project, self.asked.domain, self.name or "")
 
 
 def read_request(
@@ -85,14 +105,19 @@ def read_request(
         if not value:
             raise Invalid(Problem(field=key, reason="is empty: an execution belongs to a project and a domain."))
     check_scope(project=project, domain=domain)
-    if name is not None and not names.matches(EXECUTION_NAME, name):
-        reason = f"'{shorten(name)}' is not an execution's name: use {EXECUTION_NAME_RULE}."
-        raise Invalid(Problem(field="name", reason=reason))
+    check_name(name)
     problems: list[Problem] = []
     given = plain({} if inputs is None else inputs, ("inputs",), problems)
     if problems:
         raise Invalid(*problems)
-    return Request(project=project, domain=domain, name=name, spec=read(spec), inputs=given)
+    return Request(Asked(project=project, domain=domain, spec=read(spec), inputs=given), name)
+
+
+def check_name(name: str | None) -> None:
+    """Refuse what no execution may be called; it may have no name yet."""
+    if name is not None and not names.matches(EXECUTION_NAME, name):
+        reason = f"'{shorten(name)}' is not an execution's name: use {EXECUTION_NAME_RULE}."
+        raise Invalid(Problem(field="name", reason=reason))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,17 +136,16 @@ class Launched:
         return {name: vars(one) for name, one in found.items() if one is not None}
 
 
-def stored_request(row: Execution) -> Request:
-    """The request of a stored execution, for the very versions that it launched."""
+def asked_of(row: Execution) -> Asked:
+    """What a stored execution was asked for by, with the very versions that it launched."""
     spec = dict(row.request["spec"])
     launched = row.launched.get("launch_plan") or row.launched.get("workflow")
     if launched is not None:
         kind = "LAUNCH_PLAN" if "launch_plan" in row.launched else "WORKFLOW"
         spec["launch_plan"] = {"resource_type": kind, **launched}
-    return Request(
+    return Asked(
         project=row.project,
         domain=row.domain,
-        name=row.name,
         spec=spec,
         inputs=row.request["inputs"],
         mode=row.mode,
@@ -129,23 +153,23 @@ def stored_request(row: Execution) -> Request:
     )
 
 
-def find_launch(inventory: Inventory, request: Request) -> Launched:
+def find_launch(inventory: Inventory, asked: Asked) -> Launched:
     """What a request launches, with its inputs bound; an error where it names what is not there."""
-    scope = request.scope
+    scope = asked.scope
     project = inventory.project(scope)
     check_active(project)
-    warnings = request_warnings(request.spec)
-    request_settings = settings_of(request.spec)
-    if "launch_plan" not in request.spec:
-        job = _ad_hoc(request)
+    warnings = request_warnings(asked.spec)
+    request_settings = settings_of(asked.spec)
+    if "launch_plan" not in asked.spec:
+        job = _ad_hoc(asked)
         launch = Launch(scope=scope, job=job, request=request_settings, project_labels=project.labels)
         return Launched(launch=launch, warnings=warnings)
-    plan, workflow = _registered(inventory, request, warnings)
+    plan, workflow = _registered(inventory, asked, warnings)
     spec = plan.spec if plan else {}
     launch = Launch(
         scope=Scope(
-            project=request.project,
-            domain=request.domain,
+            project=asked.project,
+            domain=asked.domain,
             workflow=workflow.id.name,
             launch_plan=plan.id.name if plan else "",
         ),
@@ -153,7 +177,7 @@ def find_launch(inventory: Inventory, request: Request) -> Launched:
         job_path=f"workflow {workflow.id.name} job",
         inputs=bind(
             inputs_of(workflow.spec),
-            request.inputs,
+            asked.inputs,
             defaults=spec.get("default_inputs"),
             fixed=spec.get("fixed_inputs"),
         ),
@@ -164,24 +188,24 @@ def find_launch(inventory: Inventory, request: Request) -> Launched:
     return Launched(launch=launch, workflow=workflow.id, plan=plan.id if plan else None, warnings=warnings)
 
 
-def _ad_hoc(request: Request) -> dict[str, Any]:
-    if request.inputs:
-        name = next(iter(request.inputs))
+def _ad_hoc(asked: Asked) -> dict[str, Any]:
+    if asked.inputs:
+        name = next(iter(asked.inputs))
         reason = "an ad hoc job has no inputs; put the value into its command, or register a workflow."
         raise Invalid(Problem(field=f"inputs.{shorten(name)}", reason=reason))
-    if "jobspec" in request.spec:
+    if "jobspec" in asked.spec:
         path = ("spec", "jobspec")
-        return read_job(read_jobspec(request.spec["jobspec"], path), path)
-    return check_runs(request.spec["job"], ("spec", "job"))
+        return read_job(read_jobspec(asked.spec["jobspec"], path), path)
+    return check_runs(asked.spec["job"], ("spec", "job"))
 
 
 def _registered(
-    inventory: Inventory, request: Request, warnings: list[dict[str, str]]
+    inventory: Inventory, asked: Asked, warnings: list[dict[str, str]]
 ) -> tuple[Registered | None, Registered]:
-    target = request.spec["launch_plan"]
+    target = asked.spec["launch_plan"]
     wanted = Identifier(
-        project=target.get("project", request.project),
-        domain=target.get("domain", request.domain),
+        project=target.get("project", asked.project),
+        domain=target.get("domain", asked.domain),
         name=target["name"],
         version=target.get("version", ""),
     )

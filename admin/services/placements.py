@@ -25,13 +25,14 @@ from admin.services.creations import generated_name
 from admin.services.executions import matching_in
 from admin.services.inventories import StoredInventory
 from admin.services.launches import (
+    Asked,
     Placed,
     Request,
     Situation,
+    asked_of,
     find_launch,
     find_situation,
     place_launch,
-    stored_request,
 )
 from admin.services.scopes import check_readable
 from admin.store import execution_lists, executions
@@ -68,12 +69,12 @@ class Placement:
 def where_would(context: Context, request: Request, proposed: ChangeSet | None = None) -> Placement:
     """Where a request would run if it came now; perhaps after a change. Nothing is written."""
     changes = _planned(context, proposed)
-    name = request.name or generated_name(request)
+    named = request if request.name else request._replace(name=generated_name(request.asked))
     with context.database.reading() as connection:
-        launched = find_launch(StoredInventory(context, connection, changes), request)
+        launched = find_launch(StoredInventory(context, connection, changes), request.asked)
         situation = find_situation(context, connection, launched.launch.scope, changes)
-        placed = place_launch(context, connection, launched.launch, name, situation)
-    return Placement(id=request.named(name), placed=placed, revision=situation.revision, warnings=launched.warnings)
+        placed = place_launch(context, connection, launched.launch, named.id.name, situation)
+    return Placement(id=named.id, placed=placed, revision=situation.revision, warnings=launched.warnings)
 
 
 def _planned(context: Context, proposed: ChangeSet | None) -> list[RowChange]:
@@ -131,12 +132,12 @@ class _World:
         self._composed: dict[tuple[str, Scope], Composed] = {}
         self._waiting: Mapping[str, Amounts] | None = None
 
-    def answer(self, row: Execution, request: Request, key: str) -> Answer:
+    def answer(self, row: Execution, asked: Asked, key: str) -> Answer:
         """Where one execution goes here."""
         try:
             if key not in self._launches:
                 inventory = StoredInventory(self._context, self._connection, self._changes)
-                self._launches[key] = find_launch(inventory, request).launch
+                self._launches[key] = find_launch(inventory, asked).launch
             launch = self._launches[key]
             situation = self._situation(launch.scope)
             composed = self._composed.get((key, launch.scope))
@@ -185,10 +186,10 @@ def simulate(context: Context, proposed: ChangeSet, conditions: Iterable[Conditi
     with context.database.reading() as connection:
         today, then = _World(context, connection, []), _World(context, connection, changes)
         for row in matching_in(connection, conditions):
-            request = stored_request(row)
-            key = trails.digest([request.project, request.domain, request.body])
+            asked = asked_of(row)
+            key = trails.digest([asked.project, asked.domain, asked.body])
             compared += 1
-            one, other = today.answer(row, request, key), then.answer(row, request, key)
+            one, other = today.answer(row, asked, key), then.answer(row, asked, key)
             before[one.cluster or ""] += 1
             after[other.cluster or ""] += 1
             if one.place != other.place:

@@ -27,7 +27,7 @@ from admin.services.decisions import add_decision, decided_values, decision_row,
 from admin.services.definitions import current_fleet
 from admin.services.executions import end, matching
 from admin.services.inventories import StoredInventory
-from admin.services.launches import Placed, find_launch, find_situation, place_launch, stored_request
+from admin.services.launches import Placed, asked_of, find_launch, find_situation, place_launch
 from admin.store import decisions, executions, fleet
 from admin.store.executions import Event, Execution
 
@@ -231,7 +231,7 @@ def _redecide(context: Context, row: Execution, *, dry_run: bool) -> Redecided:
         if held is None or held.phase != Phase.QUEUED.value or held.lease_expires_at is not None:
             return _unchanged(row, row.reason, row.reason_message)
         try:
-            launched = find_launch(StoredInventory(context, connection), stored_request(held))
+            launched = find_launch(StoredInventory(context, connection), asked_of(held))
             situation = find_situation(context, connection, launched.launch.scope)
             placed = place_launch(
                 context, connection, launched.launch, row.name, situation, hold=not dry_run, moving=held

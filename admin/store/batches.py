@@ -5,11 +5,11 @@ PostgreSQL takes all of them as one JSON document; SQLite, which is in this proc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Dialect, Table
+from sqlalchemy import Column, Connection, Dialect, Table
 
 from admin.core.json_text import json_text
 from admin.store.database import UtcDateTime
@@ -30,13 +30,11 @@ def update_all(connection: Connection, table: Table, rows: Rows, key: str = "id"
         _update(table, key, names, connection.dialect).execute(connection, rows)
 
 
-class _Statement:
-    """SQL that takes a whole batch."""
+class Binding:
+    """Brings values of some columns into the form in which a database's driver takes them."""
 
-    def __init__(self, sql: str, table: Table, names: tuple[str, ...], dialect: Dialect) -> None:
-        self._sql = sql
-        self._names = names
-        types = [table.c[name].type.dialect_impl(dialect) for name in names]
+    def __init__(self, columns: Iterable[Column[Any]], dialect: Dialect) -> None:
+        types = [column.type.dialect_impl(dialect) for column in columns]
         found = [(number, type.bind_processor(dialect)) for number, type in enumerate(types)]
         self._processors = [
             (number, lru_cache(maxsize=16)(process) if isinstance(types[number], UtcDateTime) else process)
@@ -44,18 +42,27 @@ class _Statement:
             if process is not None
         ]
 
+    def __call__(self, values: list[Any]) -> list[Any]:
+        """The same list, with the values brought into form."""
+        for number, process in self._processors:
+            values[number] = process(values[number])
+        return values
+
+
+class _Statement:
+    """SQL that takes a whole batch."""
+
+    def __init__(self, sql: str, table: Table, names: tuple[str, ...], dialect: Dialect) -> None:
+        self._sql = sql
+        self._names = names
+        self._bind = Binding([table.c[name] for name in names], dialect)
+
     def execute(self, connection: Connection, rows: Rows) -> None:
         if connection.dialect.name == "postgresql":
             connection.exec_driver_sql(self._sql, {"rows": json_text(rows).decode()})
         else:
-            connection.exec_driver_sql(self._sql, [self._values(row) for row in rows])
-
-    def _values(self, row: Mapping[str, Any]) -> tuple[Any, ...]:
-        """A row in the form in which the database's driver takes it."""
-        values = [row[name] for name in self._names]
-        for number, process in self._processors:
-            values[number] = process(values[number])
-        return tuple(values)
+            names, bind = self._names, self._bind
+            connection.exec_driver_sql(self._sql, [tuple(bind([row[name] for name in names])) for row in rows])
 
 
 @lru_cache(maxsize=256)

@@ -1,21 +1,24 @@
 """Creations: executions stored with their first decision and first event, many at a time.
 
-On PostgreSQL all of it is one statement, and so one round trip; on SQLite, where asking costs nothing, a few.
+On PostgreSQL all of it is one statement, and so one round trip; on SQLite, where asking costs nothing, a few. What many
+have in common is brought into the form in which a database takes it only once, and PostgreSQL is told it only once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum, auto
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from sqlalchemy import Column, Connection, Dialect, Table, bindparam, func, select, text
 from sqlalchemy.dialects import postgresql
 
-from admin.core.json_text import json_text
 from admin.core.trails import Trail
-from admin.store.batches import insert_all
-from admin.store.database import Database
+from admin.store.batches import Binding, insert_all
+from admin.store.database import SQLITE, Database, json_column
 from admin.store.decisions import decisions, trails
 from admin.store.executions import execution_events, executions
 from admin.store.fleet import fleet_head
@@ -33,19 +36,58 @@ class Heads(NamedTuple):
     fleet: int
 
 
-@dataclass(frozen=True, slots=True)
-class Creation:
-    """One execution to store."""
+@dataclass(frozen=True, kw_only=True)
+class Template:
+    """What all executions have in common that ask for the same at one moment; it is put into its stored form once."""
 
     heads: Heads
-    values: dict[str, Any]  #: of its row
+    values: dict[str, Any]  #: of their rows
     settings: Trail
     placement: Trail
     scores: dict[str, float | None] | None
 
+    @cached_property
+    def trails(self) -> dict[str, Trail]:
+        """By their digests, and in the order of these."""
+        return {trail.digest: trail for trail in sorted((self.settings, self.placement), key=lambda one: one.digest)}
+
+    @cached_property
+    def made(self) -> tuple[Any, ...]:
+        """How its decisions were made, as the columns of a decision have it."""
+        return self.settings.digest, self.placement.digest, self.scores
+
+    @cached_property
+    def text(self) -> str:
+        """As PostgreSQL takes it."""
+        return json_column(self.values | dict(zip((one.name for one in _MADE), self.made, strict=True)))
+
+    @cached_property
+    def row(self) -> tuple[Any, ...]:
+        """As SQLite takes it."""
+        return tuple(_bind_shared([self.values[column.name] for column in _SHARED]))
+
+
+class Creation(NamedTuple):
+    """One execution to store: a template, and what is its own."""
+
+    template: Template
+    name: str
+    cluster: str | None
+    reason_message: str
+    queue_deadline: datetime | None
+    created_at: datetime
+
     @property
     def key(self) -> tuple[str, str, str]:
-        return self.values["project"], self.values["domain"], self.values["name"]
+        values = self.template.values
+        return values["project"], values["domain"], self.name
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Of its row."""
+        _, name, cluster, message, deadline, now = self
+        own = {"name": name, "cluster": cluster, "reason_message": message, "queue_deadline": deadline}
+        return {**self.template.values, **own, "created_at": now, "updated_at": now}
 
 
 class Outcome(Enum):
@@ -64,18 +106,18 @@ class CreationWriter:
         self._known: tuple[int, set[str]] = (-1, set())  #: trails that are stored, for as long as the fleet stays
 
     def __call__(self, creations: list[Creation]) -> list[Outcome]:
-        newest = max(one.heads for one in creations)
-        unknown = self._unknown_trails(newest, creations)
+        newest = max(one.template.heads for one in creations)
         # Of two with the same name the first one counts, and the rest find it taken.
-        first = {one.key: one for one in reversed(creations) if one.heads == newest}
+        first = {one.key: one for one in reversed(creations) if one.template.heads == newest}
         chosen = [first[key] for key in sorted(first)]
         with self._transaction() as connection:
-            found, new = store(connection, chosen, newest, unknown)
+            found, stored = store(connection, chosen, newest, self._unknown_trails(newest, chosen))
         if found != newest:
             return [Outcome.STALE] * len(creations)
-        self._remember(newest, [one for one in chosen if one.key in new])
+        self._remember(newest, stored)
+        new = set(map(id, stored))
         return [
-            Outcome.STALE if one.heads != newest else _outcome(one is first[one.key] and one.key in new)
+            Outcome.STALE if one.template.heads != newest else Outcome.NEW if id(one) in new else Outcome.TAKEN
             for one in creations
         ]
 
@@ -88,26 +130,30 @@ class CreationWriter:
         number, known = self._known
         if number != heads.fleet:
             known = set()
-        found = {trail.digest: trail for one in creations for trail in (one.settings, one.placement)}
-        return {digest: found[digest] for digest in sorted(found) if digest not in known}
+        found = _trails(creations)
+        return {digest: found[digest] for digest in sorted(found.keys() - known)}
 
     def _remember(self, heads: Heads, stored: list[Creation]) -> None:
         number, known = self._known
         if number != heads.fleet or len(known) > _KNOWN_TRAILS:
             known = set()
             self._known = heads.fleet, known
-        for one in stored:
-            known |= {one.settings.digest, one.placement.digest}
+        known.update(_trails(stored))
 
 
-def _outcome(is_new: bool) -> Outcome:
-    return Outcome.NEW if is_new else Outcome.TAKEN
+def _templates(creations: Iterable[Creation]) -> list[Template]:
+    """The templates of some creations, each once."""
+    return list({id(one.template): one.template for one in creations}.values())
+
+
+def _trails(creations: Iterable[Creation]) -> dict[str, Trail]:
+    return {digest: trail for template in _templates(creations) for digest, trail in template.trails.items()}
 
 
 def store(
-    connection: Connection, creations: list[Creation], expected: Heads, unknown: dict[str, Trail]
-) -> tuple[Heads, set[tuple[str, str, str]]]:
-    """Store executions, unless the heads are not as expected; answers the heads and the names that were new.
+    connection: Connection, creations: list[Creation], expected: Heads, unknown: Mapping[str, Trail]
+) -> tuple[Heads, list[Creation]]:
+    """Store executions, unless the heads are not as expected; answers the heads and those whose names were new.
 
     Every name must be there once, in their order; trails that may not be stored yet come along.
     """
@@ -128,40 +174,31 @@ _HEADS = select(
 )
 _HEADS_SHARED = _HEADS.with_for_update(read=True, of=fleet_head)
 
-#: What creation says of an execution; the other columns begin with their defaults.
-_COLUMNS = [
-    column
-    for column in executions.c
-    if column.name
-    not in (
-        "id",
-        *("abort_cause", "abort_principal", "started_at", "finished_at", "duration"),
-        *("not_before", "lease_expires_at", "confirmed", "native_id", "nodes", "exit_code", "avoid"),
-    )
-]
-_NAMES = [column.name for column in _COLUMNS]
-#: What the first decision and the first event of every execution say.
-_FIRST = {"number": 1, "because": "created", "type": "CREATED"}
-#: The columns of an execution, its first decision and its first event, each with what it is called in what is given.
-_EXECUTION = {name: name for name in ("id", *_NAMES)}
+#: What is an execution's own, what its template says of it, and what begins with its default.
+_OWN = [executions.c[name] for name in ("name", "cluster", "reason_message", "queue_deadline", "created_at")]
+_LATER = (
+    *("id", "updated_at", "abort_cause", "abort_principal", "started_at", "finished_at", "duration"),
+    *("not_before", "lease_expires_at", "confirmed", "native_id", "nodes", "exit_code", "avoid"),
+)
+_SHARED = [one for one in executions.c if one.name not in (*_LATER, *(own.name for own in _OWN))]
+_EVERY = [*_OWN, executions.c.updated_at, *_SHARED]
+_MADE = [decisions.c.settings_trail, decisions.c.placement_trail, decisions.c.scores]
+#: What the first decision and the first event of an execution say, out of its row.
 _DECISION = {
     "execution_id": "id",
-    "number": "number",
+    "number": "1",
     "decided_at": "created_at",
     "cluster": "cluster",
     "reason": "reason",
     "reason_message": "reason_message",
-    "because": "because",
+    "because": "'created'",
     "revision": "revision",
-    "settings_trail": "settings_trail",
-    "placement_trail": "placement_trail",
-    "scores": "scores",
 }
 _EVENT = {
     "execution_id": "id",
-    "number": "number",
+    "number": "1",
     "at": "created_at",
-    "type": "type",
+    "type": "'CREATED'",
     "phase": "phase",
     "reason": "reason",
     "message": "reason_message",
@@ -169,90 +206,127 @@ _EVENT = {
 }
 
 
-def _state(
-    connection: Connection, creations: list[Creation], expected: Heads, unknown: dict[str, Trail]
-) -> tuple[Heads, set[tuple[str, str, str]]]:
-    given = [_given(one) for one in creations]
-    bodies = [{"digest": trail.digest, "body": trail.body} for trail in unknown.values()]
-    rows = connection.execute(
-        _STATEMENT,
-        {"given": json_text(given).decode(), "bodies": json_text(bodies).decode(), **expected._asdict()},
-    ).all()
-    new = {(row.project, row.domain, row.name) for row in rows if row.name is not None}
-    return Heads(rows[0].revision_now, rows[0].registrations_now, rows[0].fleet_now), new
+def _named(columns: Iterable[Column[Any]]) -> str:
+    return ", ".join(column.name for column in columns)
 
 
-def _given(one: Creation) -> dict[str, Any]:
-    """All that is to be stored of a creation but its trails."""
-    said = {"settings_trail": one.settings.digest, "placement_trail": one.placement.digest, "scores": one.scores}
-    return {**one.values, **_FIRST, **said}
-
-
-def _typed(columns: list[Column[Any]]) -> str:
+def _typed(columns: Iterable[Column[Any]]) -> str:
     dialect: Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
     return ", ".join(f"{column.name} {column.type.compile(dialect)}" for column in columns)
 
 
-def _inserted(table: Table, columns: dict[str, str], source: str) -> str:
+def _following(table: Table, columns: dict[str, str], source: str) -> str:
+    """An insert of rows that follow from others, each column from what stands beside it."""
     names = ", ".join(f'"{name}"' for name in columns)
     return f"INSERT INTO {table.name} ({names}) SELECT {', '.join(columns.values())} FROM {source}"
 
 
-_MORE = [
-    *(decisions.c.settings_trail, decisions.c.placement_trail, decisions.c.scores),
-    *(decisions.c.number, decisions.c.because, execution_events.c.type),
-]
+def _state(
+    connection: Connection, creations: list[Creation], expected: Heads, unknown: Mapping[str, Trail]
+) -> tuple[Heads, list[Creation]]:
+    templates = _templates(creations)
+    numbers = {id(template): number for number, template in enumerate(templates, 1)}
+    given = [
+        {
+            "template": numbers[id(template)],
+            "name": name,
+            "cluster": cluster,
+            "reason_message": message,
+            "queue_deadline": deadline,
+            "created_at": now,
+        }
+        for template, name, cluster, message, deadline, now in creations
+    ]
+    bodies = [{"digest": trail.digest, "body": trail.body} for trail in unknown.values()]
+    *found, taken = connection.execute(
+        _STATEMENT,
+        {
+            "given": json_column(given),
+            "templates": f"[{','.join(template.text for template in templates)}]",
+            "bodies": json_column(bodies),
+            **expected._asdict(),
+        },
+    ).one()
+    now = Heads(*found)
+    return now, [one for number, one in enumerate(creations, 1) if number not in taken] if now == expected else []
+
+
 _AS_EXPECTED = "fleet_now = :fleet AND revision_now = :revision AND registrations_now = :registrations"
-_SOURCE = "new JOIN given USING (project, domain, name)"
 _STATEMENT = text(
     f"""
 WITH heads AS MATERIALIZED (
-  SELECT number AS fleet_now, (SELECT number FROM {revision_head.name}) AS revision_now,
-    (SELECT number FROM {registration_head.name}) AS registrations_now
+  SELECT (SELECT number FROM {revision_head.name}) AS revision_now,
+    (SELECT number FROM {registration_head.name}) AS registrations_now, number AS fleet_now
   FROM {fleet_head.name} FOR SHARE OF {fleet_head.name}
 ), given AS MATERIALIZED (
-  SELECT one.* FROM heads, json_to_recordset(CAST(:given AS json)) AS one({_typed([*_COLUMNS, *_MORE])})
-  WHERE {_AS_EXPECTED}
+  SELECT own.*, own.created_at AS updated_at, shared.*
+  FROM heads
+  CROSS JOIN ROWS FROM (json_to_recordset(CAST(:given AS json)) AS (template bigint, {_typed(_OWN)}))
+    WITH ORDINALITY AS own(template, {_named(_OWN)}, position)
+  JOIN ROWS FROM (json_to_recordset(CAST(:templates AS json)) AS ({_typed([*_SHARED, *_MADE])}))
+    WITH ORDINALITY AS shared({_named([*_SHARED, *_MADE])}, shared_position) ON shared_position = template
+  WHERE {_AS_EXPECTED} ORDER BY position
 ), new AS (
-  INSERT INTO {executions.name} ({", ".join(_NAMES)}) SELECT {", ".join(_NAMES)} FROM given
-  ON CONFLICT DO NOTHING RETURNING id, project, domain, name
+  INSERT INTO {executions.name} ({_named(_EVERY)}) SELECT {_named(_EVERY)} FROM given
+  ON CONFLICT DO NOTHING
+  RETURNING id, project, domain, name, phase, reason, reason_message, cluster, revision, created_at
+), traced AS MATERIALIZED (
+  SELECT new.*, position, {_named(_MADE)} FROM new JOIN given USING (project, domain, name)
 ), kept AS (
   INSERT INTO {trails.name} (digest, body)
-  SELECT digest, body FROM json_to_recordset(CAST(:bodies AS json)) AS one({_typed(list(trails.c))})
-  WHERE digest IN (SELECT settings_trail FROM {_SOURCE} UNION SELECT placement_trail FROM {_SOURCE})
+  SELECT digest, body FROM json_to_recordset(CAST(:bodies AS json)) AS one({_typed(trails.c)})
+  WHERE digest IN (SELECT settings_trail FROM traced UNION SELECT placement_trail FROM traced)
   ON CONFLICT DO NOTHING
 ), decided AS (
-  {_inserted(decisions, _DECISION, _SOURCE)}
+  {_following(decisions, _DECISION | {one.name: one.name for one in _MADE}, "traced")}
 ), happened AS (
-  {_inserted(execution_events, _EVENT, _SOURCE)}
+  {_following(execution_events, _EVENT, "new")}
 )
-SELECT heads.*, new.project, new.domain, new.name FROM heads LEFT JOIN new ON true
+SELECT heads.*, ARRAY(SELECT position FROM given EXCEPT SELECT position FROM traced) FROM heads
 """
 )
 
 
+_bind_shared = Binding(_SHARED, SQLITE)
+_bind_times = Binding([executions.c.queue_deadline, executions.c.created_at], SQLITE)
 _NEXT_ID = select(func.coalesce(func.max(executions.c.id), 0) + 1)
+_INSERT = (
+    f"INSERT INTO {executions.name} (id, {_named(_EVERY)}) VALUES ({', '.join('?' * (1 + len(_EVERY)))})"
+    " ON CONFLICT DO NOTHING"
+)
 _STORED = select(executions.c.id).where(executions.c.id >= bindparam("first"))
+_COUNT = select(func.count()).select_from(executions).where(executions.c.id >= bindparam("first"))
+_DECIDE = text(
+    _following(
+        decisions,
+        _DECISION | {one.name: f"json_extract(given.value, '$[{at}]')" for at, one in enumerate(_MADE)},
+        f"(SELECT key, value FROM json_each(:made)) AS given CROSS JOIN {executions.name} ON id = :first + given.key",
+    )
+)
+_HAPPEN = text(_following(execution_events, _EVENT, f"{executions.name} WHERE id >= :first"))
 
 
 def _write(
-    connection: Connection, creations: list[Creation], expected: Heads, unknown: dict[str, Trail]
-) -> tuple[Heads, set[tuple[str, str, str]]]:
+    connection: Connection, creations: list[Creation], expected: Heads, unknown: Mapping[str, Trail]
+) -> tuple[Heads, list[Creation]]:
     found = heads(connection)
     if found != expected:
-        return found, set()
-    first = connection.execute(_NEXT_ID).scalar_one()
-    rows = [{**_given(one), "id": number} for number, one in enumerate(creations, first)]
-    insert_all(connection, executions, [_part(row, _EXECUTION) for row in rows], if_new=True)
-    stored = set(connection.execute(_STORED, {"first": first}).scalars())
-    rows = [row for row in rows if row["id"] in stored]  # the others' names are taken
-    used = {digest for row in rows for digest in (row["settings_trail"], row["placement_trail"])}
-    new = [trail._asdict() for digest, trail in unknown.items() if digest in used]
-    insert_all(connection, trails, new, if_new=True)
-    insert_all(connection, decisions, [_part(row, _DECISION) for row in rows])
-    insert_all(connection, execution_events, [_part(row, _EVENT) for row in rows])
-    return found, {(row["project"], row["domain"], row["name"]) for row in rows}
+        return found, []
+    first: int = connection.execute(_NEXT_ID).scalar_one()
+    connection.exec_driver_sql(_INSERT, [_row(number, one) for number, one in enumerate(creations, first)])
+    new = creations
+    if connection.execute(_COUNT, {"first": first}).scalar_one() < len(creations):  # some names are taken
+        stored = set(connection.execute(_STORED, {"first": first}).scalars())
+        new = [one for number, one in enumerate(creations, first) if number in stored]
+    used = _trails(new)
+    insert_all(connection, trails, [one._asdict() for digest, one in unknown.items() if digest in used], if_new=True)
+    # One statement each: whoever holds the database should not have to wait for the interpreter between two rows.
+    connection.execute(_DECIDE, {"made": json_column([one.template.made for one in creations]), "first": first})
+    connection.execute(_HAPPEN, {"first": first})
+    return found, new
 
 
-def _part(row: dict[str, Any], columns: dict[str, str]) -> dict[str, Any]:
-    return {name: row[source] for name, source in columns.items()}
+def _row(number: int, one: Creation) -> tuple[Any, ...]:
+    template, name, cluster, message, *times = one
+    deadline, now = _bind_times(times)
+    return number, name, cluster, message, deadline, now, now, *template.row

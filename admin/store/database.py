@@ -35,6 +35,15 @@ db = SQLAlchemy(metadata=metadata)
 #: A number that the database gives; SQLite counts only in its own INTEGER.
 RowId = BigInteger().with_variant(Integer, "sqlite")
 
+
+def json_column(value: Any) -> str:
+    """A value as columns of JSON take it."""
+    return json_text(value).decode()
+
+
+#: How values are bound on SQLite, whichever file it is.
+SQLITE: Dialect = sqlite.dialect(json_serializer=json_column)
+
 _WRITES = "rainbow_writes"
 #: Changes in one transaction: the more of them, the longer everybody else waits.
 _MOST_TOGETHER = 16
@@ -190,7 +199,7 @@ def engine_options(url: str, pool_size: int) -> dict[str, Any]:
         "pool_size": pool_size,
         "max_overflow": pool_size,
         "pool_timeout": 30,
-        "json_serializer": lambda value: json_text(value).decode(),
+        "json_serializer": json_column,
         "json_deserializer": json_value,
     }
     if make_url(url).get_backend_name() != "sqlite":
