@@ -15,6 +15,7 @@ from admin.core.problems import Invalid, Problem, shorten
 from admin.errors import BodyTooLarge, UnsupportedMediaType
 
 _DEEPEST = 64
+_CONTAINERS = (dict, list)
 
 
 class JsonProvider(DefaultJSONProvider):
@@ -109,10 +110,10 @@ def _no_constant(name: str) -> Any:
 
 
 def _depth_exceeds(value: Any, most: int) -> bool:
-    level = [value]
+    level = [value] if type(value) in _CONTAINERS else []
     for _ in range(most):
-        inside = [one.values() if type(one) is dict else one for one in level if type(one) in (dict, list)]
-        level = [item for items in inside for item in items]
         if not level:
             return False
-    return any(type(one) in (dict, list) for one in level)
+        inside = [one.values() if type(one) is dict else one for one in level]
+        level = [item for items in inside for item in items if type(item) in _CONTAINERS]
+    return bool(level)

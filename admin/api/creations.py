@@ -12,7 +12,6 @@ from admin.api.execution_answers import (
     CreatedAnswer,
     CreationsAnswer,
     id_of,
-    said,
     shown,
 )
 from admin.api.operations import Operations
@@ -34,15 +33,15 @@ from admin.errors import InvalidRequest
 from admin.metrics import count_created
 from admin.services import creations, executions
 from admin.services.creations import Created, Refusal
-from admin.services.launches import Request, read_request
+from admin.services.launches import Request, check_name, read_request
 from admin.store.executions import ExecutionId
 
 operations = Operations("executions")
 
 MOST_BYTES = 4 * 1024 * 1024
 MOST_AT_ONCE = 1000
-#: The longest spec that is remembered.
-_LONGEST_SPEC = 16_384
+#: The longest spec, or request, that is remembered.
+_LONGEST_REMEMBERED = 16_384
 
 
 class IdBody(RequestSchema):
@@ -66,13 +65,22 @@ class OneOfMany(fields.Raw):
     """One of many; each is checked and answered for itself."""
 
 
+class Many(fields.List[Any]):
+    """Whatever is in a list; it is looked at later."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[Any]:
+        if not isinstance(value, list):
+            raise self.make_error("invalid")
+        return value
+
+
 class CreationBody(RequestBody):
     """One execution, or many."""
 
     project = fields.String(validate=NAME)
     domain = fields.String(validate=NAME)
     spec = Payload()
-    executions = fields.List(
+    executions = Many(
         OneOfMany(allow_none=True),
         validate=validate.Length(min=1, max=MOST_AT_ONCE),
         metadata={"description": f"Up to {MOST_AT_ONCE} bodies as for one, in place of all other fields."},
@@ -89,32 +97,37 @@ class RepeatBody(RequestSchema):
     inputs = Payload()
 
 
+#: Requests that were read before, for they are often alike but for their names; and specs, where inputs differ too.
+_requests: Memo[Request] = Memo(1024)
+_specs: Memo[dict[str, Any]] = Memo(1024)
+
+
 def request_of(body: dict[str, Any]) -> Request:
     """What a body asks to run."""
-    return read_request(
-        project=body["project"],
-        domain=body["domain"],
-        name=body.get("name") or None,
-        spec=body["spec"],
-        inputs=body.get("inputs"),
-        read=_read_spec,
-    )
+    project, domain, spec, inputs = body["project"], body["domain"], body["spec"], body.get("inputs")
+    name = body.get("name") or None
 
+    def read() -> Request:
+        return read_request(project=project, domain=domain, name=name, spec=spec, inputs=inputs, read=_read_spec)
 
-#: Specs that were read before. They are often alike, and always the same once they are read.
-_specs: Memo[dict[str, Any]] = Memo(1024)
+    text = json_text([project, domain, spec, inputs])
+    if len(text) > _LONGEST_REMEMBERED:
+        return read()
+    known = _requests.find(text, read)
+    check_name(name)
+    return Request(known.asked, name)
 
 
 def _read_spec(spec: Any) -> dict[str, Any]:
     text = json_text(spec)
-    return read_spec(spec) if len(text) > _LONGEST_SPEC else _specs.find(text, lambda: read_spec(spec))
+    return read_spec(spec) if len(text) > _LONGEST_REMEMBERED else _specs.find(text, lambda: read_spec(spec))
 
 
 def _create(wanted: Request, *, dry_run: bool) -> dict[str, Any]:
     started = time.perf_counter()
     created = creations.create_execution(context(), wanted, dry_run=dry_run, idempotency_key=_idempotency_key())
     if created.is_new and not dry_run:
-        count_created(created.execution, time.perf_counter() - started)
+        count_created([created.execution], time.perf_counter() - started)
     return _created(created, dry_run)
 
 
@@ -127,15 +140,15 @@ def _create_many(bodies: list[Any], *, dry_run: bool) -> dict[str, Any]:
     )
     following = iter(answers)
     found = [next(following) if isinstance(one, Request) else one for one in read]
-    new = [one for one in found if isinstance(one, Created) and one.is_new]
-    seconds = (time.perf_counter() - started) / len(bodies)
-    for one in new if not dry_run else ():
-        count_created(one.execution, seconds)
+    new = [one.execution for one in found if isinstance(one, Created) and one.is_new]
+    if not dry_run:
+        count_created(new, (time.perf_counter() - started) / len(bodies))
+    failed = sum(isinstance(one, Exception) for one in found)
     return {
         "results": [_result(one) for one in found],
         "created": len(new),
-        "repeated": sum(isinstance(one, Created) for one in found) - len(new),
-        "failed": sum(isinstance(one, Exception) for one in found),
+        "repeated": len(found) - len(new) - failed,
+        "failed": failed,
         "dry_run": dry_run,
     }
 
@@ -152,16 +165,14 @@ def _read(body: Any) -> Request | Refusal:
 def _result(found: Created | Refusal) -> dict[str, Any]:
     if isinstance(found, Created):
         row = found.execution
-        return said(
-            {
-                "id": id_of(row),
-                "created": found.is_new,
-                "phase": row.phase,
-                "cluster": row.cluster,
-                "reason": {"code": row.reason, "message": row.reason_message},
-                "warnings": found.warnings,
-            }
-        )
+        return {
+            "id": id_of(row),
+            "created": found.is_new,
+            "phase": row.phase,
+            **({} if row.cluster is None else {"cluster": row.cluster}),
+            "reason": {"code": row.reason, "message": row.reason_message},
+            "warnings": found.warnings,
+        }
     error = InvalidRequest.of(found) if isinstance(found, Invalid) else found
     return {
         "error": {

@@ -67,10 +67,13 @@ class RequestSchema(Schema):
         plain = self._plain
         if not plain or not isinstance(data, dict) or not self._required <= data.keys() <= plain.keys():
             return False
-        return all(
-            (isinstance(value, str) and len(value) < 256 and value.isprintable()) if plain[name] else value is not None
-            for name, value in data.items()
-        )
+        for name, value in data.items():
+            if plain[name]:
+                if not (isinstance(value, str) and len(value) < 256 and value.isprintable()):
+                    return False
+            elif value is None:
+                return False
+        return True
 
     @pre_load
     def to_snake_case(self, data: Any, **_: Any) -> Any:

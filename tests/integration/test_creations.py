@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
-from sqlalchemy import func, select
+from sqlalchemy import event, func, select
 
 from admin.services.context import Context
 from admin.store.decisions import decisions, trails
@@ -106,6 +106,65 @@ def test_the_same_name_twice_in_one_request_is_one_execution(api: FlaskClient, c
     with context.database.reading() as connection:
         for table in (executions, decisions, execution_events):
             assert connection.execute(select(func.count()).select_from(table)).scalar_one() == 1
+
+
+def test_names_that_are_taken_leave_the_others_their_decisions_and_events(api: FlaskClient, context: Context) -> None:
+    put_pool(api, "gpu", ["a", "b"])
+    create_many(api, asked("e1", **pool("gpu")), asked("e3", **pool("gpu")))
+    answer = create_many(api, *(asked(f"e{number}", **pool("gpu")) for number in range(5)))
+    assert counts(answer) == (3, 2, 0)
+    assert [result["created"] for result in answer["results"]] == [True, False, True, False, True]
+    with context.database.reading() as connection:
+        for table in (decisions, execution_events):
+            of = list(connection.execute(select(table.c.execution_id)).scalars())
+            assert len(of) == len(set(of)) == 5
+    for number, result in enumerate(answer["results"]):
+        why = explanation(api, f"e{number}")
+        assert (why["cluster"], why["decision"], why["because"]) == (result["cluster"], 1, "created")
+        [first] = get(api, f"executions/{PROJECT}/{DOMAIN}/e{number}/events")["events"]
+        assert (first["type"], first["cluster"], first["reason"]) == ("CREATED", result["cluster"], result["reason"])
+
+
+@pytest.mark.parametrize("name", ["no such name!", "e\0", "", None, 7, "x" * 256])
+def test_what_is_known_of_a_body_does_not_excuse_its_name(api: FlaskClient, context: Context, name: Any) -> None:
+    created(api, "known")
+    body = {**asked("known"), "name": name}
+    alone = api.post(f"{API}/executions?dry_run=true", json=body)
+    with nothing_stored(context):
+        answer = create_many(api, asked("known"), body, query_string={"dry_run": "true"})
+    result = answer["results"][1]
+    if name == "":
+        assert (alone.status_code, result["created"]) == (200, True)
+        return
+    refusal = refused(alone, 400, "invalid_request")
+    assert result["error"] == {"status": 400, **{key: refusal[key] for key in ("code", "error", "message", "details")}}
+
+
+def test_a_body_with_several_faults_is_told_the_same_alone_and_with_others(api: FlaskClient) -> None:
+    for body in (
+        asked("no name!", job={"command": 7}),
+        {**asked("no name!"), "project": "No Project"},
+        {**asked("e"), "inputs": 7, "spec": {}},
+    ):
+        alone = api.post(f"{API}/executions", json=body)
+        error = create_many(api, body)["results"][0]["error"]
+        assert alone.json is not None
+        assert error["details"] == alone.json["details"]
+
+
+def test_trails_that_are_stored_are_not_sent_again(api: FlaskClient, context: Context) -> None:
+    put_pool(api, "gpu", ["a", "b"])
+    created(api, "first", **pool("gpu"))
+    sent: list[str] = []
+
+    def listen(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        sent.append(f"{statement} {parameters}")
+
+    event.listen(context.database.engine, "before_cursor_execute", listen)
+    create_many(api, *(asked(f"e{number}", **pool("gpu")) for number in range(3)))
+    event.remove(context.database.engine, "before_cursor_execute", listen)
+    assert sent
+    assert not [one for one in sent if '"rungs"' in one]
 
 
 def test_an_idempotency_key_names_those_without_a_name(api: FlaskClient, context: Context) -> None:
