@@ -66,6 +66,17 @@ class UtcDateTime(TypeDecorator[datetime]):
         except OverflowError:  # within a day of the first or the last time there is
             return value and value.replace(tzinfo=UTC)
 
+    def bind_processor(self, dialect: Dialect) -> Callable[[datetime | None], Any] | None:
+        if dialect.name != "sqlite":
+            return super().bind_processor(dialect)
+
+        def text(value: datetime | None) -> str | None:
+            """A time as SQLite keeps it; written by hand, for there are several in every row."""
+            utc = self.process_bind_param(value, dialect)
+            return None if utc is None else utc.replace(tzinfo=None).isoformat(" ", "microseconds")
+
+        return text
+
     def result_processor(self, dialect: Dialect, coltype: Any) -> Callable[[str | None], datetime | None] | None:
         """SQLite keeps texts that name no zone; others answer with times as they are, which many rows have many of."""
         return _from_sqlite if dialect.name == "sqlite" else None
@@ -172,12 +183,14 @@ class _Turn:
 
 #: Pages in the write-ahead log before they are copied into the database, which holds a writer up; 4 KiB each.
 _LOGGED_PAGES = 8000
+#: So much of the database does a connection keep at hand that a large write finds all its pages there.
+_CACHE_KIB = 8192
 
 
 def _set_up_sqlite(connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # transactions are begun by _begin_sqlite, not by the driver
     pragmas = ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=30000", "foreign_keys=ON")
-    for pragma in (*pragmas, f"wal_autocheckpoint={_LOGGED_PAGES}"):
+    for pragma in (*pragmas, f"wal_autocheckpoint={_LOGGED_PAGES}", f"cache_size=-{_CACHE_KIB}"):
         connection.execute(f"PRAGMA {pragma}").close()
 
 

@@ -11,8 +11,9 @@ from typing import Generic, TypeVar
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
-#: So many at once that a commit is shared by all who wait, and so few that none of them waits long.
-_MOST = 256
+#: So many at once that a commit is shared by all who wait, for it writes a page once however many rows have changed
+#: it; and so few that none of them waits long.
+_MOST = 1024
 #: Where several came at the same time more are on their way, and a commit costs more than to wait for them.
 _LINGER_SECONDS = 0.001
 
