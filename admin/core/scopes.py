@@ -88,6 +88,23 @@ class Scope(NamedTuple):
         """The stored scopes whose settings apply here, broadest first, this one last."""
         return _chain(self)
 
+    @property
+    def path(self) -> str:
+        """All keys as one text; names have no slashes."""
+        domain, project, workflow, launch_plan = self
+        return f"{project}/{domain}/{workflow}/{launch_plan}"
+
+    def paths(self) -> tuple[str, ...]:
+        """The paths of the chain, for those who look up nothing else of it."""
+        domain, project, workflow, launch_plan = self
+        if not (domain and project):
+            return (self.path,) if domain or project else ()
+        broad = (f"/{domain}//", f"{project}///", f"{project}/{domain}//")
+        if not workflow:
+            return broad
+        flow = f"{project}/{domain}/{workflow}/"
+        return (*broad, flow, flow + launch_plan) if launch_plan else (*broad, flow)
+
     def __str__(self) -> str:
         if self.level is Level.PLATFORM:
             return "platform"

@@ -99,12 +99,12 @@ class Index:
         """The rows at a scope and at every broader one; None while the index cannot say, so that the database must."""
         if not self._is_current():
             return None
-        chain = scope.chain()
+        paths = scope.paths()
         with self._reading:
             places = self._places
             if places is None:
                 return None
-            said = [places.get(_place(place), ()) for place in chain]
+            said = [places.get(path, ()) for path in paths]
             revision, project = self._revision, self._projects.get(scope.project)
         return Applying(revision, project, scope, said)
 
@@ -184,7 +184,7 @@ class Index:
         for change in changes:
             if change.kind == PROJECT or change.name:
                 continue
-            key = _place(change.scope)
+            key = change.scope.path
             said = _without(self._places.get(key, ()), change.kind)
             found = None if change.after is None else self._shapes.of(change.kind, change.after)
             if found is not None:
@@ -236,11 +236,6 @@ _EVERYTHING: Select[Any] = select(
     *(attributes.c[name] for name in ("kind", "project", "domain", "workflow", "launch_plan", "version")),
     cast(attributes.c.payload, Text),
 ).execution_options(yield_per=_CHUNK)
-
-
-def _place(scope: Scope) -> str:
-    domain, project, workflow, launch_plan = scope
-    return f"{project}/{domain}/{workflow}/{launch_plan}"  # names have no slashes
 
 
 def _without(said: Said, kind: str) -> Said:

@@ -71,3 +71,9 @@ def test_a_scope_that_is_no_place_names_the_field(keys: dict[str, str], field: s
 @pytest.mark.parametrize("name", ["core.control_flow.merge_sort", "A", ".flytegen.task", "_x-1", "w" * 255])
 def test_workflow_names_may_be_module_paths(name: str) -> None:
     assert check_scope(project="p", domain="d", workflow=name).level is Level.WORKFLOW
+
+
+@pytest.mark.parametrize("keys", [(), ("d",), ("", "p"), ("d", "p"), ("d", "p", "w"), ("d", "p", "w", "l")])
+def test_the_paths_are_those_of_the_chain(keys: tuple[str, ...]) -> None:
+    scope = Scope(*keys)
+    assert scope.paths() == tuple(place.path for place in scope.chain())
