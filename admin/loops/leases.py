@@ -12,27 +12,36 @@ from admin.services.redecisions import decide_undecided
 
 _log = logging.getLogger("rainbow.loops")
 
+#: How often somebody looks for silent and drained clusters; what waits for a decision is looked for in every round.
+_LOOK_SECONDS = 0.25
+
 
 class LeaseLoop:
     """One round: who is silent, what is to be given away, what is to be decided."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._last = time.monotonic()
+        self._last_look = -_LOOK_SECONDS
+        self._last_evictions = time.monotonic()
         self._allowance = 0.0
 
     def __call__(self) -> None:
+        now = time.monotonic()
+        if now >= self._last_look + _LOOK_SECONDS:
+            self._last_look = now
+            self._look_at_clusters(now)
+        changed = decide_undecided(self._context)
+        if changed:
+            count_redecided(changed)
+
+    def _look_at_clusters(self, now: float) -> None:
         for name, health in judge_health(self._context):
             _log.warning("cluster is " + health, extra={"cluster": name})
-        now = time.monotonic()
         rate = self._context.settings.agents.evictions_per_second
-        self._allowance = min(rate, self._allowance + (now - self._last) * rate)
-        self._last = now
+        self._allowance = min(rate, self._allowance + (now - self._last_evictions) * rate)
+        self._last_evictions = now
         for row, ended in evict_from_lost(self._context, int(self._allowance)):
             self._allowance -= 1
             if ended is not None:
                 count_finished(ended.phase.value, ended.reason, row, self._context.clock())
         end_drained(self._context)
-        changed = decide_undecided(self._context)
-        if changed:
-            count_redecided(changed)

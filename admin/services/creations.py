@@ -10,6 +10,7 @@ import hashlib
 import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from itertools import count
 from typing import NamedTuple, cast
@@ -118,6 +119,7 @@ def _drafts(
     # The numbers come first: whatever is looked up after them is as new, and the write finds out if it is newer.
     fleet = _fleet(context)
     heads = Heads(revision=_revision(context), registrations=known_registrations(context), fleet=fleet.number)
+    now = context.clock()
     for index, request in enumerate(wanted):
         if index in found:
             continue
@@ -126,7 +128,7 @@ def _drafts(
             if there is not None:
                 found[index] = _repeated(there, request)
             else:
-                drafts[index] = _pattern_of(context, request, fleet, heads).draft(context, request)
+                drafts[index] = _pattern_of(context, request, fleet, heads).draft(request, now)
         except _NeedsTransaction:
             continue
         except (Invalid, RainbowError) as refusal:
@@ -160,14 +162,13 @@ class _Pattern:
     heads: Heads
     templates: dict[str | None, Template] = field(default_factory=dict)  #: by queue
 
-    def draft(self, context: Context, request: Request) -> _Draft:
+    def draft(self, request: Request, now: datetime) -> _Draft:
         key = request.key
         decision = choose(self.judgement, key)
         queue = self.composed.queue_of(key)
         template = self.templates.get(queue)
         if template is None:
             template = self.templates[queue] = self._template(request.asked, queue)
-        now = context.clock()
         deadline = queue_deadline(self.composed.quality_of_service, now)
         creation = Creation(template, request.name or "", decision.cluster, decision.message, deadline, now)
         return _Draft(request, creation, self.launched.warnings)
@@ -294,7 +295,7 @@ def _drafted_in(context: Context, connection: Connection, request: Request, *, h
     placed = place_launch(context, connection, launched.launch, request.name or "", situation, hold=hold)
     judgement = placed.decision.judgement
     pattern = _Pattern(launched=launched, composed=placed.composed, judgement=judgement, heads=heads)
-    return pattern.draft(context, request)
+    return pattern.draft(request, context.clock())
 
 
 def _is_true(context: Context) -> bool:
