@@ -33,8 +33,8 @@ def sqlite() -> Iterator[Backend]:
 
 @contextmanager
 def postgresql() -> Iterator[Backend]:
-    """A PostgreSQL with its own settings, but for the number of connections."""
-    with running_postgresql("-c max_connections=300") as url:
+    """A PostgreSQL with its own settings, but for what everybody sets: memory, room for its log, and connections."""
+    with running_postgresql("-c shared_buffers=1GB -c max_wal_size=4GB -c max_connections=300") as url:
 
         def create() -> str:
             name = f"bench_{secrets.token_hex(6)}"
