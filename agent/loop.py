@@ -275,7 +275,8 @@ class Agent:
 
     def _failed(self, error: AdminError) -> None:
         """Come back later; or not at all, where nothing is to be hoped for and nothing is to be lost."""
-        if str(error) != self.problem:
+        is_new = str(error) != self.problem
+        if is_new:
             log.error("%s", error)
         self.problem = str(error)
         if isinstance(error, TooLarge) and self._most_bytes <= _LEAST_BYTES:
@@ -284,7 +285,8 @@ class Agent:
             self._most_bytes = max(_LEAST_BYTES, self._most_bytes // 2)
         if isinstance(error, Replaced):
             self._give_way()
-        if isinstance(error, Unauthenticated) and not self.work.intents:
+        # The second time: a token that is being rotated may not be in its file yet.
+        if isinstance(error, Unauthenticated) and not is_new and not self.work.intents:
             self._is_over = True
         self._retry_at = steady() + self._backoff.next_seconds(self._longest_pause(), error.retry_after)
 
