@@ -78,8 +78,9 @@ class Connections:
             # Whoever refuses a body before its end may have said why.
             with suppress(BrokenPipeError):
                 connection.request(method, self._start + path, body, {**headers, **self._proxy_headers})
-            response = connection.getresponse()
-            answer = Answer(response.status, response.reason, response.headers, response.read())
+            # Closed here: where Python does it as it forgets the response, a Ctrl-C just then is lost.
+            with connection.getresponse() as response:
+                answer = Answer(response.status, response.reason, response.headers, response.read())
             is_done = True
         except (OSError, HTTPException) as error:
             is_late = isinstance(error, TimeoutError)

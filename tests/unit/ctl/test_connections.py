@@ -7,6 +7,7 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from http.client import HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,17 @@ def test_a_connection_that_is_to_be_closed_is_not_kept() -> None:
     with serving(("Connection", "close")) as server, open_to(f"http://127.0.0.1:{server.port}") as get:
         get(), get()
         assert len({address for _line, _headers, address in server.seen}) == 2
+
+
+def test_an_interrupt_while_a_response_is_closed_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_response: HTTPResponse) -> None:
+        raise KeyboardInterrupt
+
+    with serving() as server, open_to(f"http://127.0.0.1:{server.port}") as get:
+        monkeypatch.setattr(HTTPResponse, "close", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            get(), get()
+        monkeypatch.undo()
 
 
 @contextmanager
