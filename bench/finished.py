@@ -135,8 +135,19 @@ def _insert(table: str, columns: dict[str, str], words: dict[str, Any]) -> str:
 
 
 @contextmanager
+def _without_indexes(run: _Run, made: str) -> Iterator[None]:
+    """Indexes, which a query names with what makes them, are made at the end; that is quicker."""
+    indexes = run(made)
+    for name, _ in indexes:
+        run(f"DROP INDEX {name}")
+    yield
+    for _, definition in indexes:
+        run(definition)
+
+
+@contextmanager
 def _sqlite(database: str) -> Iterator[_Run]:
-    """Indexes are made at the end, which is quicker."""
+    """A connection that waits for no disk."""
     connection = sqlite3.connect(make_url(database).database or "", isolation_level=None)
     for pragma in ("journal_mode=WAL", "synchronous=OFF", "cache_size=-500000", "temp_store=MEMORY"):
         connection.execute(f"PRAGMA {pragma}")
@@ -145,12 +156,8 @@ def _sqlite(database: str) -> Iterator[_Run]:
         return connection.execute(statement).fetchall()
 
     made = "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND tbl_name = 'executions' AND sql IS NOT NULL"
-    indexes = run(made)
-    for name, _ in indexes:
-        run(f"DROP INDEX {name}")
-    yield run
-    for _, definition in indexes:
-        run(definition)
+    with _without_indexes(run, made):
+        yield run
     run("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
 
@@ -172,12 +179,8 @@ def _postgresql(database: str) -> Iterator[_Run]:
         ):
             run(f"SET {setting}")
         made = "SELECT indexname, indexdef FROM pg_indexes WHERE tablename = 'executions' AND indexname LIKE 'ix%'"
-        indexes = run(made)
-        for name, _ in indexes:
-            run(f"DROP INDEX {name}")
-        yield run
-        for _, definition in indexes:
-            run(definition)
+        with _without_indexes(run, made):
+            yield run
         run("SELECT setval(pg_get_serial_sequence('executions', 'id'), max(id)) FROM executions")
         run("VACUUM ANALYZE executions, decisions, execution_events")
         run("CHECKPOINT")

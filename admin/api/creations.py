@@ -82,7 +82,7 @@ class CreationBody(RequestBody):
     spec = Payload()
     executions = Many(
         OneOfMany(allow_none=True),
-        validate=validate.Length(min=1, max=MOST_AT_ONCE),
+        validate=validate.Length(min=1, max=MOST_AT_ONCE, error="give {min} to {max} of them in one request."),
         metadata={"description": f"Up to {MOST_AT_ONCE} bodies as for one, in place of all other fields."},
     )
 
@@ -155,7 +155,7 @@ def _create_many(bodies: list[Any], *, dry_run: bool) -> dict[str, Any]:
 
 def _read(body: Any) -> Request | Refusal:
     if not isinstance(body, dict):
-        return Invalid(Problem(field="", reason="is not a mapping."))
+        return Invalid(Problem(field="", reason="is not a mapping: give one with project, domain and spec."))
     try:
         return request_of(load(_ONE, body))
     except Invalid as refusal:

@@ -35,7 +35,7 @@ fields.Integer.default_error_messages |= {"invalid": "is not a whole number."}
 fields.Float.default_error_messages |= {"invalid": "is not a number."}
 fields.Boolean.default_error_messages |= {"invalid": "is neither true nor false."}
 fields.List.default_error_messages |= {"invalid": "is not a list: write [ … ], around a single one, too."}
-fields.Dict.default_error_messages |= {"invalid": "is not a mapping."}
+fields.Dict.default_error_messages |= {"invalid": "is not a mapping: give one with named fields."}
 
 
 class RequestSchema(Schema):

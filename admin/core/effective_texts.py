@@ -218,7 +218,7 @@ def _write_origins(piece: _Piece, origins: dict[Path, _Row | None], ground: Grou
     for number, (path, row) in enumerate(origins.items()):
         piece.add(b"," if number else b"").add(json_text(dotted(path)) + b":")
         if row is None:
-            piece.add(ground.winning_texts[path][1])
+            piece.add(ground.origin_texts[path])
         else:
             piece.add_slot(row.place).add(b',"version":').add_slot(row.version).add(b"}")
 

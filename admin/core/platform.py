@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from admin.core.fields import Leaf, Path, dotted
+from admin.core.fields import Leaf, Path
 from admin.core.json_text import json_text
 from admin.core.kinds import Kind, Payload
 from admin.core.origins import Origin
@@ -40,29 +40,11 @@ class Ground(PlatformLeaves):
         return json_text(self.payload)
 
     @cached_property
-    def winning_texts(self) -> dict[Path, tuple[Any, bytes]]:
-        """Each leaf's value, and its origin as JSON."""
-        return {
-            path: (leaf.value, json_text({"level": Level.PLATFORM.value, "key": leaf.key}))
-            for path, leaf in self.items()
-        }
-
-    @cached_property
-    def origins_text(self) -> bytes:
-        named = (json_text(dotted(path)) + b":" + origin for path, (_, origin) in self.winning_texts.items())
-        return b",".join(named)
-
-    @cached_property
-    def used_text(self) -> bytes:
-        """The platform's step where nothing overrides it."""
-        return self.step_text(json_text([dotted(path) for path in self]), b"[]")
-
-    @cached_property
-    def overridden_text(self) -> bytes:
-        """The platform's step where everything is overridden."""
-        return self.step_text(b"[]", json_text([dotted(path) for path in self]))
+    def origin_texts(self) -> dict[Path, bytes]:
+        return {path: json_text({"level": Level.PLATFORM.value, "key": leaf.key}) for path, leaf in self.items()}
 
     def step_text(self, used: bytes, overridden: bytes) -> bytes:
+        """The platform's step, with what counts of it and what does not."""
         if not self:
             return b'{"level":"platform","state":"silent"}'
         key = b',"key":%b' % json_text(self.key) if self.key else b""

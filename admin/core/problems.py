@@ -38,8 +38,8 @@ class Refused(Invalid):
 
 #: Nobody means a known word by a longer one, and comparing it would take long.
 _LONGEST_WORD = 128
-#: More of them tell nobody anything, and looking for what each may have meant would take long.
-_MOST_UNKNOWN = 50
+#: Nobody is told of more, and looking for what each may have meant would take long.
+_MOST_LOOKED_UP = 50
 
 
 def closest(word: str, known: Iterable[str], most: int = 3) -> tuple[str, ...]:
@@ -70,13 +70,14 @@ def unknown_word(what: str, word: str, known: Iterable[str]) -> str:
 
 
 def unknown_fields(given: Sequence[str], known: Iterable[str], path: str) -> Iterator[Problem]:
-    """A problem for each field that is not known, with what it may have been meant as; for very many, their number."""
+    """A problem for each field that is not known; the first of them with what they may have been meant as."""
     names = list(known)
-    for name in given[:_MOST_UNKNOWN]:
+    for number, name in enumerate(given):
         where = f"{path}.{shorten(name)}".lstrip(".")
-        yield Problem(field=where, reason=unknown_word("field", name, names), closest=closest(name, names))
-    if len(given) > _MOST_UNKNOWN:
-        yield Problem(field=path, reason=f"has {len(given) - _MOST_UNKNOWN} more unknown fields.")
+        if number < _MOST_LOOKED_UP:
+            yield Problem(field=where, reason=unknown_word("field", name, names), closest=closest(name, names))
+        else:
+            yield Problem(field=where, reason=f"unknown field '{shorten(name)}'.")
 
 
 def shorten(text: object, most: int = 60) -> str:

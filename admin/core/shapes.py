@@ -44,7 +44,7 @@ class Shapes:
 
     def read(self, kind_name: str, text: str) -> tuple[Shape, bytes] | None:
         """The shape of a stored payload, and the payload as answers write it; None for a kind that is not known."""
-        return self.of(kind_name, json_value(text)) if kind_name in self._kinds else None
+        return self.of(kind_name, json_value(text))
 
     def of(self, kind_name: str, payload: Payload) -> tuple[Shape, bytes] | None:
         """The same of a payload."""

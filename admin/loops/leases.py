@@ -21,25 +21,24 @@ class LeaseLoop:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._last_look = -_LOOK_SECONDS
-        self._last_evictions = time.monotonic()
+        self._last_look = time.monotonic()
         self._allowance = 0.0
 
     def __call__(self) -> None:
         now = time.monotonic()
         if now >= self._last_look + _LOOK_SECONDS:
+            self._look_at_clusters(now - self._last_look)
             self._last_look = now
-            self._look_at_clusters(now)
         changed = decide_undecided(self._context)
         if changed:
             count_redecided(changed)
 
-    def _look_at_clusters(self, now: float) -> None:
+    def _look_at_clusters(self, seconds: float) -> None:
+        """What has become of clusters in so many seconds."""
         for name, health in judge_health(self._context):
             _log.warning("cluster is " + health, extra={"cluster": name})
         rate = self._context.settings.agents.evictions_per_second
-        self._allowance = min(rate, self._allowance + (now - self._last_evictions) * rate)
-        self._last_evictions = now
+        self._allowance = min(rate, self._allowance + seconds * rate)
         for row, ended in evict_from_lost(self._context, int(self._allowance)):
             self._allowance -= 1
             if ended is not None:

@@ -23,7 +23,6 @@ class WaitingLoop:
         self._context = context
         self._seen = -1
         self._next_look = 0.0
-        self._last_events = (0, 0)  #: at the last look but one, and at the last
 
     def __call__(self) -> None:
         with self._context.database.reading() as connection:

@@ -93,20 +93,19 @@ class Executions:
 
     def find(self, connection: Connection, after: Key | None, limit: datetime) -> Found:
         columns = executions.c
-        newest = _newest(connection, executions)
         some = _next(executions, after, columns.created_at, columns.phase, columns.finished_at, columns.decisions)
-        rows = [(row, life_of(row)) for row in connection.execute(some) if row.id != newest]
+        rows = [(row, life_of(row)) for row in connection.execute(some)]
         due = [(row.id, 2 + row.decisions) for row, life in rows if life.is_due(limit)]
         is_over = all(life.is_later(limit) for _, life in rows)
         return Found(due=due, last=None if is_over else rows[-1][0].id)
 
     def count(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
-        ids = _deletable(connection, keys, limit)
+        ids = _deletable(connection, executions.c.id.in_(keys), limit)
         theirs = select(func.count()).where(decisions.c.execution_id.in_(ids))
         return {executions.name: len(ids), decisions.name: connection.execute(theirs).scalar_one()}
 
     def delete(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
-        ids = _deletable(connection, keys, limit, hold=True)
+        ids = _deletable(connection, executions.c.id.in_(keys), limit, hold=True)
         counts = {
             table.name: _delete(connection, table, table.c.execution_id.in_(ids))
             for table in (execution_logs, execution_outputs, execution_events, decisions)
@@ -199,13 +198,15 @@ def _lives(connection: Connection, condition: ColumnElement[bool], *, hold: bool
     return {row.id: life_of(row) for row in connection.execute(found)}
 
 
-def _deletable(connection: Connection, ids: Sequence[int], limit: datetime, *, hold: bool = False) -> list[int]:
-    """Those of some executions that are due, but for the one that the last event of all is of."""
+def _deletable(connection: Connection, among: ColumnElement[bool], limit: datetime, *, hold: bool = False) -> list[int]:
+    """Those of some executions that are due, but for the newest and the one that the last event of all is of.
+
+    They must be said by their ids alone: by an index of something else, a database may look at all there are.
+    """
     last = select(execution_events.c.execution_id).order_by(execution_events.c.id.desc()).limit(1)
-    spared = connection.execute(last).scalar()
-    # Found by their ids alone: by an index of something else, a database may look at all there are.
-    lives = _lives(connection, executions.c.id.in_(ids), hold=hold)
-    return [id for id, life in lives.items() if life.is_due(limit) and id != spared]
+    spared = {connection.execute(last).scalar(), _newest(connection, executions)}
+    lives = _lives(connection, among, hold=hold)
+    return [id for id, life in lives.items() if life.is_due(limit) and id not in spared]
 
 
 def trails_after(connection: Connection, digest: str, limit: int) -> list[str]:
@@ -226,8 +227,7 @@ def trails_in_use(connection: Connection, after: int, spared: datetime | None) -
     last = first + _WINDOW - 1
     used = select(decisions.c.settings_trail, decisions.c.placement_trail).where(owner.between(first, last)).distinct()
     if spared is not None:
-        lives = _lives(connection, executions.c.id.between(first, last))
-        used = used.where(owner.not_in([id for id, life in lives.items() if life.is_due(spared)]))
+        used = used.where(owner.not_in(_deletable(connection, executions.c.id.between(first, last), spared)))
     return _digests(connection, used), last
 
 

@@ -291,6 +291,19 @@ def test_a_dry_run_changes_nothing(
     assert {table for table in before if before[table] != after[table]} == set(would)
 
 
+def test_a_dry_run_knows_what_the_newest_execution_keeps(
+    api: FlaskClient, context: Context, clock: Clock, agent: PlayedAgent
+) -> None:
+    run(agent, "old")
+    put_attribute(api, "domain", "workflow_execution_config", {"max_parallelism": 7})
+    run(agent, "newest")
+    clock.advance(2 * DAY)
+    would = pruned(context, executions="1d", dry_run=True)
+    assert pruned(context, executions="1d") == would
+    assert stored_names(context) == ["newest"]
+    check_whole(context)
+
+
 def test_a_run_that_is_killed_at_any_step_is_made_good_by_the_next(
     api: FlaskClient, context: Context, clock: Clock, agent: PlayedAgent, few_at_once: None
 ) -> None:

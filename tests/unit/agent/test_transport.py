@@ -312,6 +312,12 @@ def test_a_refused_token_ends_an_agent_that_holds_nothing(bench: Bench) -> None:
     bench.script.answers = [(401, error("unauthenticated", "This token does not count."))]
     assert bench.agent.run() == 1
     assert bench.agent.problem == "This token does not count."
+    assert len(bench.script.bodies) == 2
+
+
+def test_a_token_that_is_refused_once_may_be_on_its_way(bench: Bench) -> None:
+    bench.script.answers = [(401, error("unauthenticated", "This token does not count.")), answer()]
+    assert run_until(bench, lambda: bench.agent.synced_at is not None) == 0
 
 
 def test_an_execution_over_http(bench: Bench) -> None:
