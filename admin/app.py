@@ -73,7 +73,7 @@ def create_app(
     app = Flask("admin")
     app.config["MAX_CONTENT_LENGTH"] = settings.server.max_body_bytes
     app.config["SQLALCHEMY_DATABASE_URI"] = settings.database_url
-    app.config["SQLALCHEMY_ENGINE_OPTIONS"] = engine_options(settings.database_url, settings.database_pool_size)
+    app.config["SQLALCHEMY_ENGINE_OPTIONS"] = engine_options(settings.database_pool_size)
     app.url_map.converters["rest"] = Rest
     app.url_map.strict_slashes = False
     app.url_map.merge_slashes = False  # a doubled slash is a mistake to be named, not to be redirected away

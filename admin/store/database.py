@@ -5,9 +5,11 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +17,8 @@ from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy import BigInteger, Connection, DateTime, Dialect, Engine, Integer, MetaData, Table, event
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import InvalidatePoolError
+from sqlalchemy.pool import ConnectionPoolEntry
 from sqlalchemy.types import TypeDecorator
 
 from admin.core.json_text import json_text, json_value
@@ -45,6 +49,7 @@ def json_column(value: Any) -> str:
 SQLITE: Dialect = sqlite.dialect(json_serializer=json_column)
 
 _WRITES = "rainbow_writes"
+_USED = "rainbow_used"
 #: Changes in one transaction: the more of them, the longer everybody else waits.
 _MOST_TOGETHER = 16
 
@@ -100,6 +105,9 @@ class Database:
             self._turn = _Turn(engine.url.database)
             event.listen(engine, "connect", _set_up_sqlite)
             event.listen(engine, "begin", _begin_sqlite)
+        else:
+            event.listen(engine, "checkin", _note_use)
+            event.listen(engine, "checkout", partial(_check, engine.dialect))
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -199,6 +207,25 @@ def _begin_sqlite(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if is_writing(connection) else "BEGIN")
 
 
+#: A connection that was in use so many seconds ago need not be asked whether it still stands.
+_FRESH_SECONDS = 0.2
+
+
+def _note_use(_connection: Any, record: ConnectionPoolEntry) -> None:
+    record.info[_USED] = time.monotonic()
+
+
+def _check(dialect: Dialect, connection: Any, record: ConnectionPoolEntry, _proxy: Any) -> None:
+    """A database that was restarted costs no request, and one that was not hardly ever a round trip."""
+    used = record.info.get(_USED)
+    if used is None or time.monotonic() < used + _FRESH_SECONDS:
+        return
+    try:
+        dialect.do_ping(connection)
+    except dialect.loaded_dbapi.Error as error:
+        raise InvalidatePoolError from error
+
+
 def prepare_directory(url: str) -> None:
     """The directory of an embedded database, for its owner alone."""
     parsed = make_url(url)
@@ -206,15 +233,12 @@ def prepare_directory(url: str) -> None:
         Path(parsed.database).absolute().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def engine_options(url: str, pool_size: int) -> dict[str, Any]:
+def engine_options(pool_size: int) -> dict[str, Any]:
     """How Flask-SQLAlchemy should build the engine."""
-    options: dict[str, Any] = {
+    return {
         "pool_size": pool_size,
         "max_overflow": pool_size,
         "pool_timeout": 30,
         "json_serializer": json_column,
         "json_deserializer": json_value,
     }
-    if make_url(url).get_backend_name() != "sqlite":
-        options["pool_pre_ping"] = True  # a database that was restarted costs no request
-    return options

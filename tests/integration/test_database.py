@@ -1,0 +1,56 @@
+"""Connections to a database server: those that it has ended, and those that are sure to stand."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+import sqlalchemy
+from sqlalchemy import Engine, text
+
+from admin.store.database import Database
+
+pytestmark = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+
+LONG_AGO = 0.25
+
+
+@pytest.fixture
+def engine(database_url: str) -> Iterator[Engine]:
+    engine = sqlalchemy.create_engine(database_url, pool_size=3)
+    yield engine
+    engine.dispose()
+
+
+def test_connections_that_the_server_has_ended_cost_no_request(engine: Engine, database_url: str) -> None:
+    database = Database(engine)
+    with database.reading() as one, database.reading() as other:
+        ended = {connection.scalar(text("SELECT pg_backend_pid()")) for connection in (one, other)}
+    server = sqlalchemy.create_engine(database_url)
+    with server.connect() as connection:
+        for number in ended:
+            connection.scalar(text("SELECT pg_terminate_backend(:number)"), {"number": number})
+    server.dispose()
+    time.sleep(LONG_AGO)
+    with database.reading() as one, database.stating() as other:
+        assert ended.isdisjoint(connection.scalar(text("SELECT pg_backend_pid()")) for connection in (one, other))
+
+
+def test_only_a_connection_that_was_idle_is_asked_whether_it_stands(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = Database(engine)
+    asked = []
+    ping = engine.dialect.do_ping
+    monkeypatch.setattr(engine.dialect, "do_ping", lambda connection: asked.append(1) or ping(connection))
+
+    def read() -> None:
+        with database.reading() as connection:
+            connection.scalar(text("SELECT 1"))
+
+    read(), read(), read()
+    assert asked == []
+    time.sleep(LONG_AGO)
+    read(), read()
+    assert asked == [1]
