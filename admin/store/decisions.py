@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, Column, Connection, ForeignKey, Integer, Table, Text, insert, select
+from sqlalchemy import JSON, BigInteger, Column, Connection, Integer, Table, Text, insert, select
 from sqlalchemy import Row as DatabaseRow
 
 from admin.core.trails import Trail
@@ -22,7 +22,7 @@ trails = Table(
 decisions = Table(
     "decisions",
     metadata,
-    Column("execution_id", RowId, ForeignKey("executions.id"), primary_key=True),
+    Column("execution_id", RowId, primary_key=True, autoincrement=False),
     Column("number", Integer, primary_key=True),
     Column("decided_at", UtcDateTime, nullable=False),
     Column("cluster", Text),

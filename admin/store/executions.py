@@ -15,7 +15,6 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Float,
-    ForeignKey,
     Index,
     Integer,
     Table,
@@ -122,11 +121,13 @@ _index("unplaced", _columns.phase, _columns.reason, _columns.id, where="phase = 
 _index("deadline", _columns.phase, _columns.queue_deadline, where="phase = 'QUEUED' AND queue_deadline IS NOT NULL")
 _index("backing_off", _columns.cluster, _columns.not_before, where="phase = 'QUEUED' AND not_before IS NOT NULL")
 
+#: Like decisions they do not refer to their executions by a constraint, which would look each of them up once more: who
+#: writes one holds the execution, and retention takes an execution away with all that is its own.
 execution_events = Table(
     "execution_events",
     metadata,
     Column("id", RowId, primary_key=True, autoincrement=True),
-    Column("execution_id", RowId, ForeignKey("executions.id"), nullable=False),
+    Column("execution_id", RowId, nullable=False),
     Column("number", Integer, nullable=False),
     Column("at", UtcDateTime, nullable=False),
     Column("type", Text, nullable=False),
