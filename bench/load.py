@@ -27,6 +27,8 @@ _DRAWN = re.compile("<([a-z]+)>")
 _REFUSED = re.compile(rb'"failed": ?(\d+)')
 #: How long the last answers may take once the load is over.
 _LAST_SECONDS = 30
+#: What a server was asked last it still works on when nobody waits any more; the next load is not to pay for it.
+_REST_SECONDS = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +71,7 @@ class Pace:
     """How long is measured: rounds of seconds, each after a moment that does not count."""
 
     seconds: int = 2
-    rounds: int = 3
+    rounds: int = 5
     warm_up: int = 1
 
 
@@ -82,9 +84,15 @@ Measure = Callable[[int], Rate]
 
 def measure_in_turns(measures: Mapping[str, Measure], pace: Pace) -> dict[str, Rate]:
     """Several rates, round by round, so that whatever else the machine does meets them all alike."""
+
+    def measure(one: Measure, seconds: int) -> Rate:
+        rate = one(seconds)
+        time.sleep(_REST_SECONDS)
+        return rate
+
     for one in measures.values():
-        one(pace.warm_up)
-    rounds = [{name: one(pace.seconds) for name, one in measures.items()} for _ in range(pace.rounds)]
+        measure(one, pace.warm_up)
+    rounds = [{name: measure(one, pace.seconds) for name, one in measures.items()} for _ in range(pace.rounds)]
     return {name: _median([one[name] for one in rounds]) for name in measures}
 
 
