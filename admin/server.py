@@ -33,6 +33,7 @@ from admin.logs import log_configuration
 from admin.loops.leadership import Leader
 from admin.loops.leases import LeaseLoop
 from admin.loops.retention import RetentionLoop
+from admin.loops.statistics import StatisticsLoop
 from admin.loops.waiting import WaitingLoop
 from admin.services.projects import seed_projects
 from admin.settings import Server, Settings, load_settings
@@ -227,7 +228,9 @@ def _worker(
     gc.collect()
     gc.freeze()  # what is loaded by now stays; to look at it again and again would hold requests up
     gc.set_threshold(10_000, 20, 20)
-    leader = Leader(context, [WaitingLoop(context), LeaseLoop(context), RetentionLoop(context)])
+    leader = Leader(
+        context, [WaitingLoop(context), LeaseLoop(context), RetentionLoop(context), StatisticsLoop(context)]
+    )
     leader.start()
     _on_stop(context.heads.close, context.happenings.close, context.news.close, leader.close)
     return app

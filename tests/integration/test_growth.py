@@ -15,7 +15,7 @@ from sqlalchemy import Connection, create_engine, event, update
 from admin.core.placement.decisions import WAITS_FOR_ROOM
 from admin.core.scopes import Scope
 from admin.core.selectors import Condition, equals, parse_filters
-from admin.store import attributes, execution_lists, executions, leases
+from admin.store import attributes, execution_lists, executions, leases, statistics
 from admin.store.attributes import Filter
 from admin.store.database import Database
 from admin.store.executions import ExecutionId
@@ -67,9 +67,35 @@ class Plans:
                 yield row[3] if is_sqlite else row[0]
 
 
-@pytest.fixture(scope="module", params=["sqlite", "sqlite, analyzed", "postgresql", "postgresql, analyzed"])
+DATABASES = ["sqlite", "sqlite, analyzed", "postgresql", "postgresql, analyzed"]
+
+
+@pytest.fixture(scope="module", params=DATABASES)
 def plans(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plans]:
     """A database in which much has ended and little waits, of which its statistics may not know."""
+    yield from _planned(request, tmp_path_factory, _let_some_wait)
+
+
+@pytest.fixture(scope="module", params=DATABASES)
+def crowded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plans]:
+    """A database in which all waits, and that has not looked at its tables yet if it is not analyzed."""
+
+    def let_all_wait(connection: Connection) -> None:
+        waits = {"phase": "QUEUED", "reason": "ASSIGNED", "cluster": "cluster-1", "finished_at": None}
+        connection.execute(update(executions.executions).values(**waits))
+        _let_some_wait(connection)
+        if connection.dialect.name == "postgresql":
+            connection.exec_driver_sql("CREATE TEMPORARY TABLE kept AS SELECT * FROM executions")
+            connection.exec_driver_sql("TRUNCATE executions CASCADE")
+            connection.exec_driver_sql("INSERT INTO executions SELECT * FROM kept")
+            connection.exec_driver_sql("DELETE FROM pg_statistic WHERE starelid = 'executions'::regclass")
+
+    yield from _planned(request, tmp_path_factory, let_all_wait)
+
+
+def _planned(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, let_wait: Callable[[Connection], None]
+) -> Iterator[Plans]:
     if request.param.startswith("postgresql"):
         server: PostgresqlDatabases = request.getfixturevalue("postgresql_databases")
         url = server.set_up()
@@ -80,7 +106,7 @@ def plans(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     engine = create_engine(url)
     database = Database(engine)
     with database.writing() as connection:
-        _let_some_wait(connection)
+        let_wait(connection)
     if request.param.endswith("analyzed"):
         with database.writing() as connection:
             connection.exec_driver_sql("ANALYZE")
@@ -162,15 +188,14 @@ QUEUE: dict[str, tuple[Call, str]] = {
     "offered": (lambda c: leases.offered(c, "cluster-1", NOW, 50), "offered"),
     "leased": (lambda c: leases.leased(c, ["cluster-1"]), "held"),
     "expired": (lambda c: leases.expired(c, "cluster-1", NOW, 50), "held"),
-    "named": (lambda c: leases.named(c, SOME), "uq_executions_project_domain_name"),
-    "reported": (lambda c: leases.reported(c, ["cluster-1"], SOME), "uq_executions_project_domain_name"),
     "next not before": (lambda c: leases.next_not_before(c, ["cluster-1"], NOW), "backing_off"),
     "names": (lambda c: executions.names_like(c, ExecutionId(project="team-1", domain="staging", name="x")), "scope"),
     "has project": (lambda c: executions.has_project(c, "nobody"), "scope"),
-    "get": (
-        lambda c: executions.get(c, ExecutionId(project="team-1", domain="staging", name="x")),
-        "uq_executions_project_domain_name",
-    ),
+}
+BY_NAME: dict[str, Call] = {
+    "named": lambda c: leases.named(c, SOME),
+    "reported": lambda c: leases.reported(c, ["cluster-1"], SOME),
+    "get": lambda c: executions.get(c, ExecutionId(project="team-1", domain="staging", name="x")),
 }
 #: These look at everything that has not ended, and sort or group it.
 COUNTS: dict[str, tuple[Call, tuple[str, ...]]] = {
@@ -212,6 +237,27 @@ def test_the_queue_is_found_without_what_has_ended(plans: Plans, name: str) -> N
     assert not READS_ALL.search(plan), plan
     if plans.database.engine.dialect.name == "sqlite":  # the other one may find so few quicker to sort
         assert not SORTS.search(plan), plan
+
+
+@pytest.mark.parametrize("name", QUEUE)
+def test_the_queue_is_found_among_all_that_waits(crowded: Plans, name: str) -> None:
+    call, index = QUEUE[name]
+    plan = crowded.of(call)
+    assert uses(plan, index), plan
+    assert not READS_ALL.search(plan), plan
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_names_are_found_by_their_key(plans: Plans, name: str) -> None:
+    assert uses(plans.of(BY_NAME[name]), "uq_executions_project_domain_name")
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_names_are_found_by_their_key_as_soon_as_the_database_knows_its_tables(crowded: Plans, name: str) -> None:
+    with crowded.database.stating() as connection:
+        for table in statistics.unknown_tables(connection):
+            statistics.gather(connection, table)
+    assert uses(crowded.of(BY_NAME[name]), "uq_executions_project_domain_name")
 
 
 @pytest.mark.parametrize("name", COUNTS)

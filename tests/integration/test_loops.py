@@ -16,6 +16,7 @@ from flask.testing import FlaskClient
 from sqlalchemy.exc import OperationalError
 
 from admin.loops.leadership import Leader
+from admin.loops.statistics import StatisticsLoop
 from admin.loops.waiting import WaitingLoop
 from admin.services.context import Context
 from admin.services.redecisions import decide_waiting
@@ -154,3 +155,24 @@ def test_a_round_ends_what_waited_past_its_budget(api: FlaskClient, context: Con
     time.sleep(0.01)
     WaitingLoop(context)()
     assert execution(api, "e")["closure"]["phase"] == "TIMED_OUT"
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_a_database_that_grows_from_nothing_is_told_to_look_at_its_tables(api: FlaskClient, context: Context) -> None:
+    def known() -> set[str]:
+        with context.database.reading() as connection:
+            found = connection.exec_driver_sql("SELECT DISTINCT tablename FROM pg_stats WHERE schemaname = 'public'")
+            return set(found.scalars())
+
+    loop = StatisticsLoop(context)
+    loop()
+    assert "executions" not in known()
+    spec = {"job": {"command": ["echo", "x" * 500]}}
+    bodies = [{"project": "flytesnacks", "domain": "staging", "spec": spec} for _ in range(500)]
+    assert api.post("/api/v1/executions", json={"executions": bodies}).get_json()["created"] == len(bodies)
+    loop()
+    assert "executions" not in known()  # it looks once a second
+    time.sleep(1)
+    loop()
+    assert "executions" in known()
+    assert "projects" not in known()  # which is small
