@@ -268,7 +268,7 @@ WITH heads AS MATERIALIZED (
   WHERE {_AS_EXPECTED} ORDER BY position
 ), new AS (
   INSERT INTO {executions.name} ({_named(_EVERY)}) SELECT {_named(_EVERY)} FROM given
-  ON CONFLICT DO NOTHING
+  ON CONFLICT (project, domain, name) DO NOTHING
   RETURNING id, project, domain, name, phase, reason, reason_message, cluster, revision, created_at
 ), traced AS MATERIALIZED (
   SELECT new.*, position, {_named(_MADE)} FROM new JOIN given USING (project, domain, name)
