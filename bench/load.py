@@ -144,6 +144,7 @@ def _described(call: Call) -> dict[str, object]:
         "first": call.ends[0],
         "last": call.ends[1],
         "times": call.times,
+        "connections": CONNECTIONS,
         "draws": dict(call.draws),
         "headers": {"Content-Type": "application/json", **call.headers},
         "refuses_singly": call.refuses_singly,
