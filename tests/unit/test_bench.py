@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
-import statistics
-import time
 from collections.abc import Iterator
-from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import cast
 
 import pytest
 
@@ -94,36 +89,6 @@ def test_only_what_succeeds_counts(server: int, call: Call, share: float) -> Non
     asked = Call(**{**vars(call), "port": server})
     rate = asyncio.run(load._with_asyncio(asked, 1))
     assert rate.failures / (rate.per_second + rate.failures) == pytest.approx(share, abs=0.01)
-
-
-@pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is not installed")
-def test_latencies_are_those_of_the_answers_that_came() -> None:
-    taken: list[float] = []
-    connections: list[asyncio.Task[None]] = []
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connections.append(cast("asyncio.Task[None]", asyncio.current_task()))
-        with suppress(asyncio.IncompleteReadError, ConnectionError):
-            while await reader.readuntil(b"\r\n\r\n"):
-                begin = time.perf_counter()
-                await asyncio.sleep(0.2 if len(taken) % 200 == 199 else 0.01)
-                taken.append((time.perf_counter() - begin) * 1000)
-                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
-        writer.close()
-        with suppress(ConnectionError):
-            await writer.wait_closed()
-
-    async def measured() -> Rate:
-        server = await asyncio.start_server(answer, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        rate = await asyncio.to_thread(load._with_wrk, Call(port=port, path="/"), 2)
-        server.close()
-        await asyncio.gather(*connections)
-        return rate
-
-    rate = asyncio.run(measured())
-    assert rate.p50 == pytest.approx(statistics.median(taken), rel=0.2)
-    assert rate.p99 == pytest.approx(statistics.quantiles(taken, n=100)[98], rel=0.2)
 
 
 def test_the_middle_round_counts_and_every_failure() -> None:
