@@ -212,6 +212,8 @@ class _Look:
 
 def _look_together(connection: Connection, asked: list[_Look]) -> list[Answer | Exception]:
     """Look for several agents at once, in about as many statements as one of them takes."""
+    if any(_Care.FLEET in one.cares for one in asked):
+        fleet.lock(connection)  # before any cluster's own row, as everyone does who changes the fleet
     rest = looks = [replace(one) for one in asked]  # which may be asked for again, if these come to nothing
     while rest:  # of one cluster one after the other
         first = {one.said.cluster: one for one in reversed(rest)}
@@ -223,8 +225,6 @@ def _look_together(connection: Connection, asked: list[_Look]) -> list[Answer | 
 def _look(connection: Connection, looks: list[_Look]) -> None:
     context = looks[0].context
     now = context.clock()
-    if any(_Care.FLEET in one.cares for one in looks):
-        fleet.lock(connection)  # before the clusters' own rows, as everyone does who changes the fleet
     states = fleet.hold_states(connection, [one.said.cluster for one in looks])
     looks = [one for one in looks if _is_heard(one, connection, states[one.said.cluster], now)]
     looks = _hold(connection, looks)

@@ -17,11 +17,12 @@ from sqlalchemy import Column, Connection, Dialect, Table, bindparam, func, sele
 from sqlalchemy.dialects import postgresql
 
 from admin.core.trails import Trail
+from admin.store import fleet
 from admin.store.batches import Binding, insert_all
 from admin.store.database import SQLITE, Database, json_column
 from admin.store.decisions import decisions, trails
 from admin.store.executions import execution_events, executions
-from admin.store.fleet import fleet_head
+from admin.store.fleet import SHARE_THE_DOOR, fleet_head
 from admin.store.registrations import registration_head
 from admin.store.revisions import revision_head
 
@@ -164,7 +165,9 @@ def store(
 
 def heads(connection: Connection, *, share: bool = False) -> Heads:
     """The heads as a transaction sees them; `share` holds the fleet still until it ends."""
-    return Heads(*connection.execute(_HEADS_SHARED if share else _HEADS).one())
+    if share:
+        fleet.share(connection)
+    return Heads(*connection.execute(_HEADS).one())
 
 
 _HEADS = select(
@@ -172,7 +175,6 @@ _HEADS = select(
     select(registration_head.c.number).scalar_subquery(),
     fleet_head.c.number,
 )
-_HEADS_SHARED = _HEADS.with_for_update(read=True, of=fleet_head)
 
 #: What is an execution's own, what its template says of it, and what begins with its default.
 _OWN = [executions.c[name] for name in ("name", "cluster", "reason_message", "queue_deadline", "created_at")]
@@ -254,10 +256,12 @@ def _state(
 _AS_EXPECTED = "fleet_now = :fleet AND revision_now = :revision AND registrations_now = :registrations"
 _STATEMENT = text(
     f"""
-WITH heads AS MATERIALIZED (
+WITH door AS MATERIALIZED (
+  SELECT {SHARE_THE_DOOR}
+), heads AS MATERIALIZED (
   SELECT (SELECT number FROM {revision_head.name}) AS revision_now,
     (SELECT number FROM {registration_head.name}) AS registrations_now, number AS fleet_now
-  FROM {fleet_head.name} FOR SHARE OF {fleet_head.name}
+  FROM door CROSS JOIN {fleet_head.name} FOR SHARE OF {fleet_head.name}
 ), given AS MATERIALIZED (
   SELECT own.*, own.created_at AS updated_at, shared.*
   FROM heads

@@ -99,13 +99,27 @@ def number(connection: Connection) -> int:
     return int(connection.execute(select(fleet_head.c.number)).scalar_one())
 
 
+#: PostgreSQL lets whoever holds the fleet still pass one who waits to change it, again and again. So all of them queue
+#: at a door first, where nobody is passed.
+_DOOR = 0x666C656574
+SHARE_THE_DOOR = f"pg_advisory_xact_lock_shared({_DOOR})"
+_TAKE_THE_DOOR = f"pg_advisory_xact_lock({_DOOR})"
+
+
+def _come_in(connection: Connection, by: str) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(f"SELECT {by}")
+
+
 def share(connection: Connection) -> int:
     """The same, held still until this transaction ends; others may hold it still too."""
+    _come_in(connection, SHARE_THE_DOOR)
     return int(connection.execute(select(fleet_head.c.number).with_for_update(read=True)).scalar_one())
 
 
 def lock(connection: Connection) -> int:
     """The same, for whoever is to change the fleet; waits for everyone who decides by the fleet as it is."""
+    _come_in(connection, _TAKE_THE_DOOR)
     return int(connection.execute(select(fleet_head.c.number).with_for_update()).scalar_one())
 
 
@@ -144,6 +158,8 @@ _SOME = select(fleet_definitions).where(
 
 def write(connection: Connection, changes: list[RowChange], version: int) -> None:
     """Store changed definitions, and delete those that are to go."""
+    if changes:
+        lock(connection)
     for change in changes:
         mine = (fleet_definitions.c.kind == change.kind) & (fleet_definitions.c.name == change.name)
         if change.after is None:

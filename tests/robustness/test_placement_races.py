@@ -231,7 +231,7 @@ def test_creating_switching_reporting_asking_and_ending_at_once_leave_one_consis
     with ThreadPoolExecutor(len(groups)) as threads:
         turns = list(threads.map(act, range(len(groups)), groups))
     assert failures == []
-    assert min(turns) > 0, turns  # who changes the fleet may wait long for a storm of creations
+    assert min(turns) > 2, turns
     decide_waiting(context)
     check_history(context)
     clusters = {one["name"]: one for one in ok(api.get(f"{API}/clusters"))["clusters"]}
