@@ -42,41 +42,6 @@ if call.refuses_singly then
   end
 end
 
--- wrk adds what requests would have seen that it might have sent while it waited for slow answers, as if it had meant to
--- send them at a steady rate. Our clients mean to wait. Whatever an answer of n microseconds has added stands below it,
--- so it is taken away again from the slowest answer down.
-local function answers(summary, latency)
-  local usual = math.floor(summary.duration / math.max(1, math.floor(summary.requests / call.connections)))
-  local counts, times = {}, {}
-  for number = 1, #latency do
-    local time, count = latency(number)
-    counts[time] = count
-    times[number] = time
-  end
-  for number = #times, 1, -1 do
-    local earlier = times[number] - usual
-    while times[number] >= 2 * usual and earlier > usual do
-      counts[earlier] = counts[earlier] - counts[times[number]]
-      earlier = earlier - usual
-    end
-  end
-  return times, counts
-end
-
-local function percentile(times, counts, share)
-  local all, seen = 0, 0
-  for _, time in ipairs(times) do
-    all = all + counts[time]
-  end
-  for _, time in ipairs(times) do
-    seen = seen + counts[time]
-    if seen >= share / 100 * all then
-      return time
-    end
-  end
-  return 0
-end
-
 function done(summary, latency)
   local errors = summary.errors
   local lost = errors.connect + errors.read + errors.write + errors.timeout
@@ -84,10 +49,14 @@ function done(summary, latency)
   for _, thread in ipairs(threads) do
     refused_singly = refused_singly + thread:get("refused")
   end
-  local times, counts = answers(summary, latency)
+  local latencies = {}
+  for number = 1, #latency do
+    local time, count = latency(number)
+    latencies[number] = string.format("[%d, %d]", time, count)
+  end
   print(string.format(
-    '{"answers": %d, "microseconds": %d, "p50": %d, "p99": %d, "lost": %d, "refused": %d}',
-    summary.requests, summary.duration, percentile(times, counts, 50), percentile(times, counts, 99), lost,
+    '{"answers": %d, "microseconds": %d, "latencies": [%s], "lost": %d, "refused": %d}',
+    summary.requests, summary.duration, table.concat(latencies, ", "), lost,
     errors.status * call.times + refused_singly
   ))
 end

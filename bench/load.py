@@ -126,12 +126,39 @@ def _with_wrk(call: Call, seconds: int) -> Rate:
             timeout=seconds + _LAST_SECONDS,
         )
     found = json.loads(done.stdout.splitlines()[-1])
+    usual = found["microseconds"] // max(1, found["answers"] // CONNECTIONS)
+    latencies = _as_they_came(dict(found["latencies"]), usual)
     return Rate(
         per_second=(found["answers"] * call.times - found["refused"]) / (found["microseconds"] / 1e6),
-        p50=found["p50"] / 1000,
-        p99=found["p99"] / 1000,
+        p50=_percentile(latencies, 50) / 1000,
+        p99=_percentile(latencies, 99) / 1000,
         failures=found["lost"] + found["refused"] + (0 if found["answers"] else CONNECTIONS),
     )
+
+
+def _as_they_came(counts: Mapping[int, int], usual: int) -> dict[int, int]:
+    """How often each latency was measured, out of what wrk makes of that.
+
+    It adds what requests would have seen that it might have sent while it waited for slow answers, as if it had meant
+    to send them at a steady rate. Our clients mean to wait. Whatever an answer has added stands below it, by multiples
+    of the usual time, so it is taken away again from the slowest answer down.
+    """
+    measured = dict(counts)
+    for latency in sorted(counts, reverse=True):
+        for added in range(latency - usual, usual, -usual) if measured[latency] else ():
+            measured[added] -= measured[latency]
+    return measured
+
+
+def _percentile(counts: Mapping[int, int], share: float) -> int:
+    """The latency that so many of a hundred answers do not exceed."""
+    wanted = share / 100 * sum(counts.values())
+    seen = 0
+    for latency in sorted(counts):
+        seen += counts[latency]
+        if seen >= wanted:
+            return latency
+    return 0
 
 
 def _described(call: Call) -> dict[str, object]:
@@ -144,7 +171,6 @@ def _described(call: Call) -> dict[str, object]:
         "first": call.ends[0],
         "last": call.ends[1],
         "times": call.times,
-        "connections": CONNECTIONS,
         "draws": dict(call.draws),
         "headers": {"Content-Type": "application/json", **call.headers},
         "refuses_singly": call.refuses_singly,

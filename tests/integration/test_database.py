@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -13,8 +12,6 @@ from admin.store.database import Database
 
 pytestmark = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 
-LONG_AGO = 0.25
-
 
 @pytest.fixture
 def engine(database_url: str) -> Iterator[Engine]:
@@ -23,7 +20,9 @@ def engine(database_url: str) -> Iterator[Engine]:
     engine.dispose()
 
 
-def test_connections_that_the_server_has_ended_cost_no_request(engine: Engine, database_url: str) -> None:
+def test_connections_that_the_server_has_ended_cost_no_request(
+    engine: Engine, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     database = Database(engine)
     with database.reading() as one, database.reading() as other:
         ended = {connection.scalar(text("SELECT pg_backend_pid()")) for connection in (one, other)}
@@ -32,7 +31,7 @@ def test_connections_that_the_server_has_ended_cost_no_request(engine: Engine, d
         for number in ended:
             connection.scalar(text("SELECT pg_terminate_backend(:number)"), {"number": number})
     server.dispose()
-    time.sleep(LONG_AGO)
+    monkeypatch.setattr("admin.store.database._FRESH_SECONDS", 0)
     with database.reading() as one, database.stating() as other:
         assert ended.isdisjoint(connection.scalar(text("SELECT pg_backend_pid()")) for connection in (one, other))
 
@@ -49,8 +48,9 @@ def test_only_a_connection_that_was_idle_is_asked_whether_it_stands(
         with database.reading() as connection:
             connection.scalar(text("SELECT 1"))
 
+    monkeypatch.setattr("admin.store.database._FRESH_SECONDS", 60)
     read(), read(), read()
     assert asked == []
-    time.sleep(LONG_AGO)
-    read(), read()
+    monkeypatch.setattr("admin.store.database._FRESH_SECONDS", 0)
+    read()
     assert asked == [1]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bench import __main__ as bench
 from bench import ceilings, creations, effective, load, report, results
@@ -89,6 +92,23 @@ def test_only_what_succeeds_counts(server: int, call: Call, share: float) -> Non
     asked = Call(**{**vars(call), "port": server})
     rate = asyncio.run(load._with_asyncio(asked, 1))
     assert rate.failures / (rate.per_second + rate.failures) == pytest.approx(share, abs=0.01)
+
+
+@given(counts=st.dictionaries(st.integers(0, 500), st.integers(1, 20), min_size=1), usual=st.integers(1, 100))
+def test_latencies_are_those_of_the_answers_that_came(counts: dict[int, int], usual: int) -> None:
+    told = Counter(counts)
+    for latency in range(2 * usual, max(counts) + 1):  # as wrk does it
+        added = latency - usual
+        while counts.get(latency) and added > usual:
+            told[added] += counts[latency]
+            added -= usual
+    assert +Counter(load._as_they_came(told, usual)) == counts
+
+
+def test_a_percentile_is_a_latency_that_so_many_do_not_exceed() -> None:
+    counts = {5: 60, 10: 33, 60: 6, 200: 1}
+    assert [load._percentile(counts, share) for share in (50, 60, 61, 93, 99, 100)] == [5, 5, 10, 10, 60, 200]
+    assert load._percentile({}, 99) == 0
 
 
 def test_the_middle_round_counts_and_every_failure() -> None:
