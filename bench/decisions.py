@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from admin.core.fleet import Fleet
+from admin.core.resources import Amounts
 from bench.databases import Backend
 from bench.figures import Figure
 from bench.load import Pace
@@ -14,7 +16,11 @@ from tests.support.small_fleets import decided, group, pool, small_fleet
 
 NAME = "decisions"
 CLUSTERS = 1000
-WEIGHTED, LEAST_LOADED = "among 1,000 clusters, weighted", "among 1,000 clusters, least loaded"
+WEIGHTED, LEAST_LOADED, BUSY = (
+    "among 1,000 clusters, weighted",
+    "among 1,000 clusters, least loaded",
+    "among 1,000 clusters, least loaded, work waits at each",
+)
 _TIMES = 100
 
 
@@ -23,16 +29,23 @@ def run(backend: Backend, pace: Pace) -> Iterator[Figure]:
     if backend.name != "sqlite":
         return
     fleet = _fleet()
-    for what, name in ((WEIGHTED, "weighted"), (LEAST_LOADED, "least-loaded")):
-        taken = sorted(_took(fleet, name, number) for number in range(_TIMES))
+    busy = {name: {"cpu": 2000, "executions": 3} for name in fleet.clusters}
+    gc.collect()
+    gc.freeze()  # as workers do
+    for what, name, waiting in (
+        (WEIGHTED, "weighted", {}),
+        (LEAST_LOADED, "least-loaded", {}),
+        (BUSY, "least-loaded", busy),
+    ):
+        taken = sorted(_took(fleet, name, waiting, number) for number in range(_TIMES))
         middle, late = statistics.median(taken), taken[-_TIMES // 100]
         yield Figure(bench=NAME, what=what, value=middle, unit="ms", p50=middle, p99=late)
 
 
-def _took(fleet: Fleet, name: str, number: int) -> float:
+def _took(fleet: Fleet, name: str, waiting: Mapping[str, Amounts], number: int) -> float:
     """Milliseconds that one decision takes."""
     begin = time.process_time()
-    found = decided(fleet, pool(name), key=f"team-1/development/e{number}")
+    found = decided(fleet, pool(name), key=f"team-1/development/e{number}", waiting=waiting)
     taken = time.process_time() - begin
     assert found.cluster is not None, found.message
     return taken * 1000

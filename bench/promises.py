@@ -72,7 +72,7 @@ def _memory(figures: Figures, database: str) -> Iterator[Promise]:
 
 
 def _decisions(figures: Figures) -> Iterator[Promise]:
-    for what in (decisions.WEIGHTED, decisions.LEAST_LOADED):
+    for what in (decisions.WEIGHTED, decisions.LEAST_LOADED, decisions.BUSY):
         yield _at_most(5, figures.value(decisions.NAME, what), "ms", f"decision {what}")
 
 

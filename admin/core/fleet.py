@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from admin.core import names
 from admin.core.fields import (
@@ -24,7 +24,7 @@ from admin.core.fields import (
     read,
 )
 from admin.core.problems import Invalid, Problem
-from admin.core.resources import CLUSTER_RESOURCES, Amounts, available
+from admin.core.resources import CLUSTER_RESOURCES, Amounts, available, load
 
 
 class Strategy(Enum):
@@ -171,8 +171,7 @@ class Definition:
     version: int | None = None  #: number of the last revision that changed it, None for configuration
 
 
-@dataclass(frozen=True, kw_only=True)
-class Member:
+class Member(NamedTuple):
     """A cluster in a pool or label."""
 
     cluster: str
@@ -249,6 +248,11 @@ class Cluster:
         if self.free is None and self.capacity is None:
             return None
         return {**(self.capacity or {}), **(self.free or {})}
+
+    @cached_property
+    def load(self) -> float | None:
+        """How full it was when it was last asked, from 0 to 1; None where nobody has said."""
+        return None if self.capacity is None or self.unused is None else load(self.capacity, self.unused)
 
     @cached_property
     def standing(self) -> tuple[str, str, str]:

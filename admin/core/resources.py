@@ -79,20 +79,27 @@ def quantity(resource: str, amount: int) -> str | int:
 
 def less(have: Amounts, taken: Amounts) -> dict[str, int]:
     """What is left; never below nothing."""
-    return {resource: max(0, amount - taken.get(resource, 0)) for resource, amount in have.items()}
+    left = {**have}
+    for resource, amount in taken.items():
+        if resource in left:
+            left[resource] = left[resource] - amount if left[resource] > amount else 0
+    return left
 
 
 def lacking(have: Amounts, wanted: Amounts) -> list[str]:
     """The resources of which there is known to be too little; what nobody has counted may be enough."""
-    short = [resource for resource, amount in wanted.items() if amount > have.get(resource, amount)]
-    return short if len(short) < 2 else sorted(short, key=RESOURCES.index)
+    for resource, amount in wanted.items():
+        if amount > have.get(resource, amount):
+            short = [one for one, amount in wanted.items() if amount > have.get(one, amount)]
+            return sorted(short, key=RESOURCES.index)
+    return []
 
 
 def load(capacity: Amounts, free: Amounts) -> float:
-    """How full something is, from 0 to 1: as full as its scarcest resource."""
-    fullest = 0.0
+    """How full something is, from 0 to 1: as full as its scarcest resource; so exactly that equals are equal."""
+    scarcest = 1.0
     for resource, total in capacity.items():
         left = free.get(resource, total)
-        if left < total and 1 - left / total > fullest:
-            fullest = 1 - left / total
-    return fullest
+        if left < total and left / total < scarcest:
+            scarcest = left / total
+    return round(1 - scarcest, 9)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from admin.core.fleet import Cluster, Definition, Fleet, FleetKind, Group, Health, Member, Source, Strategy
+from admin.core.fleet import Definition, Fleet, FleetKind, Group, Health, Member, Source, Strategy
 from admin.core.placement import filters
 from admin.core.placement.choices import Options, draw
-from admin.core.placement.filters import Verdict, Wanted, have_passed, verdicts
+from admin.core.placement.filters import Verdict, Wanted, have_passed, room, room_verdicts, verdicts
 from admin.core.placement.routes import Route, RouteKind
-from admin.core.placement.strategies import score
+from admin.core.placement.strategies import SCORES
 from admin.core.resources import Amounts
 from admin.core.trails import Trail
 
@@ -138,17 +138,14 @@ def judge(route: Route, fleet: Fleet, wanted: Wanted, waiting: Mapping[str, Amou
         gone = f"The {route.kind.value} '{route.name}' is gone from the fleet."
         return Judgement(strategy=Strategy.WEIGHTED, candidates=(), best=(), code=_GONE[route.kind], message=gone)
     strategy = group.strategy
-    needs_room = strategy.needs_room
-    candidates = tuple(
-        _judged(member, position, fleet.clusters[member.cluster], wanted, strategy, waiting, needs_room=needs_room)
-        for position, member in enumerate(group.members)
-    )
+    candidates = tuple(_candidates(group, fleet, wanted, waiting))
     passed = [one for one in candidates if one.passed]
     if not passed:
         code, message = _obstacles(route, candidates)
         return Judgement(strategy=strategy, candidates=candidates, best=(), code=code, message=message)
-    least = min(_order(one.score) for one in passed)
-    best = tuple(one for one in passed if _order(one.score) == least)
+    orders = [_order(one.score) for one in passed]
+    least = min(orders)
+    best = tuple(one for one, order in zip(passed, orders, strict=True) if order == least)
     return Judgement(strategy=strategy, candidates=candidates, best=best)
 
 
@@ -161,25 +158,18 @@ def choose(judgement: Judgement, key: str) -> Decision:
     return Decision(cluster=best, code=ASSIGNED, message=message, judgement=judgement)
 
 
-def _judged(
-    member: Member,
-    position: int,
-    cluster: Cluster,
-    wanted: Wanted,
-    strategy: Strategy,
-    waiting: Mapping[str, Amounts],
-    *,
-    needs_room: bool,
-) -> Candidate:
-    found = verdicts(cluster, member.weight, wanted, waiting, needs_room=needs_room)
-    is_able = have_passed(found)
-    return Candidate(
-        member.cluster,
-        member.weight,
-        cluster.definition.source is Source.EXPECTED,
-        found,
-        score(strategy, position, cluster, wanted, waiting) if is_able else None,
-    )
+def _candidates(group: Group, fleet: Fleet, wanted: Wanted, waiting: Mapping[str, Amounts]) -> Iterator[Candidate]:
+    strategy, clusters = group.strategy, fleet.clusters
+    score = SCORES[strategy]
+    looks_at_load, needs_room = strategy.looks_at_load, strategy.needs_room
+    for position, (name, weight) in enumerate(group.members):
+        cluster = clusters[name]
+        found = verdicts(cluster, weight, wanted)
+        free = room(cluster, waiting) if looks_at_load else None
+        if needs_room:
+            found = room_verdicts(found, free, wanted)
+        rated = score(position, cluster, wanted, free) if have_passed(found) else None
+        yield Candidate(name, weight, cluster.definition.source is Source.EXPECTED, found, rated)
 
 
 def _order(value: float | None) -> float:
@@ -215,7 +205,7 @@ def may_stay(cluster: str, route: Route, fleet: Fleet, wanted: Wanted) -> bool:
         return False
     there = fleet.clusters[cluster]
     may_be_silent = there.health is Health.UNREACHABLE and there.state.admitted
-    found = verdicts(there, member.weight, wanted, {}, needs_room=False)
+    found = verdicts(there, member.weight, wanted)
     return all(verdict.passed or (may_be_silent and verdict.filter == filters.REACHABLE) for verdict in found)
 
 

@@ -50,19 +50,21 @@ _UNOPPOSED = tuple(_PASSED[name] for name in _ALWAYS)
 _UNOPPOSED_WITH_ROOM = (*_UNOPPOSED, _PASSED[ROOM])
 
 
-def verdicts(
-    cluster: Cluster, weight: float, wanted: Wanted, waiting: Mapping[str, Amounts], *, needs_room: bool
-) -> tuple[Verdict, ...]:
-    """What every filter says of one cluster, in the order they are asked; of its room only if that is needed."""
+def verdicts(cluster: Cluster, weight: float, wanted: Wanted) -> tuple[Verdict, ...]:
+    """What every filter says of one cluster, in the order they are asked; of its room only `room_verdicts` does."""
     is_asked_more = wanted.plugins or wanted.declined
     if weight > 0 and cluster.is_able and not is_asked_more and not lacking(cluster.capacity or {}, wanted.demand):
-        found = _UNOPPOSED  # as nearly every one of them
-    else:
-        found = tuple(map(_verdict, _ALWAYS, _reasons(cluster, weight, wanted)))
-    if not needs_room:
-        return found
-    full = _full(cluster, wanted, waiting)
-    return _UNOPPOSED_WITH_ROOM if found is _UNOPPOSED and not full else (*found, _verdict(ROOM, full))
+        return _UNOPPOSED  # as nearly every one of them
+    return tuple(map(_verdict, _ALWAYS, _reasons(cluster, weight, wanted)))
+
+
+def room_verdicts(found: tuple[Verdict, ...], free: Amounts | None, wanted: Wanted) -> tuple[Verdict, ...]:
+    """The same, and what is said of a cluster's room."""
+    short = lacking(free, wanted.demand) if free else ()
+    if found is _UNOPPOSED and not short:
+        return _UNOPPOSED_WITH_ROOM
+    full = f"is full: {_amounts(short, wanted.demand, free or {}, 'free are')}" if short else ""
+    return (*found, _verdict(ROOM, full))
 
 
 def _reasons(cluster: Cluster, weight: float, wanted: Wanted) -> tuple[str, ...]:
@@ -95,12 +97,6 @@ def _plugins(cluster: Cluster, wanted: Wanted) -> str:
     if offered is None or set(offered) & set(wanted.plugins):
         return ""
     return f"offers none of the plugins {', '.join(wanted.plugins)}"
-
-
-def _full(cluster: Cluster, wanted: Wanted, waiting: Mapping[str, Amounts]) -> str:
-    have = room(cluster, waiting)
-    short = lacking(have, wanted.demand) if have else ()
-    return f"is full: {_amounts(short, wanted.demand, have or {}, 'free are')}" if short else ""
 
 
 def _amounts(resources: Iterable[str], wanted: Amounts, have: Amounts, verb: str) -> str:
