@@ -89,7 +89,7 @@ def create_app(
         news=News(database, settings.server.threads),
         index=Index(database, Announcements(announcements), settings.kinds),
         effective_texts=EffectiveTexts(settings.kinds, settings.platform),
-        creations=JointWrites(CreationWriter(database)),
+        creations=JointWrites(CreationWriter(database), right=database.turn),
         clock=clock,
     )
     app.extensions["rainbow"] = context

@@ -99,15 +99,17 @@ class Database:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self._turn: AbstractContextManager[Any] = nullcontext()
-        self._together: JointWrites[tuple[Act[Any, Any], Any], Any] = JointWrites(self._write_all, _MOST_TOGETHER)
+        self.turn: AbstractContextManager[object] = nullcontext()  #: to write, for as long as others must not
         if engine.dialect.name == "sqlite":
-            self._turn = _Turn(engine.url.database)
+            self.turn = _Turn(engine.url.database)
             event.listen(engine, "connect", _set_up_sqlite)
             event.listen(engine, "begin", _begin_sqlite)
         else:
             event.listen(engine, "checkin", _note_use)
             event.listen(engine, "checkout", partial(_check, engine.dialect))
+        self._together: JointWrites[tuple[Act[Any, Any], Any], Any] = JointWrites(
+            self._write_all, _MOST_TOGETHER, self.turn
+        )
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -126,7 +128,7 @@ class Database:
     def writing(self) -> Iterator[Connection]:
         """A change that is committed as a whole, or not at all."""
         with (
-            self._turn,
+            self.turn,
             self.engine.connect().execution_options(**{_WRITES: True}) as connection,
             connection.begin(),
         ):
@@ -165,25 +167,28 @@ def insert_new(connection: Connection, table: Table, rows: list[dict[str, Any]])
 
 
 class _Turn:
-    """One writer at a time, of all threads and processes, in about the order they came.
+    """One writer at a time, of all threads and processes, in about the order they came; who has it may take it again.
 
     SQLite's own way of waiting for its lock is to try again later, which lets unlucky writers starve.
     """
 
     def __init__(self, database: str | None) -> None:
-        self._among_threads = threading.Lock()
+        self._among_threads = threading.RLock()
+        self._depth = 0
         self._path = f"{database}.turn" if database and database != ":memory:" else None
         self._held: int | None = None
 
     def __enter__(self) -> None:
         self._among_threads.acquire()
-        if self._path is not None:
+        self._depth += 1
+        if self._depth == 1 and self._path is not None:
             with suppress(OSError):  # where there can be no file, writers are merely served out of turn
                 self._held = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
                 fcntl.flock(self._held, fcntl.LOCK_EX)
 
     def __exit__(self, *_: object) -> None:
-        if self._held is not None:
+        self._depth -= 1
+        if self._depth == 0 and self._held is not None:
             os.close(self._held)  # which gives the lock up
             self._held = None
         self._among_threads.release()

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
@@ -16,6 +17,7 @@ Outcome = TypeVar("Outcome")
 _MOST = 1024
 #: Where several came at the same time more are on their way, and a commit costs more than to wait for them.
 _LINGER_SECONDS = 0.001
+_FREELY: AbstractContextManager[object] = nullcontext()
 
 
 class _Turn(Generic[Item, Outcome]):
@@ -36,9 +38,15 @@ class JointWrites(Generic[Item, Outcome]):
     Each is answered after the commit of its own batch.
     """
 
-    def __init__(self, write: Callable[[list[Item]], list[Outcome]], most: int = _MOST) -> None:
+    def __init__(
+        self,
+        write: Callable[[list[Item]], list[Outcome]],
+        most: int = _MOST,
+        right: AbstractContextManager[object] = _FREELY,
+    ) -> None:
         self._write = write
         self._most = most
+        self._right = right  #: to write; who comes while it is waited for comes along
         self._lock = threading.Lock()
         self._waiting: deque[_Turn[Item, Outcome]] = deque()
         self._is_writing = False
@@ -62,15 +70,11 @@ class JointWrites(Generic[Item, Outcome]):
     def _write_next(self) -> None:
         if self._had_company:
             time.sleep(_LINGER_SECONDS)
-        with self._lock:
-            batch = [self._waiting.popleft()]
-            size = len(batch[0].items)
-            while self._waiting and size + len(self._waiting[0].items) <= self._most:
-                batch.append(self._waiting.popleft())
-                size += len(batch[-1].items)
-            self._had_company = len(batch) > 1 or bool(self._waiting)
+        batch: list[_Turn[Item, Outcome]] = []
         try:
-            self._settle(batch)
+            with self._right:
+                batch = self._next_batch()
+                self._settle(batch)
         finally:
             with self._lock:
                 following = self._waiting[0] if self._waiting else None
@@ -80,6 +84,16 @@ class JointWrites(Generic[Item, Outcome]):
                 turn.woken.set()
             if following is not None:
                 following.woken.set()
+
+    def _next_batch(self) -> list[_Turn[Item, Outcome]]:
+        with self._lock:
+            batch = [self._waiting.popleft()]
+            size = len(batch[0].items)
+            while self._waiting and size + len(self._waiting[0].items) <= self._most:
+                batch.append(self._waiting.popleft())
+                size += len(batch[-1].items)
+            self._had_company = len(batch) > 1 or bool(self._waiting)
+        return batch
 
     def _settle(self, batch: list[_Turn[Item, Outcome]]) -> None:
         try:

@@ -46,6 +46,25 @@ def test_those_who_come_meanwhile_are_written_together() -> None:
     assert len(batches) == 2
 
 
+def test_those_who_come_while_the_right_to_write_is_waited_for_come_along() -> None:
+    batches: list[list[int]] = []
+
+    def write(items: list[int]) -> list[int]:
+        batches.append(sorted(items))
+        return items
+
+    right = threading.Lock()
+    writes = JointWrites(write, right=right)
+    with ThreadPoolExecutor(5) as pool:
+        with right:
+            several = [pool.submit(writes.submit, [number]) for number in range(5)]
+            while len(writes._waiting) < 5:
+                pass
+        assert [one.result(10) for one in several] == [[number] for number in range(5)]
+    assert batches == [[0, 1, 2, 3, 4]]
+    assert not right.locked()
+
+
 def test_what_one_has_spoilt_does_not_spoil_the_others() -> None:
     begun, go_on = threading.Event(), threading.Event()
 
