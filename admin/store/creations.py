@@ -111,11 +111,15 @@ class CreationWriter:
         # Of two with the same name the first one counts, and the rest find it taken.
         first = {one.key: one for one in reversed(creations) if one.template.heads == newest}
         chosen = [first[key] for key in sorted(first)]
+        unknown = self._unknown_trails(newest, chosen)
         with self._transaction() as connection:
-            found, stored = store(connection, chosen, newest, self._unknown_trails(newest, chosen))
+            found, stored = store(connection, chosen, newest, unknown)
         if found != newest:
             return [Outcome.STALE] * len(creations)
-        self._remember(newest, stored)
+        if unknown:
+            self._remember(newest, stored)
+        if len(stored) == len(creations):  # as nearly always
+            return [Outcome.NEW] * len(creations)
         new = set(map(id, stored))
         return [
             Outcome.STALE if one.template.heads != newest else Outcome.NEW if id(one) in new else Outcome.TAKEN
@@ -322,8 +326,10 @@ def _write(
     if connection.execute(_COUNT, {"first": first}).scalar_one() < len(creations):  # some names are taken
         stored = set(connection.execute(_STORED, {"first": first}).scalars())
         new = [one for number, one in enumerate(creations, first) if number in stored]
-    used = _trails(new)
-    insert_all(connection, trails, [one._asdict() for digest, one in unknown.items() if digest in used], if_new=True)
+    if unknown:
+        used = _trails(new)
+        rows = [one._asdict() for digest, one in unknown.items() if digest in used]
+        insert_all(connection, trails, rows, if_new=True)
     # One statement each: whoever holds the database should not have to wait for the interpreter between two rows.
     connection.execute(_DECIDE, {"made": json_column([one.template.made for one in creations]), "first": first})
     connection.execute(_HAPPEN, {"first": first})
