@@ -29,8 +29,8 @@ _REFUSED = re.compile(rb'"failed": ?(\d+)')
 _LAST_SECONDS = 30
 #: What a server was asked last it still works on when nobody waits any more; the next load is not to pay for it.
 _REST_SECONDS = 0.5
-#: What is under way when the time is up does not count, and of batches that is much: they are measured for so many times
-#: as long.
+#: What is under way when the time is up does not count, and of batches that is much: so many times as long are they
+#: measured.
 _BATCH_ROUNDS = 3
 
 
