@@ -57,7 +57,7 @@ kinds: $(INSTALLED_DEV) ## Write ctl/kinds.json anew after a built-in kind has c
 docs: $(INSTALLED_DEV) ## Write the command reference in docs/rainbowctl.md anew
 	$(BIN)/python -m tests.ctl_reference
 
-bench: $(INSTALLED_DEV) ## Measure on both databases beside ceilings and peers, in about ten minutes
+bench: $(INSTALLED_DEV) ## Measure on both databases beside ceilings and peers, in a quarter of an hour
 	@tests/install-servers postgresql wrk
 	$(BIN)/python -m bench
 

@@ -75,7 +75,7 @@ class Pace:
     """How long is measured: rounds of seconds, each after a moment that does not count."""
 
     seconds: int = 2
-    rounds: int = 5
+    rounds: int = 7
     warm_up: int = 1
 
 
