@@ -6,15 +6,26 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, func, select, tuple_
+from sqlalchemy import ColumnElement, Connection, CursorResult, Select, bindparam, func, select, tuple_
+
+_KEYS = "keys"
 
 
-def one_of(
-    connection: Connection, columns: Sequence[ColumnElement[Any]], keys: Iterable[tuple[Any, ...]]
-) -> ColumnElement[bool]:
-    """Whether some columns hold one of some keys. SQLite uses no index for a list of them, but does for a query."""
-    if connection.dialect.name != "sqlite":
-        return tuple_(*columns).in_(list(keys))
-    given = func.json_each(json.dumps(list(keys))).table_valued("value")
-    parts = (func.json_extract(given.c.value, f"$[{number}]") for number in range(len(columns)))
-    return tuple_(*columns).in_(select(*parts))
+class ByKeys:
+    """A query of those rows whose columns hold one of some keys; built once, for that takes longer than to ask it."""
+
+    def __init__(self, query: Select[*tuple[Any, ...]], columns: Sequence[ColumnElement[Any]]) -> None:
+        held = tuple_(*columns)
+        self._query = query.where(held.in_(bindparam(_KEYS, expanding=True)))
+        # SQLite uses no index for a list of keys, but does for a query.
+        given = func.json_each(bindparam(_KEYS)).table_valued("value")
+        parts = (func.json_extract(given.c.value, f"$[{number}]") for number in range(len(columns)))
+        self._query_of_sqlite = query.where(held.in_(select(*parts)))
+
+    def ask(
+        self, connection: Connection, keys: Iterable[tuple[Any, ...]], **parameters: Any
+    ) -> CursorResult[*tuple[Any, ...]]:
+        """What is found by some keys, and by what else the query is to know."""
+        if connection.dialect.name == "sqlite":
+            return connection.execute(self._query_of_sqlite, {**parameters, _KEYS: json.dumps(list(keys))})
+        return connection.execute(self._query, {**parameters, _KEYS: list(keys)})

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, CursorResult, bindparam, func, or_, select
 from admin.core.attempts import Change
 from admin.store.batches import update_all
 from admin.store.executions import LEASED, UNLEASED, Event, Execution, ExecutionId, add_events, executions, identity
-from admin.store.keys import one_of
+from admin.store.keys import ByKeys
 
 _columns = executions.c
 _KEY = (_columns.project, _columns.domain, _columns.name)
@@ -51,9 +51,10 @@ _NEXT = (
     .where(*UNLEASED, _some_ones, _columns.not_before > bindparam("now"))
     .group_by(_columns.cluster)
 )
-_DETAILS = select(_columns.id, _columns.content, _columns.avoid).where(
-    _columns.id.in_(bindparam("ids", expanding=True))
-)
+_these = _columns.id.in_(bindparam("ids", expanding=True))
+_DETAILS = select(_columns.id, _columns.content, _columns.avoid).where(_these)
+_HELD = select(*_SMALL).where(_these).order_by(_columns.id).with_for_update()
+_IDS, _NAMED = ByKeys(select(_columns.id), _KEY), ByKeys(select(*_SMALL), _KEY)
 
 
 class Held:
@@ -141,13 +142,11 @@ def leased(connection: Connection, clusters: Sequence[str]) -> list[Held]:
 def reported(connection: Connection, clusters: Sequence[str], named: Iterable[ExecutionId]) -> list[Held]:
     """The same together with others that agents report on, all by id: two agents may report on each other's."""
     keys = [(one.project, one.domain, one.name) for one in named]
-    theirs = select(_columns.id).where(one_of(connection, _KEY, keys))
     ids = {
-        *connection.execute(theirs).scalars(),
+        *_IDS.ask(connection, keys).scalars(),
         *connection.execute(_LEASED_IDS, {"clusters": clusters}).scalars(),
     }
-    found = select(*_SMALL).where(_columns.id.in_(ids)).order_by(_columns.id)
-    return _held(connection.execute(found.with_for_update()))
+    return _held(connection.execute(_HELD, {"ids": ids}))
 
 
 def named(connection: Connection, keys: Iterable[ExecutionId]) -> dict[ExecutionId, Execution]:
@@ -155,8 +154,7 @@ def named(connection: Connection, keys: Iterable[ExecutionId]) -> dict[Execution
     wanted = [(one.project, one.domain, one.name) for one in keys]
     if not wanted:
         return {}
-    found = select(*_SMALL).where(one_of(connection, _KEY, wanted))
-    return {identity(row): row for row in connection.execute(found)}
+    return {identity(row): row for row in _NAMED.ask(connection, wanted)}
 
 
 def clusters_with_expired(connection: Connection, clusters: Iterable[str], now: datetime) -> list[str]:

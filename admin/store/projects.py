@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, Column, Connection, Table, Text, delete, insert, select, update
+from sqlalchemy import JSON, BigInteger, Column, Connection, Table, Text, bindparam, delete, insert, select, update
 from sqlalchemy import Row as DatabaseRow
 
 from admin.core.projects import Project, ProjectState
@@ -25,6 +25,9 @@ projects = Table(
 )
 
 
+_ONE = select(projects).where(projects.c.id == bindparam("id"))
+
+
 def _project(row: DatabaseRow[Any]) -> Project:
     return Project(
         id=row.id,
@@ -40,8 +43,7 @@ def _project(row: DatabaseRow[Any]) -> Project:
 
 def get(connection: Connection, project_id: str) -> Project | None:
     """One project."""
-    found = select(projects).where(projects.c.id == project_id)
-    row = connection.execute(found).one_or_none()
+    row = connection.execute(_ONE, {"id": project_id}).one_or_none()
     return None if row is None else _project(row)
 
 

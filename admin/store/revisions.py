@@ -31,7 +31,7 @@ from sqlalchemy import Row as DatabaseRow
 from admin.core.scopes import Scope
 from admin.core.writes import is_same
 from admin.store.database import UtcDateTime, metadata
-from admin.store.keys import one_of
+from admin.store.keys import ByKeys
 
 #: What a change of a project is called where changes of attributes have the name of their kind.
 PROJECT = "PROJECT"
@@ -253,12 +253,15 @@ def changes_above(
         found = found.where(_changes.revision <= up_to)
     if kinds is not None:
         found = found.where(_changes.kind.in_(kinds))
-    if scopes is not None:
-        places = [(one.project, one.domain, one.workflow, one.launch_plan) for one in scopes]
-        found = found.where(one_of(connection, _SCOPE, places))
     if rows_of is not None:
         found = found.where(tuple_(*_KEY).in_(select(*_KEY).where(_changes.revision == rows_of)))
-    for row in connection.execute(found.order_by(_changes.revision, _changes.ordinal)):
+    found = found.order_by(_changes.revision, _changes.ordinal)
+    if scopes is None:
+        rows = connection.execute(found)
+    else:
+        places = [(one.project, one.domain, one.workflow, one.launch_plan) for one in scopes]
+        rows = ByKeys(found, _SCOPE).ask(connection, places)
+    for row in rows:
         yield _change(row)
 
 
