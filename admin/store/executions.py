@@ -114,14 +114,16 @@ _index("launch_plan", _columns.launch_plan, *_created, where="launch_plan <> ''"
 
 #: What waits or is held is found by these, which finished executions are not in. A query must say their conditions
 #: as they stand here, without parameters, or the database does not see that they fit; and what it says must fit none of
-#: the others, for a database hardly knows how much waits.
+#: the others, for a database hardly knows how much waits. So what is asked all the time names the phase in a way that
+#: the index of phases does not fit.
+_IN_QUEUE = "(phase = 'QUEUED') IS TRUE"
 _queue = (_columns.cluster, _columns.tier, _columns.priority.desc(), _columns.id)
-_index("offered", *_queue, where="phase = 'QUEUED' AND lease_expires_at IS NULL")
+_index("offered", *_queue, where=f"{_IN_QUEUE} AND lease_expires_at IS NULL")
 _index("held", _columns.cluster, _columns.id, where="lease_expires_at IS NOT NULL")
 _index("unfinished", _columns.phase, _columns.id, where="finished_at IS NULL")
 _index("unplaced", _columns.phase, _columns.reason, _columns.id, where="phase = 'QUEUED' AND cluster IS NULL")
-_index("deadline", _columns.phase, _columns.queue_deadline, where="phase = 'QUEUED' AND queue_deadline IS NOT NULL")
-_index("backing_off", _columns.cluster, _columns.not_before, where="phase = 'QUEUED' AND not_before IS NOT NULL")
+_index("deadline", _columns.queue_deadline, where=f"{_IN_QUEUE} AND queue_deadline IS NOT NULL")
+_index("backing_off", _columns.cluster, _columns.not_before, where=f"{_IN_QUEUE} AND not_before IS NOT NULL")
 
 #: Like decisions they do not refer to their executions by a constraint, which would look each of them up once more: who
 #: writes one holds the execution, and retention takes an execution away with all that is its own.
@@ -142,7 +144,9 @@ execution_events = Table(
 )
 
 _QUEUED = executions.c.phase == literal_column(f"'{Phase.QUEUED.value}'")
-UNLEASED = (_QUEUED, executions.c.lease_expires_at.is_(None))
+_in_queue = text(_IN_QUEUE)
+_WAITS = (_QUEUED, executions.c.lease_expires_at.is_(None))
+UNLEASED = (_in_queue, executions.c.lease_expires_at.is_(None))
 _OPEN = executions.c.finished_at.is_(None)
 _IS_UNFINISHED = and_(_OPEN, executions.c.phase.in_([phase.value for phase in UNFINISHED]))
 LEASED = executions.c.lease_expires_at.is_not(None)
@@ -251,7 +255,7 @@ def change_many(connection: Connection, rows: list[dict[str, Any]]) -> None:
 
 def waiting(connection: Connection, after_id: int, limit: int) -> list[Execution]:
     """Executions that wait and that no agent has, by id, held until the transaction ends."""
-    found = select(*_WAITING).where(*UNLEASED, _OPEN, _columns.id > after_id)
+    found = select(*_WAITING).where(*_WAITS, _OPEN, _columns.id > after_id)
     return list(connection.execute(found.order_by(_columns.id).limit(limit).with_for_update()))
 
 
@@ -303,22 +307,22 @@ def unfinished_counts(connection: Connection) -> Iterator[tuple[str, str, str, s
 
 def full_routes(connection: Connection, reasons: Iterable[str]) -> list[Execution]:
     """The oldest execution of each route that waits for one of some reasons."""
-    waits = (*UNLEASED, _columns.cluster.is_(None), _columns.reason.in_(list(reasons)))
+    waits = (*_WAITS, _columns.cluster.is_(None), _columns.reason.in_(list(reasons)))
     oldest = select(func.min(_columns.id)).where(*waits).group_by(_columns.route_kind, _columns.route_name)
     return list(connection.execute(select(*_WAITING).where(_columns.id.in_(oldest))))
 
 
 def overdue(connection: Connection, now: datetime, limit: int) -> list[int]:
     """The ids of executions that waited longer than their queueing budget."""
-    # Said so that it fits no index of all that waits: PostgreSQL would rather look there, as long as it knows nothing.
+    # Said so that it does not fit the index of all that is offered either.
     is_free = case((_columns.lease_expires_at.is_(None), true()), else_=false())
-    found = select(_columns.id).where(_QUEUED, _columns.queue_deadline <= now, is_free)
+    found = select(_columns.id).where(_in_queue, _columns.queue_deadline <= now, is_free)
     return list(connection.execute(found.order_by(_columns.queue_deadline).limit(limit)).scalars())
 
 
 def undecided(connection: Connection, limit: int) -> list[Execution]:
     """Executions that were given back and are to go elsewhere, held until the transaction ends."""
-    found = select(*_WAITING).where(*UNLEASED, _columns.cluster.is_(None), _columns.reason == UNDECIDED)
+    found = select(*_WAITING).where(*_WAITS, _columns.cluster.is_(None), _columns.reason == UNDECIDED)
     return list(connection.execute(found.order_by(_columns.id).limit(limit).with_for_update(skip_locked=True)))
 
 
