@@ -31,7 +31,7 @@ _LAST_SECONDS = 30
 _REST_SECONDS = 0.5
 #: What is under way when the time is up does not count, and of batches that is much: so many times as long are they
 #: measured.
-_BATCH_ROUNDS = 3
+_TIMES_AS_LONG = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ class Call:
 
     def measure(self, seconds: int) -> Rate:
         """The rate at which a server answers it well; a batch counts as many times as it has bodies."""
-        seconds *= _BATCH_ROUNDS if self.times > 1 else 1
+        seconds *= _TIMES_AS_LONG if self.times > 1 else 1
         return _with_wrk(self, seconds) if _wrk() else asyncio.run(_with_asyncio(self, seconds))
 
     @property

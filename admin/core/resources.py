@@ -88,11 +88,11 @@ def less(have: Amounts, taken: Amounts) -> dict[str, int]:
 
 def lacking(have: Amounts, wanted: Amounts) -> list[str]:
     """The resources of which there is known to be too little; what nobody has counted may be enough."""
-    for resource, amount in wanted.items():
+    short = []
+    for resource, amount in wanted.items():  # not a comprehension: every cluster is asked twice for every decision
         if amount > have.get(resource, amount):
-            short = [one for one, amount in wanted.items() if amount > have.get(one, amount)]
-            return sorted(short, key=RESOURCES.index)
-    return []
+            short.append(resource)
+    return short if len(short) < 2 else sorted(short, key=RESOURCES.index)
 
 
 def load(capacity: Amounts, free: Amounts) -> float:

@@ -144,9 +144,10 @@ execution_events = Table(
 )
 
 _QUEUED = executions.c.phase == literal_column(f"'{Phase.QUEUED.value}'")
-_in_queue = text(_IN_QUEUE)
 _WAITS = (_QUEUED, executions.c.lease_expires_at.is_(None))
-UNLEASED = (_in_queue, executions.c.lease_expires_at.is_(None))
+#: The same, as the indexes of what is asked all the time say it.
+_IS_QUEUED = text(_IN_QUEUE)
+UNLEASED = (_IS_QUEUED, executions.c.lease_expires_at.is_(None))
 _OPEN = executions.c.finished_at.is_(None)
 _IS_UNFINISHED = and_(_OPEN, executions.c.phase.in_([phase.value for phase in UNFINISHED]))
 LEASED = executions.c.lease_expires_at.is_not(None)
@@ -316,7 +317,7 @@ def overdue(connection: Connection, now: datetime, limit: int) -> list[int]:
     """The ids of executions that waited longer than their queueing budget."""
     # Said so that it does not fit the index of all that is offered either.
     is_free = case((_columns.lease_expires_at.is_(None), true()), else_=false())
-    found = select(_columns.id).where(_in_queue, _columns.queue_deadline <= now, is_free)
+    found = select(_columns.id).where(_IS_QUEUED, _columns.queue_deadline <= now, is_free)
     return list(connection.execute(found.order_by(_columns.queue_deadline).limit(limit)).scalars())
 
 
