@@ -31,21 +31,21 @@ from admin.api.fast_lane import FastLane
 from admin.api.observation import observe
 from admin.api.openapi import document
 from admin.api.operations import Operation, Rest
-from admin.core.effective_texts import EffectiveTexts
+from admin.core.settings.effective_texts import EffectiveTexts
 from admin.metrics import StateCollector
-from admin.services.agents import Attempts
+from admin.services.agents import RegistrationLimiter
 from admin.services.context import Context, system_clock
 from admin.services.state import StateSummary
 from admin.settings import Settings
 from admin.store import executions as execution_store
 from admin.store import revisions as revision_store
-from admin.store.announcements import Announcements
+from admin.store.cache.cluster_wakeups import ClusterWakeups
+from admin.store.cache.index import Index
+from admin.store.cache.revision_watcher import RevisionWatcher
+from admin.store.cache.shared_counter import SharedCounter
 from admin.store.creations import CreationWriter
 from admin.store.database import Database, db, engine_options, prepare_directory
-from admin.store.heads import Heads
-from admin.store.index import Index
-from admin.store.joint_writes import JointWrites
-from admin.store.news import News
+from admin.store.group_commit import GroupCommit
 
 _OPERATIONS = (
     agents.operations,
@@ -84,16 +84,16 @@ def create_app(
     context = Context(
         settings=settings,
         database=database,
-        heads=Heads(database, revision_store.head),
-        happenings=Heads(database, execution_store.last_event),
-        news=News(database, settings.server.threads),
-        index=Index(database, Announcements(announcements), settings.kinds),
+        heads=RevisionWatcher(database, revision_store.head),
+        execution_events=RevisionWatcher(database, execution_store.last_event),
+        news=ClusterWakeups(database, settings.server.threads),
+        index=Index(database, SharedCounter(announcements), settings.kinds),
         effective_texts=EffectiveTexts(settings.kinds, settings.platform),
-        creations=JointWrites(CreationWriter(database), right=database.turn),
+        creations=GroupCommit(CreationWriter(database), right=database.turn),
         clock=clock,
     )
     app.extensions["rainbow"] = context
-    app.extensions["rainbow-attempts"] = Attempts()
+    app.extensions["rainbow-attempts"] = RegistrationLimiter()
     app.extensions["rainbow-metrics"] = StateCollector(StateSummary(context))
     app.extensions["rainbow-openapi"] = cache(partial(document, all_operations(), settings.kinds))
     bodies.install(app)

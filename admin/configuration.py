@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from admin.core import names
-from admin.core.builtin_kinds import TASK_RESOURCE, WORKFLOW_EXECUTION_CONFIG
-from admin.core.fields import (
+from admin.core.fleet.fleet import MEMBERS, STRATEGY
+from admin.core.problems import Problem
+from admin.core.resources import CLUSTER_RESOURCES
+from admin.core.settings.builtin_kinds import TASK_RESOURCE, WORKFLOW_EXECUTION_CONFIG
+from admin.core.settings.fields import (
     Age,
     Boolean,
     Choice,
@@ -26,9 +29,6 @@ from admin.core.fields import (
     Section,
     Text,
 )
-from admin.core.fleet import MEMBERS, STRATEGY
-from admin.core.problems import Problem
-from admin.core.resources import CLUSTER_RESOURCES
 
 _NAME = Text(pattern=names.ENTITY_NAME, rule=names.ENTITY_NAME_RULE, max_length=255)
 _CAPACITY = {name: item for name, item in CLUSTER_RESOURCES.fields.items() if isinstance(item, Leaf)}

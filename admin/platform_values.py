@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from admin.core import builtin_kinds
-from admin.core.kinds import Kind
-from admin.core.platform import PlatformLeaf, PlatformLeaves, PlatformValues, leaves
+from admin.core.settings import builtin_kinds
+from admin.core.settings.kinds import Kind
+from admin.core.settings.platform import PlatformLeaf, PlatformLeaves, PlatformValues, leaves
 
 
 def platform_values(document: Mapping[str, Any]) -> PlatformValues:

@@ -232,7 +232,7 @@ def _worker(
         context, [WaitingLoop(context), LeaseLoop(context), RetentionLoop(context), StatisticsLoop(context)]
     )
     leader.start()
-    _on_stop(context.heads.close, context.happenings.close, context.news.close, leader.close)
+    _on_stop(context.heads.close, context.execution_events.close, context.news.close, leader.close)
     return app
 
 

@@ -10,21 +10,21 @@ from pathlib import Path
 from typing import Any
 
 from admin.configuration import CONFIGURATION, DEFAULTS
-from admin.core import builtin_kinds
-from admin.core.declared_kinds import registry
-from admin.core.executions import Rules
-from admin.core.fields import Boolean, Field, Integer, Leaf, ListOf, Section, read
-from admin.core.fleet import Definition, FleetKind, Source, member_problems, read_definition
-from admin.core.kinds import Kinds
-from admin.core.platform import PlatformValues
+from admin.core.executions.plans import Rules
+from admin.core.executions.queues import Queue
+from admin.core.fleet.fleet import Definition, FleetKind, Source, member_problems, read_definition
 from admin.core.problems import Invalid, Problem, closest, unknown_word
 from admin.core.projects import read_labels
 from admin.core.quantities import parse_age
-from admin.core.queues import Queue
-from admin.core.resolution import resolve
 from admin.core.retention import Retention
-from admin.core.scopes import PLATFORM
-from admin.core.task_resources import excesses, zero_limits
+from admin.core.settings import builtin_kinds
+from admin.core.settings.declared_kinds import registry
+from admin.core.settings.fields import Boolean, Field, Integer, Leaf, ListOf, Section, read
+from admin.core.settings.kinds import Kinds
+from admin.core.settings.platform import PlatformValues
+from admin.core.settings.resolution import resolve
+from admin.core.settings.scopes import PLATFORM
+from admin.core.settings.task_resources import excesses, zero_limits
 from admin.platform_values import platform_values
 from admin.yaml_documents import read_mapping
 

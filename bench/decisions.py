@@ -7,7 +7,7 @@ import statistics
 import time
 from collections.abc import Iterator, Mapping
 
-from admin.core.fleet import Fleet
+from admin.core.fleet.fleet import Fleet
 from admin.core.resources import Amounts
 from bench.databases import Backend
 from bench.figures import Figure

@@ -13,7 +13,7 @@ import psycopg
 import sqlalchemy
 from sqlalchemy.engine import make_url
 
-from admin.core.scopes import Level, Scope
+from admin.core.settings.scopes import Level, Scope
 from admin.settings import load_settings
 from admin.store.schema import migrate
 from bench.load import Call

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 from admin.api.kinds import as_answer
-from admin.core.builtin_kinds import BUILTIN_KINDS
+from admin.core.settings.builtin_kinds import BUILTIN_KINDS
 
 
 def snapshot() -> str:

@@ -20,12 +20,12 @@ from admin.api.fleet import SwitchBody, SwitchedAnswer, shown_cluster
 from admin.api.operations import Operations
 from admin.api.rendering import context
 from admin.api.schemas import Flag, Number, Payload, RequestSchema, Whole
+from admin.core.executions.reports import REPORTS
 from admin.core.problems import Invalid, Problem
 from admin.core.quantities import parse_duration
-from admin.core.reports import REPORTS
 from admin.metrics import count_finished, count_started
 from admin.services import agents, fleet
-from admin.services.agents import Attempts, Issued
+from admin.services.agents import Issued, RegistrationLimiter
 from admin.services.syncs import Answer, LogPiece, Report, Sync, sync, time_limit_of
 from admin.store.executions import ExecutionId
 from admin.store.leases import Held
@@ -247,7 +247,7 @@ def _issued(found: Issued) -> Response:
     is_open=True,
 )
 def register(name: str, body: dict[str, Any]) -> Response:
-    attempts: Attempts = current_app.extensions["rainbow-attempts"]
+    attempts: RegistrationLimiter = current_app.extensions["rainbow-attempts"]
     return _issued(agents.register(context(), attempts, name, body["secret"], body.get("description")))
 
 

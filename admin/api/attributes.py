@@ -26,12 +26,12 @@ from admin.api.schemas import (
     ScopeQuery,
     WarningAnswer,
 )
-from admin.core import trails
-from admin.core.fields import dotted
-from admin.core.kinds import Kind
 from admin.core.problems import Invalid, Problem, shorten
-from admin.core.resolution import Row
-from admin.core.scopes import STORED_LEVELS, Level, Scope, check_scope
+from admin.core.settings import trails
+from admin.core.settings.fields import dotted
+from admin.core.settings.kinds import Kind
+from admin.core.settings.resolution import Row
+from admin.core.settings.scopes import STORED_LEVELS, Level, Scope, check_scope
 from admin.metrics import count_write
 from admin.services import attributes
 from admin.services.attributes import Reading, WriteOptions, Written

@@ -24,8 +24,8 @@ from admin.api.schemas import (
     RequestSchema,
     load,
 )
-from admin.core.executions import read_spec
-from admin.core.inputs import plain
+from admin.core.executions.plans import read_spec
+from admin.core.jobs.inputs import plain
 from admin.core.json_text import json_text
 from admin.core.memos import Memo
 from admin.core.problems import Invalid, Problem

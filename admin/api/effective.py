@@ -11,9 +11,9 @@ from admin.api.changes import MOST_BYTES, read_changes
 from admin.api.operations import Operations
 from admin.api.rendering import context
 from admin.api.schemas import Change, Number, OriginAnswer, Payload, ResourceType, ScopeQuery
-from admin.core import trails
-from admin.core.kinds import Kind
-from admin.core.scopes import Scope, check_scope
+from admin.core.settings import trails
+from admin.core.settings.kinds import Kind
+from admin.core.settings.scopes import Scope, check_scope
 from admin.services.effective import Effective, effective_attributes, effective_text
 
 operations = Operations("effective attributes")

@@ -39,9 +39,9 @@ from admin.api.schemas import (
     Whole,
 )
 from admin.api.selectors import SelectorFields, conditions_of, scope_of
-from admin.core.lifecycle import Phase
+from admin.core.executions.lifecycle import Phase
+from admin.core.executions.selectors import SORT_FIELDS, Condition, equals, typed
 from admin.core.problems import Invalid, Problem, closest, shorten, unknown_word
-from admin.core.selectors import SORT_FIELDS, Condition, equals, typed
 from admin.metrics import count_finished, count_redecided
 from admin.services import executions, redecisions
 from admin.services.logs import read_log, read_outputs

@@ -16,7 +16,7 @@ from flask import Flask
 
 from admin.api.observation import observed, request_id
 from admin.core.problems import Invalid
-from admin.core.scopes import check_scope
+from admin.core.settings.scopes import check_scope
 from admin.errors import RainbowError
 from admin.services.context import Context
 from admin.services.effective import effective_text

@@ -15,7 +15,7 @@ from admin.api.pages import key_of, number_of, token_of
 from admin.api.preconditions import WRITE_HEADERS, WriteQuery, expectation
 from admin.api.rendering import context
 from admin.api.schemas import NAME, PRINTABLE_LINES, AuthorshipFields, Flag, PageQuery, RequestSchema, WarningAnswer
-from admin.core.fleet import Fleet, FleetKind, Group, Health, Source
+from admin.core.fleet.fleet import Fleet, FleetKind, Group, Health, Source
 from admin.core.problems import Invalid, Problem
 from admin.core.resources import shown
 from admin.services import fleet

@@ -8,7 +8,7 @@ from marshmallow import Schema, fields
 
 from admin.api.operations import Operations
 from admin.api.rendering import context
-from admin.core.kinds import Kind
+from admin.core.settings.kinds import Kind
 
 operations = Operations("kinds")
 

@@ -14,7 +14,7 @@ from admin import __version__
 from admin.api.changes import ChangeBody
 from admin.api.operations import Operation
 from admin.api.schemas import Change, ErrorAnswer, MatchingAttributes, Payload
-from admin.core.kinds import Kinds
+from admin.core.settings.kinds import Kinds
 
 _ERRORS = {
     400: "Something in the request is wrong; the details name the field and the remedy.",

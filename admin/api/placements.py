@@ -90,8 +90,8 @@ class PlacementCountsAnswer(Schema):
 def where_would(body: dict[str, Any]) -> dict[str, Any]:
     proposed = read_changes(body["changes"]) if "changes" in body else None
     found = placements.where_would(context(), request_of(body), proposed)
-    composed, decision = found.placed.composed, found.placed.decision
-    route = composed.route
+    run_plan, decision = found.placement.run_plan, found.placement.decision
+    route = run_plan.route
     answer: dict[str, Any] = {
         "id": found.id._asdict(),
         "cluster": decision.cluster,
@@ -103,8 +103,8 @@ def where_would(body: dict[str, Any]) -> dict[str, Any]:
         "rungs": found.rungs,
         "candidates": found.candidates,
         "settings": found.settings,
-        "job": composed.job,
-        "queue": composed.queue,
+        "job": run_plan.job,
+        "queue": run_plan.queue,
         "warnings": found.warnings,
     }
     return {name: value for name, value in answer.items() if value is not None}

@@ -8,7 +8,7 @@ from flask import request
 
 from admin.api.schemas import Flag, RequestSchema
 from admin.core.problems import Invalid, Problem
-from admin.core.writes import Expectation
+from admin.core.settings.writes import Expectation
 
 WRITE_HEADERS = ("If-Match", "If-None-Match")
 

@@ -12,8 +12,8 @@ from admin.api.pages import key_of, token_of
 from admin.api.preconditions import WriteQuery
 from admin.api.rendering import context
 from admin.api.schemas import NAME, PageQuery, Payload, RequestSchema
+from admin.core.jobs.registrations import ACTIVE, INACTIVE, Identifier
 from admin.core.problems import Invalid, Problem
-from admin.core.registrations import ACTIVE, INACTIVE, Identifier
 from admin.services import registrations
 from admin.store.registrations import Registered, RegisteredFilter, launch_plans, workflows
 

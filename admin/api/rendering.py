@@ -7,9 +7,9 @@ from typing import Any
 
 from flask import current_app
 
-from admin.core.kinds import Kind, Payload
-from admin.core.trails import scope_with
-from admin.core.warnings import Warning
+from admin.core.settings.kinds import Kind, Payload
+from admin.core.settings.trails import scope_with
+from admin.core.settings.warnings import Warning
 from admin.services.context import Context
 
 

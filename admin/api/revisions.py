@@ -25,11 +25,11 @@ from admin.api.schemas import (
     ScopeQuery,
     Seconds,
 )
-from admin.core import trails
-from admin.core.fleet import FleetKind
-from admin.core.kinds import Kind
+from admin.core.fleet.fleet import FleetKind
 from admin.core.problems import Invalid, Problem
-from admin.core.scopes import check_scope
+from admin.core.settings import trails
+from admin.core.settings.kinds import Kind
+from admin.core.settings.scopes import check_scope
 from admin.services import revisions
 from admin.store.revisions import PROJECT, Revision, RevisionFilter, RowChange
 

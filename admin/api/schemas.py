@@ -11,7 +11,7 @@ from marshmallow import RAISE, Schema, ValidationError, fields, missing, pre_loa
 
 from admin.core import names
 from admin.core.problems import Invalid, Problem, shorten, unknown_fields
-from admin.core.scopes import Level
+from admin.core.settings.scopes import Level
 
 
 class Pattern(validate.Regexp):

@@ -9,9 +9,9 @@ from marshmallow import ValidationError, fields, validate
 
 from admin.api.rendering import context
 from admin.api.schemas import NAME, RequestSchema
+from admin.core.executions.selectors import Condition, equals, parse_filters, parse_time, typed
 from admin.core.quantities import parse_duration
-from admin.core.scopes import Scope, check_scope
-from admin.core.selectors import Condition, equals, parse_filters, parse_time, typed
+from admin.core.settings.scopes import Scope, check_scope
 
 
 class Time(fields.Field[datetime]):

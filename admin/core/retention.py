@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from admin.core.lifecycle import Phase
+from admin.core.executions.lifecycle import Phase
 from admin.core.quantities import parse_age
 
 Key = TypeVar("Key")

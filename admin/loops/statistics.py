@@ -26,7 +26,7 @@ class StatisticsLoop:
         if now < self._next_look:
             return
         self._next_look = now + _LOOK_SECONDS
-        with self._context.database.stating() as connection:
+        with self._context.database.autocommit() as connection:
             for table in statistics.unknown_tables(connection):
                 if table not in self._seen:
                     statistics.gather(connection, table)

@@ -16,8 +16,8 @@ from typing import Any
 from sqlalchemy import Connection
 
 from admin.core import names
-from admin.core.fields import read
-from admin.core.fleet import REPORT, FleetKind, Source
+from admin.core.fleet.fleet import REPORT, FleetKind, Source
+from admin.core.settings.fields import read
 from admin.errors import (
     AlreadyRegistered,
     ClusterNotFound,
@@ -38,7 +38,7 @@ TOKEN_MARK = "rbc-"  # tells a cluster's token from an operator's
 _ATTEMPTS, _PER_SECONDS = 10, 60.0
 
 
-class Attempts:
+class RegistrationLimiter:
     """Wrong registrations of the last minute, in this process."""
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class Issued:
     created_at: datetime
 
 
-def register(context: Context, attempts: Attempts, name: str, secret: str, description: Any) -> Issued:
+def register(context: Context, attempts: RegistrationLimiter, name: str, secret: str, description: Any) -> Issued:
     """Let a cluster's agent in; every refusal before the secret is known to be right is the same."""
     attempts.check()
     is_right = hmac.compare_digest(_hash(secret), _hash(_registration_secret(context)))

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from admin.core.kinds import Kind, Payload
-from admin.core.patches import patched
-from admin.core.resolution import Resolved, Row, resolve
-from admin.core.scopes import Scope
-from admin.core.warnings import Warning
-from admin.core.writes import Expectation
+from admin.core.settings.kinds import Kind, Payload
+from admin.core.settings.patches import patched
+from admin.core.settings.resolution import Resolved, Row, resolve
+from admin.core.settings.scopes import Scope
+from admin.core.settings.warnings import Warning
+from admin.core.settings.writes import Expectation
 from admin.errors import AttributeNotFound
 from admin.services.changes import ChangeOptions, ChangeSet, RowWrite, make_change
 from admin.services.context import Context

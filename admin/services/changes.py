@@ -10,15 +10,15 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from admin.core.effects import Effect, effects
-from admin.core.fleet import Definition, FleetKind, read_definition
-from admin.core.kinds import Kind, Payload
+from admin.core.fleet.fleet import Definition, FleetKind, read_definition
 from admin.core.problems import Invalid, Problem
 from admin.core.projects import Project, as_payload, project_after
-from admin.core.resolution import Row
-from admin.core.scopes import PLATFORM, Scope
-from admin.core.warnings import Surroundings, Warning, fleet_warnings, warnings_of
-from admin.core.writes import UNSTORED, Expectation, judge
+from admin.core.settings.effects import Effect, effects
+from admin.core.settings.kinds import Kind, Payload
+from admin.core.settings.resolution import Row
+from admin.core.settings.scopes import PLATFORM, Scope
+from admin.core.settings.warnings import Surroundings, Warning, fleet_warnings, warnings_of
+from admin.core.settings.writes import UNSTORED, Expectation, judge
 from admin.errors import MOST_DETAILS, InUse, InvalidRequest, VersionConflict
 from admin.services.context import Context
 from admin.services.definitions import check_managed, fleet_after, kind_that_names, names_known, users_of

@@ -6,16 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from admin.core.effective_texts import EffectiveTexts
-from admin.services.recollections import Recollection
+from admin.core.settings.effective_texts import EffectiveTexts
+from admin.services.creation_cache import CreationCache
 from admin.settings import Settings
+from admin.store.cache.cluster_wakeups import ClusterWakeups
+from admin.store.cache.index import Index
+from admin.store.cache.revision_watcher import RevisionWatcher
 from admin.store.creations import Creation, Outcome
 from admin.store.database import Database
 from admin.store.fleet import Fleets
-from admin.store.heads import Heads
-from admin.store.index import Index
-from admin.store.joint_writes import JointWrites
-from admin.store.news import News
+from admin.store.group_commit import GroupCommit
 from admin.store.tokens import KnownTokens
 
 
@@ -30,13 +30,13 @@ class Context:
 
     settings: Settings
     database: Database
-    heads: Heads  #: of revisions
-    happenings: Heads  #: of executions
-    news: News  #: of clusters
+    heads: RevisionWatcher  #: of revisions
+    execution_events: RevisionWatcher  #: of executions
+    news: ClusterWakeups  #: of clusters
     index: Index  #: of settings
     effective_texts: EffectiveTexts
-    creations: JointWrites[Creation, Outcome]
+    creations: GroupCommit[Creation, Outcome]
     fleets: Fleets = field(default_factory=Fleets)
-    recollection: Recollection = field(default_factory=Recollection)
+    recollection: CreationCache = field(default_factory=CreationCache)
     tokens: KnownTokens = field(default_factory=KnownTokens)
     clock: Callable[[], datetime] = system_clock

@@ -17,28 +17,36 @@ from typing import NamedTuple, cast
 
 from sqlalchemy import Connection
 
-from admin.core.executions import Composed, Settled, check_place, compose, queue_deadline, refuse_hopeless, settle
-from admin.core.fleet import Fleet
+from admin.core.executions.lifecycle import Phase
+from admin.core.executions.plans import (
+    EffectiveSettings,
+    RunPlan,
+    check_place,
+    compose,
+    queue_deadline,
+    refuse_hopeless,
+    settle,
+)
+from admin.core.fleet.fleet import Fleet
 from admin.core.json_text import json_text
-from admin.core.lifecycle import Phase
 from admin.core.placement.decisions import Judgement, choose, judge
 from admin.core.problems import Invalid
 from admin.errors import ExecutionExists, RainbowError
+from admin.services.catalogs import CachedCatalog, StoredCatalog, known_registrations
 from admin.services.context import Context
-from admin.services.decisions import composed_values
+from admin.services.decisions import run_plan_values
 from admin.services.definitions import current_fleet
-from admin.services.inventories import RememberedInventory, StoredInventory, known_registrations
 from admin.services.launches import (
-    Asked,
-    Launched,
     Request,
+    ResolvedLaunch,
+    RunRequest,
     find_launch,
     find_situation,
     looks_at_load,
     place_launch,
 )
 from admin.store import creations, executions, revisions
-from admin.store.creations import Creation, Heads, Outcome, Template
+from admin.store.creations import Creation, DecisionBasis, Outcome, Template
 from admin.store.executions import Execution
 
 #: Letters that make no words and are not mistaken for each other.
@@ -118,7 +126,7 @@ def _drafts(
     refusals: dict[int, Refusal] = {}
     # The numbers come first: whatever is looked up after them is as new, and the write finds out if it is newer.
     fleet = _fleet(context)
-    heads = Heads(revision=_revision(context), registrations=known_registrations(context), fleet=fleet.number)
+    heads = DecisionBasis(revision=_revision(context), registrations=known_registrations(context), fleet=fleet.number)
     now = context.clock()
     for index, request in enumerate(wanted):
         if index in found:
@@ -156,25 +164,25 @@ class _NeedsTransaction(Exception):
 class _Pattern:
     """A creation but for its name: the same for all that ask for the same at one moment."""
 
-    launched: Launched
-    composed: Composed
+    resolved: ResolvedLaunch
+    run_plan: RunPlan
     judgement: Judgement
-    heads: Heads
+    heads: DecisionBasis
     templates: dict[str | None, Template] = field(default_factory=dict)  #: by queue
 
     def draft(self, request: Request, now: datetime) -> _Draft:
         key = request.key
         decision = choose(self.judgement, key)
-        queue = self.composed.queue_of(key)
+        queue = self.run_plan.queue_of(key)
         template = self.templates.get(queue)
         if template is None:
             template = self.templates[queue] = self._template(request.asked, queue)
-        deadline = queue_deadline(self.composed.quality_of_service, now)
+        deadline = queue_deadline(self.run_plan.quality_of_service, now)
         creation = Creation(template, request.name or "", decision.cluster, decision.message, deadline, now)
-        return _Draft(request, creation, self.launched.warnings)
+        return _Draft(request, creation, self.resolved.warnings)
 
-    def _template(self, asked: Asked, queue: str | None) -> Template:
-        plan, workflow = self.launched.plan, self.launched.workflow
+    def _template(self, asked: RunRequest, queue: str | None) -> Template:
+        plan, workflow = self.resolved.plan, self.resolved.workflow
         return Template(
             heads=self.heads,
             values={
@@ -185,25 +193,25 @@ class _Pattern:
                 "workflow": workflow.name if workflow else "",
                 "launch_plan": plan.name if plan else "",
                 "version": plan.version if plan else workflow.version if workflow else "",
-                "launched": self.launched.identifiers,
+                "launched": self.resolved.identifiers,
                 "mode": asked.mode,
                 "reference": asked.reference,
                 "phase": Phase.QUEUED.value,
                 "reason": self.judgement.code,
                 "state": "ACTIVE",
-                **composed_values(self.composed, self.launched, queue),
+                **run_plan_values(self.run_plan, self.resolved, queue),
                 "revision": self.heads.revision,
                 "attempt": 1,
                 "decisions": 1,
                 "events": 1,
             },
-            settings=self.composed.settled.trail,
+            settings=self.run_plan.effective.trail,
             placement=self.judgement.trail,
             scores=self.judgement.scores,
         )
 
 
-def _pattern_of(context: Context, request: Request, fleet: Fleet, heads: Heads) -> _Pattern:
+def _pattern_of(context: Context, request: Request, fleet: Fleet, heads: DecisionBasis) -> _Pattern:
     """The pattern of a request, which is the same as long as nothing has changed that it was made from."""
     asked = request.asked
     if len(asked.text) > _LONGEST_REMEMBERED:
@@ -222,26 +230,26 @@ def _revision(context: Context) -> int:
         return revisions.head(connection)
 
 
-def _pattern(context: Context, request: Request, fleet: Fleet, heads: Heads) -> _Pattern:
-    launched = find_launch(RememberedInventory(context, heads.registrations), request.asked)
-    settled = _settled(context, launched, heads.revision)
-    composed = compose(launched.launch, request.name or "", settled, context.settings.rules)
-    check_place(settled, fleet)
-    if looks_at_load(composed, fleet):
+def _pattern(context: Context, request: Request, fleet: Fleet, heads: DecisionBasis) -> _Pattern:
+    resolved = find_launch(CachedCatalog(context, heads.registrations), request.asked)
+    effective = _settled(context, resolved, heads.revision)
+    run_plan = compose(resolved.launch, request.name or "", effective, context.settings.rules)
+    check_place(effective, fleet)
+    if looks_at_load(run_plan, fleet):
         raise _NeedsTransaction
     return _Pattern(
-        launched=launched,
-        composed=composed,
-        judgement=_judgement(context, composed, fleet),
+        resolved=resolved,
+        run_plan=run_plan,
+        judgement=_judgement(context, run_plan, fleet),
         heads=heads,
     )
 
 
-def _settled(context: Context, launched: Launched, revision: int) -> Settled:
+def _settled(context: Context, resolved: ResolvedLaunch, revision: int) -> EffectiveSettings:
     """What settings say at a scope."""
-    launch = launched.launch
+    launch = resolved.launch
 
-    def made() -> Settled:
+    def made() -> EffectiveSettings:
         known = context.index.applying(launch.scope)
         if known is not None:
             return settle(launch, known.rows(context.settings.kinds), context.settings.rules)
@@ -249,8 +257,8 @@ def _settled(context: Context, launched: Launched, revision: int) -> Settled:
             rows = find_situation(context, connection, launch.scope).rows
         return settle(launch, rows, context.settings.rules)
 
-    wishes = (launch.scope, launched.plan, json_text(launch.request, sort_keys=True))
-    return context.recollection.settled.find(wishes, made, revision)
+    wishes = (launch.scope, resolved.plan, json_text(launch.request, sort_keys=True))
+    return context.recollection.effective.find(wishes, made, revision)
 
 
 def _fleet(context: Context) -> Fleet:
@@ -261,8 +269,8 @@ def _fleet(context: Context) -> Fleet:
         return current_fleet(context, connection)
 
 
-def _judgement(context: Context, composed: Composed, fleet: Fleet) -> Judgement:
-    route, wanted = composed.route, composed.wanted
+def _judgement(context: Context, run_plan: RunPlan, fleet: Fleet) -> Judgement:
+    route, wanted = run_plan.route, run_plan.wanted
     want = (route.kind, route.name, tuple(wanted.demand.items()), wanted.plugins)
     judgement = context.recollection.judgements.find(want, lambda: judge(route, fleet, wanted, {}), fleet.number)
     refuse_hopeless(judgement)
@@ -290,11 +298,11 @@ def _in_transaction(context: Context, request: Request, *, dry_run: bool) -> Cre
 
 def _drafted_in(context: Context, connection: Connection, request: Request, *, hold: bool) -> _Draft:
     heads = creations.heads(connection, share=hold)
-    launched = find_launch(StoredInventory(context, connection), request.asked)
-    situation = find_situation(context, connection, launched.launch.scope)
-    placed = place_launch(context, connection, launched.launch, request.name or "", situation, hold=hold)
-    judgement = placed.decision.judgement
-    pattern = _Pattern(launched=launched, composed=placed.composed, judgement=judgement, heads=heads)
+    resolved = find_launch(StoredCatalog(context, connection), request.asked)
+    situation = find_situation(context, connection, resolved.launch.scope)
+    placement = place_launch(context, connection, resolved.launch, request.name or "", situation, hold=hold)
+    judgement = placement.decision.judgement
+    pattern = _Pattern(resolved=resolved, run_plan=placement.run_plan, judgement=judgement, heads=heads)
     return pattern.draft(request, context.clock())
 
 
@@ -320,7 +328,7 @@ def _named(requests: Iterable[Request], idempotency_key: str | None, places: Ite
         yield request if request.name else request._replace(name=generated_name(request.asked, key))
 
 
-def generated_name(asked: Asked, idempotency_key: str | None = None) -> str:
+def generated_name(asked: RunRequest, idempotency_key: str | None = None) -> str:
     """A name of its own; the same one for the same key, so that a request that is sent twice runs once."""
     seed = secrets.token_bytes(16)
     if idempotency_key is not None:

@@ -7,45 +7,45 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from admin.core.executions import Composed, queue_deadline
+from admin.core.executions.plans import RunPlan, queue_deadline
 from admin.core.placement.decisions import Decision
 from admin.core.placement.routes import RouteKind
-from admin.services.launches import Launched, Placed
+from admin.services.launches import Placement, ResolvedLaunch
 from admin.store import decisions, executions
 
 
-def settled_values(placed: Placed, launched: Launched, created_at: datetime) -> dict[str, Any]:
+def placement_values(placement: Placement, resolved: ResolvedLaunch, created_at: datetime) -> dict[str, Any]:
     """What settings and a decision make of an execution."""
-    composed = placed.composed
+    run_plan = placement.run_plan
     return {
-        **decided_values(placed.decision),
-        **composed_values(composed, launched, composed.queue),
-        "queue_deadline": queue_deadline(composed.quality_of_service, created_at),
+        **decided_values(placement.decision),
+        **run_plan_values(run_plan, resolved, run_plan.queue),
+        "queue_deadline": queue_deadline(run_plan.quality_of_service, created_at),
     }
 
 
-def composed_values(composed: Composed, launched: Launched, queue: str | None) -> dict[str, Any]:
+def run_plan_values(run_plan: RunPlan, resolved: ResolvedLaunch, queue: str | None) -> dict[str, Any]:
     """What settings make of an execution in a queue, whatever it is called and wherever it goes."""
-    route = composed.route
+    route = run_plan.route
     return {
         "route_kind": route.kind.value,
         "route_name": route.name,
         "pool": route.name if route.kind is RouteKind.POOL else None,
         "label": route.name if route.kind is RouteKind.LABEL else None,
         "content": {
-            "job": composed.job,
-            "config": composed.config,
+            "job": run_plan.job,
+            "config": run_plan.config,
             "queue": queue,
-            "quality_of_service": composed.quality_of_service,
-            "plugins": composed.plugins,
-            "retry": composed.retry,
-            "attributes": composed.attributes,
-            "inputs": launched.launch.inputs or {},
+            "quality_of_service": run_plan.quality_of_service,
+            "plugins": run_plan.plugins,
+            "retry": run_plan.retry,
+            "attributes": run_plan.attributes,
+            "inputs": resolved.launch.inputs or {},
         },
-        "required_plugins": list(composed.wanted.plugins),
-        "tier": composed.tier,
-        "priority": composed.priority,
-        **executions.demand_columns(composed.wanted.demand),
+        "required_plugins": list(run_plan.wanted.plugins),
+        "tier": run_plan.tier,
+        "priority": run_plan.priority,
+        **executions.demand_columns(run_plan.wanted.demand),
     }
 
 
@@ -55,12 +55,14 @@ def decided_values(decision: Decision) -> dict[str, Any]:
 
 
 def add_decision(
-    connection: Connection, row_id: int, number: int, now: datetime, placed: Placed, revision: int, because: str
+    connection: Connection, row_id: int, number: int, now: datetime, placement: Placement, revision: int, because: str
 ) -> None:
     """Store a decision that settings and the fleet made together."""
-    settings, way = placed.composed.settled.trail, placed.decision.judgement.trail
+    settings, way = placement.run_plan.effective.trail, placement.decision.judgement.trail
     decisions.add_trails(connection, [settings, way])
-    decisions.add(connection, [decision_row(row_id, number, now, placed.decision, settings.digest, because, revision)])
+    decisions.add(
+        connection, [decision_row(row_id, number, now, placement.decision, settings.digest, because, revision)]
+    )
 
 
 def decision_row(

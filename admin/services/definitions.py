@@ -7,10 +7,10 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from admin.core import builtin_kinds
-from admin.core.fleet import ClusterState, Definition, Fleet, FleetKind, Source, build_fleet
-from admin.core.resolution import Row
-from admin.core.warnings import KnownNames, known_names
+from admin.core.fleet.fleet import ClusterState, Definition, Fleet, FleetKind, Source, build_fleet
+from admin.core.settings import builtin_kinds
+from admin.core.settings.resolution import Row
+from admin.core.settings.warnings import KnownNames, known_names
 from admin.errors import DeclaredInConfiguration
 from admin.services.context import Context
 from admin.store import executions, fleet, registrations

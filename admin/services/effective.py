@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from admin.core.kinds import Kind
-from admin.core.resolution import Resolved, Row, resolve
-from admin.core.scopes import Scope
+from admin.core.settings.kinds import Kind
+from admin.core.settings.resolution import Resolved, Row, resolve
+from admin.core.settings.scopes import Scope
 from admin.services.changes import ChangeOptions, ChangeSet, make_change, rows_after
 from admin.services.context import Context
 from admin.services.revisions import check_number

@@ -11,17 +11,17 @@ from typing import Any
 from sqlalchemy import Connection
 
 from admin.core import names
-from admin.core.executions import EXECUTION_NAME
-from admin.core.lifecycle import UNFINISHED, Phase
-from admin.core.placement import decisions as placement
+from admin.core.executions.lifecycle import UNFINISHED, Phase
+from admin.core.executions.plans import EXECUTION_NAME
+from admin.core.executions.selectors import Condition, equals
+from admin.core.placement import decisions as placement_decisions
 from admin.core.problems import Invalid, Problem, closest, did_you_mean, shorten
-from admin.core.scopes import Scope
-from admin.core.selectors import Condition, equals
+from admin.core.settings.scopes import Scope
 from admin.errors import ExecutionNotFound, NotRecoverable
 from admin.services.context import Context
 from admin.services.launches import (
-    Asked,
     Request,
+    RunRequest,
     asked_of,
 )
 from admin.services.scopes import check_readable
@@ -41,9 +41,9 @@ def get_execution(context: Context, wanted: ExecutionId, after_event: int | None
             found = find_execution(context, connection, wanted)
         remaining = deadline - time.monotonic()
         is_news = after_event is None or found.events > after_event
-        if is_news or remaining <= 0 or context.happenings.is_closing:
+        if is_news or remaining <= 0 or context.execution_events.is_closing:
             return found
-        context.happenings.wait_above(last, min(remaining, 1.0))  # events of two transactions may cross
+        context.execution_events.wait_above(last, min(remaining, 1.0))  # events of two transactions may cross
 
 
 def find_execution(context: Context, connection: Connection, wanted: ExecutionId, *, lock: bool = False) -> Execution:
@@ -244,7 +244,7 @@ def repeat_request(
                 spec.pop(field, None)  # another place was asked for, so the old wish is off
     if name is not None and not names.matches(EXECUTION_NAME, name):
         raise Invalid(Problem(field="name", reason=f"'{shorten(name)}' is not an execution's name."))
-    asked = Asked(
+    asked = RunRequest(
         project=row.project,
         domain=row.domain,
         spec=spec,
@@ -278,7 +278,7 @@ def explain(context: Context, wanted: ExecutionId, number: int | None = None) ->
         decision = history[(number or len(history)) - 1]
         settings = decisions.trail(connection, decision.settings_trail)
         way = decisions.trail(connection, decision.placement_trail)
-    candidates = placement.candidates_shown(way, decision.scores, str(wanted), decision.cluster)
+    candidates = placement_decisions.candidates_shown(way, decision.scores, str(wanted), decision.cluster)
     return Explanation(
         execution=row,
         decision=decision,

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection
 
 from admin.core import names
-from admin.core.executions import (
+from admin.core.executions.plans import (
     EXECUTION_NAME,
     EXECUTION_NAME_RULE,
-    Composed,
     Launch,
+    RunPlan,
     compose,
     draw_key,
     place,
@@ -22,21 +22,21 @@ from admin.core.executions import (
     request_warnings,
     settle,
 )
-from admin.core.fleet import Fleet
-from admin.core.inputs import bind, plain
-from admin.core.jobs import check_runs, read_job
-from admin.core.jobspecs import read_jobspec
+from admin.core.fleet.fleet import Fleet
+from admin.core.jobs.inputs import bind, plain
+from admin.core.jobs.job import check_runs, read_job
+from admin.core.jobs.jobspecs import read_jobspec
+from admin.core.jobs.registrations import Identifier, inputs_of, settings_of
 from admin.core.json_text import json_text
 from admin.core.placement.decisions import Decision, group_of
 from admin.core.problems import Invalid, Problem, shorten
-from admin.core.registrations import Identifier, inputs_of, settings_of
-from admin.core.resolution import Row, RowsByKind
 from admin.core.resources import Amounts, less
-from admin.core.scopes import Scope, check_scope
-from admin.core.trails import digest
+from admin.core.settings.resolution import Row, RowsByKind
+from admin.core.settings.scopes import Scope, check_scope
+from admin.core.settings.trails import digest
+from admin.services.catalogs import Inventory
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, fleet_after
-from admin.services.inventories import Inventory
 from admin.services.scopes import check_active
 from admin.store import attributes, executions, fleet, revisions
 from admin.store.executions import Execution, ExecutionId
@@ -45,7 +45,7 @@ from admin.store.revisions import RowChange
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class RunRequest:
     """What somebody asks to run, whatever it is to be called."""
 
     project: str
@@ -78,7 +78,7 @@ class Asked:
 class Request(NamedTuple):
     """What somebody asks to run under some name, or under one that is to be made up."""
 
-    asked: Asked
+    asked: RunRequest
     name: str | None
 
     @property
@@ -110,7 +110,7 @@ def read_request(
     given = plain({} if inputs is None else inputs, ("inputs",), problems)
     if problems:
         raise Invalid(*problems)
-    return Request(Asked(project=project, domain=domain, spec=read(spec), inputs=given), name)
+    return Request(RunRequest(project=project, domain=domain, spec=read(spec), inputs=given), name)
 
 
 def check_name(name: str | None) -> None:
@@ -121,7 +121,7 @@ def check_name(name: str | None) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Launched:
+class ResolvedLaunch:
     """A launch with what it was made from."""
 
     launch: Launch
@@ -136,14 +136,14 @@ class Launched:
         return {name: vars(one) for name, one in found.items() if one is not None}
 
 
-def asked_of(row: Execution) -> Asked:
-    """What a stored execution was asked for by, with the very versions that it launched."""
+def asked_of(row: Execution) -> RunRequest:
+    """What a stored execution was asked for by, with the very versions that it resolved."""
     spec = dict(row.request["spec"])
-    launched = row.launched.get("launch_plan") or row.launched.get("workflow")
-    if launched is not None:
+    target = row.launched.get("launch_plan") or row.launched.get("workflow")
+    if target is not None:
         kind = "LAUNCH_PLAN" if "launch_plan" in row.launched else "WORKFLOW"
-        spec["launch_plan"] = {"resource_type": kind, **launched}
-    return Asked(
+        spec["launch_plan"] = {"resource_type": kind, **target}
+    return RunRequest(
         project=row.project,
         domain=row.domain,
         spec=spec,
@@ -153,7 +153,7 @@ def asked_of(row: Execution) -> Asked:
     )
 
 
-def find_launch(inventory: Inventory, asked: Asked) -> Launched:
+def find_launch(inventory: Inventory, asked: RunRequest) -> ResolvedLaunch:
     """What a request launches, with its inputs bound; an error where it names what is not there."""
     scope = asked.scope
     project = inventory.project(scope)
@@ -163,7 +163,7 @@ def find_launch(inventory: Inventory, asked: Asked) -> Launched:
     if "launch_plan" not in asked.spec:
         job = _ad_hoc(asked)
         launch = Launch(scope=scope, job=job, request=request_settings, project_labels=project.labels)
-        return Launched(launch=launch, warnings=warnings)
+        return ResolvedLaunch(launch=launch, warnings=warnings)
     plan, workflow = _registered(inventory, asked, warnings)
     spec = plan.spec if plan else {}
     launch = Launch(
@@ -185,10 +185,10 @@ def find_launch(inventory: Inventory, asked: Asked) -> Launched:
         request=request_settings,
         project_labels=project.labels,
     )
-    return Launched(launch=launch, workflow=workflow.id, plan=plan.id if plan else None, warnings=warnings)
+    return ResolvedLaunch(launch=launch, workflow=workflow.id, plan=plan.id if plan else None, warnings=warnings)
 
 
-def _ad_hoc(asked: Asked) -> dict[str, Any]:
+def _ad_hoc(asked: RunRequest) -> dict[str, Any]:
     if asked.inputs:
         name = next(iter(asked.inputs))
         reason = "an ad hoc job has no inputs; put the value into its command, or register a workflow."
@@ -200,7 +200,7 @@ def _ad_hoc(asked: Asked) -> dict[str, Any]:
 
 
 def _registered(
-    inventory: Inventory, asked: Asked, warnings: list[dict[str, str]]
+    inventory: Inventory, asked: RunRequest, warnings: list[dict[str, str]]
 ) -> tuple[Registered | None, Registered]:
     target = asked.spec["launch_plan"]
     wanted = Identifier(
@@ -247,10 +247,10 @@ def find_situation(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Placed:
+class Placement:
     """A launch under the settings in force, and where it goes."""
 
-    composed: Composed
+    run_plan: RunPlan
     decision: Decision
 
 
@@ -261,38 +261,38 @@ def place_launch(
     name: str,
     situation: Situation,
     **how: Any,
-) -> Placed:
+) -> Placement:
     """Apply the settings and decide, as `place_composed` does; refused where either forbids it."""
     rules = context.settings.rules
-    composed = compose(launch, name, settle(launch, situation.rows, rules), rules)
-    return place_composed(connection, composed, situation.fleet, **how)
+    run_plan = compose(launch, name, settle(launch, situation.rows, rules), rules)
+    return place_composed(connection, run_plan, situation.fleet, **how)
 
 
 def place_composed(
-    connection: Connection, composed: Composed, now: Fleet, *, hold: bool = False, moving: Execution | None = None
-) -> Placed:
+    connection: Connection, run_plan: RunPlan, now: Fleet, *, hold: bool = False, moving: Execution | None = None
+) -> Placement:
     """Decide where something goes; what moves there takes its demand along from where it waited.
 
     `hold` keeps others from counting on the same room until the transaction ends.
     """
     waiting: dict[str, Amounts] = {}
-    if looks_at_load(composed, now):
-        clusters = clusters_of(composed, now)
+    if looks_at_load(run_plan, now):
+        clusters = clusters_of(run_plan, now)
         if hold:
             fleet.hold(connection, clusters)
         waiting = dict(executions.demand_waiting(connection, clusters))
     if moving is not None and moving.cluster in waiting:
         waiting[moving.cluster] = less(waiting[moving.cluster], executions.demand_of(moving))
-    return Placed(composed=composed, decision=place(composed, now, waiting))
+    return Placement(run_plan=run_plan, decision=place(run_plan, now, waiting))
 
 
-def looks_at_load(composed: Composed, fleet: Fleet) -> bool:
+def looks_at_load(run_plan: RunPlan, fleet: Fleet) -> bool:
     """Whether where it goes depends on what waits where."""
-    group = group_of(composed.route, fleet)
+    group = group_of(run_plan.route, fleet)
     return group is not None and group.strategy.looks_at_load
 
 
-def clusters_of(composed: Composed, fleet: Fleet) -> list[str]:
+def clusters_of(run_plan: RunPlan, fleet: Fleet) -> list[str]:
     """The clusters that it may go to."""
-    group = group_of(composed.route, fleet)
+    group = group_of(run_plan.route, fleet)
     return [one.cluster for one in group.members] if group else []

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from admin.core.lifecycle import Phase
+from admin.core.executions.lifecycle import Phase
 from admin.core.problems import Invalid, Problem
 from admin.services.context import Context
 from admin.services.executions import find_execution

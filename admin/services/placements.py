@@ -9,25 +9,25 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from admin.core import trails
-from admin.core.executions import Composed, Launch, compose, place, settle
-from admin.core.lifecycle import Phase
-from admin.core.placement import decisions as placement
+from admin.core.executions.lifecycle import Phase
+from admin.core.executions.plans import Launch, RunPlan, compose, place, settle
+from admin.core.executions.selectors import Condition
+from admin.core.placement import decisions as placement_decisions
 from admin.core.placement.routes import RouteKind
 from admin.core.problems import Invalid
 from admin.core.resources import Amounts, less
-from admin.core.scopes import Scope
-from admin.core.selectors import Condition
+from admin.core.settings import trails
+from admin.core.settings.scopes import Scope
 from admin.errors import RainbowError
+from admin.services.catalogs import StoredCatalog
 from admin.services.changes import ChangeOptions, ChangeSet, make_change
 from admin.services.context import Context
 from admin.services.creations import generated_name
 from admin.services.executions import matching_in
-from admin.services.inventories import StoredInventory
 from admin.services.launches import (
-    Asked,
-    Placed,
+    Placement,
     Request,
+    RunRequest,
     Situation,
     asked_of,
     find_launch,
@@ -41,40 +41,40 @@ from admin.store.revisions import RowChange
 
 
 @dataclass(frozen=True, kw_only=True)
-class Placement:
-    """Where something would run, and why."""
+class PlacementPreview:
+    """Where a request would run, and why."""
 
     id: ExecutionId
-    placed: Placed
+    placement: Placement
     revision: int
     warnings: list[dict[str, str]]
 
     @property
     def settings(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.placed.composed.settled.trail.body["settings"]
+        found: list[dict[str, Any]] = self.placement.run_plan.effective.trail.body["settings"]
         return found
 
     @property
     def rungs(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.placed.composed.settled.trail.body["rungs"]
+        found: list[dict[str, Any]] = self.placement.run_plan.effective.trail.body["rungs"]
         return found
 
     @property
     def candidates(self) -> list[dict[str, Any]]:
-        decision = self.placed.decision
+        decision = self.placement.decision
         judged = decision.judgement
-        return placement.candidates_shown(judged.trail.body, judged.scores, str(self.id), decision.cluster)
+        return placement_decisions.candidates_shown(judged.trail.body, judged.scores, str(self.id), decision.cluster)
 
 
-def where_would(context: Context, request: Request, proposed: ChangeSet | None = None) -> Placement:
+def where_would(context: Context, request: Request, proposed: ChangeSet | None = None) -> PlacementPreview:
     """Where a request would run if it came now; perhaps after a change. Nothing is written."""
     changes = _planned(context, proposed)
     named = request if request.name else request._replace(name=generated_name(request.asked))
     with context.database.reading() as connection:
-        launched = find_launch(StoredInventory(context, connection, changes), request.asked)
-        situation = find_situation(context, connection, launched.launch.scope, changes)
-        placed = place_launch(context, connection, launched.launch, named.id.name, situation)
-    return Placement(id=named.id, placed=placed, revision=situation.revision, warnings=launched.warnings)
+        resolved = find_launch(StoredCatalog(context, connection, changes), request.asked)
+        situation = find_situation(context, connection, resolved.launch.scope, changes)
+        placement = place_launch(context, connection, resolved.launch, named.id.name, situation)
+    return PlacementPreview(id=named.id, placement=placement, revision=situation.revision, warnings=resolved.warnings)
 
 
 def _planned(context: Context, proposed: ChangeSet | None) -> list[RowChange]:
@@ -129,30 +129,30 @@ class _World:
         self._changes = changes
         self._launches: dict[str, Launch] = {}
         self._situations: dict[Scope, Situation] = {}
-        self._composed: dict[tuple[str, Scope], Composed] = {}
+        self._composed: dict[tuple[str, Scope], RunPlan] = {}
         self._waiting: Mapping[str, Amounts] | None = None
 
-    def answer(self, row: Execution, asked: Asked, key: str) -> Answer:
+    def answer(self, row: Execution, asked: RunRequest, key: str) -> Answer:
         """Where one execution goes here."""
         try:
             if key not in self._launches:
-                inventory = StoredInventory(self._context, self._connection, self._changes)
+                inventory = StoredCatalog(self._context, self._connection, self._changes)
                 self._launches[key] = find_launch(inventory, asked).launch
             launch = self._launches[key]
             situation = self._situation(launch.scope)
-            composed = self._composed.get((key, launch.scope))
-            if composed is None:
+            run_plan = self._composed.get((key, launch.scope))
+            if run_plan is None:
                 rules = self._context.settings.rules
-                composed = compose(launch, row.name, settle(launch, situation.rows, rules), rules)
-                self._composed[key, launch.scope] = composed
-            mine = replace(composed, wanted=replace(composed.wanted, key=str(executions.identity(row))))
+                run_plan = compose(launch, row.name, settle(launch, situation.rows, rules), rules)
+                self._composed[key, launch.scope] = run_plan
+            mine = replace(run_plan, wanted=replace(run_plan.wanted, key=str(executions.identity(row))))
             decision = place(mine, situation.fleet, self._loads(situation, row))
         except Invalid as refusal:
             name = getattr(refusal, "error", "invalid_request")
             return Answer(cluster=None, reason=name, message=str(refusal), refused=True)
         except RainbowError as refusal:
             return Answer(cluster=None, reason=refusal.name, message=refusal.message, refused=True)
-        route = composed.route
+        route = run_plan.route
         return Answer(
             cluster=decision.cluster,
             reason=decision.code,

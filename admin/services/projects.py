@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from admin.core import names
 from admin.core.problems import closest, did_you_mean, shorten
 from admin.core.projects import Project, ProjectState, project_after
-from admin.core.writes import Expectation
+from admin.core.settings.writes import Expectation
 from admin.errors import ProjectExists, ProjectNotFound, VersionConflict
 from admin.services.changes import ChangeOptions, ChangeSet, ProjectWrite, make_change
 from admin.services.context import Context

@@ -12,22 +12,22 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from admin.core.fleet import Fleet
-from admin.core.lifecycle import Phase
+from admin.core.executions.lifecycle import Phase
+from admin.core.executions.selectors import Condition, equals
+from admin.core.fleet.fleet import Fleet
 from admin.core.placement.decisions import WAITS_FOR_ROOM, Decision, decide, may_stay
 from admin.core.placement.filters import Wanted
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.problems import Invalid
 from admin.core.resources import less
-from admin.core.scopes import Scope
-from admin.core.selectors import Condition, equals
+from admin.core.settings.scopes import Scope
 from admin.errors import RainbowError
+from admin.services.catalogs import StoredCatalog
 from admin.services.context import Context
-from admin.services.decisions import add_decision, decided_values, decision_row, settled_values
+from admin.services.decisions import add_decision, decided_values, decision_row, placement_values
 from admin.services.definitions import current_fleet
 from admin.services.executions import end, matching
-from admin.services.inventories import StoredInventory
-from admin.services.launches import Placed, asked_of, find_launch, find_situation, place_launch
+from admin.services.launches import Placement, asked_of, find_launch, find_situation, place_launch
 from admin.store import decisions, executions, fleet
 from admin.store.executions import Event, Execution
 
@@ -231,21 +231,21 @@ def _redecide(context: Context, row: Execution, *, dry_run: bool) -> Redecided:
         if held is None or held.phase != Phase.QUEUED.value or held.lease_expires_at is not None:
             return _unchanged(row, row.reason, row.reason_message)
         try:
-            launched = find_launch(StoredInventory(context, connection), asked_of(held))
-            situation = find_situation(context, connection, launched.launch.scope)
-            placed = place_launch(
-                context, connection, launched.launch, row.name, situation, hold=not dry_run, moving=held
+            resolved = find_launch(StoredCatalog(context, connection), asked_of(held))
+            situation = find_situation(context, connection, resolved.launch.scope)
+            placement = place_launch(
+                context, connection, resolved.launch, row.name, situation, hold=not dry_run, moving=held
             )
         except Invalid as refusal:
             return _unchanged(row, getattr(refusal, "error", "invalid_request"), str(refusal))
         except RainbowError as refusal:
             return _unchanged(row, refusal.name, refusal.message)
-        new = settled_values(placed, launched, held.created_at)
+        new = placement_values(placement, resolved, held.created_at)
         if all(_same(getattr(held, name), value) for name, value in new.items()):
             return _unchanged(row, held.reason, held.reason_message)
         if not dry_run:
-            _adopt(context, connection, held, placed, new, situation.revision)
-    return _redecided(row, placed.decision, new["pool"], new["label"])
+            _adopt(context, connection, held, placement, new, situation.revision)
+    return _redecided(row, placement.decision, new["pool"], new["label"])
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -265,10 +265,15 @@ def _unchanged(row: Execution, code: str, message: str) -> Redecided:
 
 
 def _adopt(
-    context: Context, connection: Connection, row: Execution, placed: Placed, new: Mapping[str, Any], revision: int
+    context: Context,
+    connection: Connection,
+    row: Execution,
+    placement: Placement,
+    new: Mapping[str, Any],
+    revision: int,
 ) -> None:
     now = context.clock()
-    add_decision(connection, row.id, row.decisions + 1, now, placed, revision, "asked to decide again")
+    add_decision(connection, row.id, row.decisions + 1, now, placement, revision, "asked to decide again")
     counted = {"decisions": row.decisions + 1, "events": row.events + 1, "updated_at": now, "revision": revision}
     executions.change(connection, row.id, {**new, **counted})
-    executions.add_events(connection, [(row.id, _event(row, placed.decision, now))])
+    executions.add_events(connection, [(row.id, _event(row, placement.decision, now))])

@@ -7,8 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Table
 
-from admin.core.problems import closest, did_you_mean, shorten
-from admin.core.registrations import (
+from admin.core.jobs.registrations import (
     ACTIVE,
     INACTIVE,
     LATEST,
@@ -18,8 +17,9 @@ from admin.core.registrations import (
     read_workflow,
     with_inputs,
 )
-from admin.core.scopes import Scope, check_scope
-from admin.core.trails import digest
+from admin.core.problems import closest, did_you_mean, shorten
+from admin.core.settings.scopes import Scope, check_scope
+from admin.core.settings.trails import digest
 from admin.errors import LaunchPlanNotFound, NotFound, VersionExists, WorkflowNotFound
 from admin.services.context import Context
 from admin.services.definitions import current_fleet

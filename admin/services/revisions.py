@@ -8,11 +8,11 @@ from functools import partial
 
 from sqlalchemy import Connection
 
-from admin.core.fleet import FleetKind
-from admin.core.kinds import Kind, Payload
+from admin.core.fleet.fleet import FleetKind
 from admin.core.projects import from_payload
-from admin.core.scopes import Scope
-from admin.core.writes import Expectation
+from admin.core.settings.kinds import Kind, Payload
+from admin.core.settings.scopes import Scope
+from admin.core.settings.writes import Expectation
 from admin.errors import MOST_DETAILS, NotFound, RevisionNotFound, RevisionPruned, UndeclaredKind, VersionConflict
 from admin.services.changes import (
     Changed,

@@ -8,11 +8,11 @@ from sqlalchemy import Connection
 
 from admin.core.problems import closest, did_you_mean, shorten
 from admin.core.projects import Project, ProjectState
-from admin.core.scopes import Scope
+from admin.core.settings.scopes import Scope
 from admin.errors import ProjectArchived, UnknownDomain, UnknownProject
 from admin.services.context import Context
 from admin.store import projects, revisions
-from admin.store.index import Applying
+from admin.store.cache.index import Applying
 
 
 def check_readable(context: Context, connection: Connection, scope: Scope) -> None:

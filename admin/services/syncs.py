@@ -11,20 +11,20 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from admin.core.attempts import Ended, Outcome, give_back
-from admin.core.fields import read
-from admin.core.fleet import REPORT, ClusterState, Health, is_load_alone
-from admin.core.lifecycle import Phase
+from admin.core.executions.attempts import Ended, Outcome, give_back
+from admin.core.executions.lifecycle import Phase
+from admin.core.executions.reports import NEED_DETAILS, REPORTS, change_by, refusal
+from admin.core.fleet.fleet import REPORT, ClusterState, Health, is_load_alone
 from admin.core.quantities import parse_duration
-from admin.core.reports import NEED_DETAILS, REPORTS, change_by, refusal
+from admin.core.settings.fields import read
 from admin.errors import AgentReplaced
 from admin.services.context import Context
 from admin.services.definitions import are_enabled, current_fleet
 from admin.store import fleet, leases, logs
+from admin.store.cache.cluster_wakeups import Waiting
 from admin.store.executions import ExecutionId
 from admin.store.fleet import ClusterEvent
 from admin.store.leases import Held
-from admin.store.news import Waiting
 
 #: A lease that was renewed within this part of its time is not renewed again: agents end their work much sooner.
 _RENEWED = 1 / 60

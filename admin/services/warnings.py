@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from admin.core.scopes import PLATFORM
-from admin.core.warnings import Surroundings, Warning, fleet_warnings, warnings_of
+from admin.core.settings.scopes import PLATFORM
+from admin.core.settings.warnings import Surroundings, Warning, fleet_warnings, warnings_of
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, names_known
 from admin.store import attributes

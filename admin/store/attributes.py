@@ -26,8 +26,8 @@ from sqlalchemy import (
 )
 from sqlalchemy import Row as DatabaseRow
 
-from admin.core.resolution import Row
-from admin.core.scopes import Level, Scope
+from admin.core.settings.resolution import Row
+from admin.core.settings.scopes import Level, Scope
 from admin.store.database import UtcDateTime, metadata
 from admin.store.keys import ByKeys
 from admin.store.revisions import Authorship, RowChange

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Column, Connection, Dialect, Table, bindparam, func, select, text
 from sqlalchemy.dialects import postgresql
 
-from admin.core.trails import Trail
+from admin.core.settings.trails import Trail
 from admin.store import fleet
 from admin.store.batches import Binding, insert_all
 from admin.store.database import SQLITE, Database, json_column
@@ -29,7 +29,7 @@ from admin.store.revisions import revision_head
 _KNOWN_TRAILS = 10_000
 
 
-class Heads(NamedTuple):
+class DecisionBasis(NamedTuple):
     """What a decision was made by: numbers that change with everything that could make it another one."""
 
     revision: int
@@ -41,7 +41,7 @@ class Heads(NamedTuple):
 class Template:
     """What all executions have in common that ask for the same at one moment; it is put into its stored form once."""
 
-    heads: Heads
+    heads: DecisionBasis
     values: dict[str, Any]  #: of their rows
     settings: Trail
     placement: Trail
@@ -128,9 +128,9 @@ class CreationWriter:
 
     def _transaction(self) -> Any:
         is_one_statement = self._database.engine.dialect.name == "postgresql"
-        return self._database.stating() if is_one_statement else self._database.writing()
+        return self._database.autocommit() if is_one_statement else self._database.writing()
 
-    def _unknown_trails(self, heads: Heads, creations: list[Creation]) -> dict[str, Trail]:
+    def _unknown_trails(self, heads: DecisionBasis, creations: list[Creation]) -> dict[str, Trail]:
         """Trails that may have to be stored. Whoever takes trails away counts the fleet up, so that none is missed."""
         number, known = self._known
         if number != heads.fleet:
@@ -138,7 +138,7 @@ class CreationWriter:
         found = _trails(creations)
         return {digest: found[digest] for digest in sorted(found.keys() - known)}
 
-    def _remember(self, heads: Heads, stored: list[Creation]) -> None:
+    def _remember(self, heads: DecisionBasis, stored: list[Creation]) -> None:
         number, known = self._known
         if number != heads.fleet or len(known) > _KNOWN_TRAILS:
             known = set()
@@ -156,8 +156,8 @@ def _trails(creations: Iterable[Creation]) -> dict[str, Trail]:
 
 
 def store(
-    connection: Connection, creations: list[Creation], expected: Heads, unknown: Mapping[str, Trail]
-) -> tuple[Heads, list[Creation]]:
+    connection: Connection, creations: list[Creation], expected: DecisionBasis, unknown: Mapping[str, Trail]
+) -> tuple[DecisionBasis, list[Creation]]:
     """Store executions, unless the heads are not as expected; answers the heads and those whose names were new.
 
     Every name must be there once, in their order; trails that may not be stored yet come along.
@@ -167,11 +167,11 @@ def store(
     return _write(connection, creations, expected, unknown)
 
 
-def heads(connection: Connection, *, share: bool = False) -> Heads:
+def heads(connection: Connection, *, share: bool = False) -> DecisionBasis:
     """The heads as a transaction sees them; `share` holds the fleet still until it ends."""
     if share:
         fleet.share(connection)
-    return Heads(*connection.execute(_HEADS).one())
+    return DecisionBasis(*connection.execute(_HEADS).one())
 
 
 _HEADS = select(
@@ -228,8 +228,8 @@ def _following(table: Table, columns: dict[str, str], source: str) -> str:
 
 
 def _state(
-    connection: Connection, creations: list[Creation], expected: Heads, unknown: Mapping[str, Trail]
-) -> tuple[Heads, list[Creation]]:
+    connection: Connection, creations: list[Creation], expected: DecisionBasis, unknown: Mapping[str, Trail]
+) -> tuple[DecisionBasis, list[Creation]]:
     templates = _templates(creations)
     numbers = {id(template): number for number, template in enumerate(templates, 1)}
     given = [
@@ -253,7 +253,7 @@ def _state(
             **expected._asdict(),
         },
     ).one()
-    now = Heads(*found)
+    now = DecisionBasis(*found)
     return now, [one for number, one in enumerate(creations, 1) if number not in taken] if now == expected else []
 
 
@@ -315,8 +315,8 @@ _HAPPEN = text(_following(execution_events, _EVENT, f"{executions.name} WHERE id
 
 
 def _write(
-    connection: Connection, creations: list[Creation], expected: Heads, unknown: Mapping[str, Trail]
-) -> tuple[Heads, list[Creation]]:
+    connection: Connection, creations: list[Creation], expected: DecisionBasis, unknown: Mapping[str, Trail]
+) -> tuple[DecisionBasis, list[Creation]]:
     found = heads(connection)
     if found != expected:
         return found, []

@@ -22,7 +22,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from sqlalchemy.types import TypeDecorator
 
 from admin.core.json_text import json_text, json_value
-from admin.store.joint_writes import JointWrites
+from admin.store.group_commit import GroupCommit
 
 #: Constraint names are fixed, so that migrations can name them on every database.
 metadata = MetaData(
@@ -107,7 +107,7 @@ class Database:
         else:
             event.listen(engine, "checkin", _note_use)
             event.listen(engine, "checkout", partial(_check, engine.dialect))
-        self._together: JointWrites[tuple[Act[Any, Any], Any], Any] = JointWrites(
+        self._together: GroupCommit[tuple[Act[Any, Any], Any], Any] = GroupCommit(
             self._write_all, _MOST_TOGETHER, self.turn
         )
 
@@ -119,7 +119,7 @@ class Database:
             yield connection
 
     @contextmanager
-    def stating(self) -> Iterator[Connection]:
+    def autocommit(self) -> Iterator[Connection]:
         """For single statements, each of which is a transaction of its own and costs one round trip."""
         with self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             yield connection

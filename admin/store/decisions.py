@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import JSON, BigInteger, Column, Connection, Integer, Table, Text, insert, select
 from sqlalchemy import Row as DatabaseRow
 
-from admin.core.trails import Trail
+from admin.core.settings.trails import Trail
 from admin.store.database import RowId, UtcDateTime, insert_new, metadata
 
 #: Equal trails are stored once, however many executions came the same way.

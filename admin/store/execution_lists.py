@@ -30,8 +30,8 @@ from sqlalchemy import (
     union_all,
 )
 
-from admin.core.lifecycle import UNFINISHED
-from admin.core.selectors import Condition, equals
+from admin.core.executions.lifecycle import UNFINISHED
+from admin.core.executions.selectors import Condition, equals
 from admin.store.executions import Execution, executions
 
 #: Executions that one page looks at, at most; and for each that is asked for at first, which is mostly enough.

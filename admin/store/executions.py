@@ -33,8 +33,8 @@ from sqlalchemy import (
 )
 from sqlalchemy import Row as DatabaseRow
 
-from admin.core.attempts import UNDECIDED
-from admin.core.lifecycle import UNFINISHED, Phase
+from admin.core.executions.attempts import UNDECIDED
+from admin.core.executions.lifecycle import UNFINISHED, Phase
 from admin.core.resources import Amounts
 from admin.store.batches import insert_all, update_all
 from admin.store.database import RowId, UtcDateTime, metadata

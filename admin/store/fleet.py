@@ -30,7 +30,7 @@ from sqlalchemy import (
     update,
 )
 
-from admin.core.fleet import ClusterState, Definition, Fleet, FleetKind, Health, Source
+from admin.core.fleet.fleet import ClusterState, Definition, Fleet, FleetKind, Health, Source
 from admin.store.batches import update_all
 from admin.store.database import RowId, UtcDateTime, insert_new, metadata
 from admin.store.revisions import RowChange
@@ -106,24 +106,24 @@ SHARE_THE_DOOR = f"pg_advisory_xact_lock_shared({_DOOR})"
 _TAKE_THE_DOOR = f"pg_advisory_xact_lock({_DOOR})"
 
 
-def _come_in(connection: Connection, by: str) -> None:
+def _take_advisory_lock(connection: Connection, by: str) -> None:
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(f"SELECT {by}")
 
 
 def share(connection: Connection) -> int:
     """The same, held still until this transaction ends; others may hold it still too."""
-    _come_in(connection, SHARE_THE_DOOR)
+    _take_advisory_lock(connection, SHARE_THE_DOOR)
     return int(connection.execute(select(fleet_head.c.number).with_for_update(read=True)).scalar_one())
 
 
 def lock(connection: Connection) -> int:
     """The same, for whoever is to change the fleet; waits for everyone who decides by the fleet as it is."""
-    _come_in(connection, _TAKE_THE_DOOR)
+    _take_advisory_lock(connection, _TAKE_THE_DOOR)
     return int(connection.execute(select(fleet_head.c.number).with_for_update()).scalar_one())
 
 
-def count_up(connection: Connection) -> None:
+def bump_generation(connection: Connection) -> None:
     """Let everyone who remembers something for as long as the fleet stays the same look again."""
     connection.execute(update(fleet_head).values(number=fleet_head.c.number + 1))
 
@@ -171,7 +171,7 @@ def write(connection: Connection, changes: list[RowChange], version: int) -> Non
         else:
             connection.execute(update(fleet_definitions).where(mine).values(**values))
     if changes:
-        count_up(connection)
+        bump_generation(connection)
 
 
 def states(connection: Connection) -> dict[str, ClusterState]:
@@ -266,7 +266,7 @@ def save(connection: Connection, found: ClusterState, event: ClusterEvent, *, co
     values = {name: value for name, value in vars(event).items() if name != "number"}
     connection.execute(insert(cluster_events).values(**values))
     if counts:
-        count_up(connection)
+        bump_generation(connection)
 
 
 def touch(connection: Connection, some: Iterable[ClusterState]) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from sqlalchemy import Connection
 
-from admin.core.resolution import Row
-from admin.core.scopes import Scope
+from admin.core.settings.resolution import Row
+from admin.core.settings.scopes import Scope
 from admin.store import attributes, revisions
 from admin.store.revisions import RowChange, RowKey
 

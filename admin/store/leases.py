@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, CursorResult, bindparam, func, or_, select
 
-from admin.core.attempts import Change
+from admin.core.executions.attempts import Change
 from admin.store.batches import update_all
 from admin.store.executions import LEASED, UNLEASED, Event, Execution, ExecutionId, add_events, executions, identity
 from admin.store.keys import ByKeys

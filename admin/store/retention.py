@@ -14,11 +14,11 @@ from typing import Any, Protocol
 
 from sqlalchemy import ColumnElement, Connection, Select, Table, delete, func, literal, select, tuple_
 
-from admin.core.lifecycle import Phase
+from admin.core.executions.lifecycle import Phase
 from admin.core.retention import Life
 from admin.store.decisions import decisions, trails
 from admin.store.executions import execution_events, executions
-from admin.store.fleet import cluster_events, count_up
+from admin.store.fleet import bump_generation, cluster_events
 from admin.store.logs import execution_logs, execution_outputs
 from admin.store.revisions import lock_head, revision_changes, revisions
 
@@ -248,5 +248,5 @@ def delete_trails(connection: Connection, digests: Sequence[str]) -> Counts:
     """Delete trails that nothing refers to. The fleet must be locked: trails are remembered for as long as it stays."""
     deleted = _delete(connection, trails, trails.c.digest.in_(digests))
     if deleted:
-        count_up(connection)
+        bump_generation(connection)
     return {trails.name: deleted}

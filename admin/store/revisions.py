@@ -28,8 +28,8 @@ from sqlalchemy import (
 )
 from sqlalchemy import Row as DatabaseRow
 
-from admin.core.scopes import Scope
-from admin.core.writes import is_same
+from admin.core.settings.scopes import Scope
+from admin.core.settings.writes import is_same
 from admin.store.database import UtcDateTime, metadata
 from admin.store.keys import ByKeys
 

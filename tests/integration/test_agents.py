@@ -15,7 +15,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import select, update
 from werkzeug.test import TestResponse
 
-from admin.services.agents import Attempts
+from admin.services.agents import RegistrationLimiter
 from admin.services.context import Context
 from admin.store.database import metadata
 from admin.store.tokens import cluster_tokens
@@ -37,7 +37,7 @@ def sections(registration: str, **more: Any) -> dict[str, Any]:
 @pytest.fixture
 def api(shared_app: Flask) -> FlaskClient:
     """An admin that any agent can register with; tests keep to clusters of their own."""
-    shared_app.extensions["rainbow-attempts"] = Attempts()
+    shared_app.extensions["rainbow-attempts"] = RegistrationLimiter()
     return shared_app.test_client()
 
 

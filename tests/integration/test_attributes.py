@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from admin.core.builtin_kinds import BUILTIN_KINDS
-from admin.core.kinds import Kind
-from admin.core.scopes import Level
+from admin.core.settings.builtin_kinds import BUILTIN_KINDS
+from admin.core.settings.kinds import Kind
+from admin.core.settings.scopes import Level
 from tests.conftest import MakeApp
 
 API = "/api/v1"

@@ -32,7 +32,7 @@ def test_connections_that_the_server_has_ended_cost_no_request(
             connection.scalar(text("SELECT pg_terminate_backend(:number)"), {"number": number})
     server.dispose()
     monkeypatch.setattr("admin.store.database._FRESH_SECONDS", 0)
-    with database.reading() as one, database.stating() as other:
+    with database.reading() as one, database.autocommit() as other:
         assert ended.isdisjoint(connection.scalar(text("SELECT pg_backend_pid()")) for connection in (one, other))
 
 

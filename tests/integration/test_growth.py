@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, create_engine, event, update
 
+from admin.core.executions.selectors import Condition, equals, parse_filters
 from admin.core.placement.decisions import WAITS_FOR_ROOM
-from admin.core.scopes import Scope
-from admin.core.selectors import Condition, equals, parse_filters
+from admin.core.settings.scopes import Scope
 from admin.store import attributes, execution_lists, executions, leases, statistics
 from admin.store.attributes import Filter
 from admin.store.database import Database
@@ -270,7 +270,7 @@ def test_names_are_found_by_their_key(plans: Plans, name: str) -> None:
 
 @pytest.mark.parametrize("name", BY_NAME)
 def test_names_are_found_by_their_key_as_soon_as_the_database_knows_its_tables(crowded: Plans, name: str) -> None:
-    with crowded.database.stating() as connection:
+    with crowded.database.autocommit() as connection:
         for table in statistics.unknown_tables(connection):
             statistics.gather(connection, table)
     assert uses(crowded.of(BY_NAME[name]), "uq_executions_project_domain_name")

@@ -9,11 +9,11 @@ import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import delete
 
-from admin.core.scopes import Scope
+from admin.core.settings.scopes import Scope
 from admin.services.context import Context
-from admin.store import index as index_module
 from admin.store import revisions
-from admin.store.index import STALE_SECONDS
+from admin.store.cache import index as index_module
+from admin.store.cache.index import STALE_SECONDS
 from tests.conftest import MakeApp
 from tests.support.placing import API, DOMAIN, PROJECT, delete_attribute, ok, put_attribute
 

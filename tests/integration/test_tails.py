@@ -6,9 +6,9 @@ import pytest
 from sqlalchemy import Connection, delete, insert
 
 from admin.services.context import Context
-from admin.store import tails
+from admin.store.cache import append_cursor as tails
+from admin.store.cache.append_cursor import AppendCursor
 from admin.store.fleet import cluster_events
-from admin.store.tails import Tail
 
 
 def add(connection: Connection, context: Context, cluster: str, number: int | None = None) -> None:
@@ -21,17 +21,17 @@ def written(context: Context, cluster: str, number: int | None = None) -> None:
         add(connection, context, cluster, number)
 
 
-def read(context: Context, tail: Tail) -> set[str]:
+def read(context: Context, tail: AppendCursor) -> set[str]:
     with context.database.reading() as connection:
         return tail.read(connection)
 
 
 @pytest.fixture
-def tail() -> Tail:
-    return Tail(cluster_events.c.number, cluster_events.c.cluster)
+def tail() -> AppendCursor:
+    return AppendCursor(cluster_events.c.number, cluster_events.c.cluster)
 
 
-def test_each_row_is_told_of_once_and_none_that_was_there_before(context: Context, tail: Tail) -> None:
+def test_each_row_is_told_of_once_and_none_that_was_there_before(context: Context, tail: AppendCursor) -> None:
     written(context, "before")
     assert read(context, tail) == set()
     assert read(context, tail) == set()
@@ -43,7 +43,7 @@ def test_each_row_is_told_of_once_and_none_that_was_there_before(context: Contex
     assert read(context, tail) == {"a"}
 
 
-def test_a_row_that_is_committed_after_a_higher_one_is_not_missed(context: Context, tail: Tail) -> None:
+def test_a_row_that_is_committed_after_a_higher_one_is_not_missed(context: Context, tail: AppendCursor) -> None:
     written(context, "first", 100)
     assert read(context, tail) == set()
     written(context, "high", 105)
@@ -56,7 +56,7 @@ def test_a_row_that_is_committed_after_a_higher_one_is_not_missed(context: Conte
     assert read(context, tail) == set()
 
 
-def test_transactions_that_commit_out_of_order_are_all_told_of(context: Context, tail: Tail) -> None:
+def test_transactions_that_commit_out_of_order_are_all_told_of(context: Context, tail: AppendCursor) -> None:
     if context.database.engine.dialect.name == "sqlite":
         return  # one writer at a time commits in order
     with context.database.writing() as earlier:
@@ -73,7 +73,7 @@ def test_transactions_that_commit_out_of_order_are_all_told_of(context: Context,
 
 
 def test_numbers_that_nobody_uses_are_not_looked_for_for_ever(
-    context: Context, tail: Tail, monkeypatch: pytest.MonkeyPatch
+    context: Context, tail: AppendCursor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written(context, "first", 1)
     read(context, tail)
@@ -85,7 +85,7 @@ def test_numbers_that_nobody_uses_are_not_looked_for_for_ever(
     assert tail._missing == {}
 
 
-def test_numbers_that_are_given_again_are_told_of_again(context: Context, tail: Tail) -> None:
+def test_numbers_that_are_given_again_are_told_of_again(context: Context, tail: AppendCursor) -> None:
     for name in ("a", "b", "c"):
         written(context, name)
     assert read(context, tail) == set()

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from sqlalchemy import event, select
 
-from admin.core.lifecycle import Phase
+from admin.core.executions.lifecycle import Phase
 from admin.services.context import Context
 from admin.store.executions import Execution, execution_events, executions
 

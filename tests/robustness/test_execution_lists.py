@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import create_engine, insert, select
 
-from admin.core.selectors import SORT_FIELDS, Condition
+from admin.core.executions.selectors import SORT_FIELDS, Condition
 from admin.store import execution_lists
 from admin.store.database import Database
 from admin.store.executions import executions

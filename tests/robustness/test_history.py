@@ -20,7 +20,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import event
 from werkzeug.test import TestResponse
 
-from admin.core.scopes import Scope
+from admin.core.settings.scopes import Scope
 from admin.services.changes import ChangeOptions, ChangeSet, RowWrite, make_change
 from admin.services.context import Context
 from admin.store import attributes, revisions

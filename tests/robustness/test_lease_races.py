@@ -15,8 +15,8 @@ import pytest
 from flask import Flask
 from sqlalchemy import text
 
-from admin.core.fleet import FleetKind
-from admin.core.writes import Expectation
+from admin.core.fleet.fleet import FleetKind
+from admin.core.settings.writes import Expectation
 from admin.errors import RainbowError
 from admin.loops.leases import LeaseLoop
 from admin.loops.waiting import WaitingLoop

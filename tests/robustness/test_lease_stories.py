@@ -16,7 +16,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import select
 
-from admin.core.lifecycle import Phase
+from admin.core.executions.lifecycle import Phase
 from admin.services.context import Context
 from admin.services.creations import create_execution
 from admin.services.evictions import end_drained, evict_from_lost, judge_health

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from admin.core.fleet import (
+from admin.core.fleet.fleet import (
     ClusterState,
     Definition,
     Fleet,

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 import yaml
 
-from admin.core.fleet import build_fleet
-from admin.core.kinds import NameList
+from admin.core.fleet.fleet import build_fleet
 from admin.core.problems import Invalid
 from admin.core.retention import Retention
-from admin.core.warnings import KnownNames
-from admin.core.warnings import known_names as names_of
+from admin.core.settings.kinds import NameList
+from admin.core.settings.warnings import KnownNames
+from admin.core.settings.warnings import known_names as names_of
 from admin.settings import Settings, environment_variables, load_settings
 
 

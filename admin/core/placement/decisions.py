@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from admin.core.fleet import Definition, Fleet, FleetKind, Group, Health, Member, Source, Strategy
+from admin.core.fleet.fleet import Definition, Fleet, FleetKind, Group, Health, Member, Source, Strategy
 from admin.core.placement import filters
 from admin.core.placement.choices import Options, draw
 from admin.core.placement.filters import Verdict, Wanted, have_passed, room, room_verdicts, verdicts
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.placement.strategies import SCORES
 from admin.core.resources import Amounts
-from admin.core.trails import Trail
+from admin.core.settings.trails import Trail
 
 ASSIGNED = "ASSIGNED"
 TOO_SMALL = "CLUSTERS_TOO_SMALL"

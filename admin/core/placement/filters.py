@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from admin.core.fleet import Cluster
+from admin.core.fleet.fleet import Cluster
 from admin.core.resources import Amounts, lacking, less, quantity
 
 

@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from admin.core.builtin_kinds import CLUSTER_ASSIGNMENT, EXECUTION_CLUSTER_LABEL
-from admin.core.kinds import Kind
-from admin.core.platform import PlatformValues
-from admin.core.resolution import RowsByKind
-from admin.core.scopes import PLATFORM, Scope
+from admin.core.settings.builtin_kinds import CLUSTER_ASSIGNMENT, EXECUTION_CLUSTER_LABEL
+from admin.core.settings.kinds import Kind
+from admin.core.settings.platform import PlatformValues
+from admin.core.settings.resolution import RowsByKind
+from admin.core.settings.scopes import PLATFORM, Scope
 
 
 class RouteKind(Enum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from admin.core.fleet import Cluster, Strategy
+from admin.core.fleet.fleet import Cluster, Strategy
 from admin.core.placement.filters import Wanted
 from admin.core.quantities import parse_duration
 from admin.core.resources import Amounts, lacking, load

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from admin.core.executions import Composed, Launch, Rules, compose, place, read_spec, request_warnings, settle
-from admin.core.fleet import Fleet
-from admin.core.kinds import Kinds
-from admin.core.platform import PlatformLeaf, PlatformLeaves, PlatformValues
+from admin.core.executions.plans import Launch, Rules, RunPlan, compose, place, read_spec, request_warnings, settle
+from admin.core.executions.queues import Queue
+from admin.core.fleet.fleet import Fleet
 from admin.core.problems import Invalid, Refused
-from admin.core.queues import Queue
-from admin.core.resolution import Row
-from admin.core.scopes import Scope
+from admin.core.settings.kinds import Kinds
+from admin.core.settings.platform import PlatformLeaf, PlatformLeaves, PlatformValues
+from admin.core.settings.resolution import Row
+from admin.core.settings.scopes import Scope
 from admin.settings import load_settings
 from tests.support.small_fleets import group, small_fleet
 
@@ -48,9 +48,9 @@ def rows(said: Mapping[tuple[str, Scope], dict[str, Any]]) -> dict[str, dict[Sco
     return found
 
 
-def composed(
+def run_plan(
     said: Mapping[tuple[str, Scope], dict[str, Any]] | None = None, under: Rules | None = None, **launch: Any
-) -> Composed:
+) -> RunPlan:
     made = Launch(**{"scope": SCOPE, "job": {"command": ["run"]}, **launch})
     under = under or rules()
     return compose(made, "e", settle(made, rows(said or {}), under), under)
@@ -64,7 +64,7 @@ def label(name: str) -> dict[str, Any]:
     return {"execution_cluster_label": {"value": name}}
 
 
-def refused(made: Composed, fleet: Fleet = FLEET) -> tuple[str, str, str]:
+def refused(made: RunPlan, fleet: Fleet = FLEET) -> tuple[str, str, str]:
     with pytest.raises(Refused) as caught:
         place(made, fleet, {})
     [problem] = caught.value.problems
@@ -82,7 +82,7 @@ LABEL_ROW = {("EXECUTION_CLUSTER_LABEL", Scope(domain="d")): {"value": "sunny"}}
     "request_", [{}, pool("first"), {"cluster": "a"}, {"cluster": "b"}, {"interruptible": True}], ids=str
 )
 def test_behind_a_fence_a_request_may_repeat_the_settings_or_name_a_cluster_they_lead_to(request_: Any) -> None:
-    decision = place(composed(POOL_ROW, rules("d"), request=request_), FLEET, {})
+    decision = place(run_plan(POOL_ROW, rules("d"), request=request_), FLEET, {})
     assert decision.cluster in ("a", "b")
     assert decision.cluster == request_.get("cluster", decision.cluster)
 
@@ -100,32 +100,32 @@ def test_behind_a_fence_a_request_may_repeat_the_settings_or_name_a_cluster_they
     ids=str,
 )
 def test_behind_a_fence_anything_else_is_refused_naming_the_scope(request_: Any, field: str) -> None:
-    error, where, reason = refused(composed(POOL_ROW, rules("d"), request=request_))
+    error, where, reason = refused(run_plan(POOL_ROW, rules("d"), request=request_))
     assert (error, where) == ("request_fenced", field)
     assert "launch-plan p/d/w/l says pool 'first'" in reason
     assert "placement.requestMayOverride" in reason
 
 
 def test_a_fence_stands_in_its_own_domain_only() -> None:
-    assert place(composed(POOL_ROW, rules("other"), request=pool("second")), FLEET, {}).cluster == "c"
+    assert place(run_plan(POOL_ROW, rules("other"), request=pool("second")), FLEET, {}).cluster == "c"
 
 
 def test_where_settings_say_nothing_there_is_nothing_to_disagree_with() -> None:
-    assert place(composed({}, rules("d"), request={"cluster": "c"}), FLEET, {}).cluster == "c"
-    assert place(composed({}, rules("d"), request=label("sunny")), FLEET, {}).cluster == "d"
+    assert place(run_plan({}, rules("d"), request={"cluster": "c"}), FLEET, {}).cluster == "c"
+    assert place(run_plan({}, rules("d"), request=label("sunny")), FLEET, {}).cluster == "d"
 
 
 def test_a_fence_names_the_launch_plans_definition_or_the_configuration_that_set_the_place() -> None:
-    made = composed({}, rules("d"), definition=pool("first"), request=pool("second"))
+    made = run_plan({}, rules("d"), definition=pool("first"), request=pool("second"))
     assert "the launch plan's definition says pool 'first'" in refused(made)[2]
     leaf: PlatformLeaves = {("value",): PlatformLeaf(value="sunny", key="clusters.defaultExecutionLabel")}
     configured = PlatformValues(everywhere={"EXECUTION_CLUSTER_LABEL": leaf})
-    made = composed({}, rules("d", platform=configured), request=pool("second"))
+    made = run_plan({}, rules("d", platform=configured), request=pool("second"))
     assert "configuration (clusters.defaultExecutionLabel) says label 'sunny'" in refused(made)[2]
 
 
 def test_a_launch_plans_definition_may_pass_the_fence_that_stops_requests() -> None:
-    assert place(composed(LABEL_ROW, rules("d"), definition=pool("second")), FLEET, {}).cluster == "c"
+    assert place(run_plan(LABEL_ROW, rules("d"), definition=pool("second")), FLEET, {}).cluster == "c"
 
 
 # Unknown and disabled places
@@ -156,20 +156,20 @@ def test_a_launch_plans_definition_may_pass_the_fence_that_stops_requests() -> N
 def test_an_unknown_place_is_refused_naming_who_set_it_and_what_comes_close(
     said: Any, launch: dict[str, Any], error: str, words: list[str]
 ) -> None:
-    found, _, reason = refused(composed(said, **launch))
+    found, _, reason = refused(run_plan(said, **launch))
     assert found == error
     assert all(word in reason for word in words), reason
 
 
 def test_an_unknown_place_of_configuration_is_refused_naming_its_key() -> None:
     leaf: PlatformLeaves = {("cluster_pool_name",): PlatformLeaf(value="gone", key="clusters.defaultClusterPool")}
-    made = composed({}, rules(platform=PlatformValues(everywhere={"CLUSTER_ASSIGNMENT": leaf})))
+    made = run_plan({}, rules(platform=PlatformValues(everywhere={"CLUSTER_ASSIGNMENT": leaf})))
     error, _, reason = refused(made)
     assert (error, "configuration (clusters.defaultClusterPool)" in reason) == ("unknown_pool", True)
 
 
 def test_an_unknown_place_that_is_overridden_harms_nobody() -> None:
-    made = composed(
+    made = run_plan(
         {("CLUSTER_ASSIGNMENT", Scope(project="p")): {"cluster_pool_name": "frist"}}, request=pool("second")
     )
     assert place(made, FLEET, {}).cluster == "c"
@@ -177,15 +177,15 @@ def test_an_unknown_place_that_is_overridden_harms_nobody() -> None:
 
 def test_a_named_cluster_that_is_disabled_is_refused_and_one_that_is_cordoned_is_waited_for() -> None:
     fleet = small_fleet(clusters={"a": {}, "b": {}}, states={"a": {"enabled": False}, "b": {"cordoned": True}})
-    error, field, reason = refused(composed(request={"cluster": "a"}), fleet)
+    error, field, reason = refused(run_plan(request={"cluster": "a"}), fleet)
     assert (error, field, "disabled" in reason) == ("cluster_disabled", "spec.cluster", True)
-    decision = place(composed(request={"cluster": "b"}), fleet, {})
+    decision = place(run_plan(request={"cluster": "b"}), fleet, {})
     assert (decision.cluster, decision.code) == (None, "CLUSTERS_CORDONED")
 
 
 def test_a_job_that_no_cluster_could_ever_run_is_refused_with_what_is_missing() -> None:
     fleet = small_fleet(clusters={"a": {"capacity": {"cpu": "4", "gpu": "0"}}})
-    made = composed(job={"command": ["x"], "resources": {"requests": {"gpu": "1"}}})
+    made = run_plan(job={"command": ["x"], "resources": {"requests": {"gpu": "1"}}})
     error, field, reason = refused(made, fleet)
     assert (error, field) == ("no_cluster_large_enough", "spec.job.resources")
     assert "1 gpu wanted, it has 0" in reason
@@ -193,7 +193,7 @@ def test_a_job_that_no_cluster_could_ever_run_is_refused_with_what_is_missing() 
 
 def test_a_pool_and_a_label_in_one_request_go_by_the_pool_with_a_warning() -> None:
     request_ = {**pool("first"), **label("sunny")}
-    made = composed(request=request_)
+    made = run_plan(request=request_)
     assert str(made.route) == "pool 'first'"
     assert [(one["code"], "the pool counts" in one["message"]) for one in request_warnings(request_)] == [
         ("several_places", True)
@@ -207,7 +207,7 @@ def test_a_pool_and_a_label_in_one_request_go_by_the_pool_with_a_warning() -> No
 
 def test_labels_and_environment_are_laid_over_each_other_most_specific_last() -> None:
     config = {"labels": {"values": {"row": "row", "own": "row", "plan": "row"}}}
-    made = composed(
+    made = run_plan(
         {("WORKFLOW_EXECUTION_CONFIG", Scope(project="p")): config},
         project_labels={"project": "project", "row": "project", "own": "project"},
         job={"command": ["x"], "labels": {"own": "job", "plan": "job", "request": "job"}},
@@ -225,7 +225,7 @@ def test_labels_and_environment_are_laid_over_each_other_most_specific_last() ->
 
 def test_environment_variables_too_and_project_labels_are_no_environment() -> None:
     envs = {"envs": {"values": [{"key": "A", "value": "row"}, {"key": "B", "value": "row"}]}}
-    made = composed(
+    made = run_plan(
         {("WORKFLOW_EXECUTION_CONFIG", SCOPE): envs},
         project_labels={"A": "project"},
         job={"command": ["x"], "environment": {"B": "job", "C": "job"}},
@@ -237,11 +237,11 @@ def test_environment_variables_too_and_project_labels_are_no_environment() -> No
 def test_an_identity_is_one_leaf_and_the_request_goes_before_the_row() -> None:
     row = {"security_context": {"run_as": {"iam_role": "row", "k8s_service_account": "row"}}}
     said = {("WORKFLOW_EXECUTION_CONFIG", SCOPE): row}
-    assert composed(said).job["identity"] == {"iam_role": "row", "k8s_service_account": "row"}
+    assert run_plan(said).job["identity"] == {"iam_role": "row", "k8s_service_account": "row"}
     asked = {"security_context": {"run_as": {"iam_role": "mine"}}}
-    made = composed(said, request=asked)
+    made = run_plan(said, request=asked)
     assert made.job["identity"] == {"iam_role": "mine"}
-    config = made.settled.settings["WORKFLOW_EXECUTION_CONFIG"]
+    config = made.effective.settings["WORKFLOW_EXECUTION_CONFIG"]
     assert config.origins["security_context", "run_as"].layer == "request"
     assert [(step.layer, step.used, step.overridden) for step in config.trail if step.payload] == [
         ("", (), (("security_context", "run_as"),)),
@@ -260,10 +260,10 @@ def test_the_older_way_to_name_an_identity_gives_way_to_the_newer() -> None:
 
 def test_the_first_tag_that_a_queue_serves_counts_and_none_is_refused_by_scope() -> None:
     key = ("EXECUTION_QUEUE", Scope(domain="d"))
-    assert composed({}).queue is None
-    assert composed({key: {"tags": ["nothing", "batch", "critical"]}}).queue == "slow"
+    assert run_plan({}).queue is None
+    assert run_plan({key: {"tags": ["nothing", "batch", "critical"]}}).queue == "slow"
     with pytest.raises(Refused) as caught:
-        composed({key: {"tags": ["critcal"]}})
+        run_plan({key: {"tags": ["critcal"]}})
     [problem] = caught.value.problems
     assert (caught.value.error, problem.closest[0]) == ("unknown_queue_tag", "critical")
     assert "domain d" in problem.reason
@@ -281,31 +281,31 @@ def test_queues_of_one_tag_share_the_work_by_name() -> None:
 
 def test_a_tier_means_the_configured_budget_and_a_spec_its_own() -> None:
     key = ("QUALITY_OF_SERVICE_SPECIFICATION", SCOPE)
-    assert composed({}).quality_of_service == {}
-    assert composed({key: {"tier": "HIGH"}}).quality_of_service == {"tier": "HIGH", "queueing_budget": "60s"}
-    assert composed({key: {"tier": "LOW"}}).quality_of_service == {"tier": "LOW"}
+    assert run_plan({}).quality_of_service == {}
+    assert run_plan({key: {"tier": "HIGH"}}).quality_of_service == {"tier": "HIGH", "queueing_budget": "60s"}
+    assert run_plan({key: {"tier": "LOW"}}).quality_of_service == {"tier": "LOW"}
     asked = {"quality_of_service": {"spec": {"queueing_budget": "5m"}}}
-    assert composed({key: {"tier": "HIGH"}}, request=asked).quality_of_service == {"queueing_budget": "5m"}
+    assert run_plan({key: {"tier": "HIGH"}}, request=asked).quality_of_service == {"queueing_budget": "5m"}
 
 
 def test_plugins_are_demanded_of_a_cluster_unless_the_default_will_do() -> None:
     key = ("PLUGIN_OVERRIDE", SCOPE)
     entry = {"task_type": "process", "plugin_id": ["a", "b"]}
-    must = composed({key: {"overrides": [entry]}})
+    must = run_plan({key: {"overrides": [entry]}})
     assert (must.plugins, must.wanted.plugins) == (
         {"plugin_id": ["a", "b"], "missing_plugin_behavior": "FAIL"},
         ("a", "b"),
     )
-    may = composed({key: {"overrides": [{**entry, "missing_plugin_behavior": "USE_DEFAULT"}]}})
+    may = run_plan({key: {"overrides": [{**entry, "missing_plugin_behavior": "USE_DEFAULT"}]}})
     assert (may.plugins is not None, may.wanted.plugins) == (True, ())
-    other = composed({key: {"overrides": [{**entry, "task_type": "spark"}]}})
+    other = run_plan({key: {"overrides": [{**entry, "task_type": "spark"}]}})
     assert (other.plugins, other.wanted.plugins) == (None, ())
 
 
 def test_declared_kinds_travel_with_the_execution_defaults_included() -> None:
-    assert composed({}).attributes == {"WORKFLOW_PRIORITY": {"priority": 50}}
+    assert run_plan({}).attributes == {"WORKFLOW_PRIORITY": {"priority": 50}}
     said = {("WORKFLOW_PRIORITY", SCOPE): {"priority": 90}}
-    assert composed(said).attributes == {"WORKFLOW_PRIORITY": {"priority": 90}}
+    assert run_plan(said).attributes == {"WORKFLOW_PRIORITY": {"priority": 90}}
 
 
 # Requests

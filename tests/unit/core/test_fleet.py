@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from admin.core.fleet import ClusterState, Definition, FleetKind, Source, Strategy, build_fleet, read_definition
+from admin.core.fleet.fleet import ClusterState, Definition, FleetKind, Source, Strategy, build_fleet, read_definition
 from admin.core.problems import Invalid
-from admin.core.warnings import fleet_warnings
+from admin.core.settings.warnings import fleet_warnings
 from tests.support.small_fleets import definition, group, small_fleet
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from admin.core import inputs
-from admin.core.inputs import MISSING, Input, bind, check_values, declarations_payload, plain, read_declarations
+from admin.core.jobs.inputs import MISSING, Input, bind, check_values, declarations_payload, plain, read_declarations
+from admin.core.jobs.job import inputs
 from admin.core.problems import Invalid, Problem
 
 PATH = ("spec", "inputs")

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from admin.core.builtin_kinds import TASK_RESOURCE
-from admin.core.jobs import demand, read_job, task_type, with_resources
-from admin.core.platform import Ground, PlatformLeaf
+from admin.core.jobs.job import demand, read_job, task_type, with_resources
 from admin.core.problems import Invalid, Refused
-from admin.core.resolution import Resolved, Row, resolve
 from admin.core.resources import LARGEST, needed, shown
-from admin.core.scopes import Scope
+from admin.core.settings.builtin_kinds import TASK_RESOURCE
+from admin.core.settings.platform import PlatformDefaults, PlatformLeaf
+from admin.core.settings.resolution import Resolved, Row, resolve
+from admin.core.settings.scopes import Scope
 
 SCOPE = Scope(project="p", domain="d")
 
@@ -24,7 +24,7 @@ def allowed(payload: dict[str, Any], platform: dict[str, str] | None = None) -> 
         tuple(key.split(".")): PlatformLeaf(value=value, key=f"task_resources.{key}")
         for key, value in (platform or {}).items()
     }
-    return resolve(TASK_RESOURCE, SCOPE, rows, Ground(TASK_RESOURCE, leaves))
+    return resolve(TASK_RESOURCE, SCOPE, rows, PlatformDefaults(TASK_RESOURCE, leaves))
 
 
 def job(requests: dict[str, str] | None = None, limits: dict[str, str] | None = None, **more: Any) -> dict[str, Any]:

@@ -9,8 +9,8 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from admin.core.jobs import read_job
-from admin.core.jobspecs import read_jobspec
+from admin.core.jobs.job import read_job
+from admin.core.jobs.jobspecs import read_jobspec
 from admin.core.problems import Invalid
 
 FILES = Path(__file__).parents[2] / "data" / "jobspecs"

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from admin.core.builtin_kinds import BUILTIN_KINDS
-from admin.core.declared_kinds import registry
-from admin.core.kinds import Kind, Merge
 from admin.core.problems import Invalid
-from admin.core.scopes import STORED_LEVELS, Level
+from admin.core.settings.builtin_kinds import BUILTIN_KINDS
+from admin.core.settings.declared_kinds import registry
+from admin.core.settings.kinds import Kind, Merge
+from admin.core.settings.scopes import STORED_LEVELS, Level
 
 KINDS = registry({})
 

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from admin.core.lifecycle import UNFINISHED, Phase
+from admin.core.executions.lifecycle import UNFINISHED, Phase
 
 LEGAL = {
     ("QUEUED", "RUNNING"),

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from admin.core.builtin_kinds import TASK_RESOURCE, WORKFLOW_EXECUTION_CONFIG
-from admin.core.patches import patched
 from admin.core.problems import Invalid
+from admin.core.settings.builtin_kinds import TASK_RESOURCE, WORKFLOW_EXECUTION_CONFIG
+from admin.core.settings.patches import patched
 
 BEFORE = {"defaults": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "2"}}
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from admin.core.fleet import Fleet
+from admin.core.fleet.fleet import Fleet
 from admin.core.placement.decisions import (
     Decision,
     can_ever,

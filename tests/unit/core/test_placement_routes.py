@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from admin.core.builtin_kinds import CLUSTER_ASSIGNMENT, EXECUTION_CLUSTER_LABEL
 from admin.core.placement.routes import Route, RouteKind, Wish, as_json, find_route
-from admin.core.platform import PlatformLeaf, PlatformLeaves, PlatformValues
-from admin.core.resolution import Row
-from admin.core.scopes import Level, Scope
+from admin.core.settings.builtin_kinds import CLUSTER_ASSIGNMENT, EXECUTION_CLUSTER_LABEL
+from admin.core.settings.platform import PlatformLeaf, PlatformLeaves, PlatformValues
+from admin.core.settings.resolution import Row
+from admin.core.settings.scopes import Level, Scope
 
 SCOPE = Scope(project="p", domain="d", workflow="w", launch_plan="l")
 KINDS = {"pool": CLUSTER_ASSIGNMENT, "label": EXECUTION_CLUSTER_LABEL}

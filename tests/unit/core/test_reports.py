@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from admin.core.attempts import Change, Outcome, cancel, evict
-from admin.core.lifecycle import Phase
-from admin.core.reports import NEED_DETAILS, REPORTS, change_by, refusal
+from admin.core.executions.attempts import Change, Outcome, cancel, evict
+from admin.core.executions.lifecycle import Phase
+from admin.core.executions.reports import NEED_DETAILS, REPORTS, change_by, refusal
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

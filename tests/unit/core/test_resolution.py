@@ -8,20 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from admin.core.builtin_kinds import EXECUTION_CLUSTER_LABEL, TASK_RESOURCE, WORKFLOW_EXECUTION_CONFIG
-from admin.core.declared_kinds import registry
-from admin.core.kinds import Kind, Merge
-from admin.core.platform import Ground, PlatformLeaf, PlatformLeaves, PlatformValues
-from admin.core.resolution import Resolved, Row
-from admin.core.resolution import resolve as resolve_on
-from admin.core.scopes import PLATFORM, Level, Scope
+from admin.core.settings.builtin_kinds import EXECUTION_CLUSTER_LABEL, TASK_RESOURCE, WORKFLOW_EXECUTION_CONFIG
+from admin.core.settings.declared_kinds import registry
+from admin.core.settings.kinds import Kind, Merge
+from admin.core.settings.platform import PlatformDefaults, PlatformLeaf, PlatformLeaves, PlatformValues
+from admin.core.settings.resolution import Resolved, Row
+from admin.core.settings.resolution import resolve as resolve_on
+from admin.core.settings.scopes import PLATFORM, Level, Scope
 
 SCOPE = Scope(project="p", domain="d", workflow="w", launch_plan="lp")
 CHAIN = list(SCOPE.chain())
 
 
 def resolve(kind: Kind, scope: Scope, stored: dict[Scope, Row], platform: PlatformLeaves) -> Resolved:
-    return resolve_on(kind, scope, stored, Ground(kind, platform))
+    return resolve_on(kind, scope, stored, PlatformDefaults(kind, platform))
 
 
 def rows(kind: Kind, payloads: dict[Scope, Any]) -> dict[Scope, Row]:

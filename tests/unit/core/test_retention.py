@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from admin.core.lifecycle import UNFINISHED, Phase
+from admin.core.executions.lifecycle import UNFINISHED, Phase
 from admin.core.retention import Life, Limits, Retention, batches
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

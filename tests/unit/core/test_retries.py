@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from admin.core.executions.retries import CLUSTER_LOST, RETRY, Retries
 from admin.core.problems import Problem
-from admin.core.retries import CLUSTER_LOST, RETRY, Retries
 
 OUTCOMES = ("SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED", CLUSTER_LOST)
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from admin.core.problems import Invalid
-from admin.core.scopes import PLATFORM, Level, Scope, check_scope
+from admin.core.settings.scopes import PLATFORM, Level, Scope, check_scope
 
 LAUNCH_PLAN = Scope(project="p", domain="d", workflow="w", launch_plan="lp")
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from admin.core.executions.selectors import parse_filters
 from admin.core.problems import Invalid
-from admin.core.selectors import parse_filters
 
 
 def parsed(text: str) -> list[tuple[str, str, tuple[Any, ...]]]:

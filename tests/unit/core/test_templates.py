@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from admin.core.jobs.templates import as_text, faults, fill, fill_job, job_faults, references
 from admin.core.problems import Problem
-from admin.core.templates import as_text, faults, fill, fill_job, job_faults, references
 
 VALUES = {
     "epochs": 5,

@@ -6,14 +6,19 @@ from typing import Any
 
 import pytest
 
-from admin.core.builtin_kinds import CLUSTER_ASSIGNMENT, EXECUTION_CLUSTER_LABEL, EXECUTION_QUEUE, TASK_RESOURCE
-from admin.core.kinds import Kind, NameList
-from admin.core.platform import PlatformLeaf, PlatformValues
 from admin.core.problems import Invalid
-from admin.core.resolution import Row
-from admin.core.scopes import Scope
-from admin.core.warnings import Surroundings, Warning
-from admin.core.writes import Expectation, judge
+from admin.core.settings.builtin_kinds import (
+    CLUSTER_ASSIGNMENT,
+    EXECUTION_CLUSTER_LABEL,
+    EXECUTION_QUEUE,
+    TASK_RESOURCE,
+)
+from admin.core.settings.kinds import Kind, NameList
+from admin.core.settings.platform import PlatformLeaf, PlatformValues
+from admin.core.settings.resolution import Row
+from admin.core.settings.scopes import Scope
+from admin.core.settings.warnings import Surroundings, Warning
+from admin.core.settings.writes import Expectation, judge
 
 KNOWN = {
     NameList.LABEL: frozenset({"mycluster", "gpu-east"}),

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from admin.store.joint_writes import JointWrites
+from admin.store.group_commit import GroupCommit
 
 
 def test_one_alone_writes_at_once() -> None:
@@ -17,7 +17,7 @@ def test_one_alone_writes_at_once() -> None:
         batches.append(items)
         return [item * 2 for item in items]
 
-    assert JointWrites(write).submit([1, 2]) == [2, 4]
+    assert GroupCommit(write).submit([1, 2]) == [2, 4]
     assert batches == [[1, 2]]
 
 
@@ -31,7 +31,7 @@ def test_those_who_come_meanwhile_are_written_together() -> None:
         assert go_on.wait(10)
         return [item * 2 for item in items]
 
-    writes = JointWrites(write)
+    writes = GroupCommit(write)
     with ThreadPoolExecutor(9) as pool:
         first = pool.submit(writes.submit, [0])
         assert begun.wait(10)
@@ -54,7 +54,7 @@ def test_those_who_come_while_the_right_to_write_is_waited_for_come_along() -> N
         return items
 
     right = threading.Lock()
-    writes = JointWrites(write, right=right)
+    writes = GroupCommit(write, right=right)
     with ThreadPoolExecutor(5) as pool:
         with right:
             several = [pool.submit(writes.submit, [number]) for number in range(5)]
@@ -75,7 +75,7 @@ def test_what_one_has_spoilt_does_not_spoil_the_others() -> None:
             raise ValueError("three")
         return items
 
-    writes = JointWrites(write)
+    writes = GroupCommit(write)
     with ThreadPoolExecutor(6) as pool:
         first = pool.submit(writes.submit, [0])
         assert begun.wait(10)
@@ -100,7 +100,7 @@ def test_every_item_of_many_threads_is_written_once() -> None:
         written.extend(items)
         return items
 
-    writes = JointWrites(write)
+    writes = GroupCommit(write)
 
     def submit(start: int) -> bool:
         return all(writes.submit([start + step, -start - step]) == [start + step, -start - step] for step in range(50))

@@ -1,0 +1,1 @@
+"""Executions: their lifecycle, what a request becomes once settings apply, attempts and reports."""

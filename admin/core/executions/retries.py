@@ -1,0 +1,59 @@
+"""Retries: whether an attempt that did not succeed is followed by another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from admin.core.quantities import parse_duration
+from admin.core.settings.fields import Choice, Duration, Integer, ListOf, Record
+
+CLUSTER_LOST = "CLUSTER_LOST"
+
+RETRY = Record(
+    description="Whether, and how often, what did not succeed is run again.",
+    fields={
+        "attempts": Integer(minimum=1, maximum=100, description="RegistrationLimiter in all; 1."),
+        "backoff": Duration(description="The wait before the second attempt; it doubles with each one."),
+        "retry_on": ListOf(
+            item=Choice(words=("FAILED", "TIMED_OUT", CLUSTER_LOST)), description="What counts; FAILED and TIMED_OUT."
+        ),
+        "on_lost": Choice(
+            words=("retry", "fail"),
+            description="What becomes of work that may have started on a cluster that is lost; fail.",
+        ),
+    },
+)
+
+_LONGEST_BACKOFF_SECONDS = 3600.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Retries:
+    """The policy of one execution."""
+
+    attempts: int = 1
+    backoff_seconds: float = 10.0
+    retry_on: tuple[str, ...] = ("FAILED", "TIMED_OUT")
+    on_lost: str = "fail"
+
+    @classmethod
+    def of(cls, payload: Mapping[str, Any] | None) -> Retries:
+        """The policy that a request or a launch plan gives."""
+        said = payload or {}
+        default = cls()
+        return cls(
+            attempts=said.get("attempts", default.attempts),
+            backoff_seconds=float(parse_duration(said["backoff"])) if "backoff" in said else default.backoff_seconds,
+            retry_on=tuple(said.get("retry_on", default.retry_on)),
+            on_lost=said.get("on_lost", default.on_lost),
+        )
+
+    def seconds_until_next(self, attempt: int, outcome: str) -> float | None:
+        """How long to wait before the next attempt; None where there is none."""
+        if outcome == CLUSTER_LOST and self.on_lost == "retry":
+            return 0.0  # the cluster failed, not the work
+        if outcome not in self.retry_on or attempt >= self.attempts:
+            return None
+        return float(min(self.backoff_seconds * 2 ** min(attempt - 1, 30), _LONGEST_BACKOFF_SECONDS))

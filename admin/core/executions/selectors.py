@@ -1,0 +1,139 @@
+"""Selectors: which executions a list holds, in Flyte's filter grammar: `eq(phase,QUEUED)+value_in(cluster,a;b)`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any
+
+from admin.core.executions.lifecycle import Phase
+from admin.core.problems import Invalid, Problem, closest, shorten, unknown_word
+
+
+class FieldType(Enum):
+    """What a field holds."""
+
+    TEXT = "text"
+    TIME = "time"
+    NUMBER = "number"
+
+
+FIELDS = {
+    **dict.fromkeys(
+        (
+            "name",
+            "project",
+            "domain",
+            "phase",
+            "reason",
+            "cluster",
+            "pool",
+            "label",
+            "workflow",
+            "launch_plan",
+            "version",
+            "state",
+            "mode",
+        ),
+        FieldType.TEXT,
+    ),
+    **dict.fromkeys(("created_at", "updated_at", "started_at", "finished_at"), FieldType.TIME),
+    "duration": FieldType.NUMBER,
+}
+#: The fields that hold one of a few words.
+_WORDS = {
+    "phase": tuple(phase.value for phase in Phase),
+    "state": ("ACTIVE", "ARCHIVED"),
+    "mode": ("MANUAL", "RELAUNCH", "RECOVERED"),
+}
+FUNCTIONS = ("eq", "ne", "gt", "gte", "lt", "lte", "contains", "value_in", "value_not_in")
+SORT_FIELDS = ("created_at", "updated_at", "name", "phase", "cluster", "pool", "label")
+
+_MOST_TERMS = 50
+_TERM = re.compile(r"\s*([a-z_]+)\(\s*([A-Za-z_.]+)\s*,([^()]*)\)\s*", re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Condition:
+    """One thing that must hold of an execution."""
+
+    field: str
+    function: str
+    values: tuple[Any, ...]
+
+
+def equals(field: str, *values: Any) -> Condition:
+    """The condition that a field has one of some values."""
+    return Condition(field=field, function="value_in", values=values)
+
+
+def parse_filters(text: str) -> list[Condition]:
+    """The conditions of a filter; Invalid naming the term that is wrong and what is allowed."""
+    terms = [term for term in _terms(text) if term.strip()]
+    if not terms:
+        raise _wrong(text, "says nothing")
+    if len(terms) > _MOST_TERMS:
+        raise _wrong(text, f"has {len(terms)} terms; the most is {_MOST_TERMS}")
+    return [_condition(term) for term in terms]
+
+
+def _terms(text: str) -> list[str]:
+    """Terms stand between pluses; a blank does too, for that is what a plus in a URL becomes."""
+    return re.split(r"(?<=\))\s*[+ ]\s*(?=[a-z_]+\()", text)
+
+
+def _condition(term: str) -> Condition:
+    found = _TERM.fullmatch(term)
+    if found is None:
+        raise _wrong(term, "is not of the form function(field,value), such as eq(phase,QUEUED)")
+    function, field, value = found.group(1), found.group(2).removeprefix("execution."), found.group(3)
+    if function not in FUNCTIONS:
+        raise Invalid(_problem(unknown_word("filter function", function, FUNCTIONS), closest(function, FUNCTIONS)))
+    if field not in FIELDS:
+        raise Invalid(_problem(unknown_word("field", field, FIELDS), closest(field, FIELDS)))
+    values = value.split(";") if function in ("value_in", "value_not_in") else [value]
+    if function == "contains" and FIELDS[field] is not FieldType.TEXT:
+        raise _wrong(term, f"looks for text in {field}, which is no text")
+    return Condition(field=field, function=function, values=tuple(typed(field, one.strip()) for one in values))
+
+
+def typed(field: str, text: str) -> Any:
+    """A value of a field; Invalid where it is none."""
+    try:
+        match FIELDS[field]:
+            case FieldType.TIME:
+                return parse_time(text)
+            case FieldType.NUMBER:
+                return float(text.removesuffix("s"))
+    except (ValueError, OverflowError):
+        raise _wrong(text, f"is no {FIELDS[field].value} for {field}") from None
+    if "\0" in text:
+        raise _wrong(text, "holds a character that no name has")
+    if field in _WORDS:
+        return _word(field, text)
+    return text
+
+
+def _word(field: str, text: str) -> str:
+    """One of the few words that a field can hold; Flyte numbers the states."""
+    known = _WORDS[field]
+    word = {"0": "ACTIVE", "1": "ARCHIVED"}.get(text, text) if field == "state" else text
+    if word and word not in known:
+        raise Invalid(Problem(field=field, reason=unknown_word(field, text, known), closest=closest(text, known)))
+    return word
+
+
+def parse_time(text: str) -> datetime:
+    """A time in RFC 3339, or a date; ValueError for anything else."""
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _wrong(text: str, reason: str) -> Invalid:
+    return Invalid(_problem(f"'{shorten(text)}' {reason}."))
+
+
+def _problem(reason: str, near: tuple[str, ...] = ()) -> Problem:
+    return Problem(field="filters", reason=reason, closest=near)

@@ -1,0 +1,1 @@
+"""The fleet: clusters, and the pools and labels that group them."""

@@ -1,0 +1,135 @@
+"""Jobs: what an execution runs, in words that every engine understands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from admin.core import names
+from admin.core.problems import Invalid, Problem, Refused
+from admin.core.quantities import parse_quantity
+from admin.core.resources import LARGEST, TASK_RESOURCES, needed, task_resource_fields
+from admin.core.settings.builtin_kinds import ANNOTATION_VALUES, LABEL_VALUES
+from admin.core.settings.fields import Duration, FreeForm, Integer, ListOf, MapOf, Section, Text
+from admin.core.settings.origins import described
+from admin.core.settings.resolution import Resolved
+
+_LINE = Text(pattern=r"[^\x00]*", min_length=0, max_length=65_536)
+
+JOB = Section(
+    fields={
+        "task_type": Text(
+            max_length=255, description="What plugins are chosen by; container, or process without image."
+        ),
+        "command": ListOf(item=_LINE, unique=False, max_items=4096, description="The program and its arguments."),
+        "image": Text(max_length=2048, description="Container image."),
+        "environment": MapOf(
+            value=_LINE,
+            description="Environment variables.",
+            key_pattern=names.ENV_NAME,
+            key_rule=names.ENV_NAME_RULE,
+        ),
+        "working_directory": Text(max_length=4096),
+        "resources": Section(
+            fields={
+                "nodes": Integer(minimum=1, maximum=10**6, description="Machines; 1."),
+                "tasks": Integer(minimum=1, maximum=10**6, description="Copies of the command, over all nodes; 1."),
+                "requests": Section(fields=task_resource_fields(), description="What each task needs."),
+                "limits": Section(fields=task_resource_fields(), description="The most each task may take."),
+                "duration": Duration(description="The longest it may run."),
+            }
+        ),
+        "requires": ListOf(item=FreeForm(), min_items=0, description="What a cluster must have."),
+        "outputs": ListOf(item=Text(max_length=4096), min_items=0, description="Small files to bring back."),
+        "labels": LABEL_VALUES,
+        "annotations": ANNOTATION_VALUES,
+    }
+)
+
+
+def read_job(document: Any, path: tuple[str, ...]) -> dict[str, Any]:
+    """A job in its normal form, before anything is applied to it; Invalid with every problem."""
+    problems: list[Problem] = []
+    job: dict[str, Any] = JOB.read(document, path, problems)
+    if problems:
+        raise Invalid(*problems)
+    return check_runs(without_nulls(job), path)
+
+
+def check_runs(job: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
+    """A job in its normal form that runs something; Invalid where it does not."""
+    if not job.get("command") and not job.get("image"):
+        raise Invalid(Problem(field=".".join(path), reason="runs nothing: give a command, an image, or both."))
+    return job
+
+
+def without_nulls(value: Any) -> Any:
+    """A mapping without the entries that say nothing."""
+    if not isinstance(value, dict):
+        return value
+    return {name: without_nulls(item) for name, item in value.items() if item is not None}
+
+
+def with_resources(job: Mapping[str, Any], allowed: Resolved, path: str) -> dict[str, Any]:
+    """A job with the defaults filled in and the limits enforced; Invalid for a wish above a limit.
+
+    A default that nobody asked for is capped at the limit. What is asked for is granted or refused, never bent.
+    """
+    resources = dict(job.get("resources", {}))
+    asked, capped = dict(resources.get("requests", {})), dict(resources.get("limits", {}))
+    defaults, limits = allowed.value.get("defaults", {}), allowed.value.get("limits", {})
+    problems: list[Problem] = []
+    for resource in TASK_RESOURCES:
+        limit = limits.get(resource)
+        for part, given in (("requests", asked.get(resource)), ("limits", capped.get(resource))):
+            if given is not None and limit is not None and parse_quantity(given) > parse_quantity(limit):
+                origin = described(allowed.origins["limits", resource])
+                problems.append(
+                    Problem(
+                        field=f"{path}.resources.{part}.{resource}",
+                        reason=f"{given} is above the limit of {limit} set at {origin}: ask for less, or raise it.",
+                    )
+                )
+        request = asked.get(resource) or capped.get(resource) or _capped(defaults.get(resource), limit)
+        if request is None:
+            continue
+        asked[resource] = request
+        capped.setdefault(resource, request)
+        if parse_quantity(request) > parse_quantity(capped[resource]):
+            problems.append(
+                Problem(
+                    field=f"{path}.resources.requests.{resource}",
+                    reason=f"{request} is above the job's own limit of {capped[resource]}.",
+                )
+            )
+    if problems:
+        raise Refused("above_limit", *problems)
+    filled = {"requests": _ordered(asked), "limits": _ordered(capped)}
+    resources = {"nodes": 1, "tasks": 1, **resources, **{name: part for name, part in filled.items() if part}}
+    return {**job, "resources": resources}
+
+
+def _ordered(amounts: Mapping[str, str]) -> dict[str, str]:
+    return {resource: amounts[resource] for resource in TASK_RESOURCES if resource in amounts}
+
+
+def _capped(default: str | None, limit: str | None) -> str | None:
+    if default is None or limit is None:
+        return default
+    return min(default, limit, key=parse_quantity)
+
+
+def demand(job: Mapping[str, Any]) -> dict[str, int]:
+    """What a job takes of a cluster while it runs."""
+    resources = job.get("resources", {})
+    tasks = resources.get("tasks", 1)
+    taken = {
+        resource: min(needed(resource, quantity) * tasks, LARGEST)
+        for resource, quantity in resources.get("requests", {}).items()
+    }
+    return {**taken, "nodes": resources.get("nodes", 1), "executions": 1}
+
+
+def task_type(job: Mapping[str, Any]) -> str:
+    """What a job is to plugins."""
+    return str(job.get("task_type") or ("container" if job.get("image") else "process"))

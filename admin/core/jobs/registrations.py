@@ -1,0 +1,126 @@
+"""Workflows and launch plans: jobs with typed inputs, and ways to launch them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from admin.core import names
+from admin.core.executions.plans import IDENTIFIER, SETTINGS, null_places
+from admin.core.executions.retries import RETRY
+from admin.core.jobs.inputs import Input, check_values, declarations_payload, plain, read_declarations
+from admin.core.jobs.job import JOB, read_job, without_nulls
+from admin.core.jobs.templates import job_faults
+from admin.core.problems import Invalid, Problem, shorten
+from admin.core.settings.fields import FreeForm, Record, Section, Text
+from admin.core.settings.scopes import check_scope
+
+ACTIVE, INACTIVE = "ACTIVE", "INACTIVE"
+
+#: A version that means the one registered last, so none may be called so.
+LATEST = "latest"
+
+_DESCRIPTION = Text(pattern=r"[^\x00-\x08\x0b-\x1f\x7f]*", min_length=0, max_length=4000)
+
+WORKFLOW_SPEC = Section(
+    fields={
+        "description": _DESCRIPTION,
+        "inputs": FreeForm(description="Typed inputs by name."),
+        "job": JOB,
+    }
+)
+LAUNCH_PLAN_SPEC = Section(
+    fields={
+        "description": _DESCRIPTION,
+        "workflow_id": Record(required=("name", "version"), drop_empty=True, fields=IDENTIFIER),
+        "default_inputs": FreeForm(description="Inputs that a request may still change."),
+        "fixed_inputs": FreeForm(description="Inputs that no request may change."),
+        "retry": RETRY,
+        **SETTINGS,
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identifier:
+    """One version of something that was registered."""
+
+    project: str
+    domain: str
+    name: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.project}/{self.domain}/{self.name}" + (f" version {self.version}" if self.version else "")
+
+
+def read_identifier(given: Mapping[str, Any], what: str) -> Identifier:
+    """An identifier; Invalid where a part of it is ill-formed. Whether its project exists is not asked here."""
+    check_scope(project=given["project"], domain=given["domain"], workflow=given["name"])
+    version = given["version"]
+    if not names.is_entity_name(version) or version == LATEST:
+        raise Invalid(
+            Problem(
+                field="id.version",
+                reason=f"'{shorten(version)}' is not a {what}'s version: use {names.ENTITY_NAME_RULE}, "
+                f"and not '{LATEST}', which means the newest.",
+            )
+        )
+    return Identifier(**{key: given[key] for key in ("project", "domain", "name", "version")})
+
+
+def read_workflow(spec: Any) -> dict[str, Any]:
+    """A workflow's spec in its normal form; Invalid with every problem."""
+    problems: list[Problem] = []
+    normal: dict[str, Any] = WORKFLOW_SPEC.read(spec, ("spec",), problems)
+    if problems:
+        raise Invalid(*problems)
+    if "job" not in normal:
+        raise Invalid(Problem(field="spec.job", reason="is missing: a workflow is a job with typed inputs."))
+    job = read_job(normal["job"], ("spec", "job"))
+    declared = read_declarations(normal.get("inputs") or {}, ("spec", "inputs"), problems)
+    job_faults(job, declared, ("spec", "job"), problems)
+    if problems:
+        raise Invalid(*problems)
+    said = {"description": normal.get("description"), "inputs": declarations_payload(declared), "job": job}
+    return {name: value for name, value in said.items() if value}
+
+
+def inputs_of(workflow_spec: Mapping[str, Any]) -> dict[str, Input]:
+    """The inputs that a stored workflow declares."""
+    return read_declarations(workflow_spec.get("inputs", {}), ("spec", "inputs"), [])
+
+
+def read_launch_plan(spec: Any) -> dict[str, Any]:
+    """A launch plan's spec in its normal form, before its inputs are checked; Invalid with every problem."""
+    problems: list[Problem] = []
+    normal: dict[str, Any] = LAUNCH_PLAN_SPEC.read(spec, ("spec",), problems)
+    problems += [] if problems else null_places(normal, ("spec",))
+    if not problems and not normal.get("workflow_id"):
+        problems.append(Problem(field="spec.workflow_id", reason="is missing: name the workflow and its version."))
+    if problems:
+        raise Invalid(*problems)
+    kept = {name: value for name, value in normal.items() if value not in (None, {}) or name in SETTINGS}
+    return {**kept, "workflow_id": without_nulls(kept["workflow_id"])}
+
+
+def with_inputs(launch_plan: Mapping[str, Any], workflow_spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A launch plan's spec with its inputs as its workflow declares them; Invalid with every problem."""
+    problems: list[Problem] = []
+    declared = inputs_of(workflow_spec)
+    checked = dict(launch_plan)
+    for part in ("default_inputs", "fixed_inputs"):
+        if part in launch_plan:
+            path = ("spec", part)
+            checked[part] = check_values(declared, plain(launch_plan[part], path, problems), path, problems)
+    for name in sorted(set(checked.get("default_inputs", {})) & set(checked.get("fixed_inputs", {}))):
+        problems.append(Problem(field=f"spec.fixed_inputs.{name}", reason="is a default input too; give it once."))
+    if problems:
+        raise Invalid(*problems)
+    return checked
+
+
+def settings_of(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """What a definition or a request says over the attributes, and where it says to run."""
+    return {name: value for name, value in spec.items() if name in SETTINGS or name in ("cluster", "retry")}

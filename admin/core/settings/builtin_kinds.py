@@ -1,0 +1,314 @@
+"""The kinds that Flyte's users know, numbered and named as there."""
+
+from __future__ import annotations
+
+from admin.core import names
+from admin.core.settings.fields import (
+    Boolean,
+    Choice,
+    Duration,
+    FreeForm,
+    Integer,
+    KeyedList,
+    ListOf,
+    MapOf,
+    Quantity,
+    Record,
+    Section,
+    Text,
+)
+from admin.core.settings.kinds import Kind, Merge, NameList
+from admin.core.settings.scopes import Level
+
+
+def _task_resource_spec(what: str) -> Section:
+    return Section(
+        description=what,
+        fields={
+            "cpu": Quantity(description="Cores, such as 2 or 500m."),
+            "gpu": Quantity(description="Whole GPUs.", whole=True),
+            "memory": Quantity(description="Bytes of memory, such as 450Mi."),
+            "storage": Quantity(description="Accepted for Flyte's files; nothing reads it. Use ephemeral_storage."),
+            "ephemeral_storage": Quantity(description="Bytes of scratch disk, such as 10Gi."),
+        },
+    )
+
+
+_REFERENCE = Text(pattern=names.ENTITY_NAME, rule=names.ENTITY_NAME_RULE, max_length=255)
+_SHORT = Text(max_length=255)
+
+LABEL_VALUES = MapOf(
+    description="Kubernetes labels for the execution.",
+    key_pattern=names.QUALIFIED_NAME,
+    key_rule=names.QUALIFIED_NAME_RULE,
+    value=Text(pattern=names.LABEL_VALUE, rule=names.LABEL_VALUE_RULE, min_length=0, max_length=63),
+)
+ANNOTATION_VALUES = MapOf(
+    description="Kubernetes annotations for the execution.",
+    key_pattern=names.QUALIFIED_NAME,
+    key_rule=names.QUALIFIED_NAME_RULE,
+    value=Text(pattern=r"[^\x00-\x08\x0b-\x1f\x7f]*", min_length=0, max_length=16384),
+)
+
+TASK_RESOURCE = Kind(
+    number=0,
+    name="TASK_RESOURCE",
+    noun="task-resource-attribute",
+    payload_key="task_resource_attributes",
+    description="Resources a task gets when it asks for none (defaults), and the most it may ask for (limits).",
+    merge=Merge.LEAF,
+    payload=Section(
+        fields={
+            "defaults": _task_resource_spec("What a task gets that asks for nothing."),
+            "limits": _task_resource_spec("The most that a task may ask for."),
+        }
+    ),
+    example={"defaults": {"cpu": "1", "memory": "150Mi"}, "limits": {"cpu": "2", "memory": "450Mi"}},
+)
+
+CLUSTER_RESOURCE = Kind(
+    number=1,
+    name="CLUSTER_RESOURCE",
+    noun="cluster-resource-attribute",
+    payload_key="cluster_resource_attributes",
+    description="Values for the templates from which a project's namespace is made, such as its quota.",
+    levels=(Level.DOMAIN, Level.PROJECT, Level.PROJECT_DOMAIN),
+    merge=Merge.LEAF,
+    payload=Section(
+        fields={
+            "attributes": MapOf(
+                description="Template variables and what to fill in; names are case-sensitive.",
+                key_pattern=r"[A-Za-z_][A-Za-z0-9_.-]{0,254}",
+                key_rule="letters, digits, '_', '.' and '-', at most 255, starting with a letter or '_'",
+                reserved=("namespace", "project", "domain"),
+                value=Text(pattern=r"[^\x00-\x08\x0b-\x1f\x7f]*", min_length=0, max_length=16384),
+            )
+        }
+    ),
+    example={"attributes": {"projectQuotaCpu": "1000", "projectQuotaMemory": "5Ti"}},
+)
+
+EXECUTION_QUEUE = Kind(
+    number=2,
+    name="EXECUTION_QUEUE",
+    noun="execution-queue-attribute",
+    payload_key="execution_queue_attributes",
+    description="Tags by which an execution finds its queue; the first that some queue serves counts.",
+    payload=Section(fields={"tags": ListOf(item=_SHORT, description="Queue tags, the preferred one first.")}),
+    refers_to={("tags",): NameList.QUEUE_TAG},
+    example={"tags": ["critical", "gpu"]},
+)
+
+EXECUTION_CLUSTER_LABEL = Kind(
+    number=3,
+    name="EXECUTION_CLUSTER_LABEL",
+    noun="execution-cluster-label",
+    payload_key="execution_cluster_label",
+    description="The label whose clusters run the executions of this scope.",
+    payload=Section(
+        fields={
+            "value": Text(
+                pattern=names.ENTITY_NAME,
+                rule=names.ENTITY_NAME_RULE,
+                max_length=255,
+                description="Name of a label, or of a single cluster.",
+            )
+        }
+    ),
+    refers_to={("value",): NameList.LABEL},
+    example={"value": "mycluster"},
+)
+
+QUALITY_OF_SERVICE = Kind(
+    number=4,
+    name="QUALITY_OF_SERVICE_SPECIFICATION",
+    noun="quality-of-service",
+    payload_key="quality_of_service",
+    description="How urgent executions are: a tier, or how long they may wait in the queue.",
+    payload=Section(
+        exclusive=("tier", "spec"),
+        fields={
+            "tier": Choice(
+                words=("UNDEFINED", "HIGH", "MEDIUM", "LOW"),
+                numbers={"UNDEFINED": 0, "HIGH": 1, "MEDIUM": 2, "LOW": 3},
+                description="A named urgency.",
+            ),
+            "spec": Section(
+                fields={"queueing_budget": Duration(description="The longest wait before running, such as 600s.")}
+            ),
+        },
+    ),
+    example={"tier": "HIGH"},
+)
+
+PLUGIN_OVERRIDE = Kind(
+    number=5,
+    name="PLUGIN_OVERRIDE",
+    noun="plugin-override",
+    payload_key="plugin_overrides",
+    description="Which plugins serve a task type, tried in order.",
+    merge=Merge.LEAF,
+    payload=Section(
+        fields={
+            "overrides": KeyedList(
+                key="task_type",
+                marker="plugin_id",
+                description="One entry a task type; plugin_id null unsets that task type.",
+                entry=Record(
+                    required=("task_type", "plugin_id"),
+                    fields={
+                        "task_type": _SHORT,
+                        "plugin_id": ListOf(item=_SHORT, description="Plugins, the preferred one first."),
+                        "missing_plugin_behavior": Choice(
+                            words=("FAIL", "USE_DEFAULT"),
+                            numbers={"FAIL": 0, "USE_DEFAULT": 1},
+                            description="What to do where no listed plugin is offered.",
+                        ),
+                    },
+                ),
+            )
+        }
+    ),
+    example={"overrides": [{"task_type": "python", "plugin_id": ["a", "b"], "missing_plugin_behavior": "USE_DEFAULT"}]},
+)
+
+_SECRET = Record(
+    fields={
+        "group": _SHORT,
+        "group_version": _SHORT,
+        "key": _SHORT,
+        "mount_requirement": Choice(words=("ANY", "ENV_VAR", "FILE"), numbers={"ANY": 0, "ENV_VAR": 1, "FILE": 2}),
+        "env_var": _SHORT,
+    },
+    drop_empty=True,
+)
+_OAUTH2_CLIENT = Record(fields={"client_id": _SHORT, "client_secret": _SECRET}, drop_empty=True)
+
+_SECURITY_CONTEXT = Section(
+    description="Who the work runs as, and the secrets it sees.",
+    fields={
+        "run_as": Record(
+            description="One identity, inherited as a whole so that none is mixed from two levels.",
+            drop_empty=True,
+            fields={
+                "iam_role": _SHORT,
+                "k8s_service_account": _SHORT,
+                "oauth2_client": _OAUTH2_CLIENT,
+                "execution_identity": _SHORT,
+            },
+        ),
+        "secrets": ListOf(item=_SECRET, description="Secrets to mount."),
+        "tokens": ListOf(
+            description="OAuth2 tokens to fetch.",
+            item=Record(
+                drop_empty=True,
+                fields={
+                    "name": _SHORT,
+                    "type": Choice(words=("CLIENT_CREDENTIALS",), numbers={"CLIENT_CREDENTIALS": 0}),
+                    "client": _OAUTH2_CLIENT,
+                    "idp_discovery_endpoint": _SHORT,
+                    "token_endpoint": _SHORT,
+                },
+            ),
+        ),
+    },
+)
+
+_EXECUTION_ENV_ASSIGNMENTS = ListOf(
+    description="Execution environments for single nodes or task types.",
+    item=Record(
+        fields={
+            "node_ids": ListOf(item=_SHORT),
+            "task_type": _SHORT,
+            "execution_env": Record(
+                fields={
+                    "name": _SHORT,
+                    "type": _SHORT,
+                    "extant": FreeForm(),
+                    "spec": FreeForm(),
+                    "version": _SHORT,
+                }
+            ),
+        }
+    ),
+)
+
+WORKFLOW_EXECUTION_CONFIG = Kind(
+    number=6,
+    name="WORKFLOW_EXECUTION_CONFIG",
+    noun="workflow-execution-config",
+    payload_key="workflow_execution_config",
+    description="Defaults for how executions run: parallelism, identity, output prefix, labels, environment.",
+    merge=Merge.LEAF,
+    payload=Section(
+        fields={
+            "max_parallelism": Integer(
+                minimum=0,
+                maximum=2**31 - 1,
+                description="Most nodes of one execution at once; 0 for no limit.",
+            ),
+            "security_context": _SECURITY_CONTEXT,
+            "raw_output_data_config": Section(
+                fields={"output_location_prefix": Text(max_length=2048, description="Where output data goes.")}
+            ),
+            "labels": Section(fields={"values": LABEL_VALUES}),
+            "annotations": Section(fields={"values": ANNOTATION_VALUES}),
+            "interruptible": Boolean(wrapped=True, description="Whether spot machines will do."),
+            "overwrite_cache": Boolean(description="Whether cached results are computed anew."),
+            "envs": Section(
+                fields={
+                    "values": KeyedList(
+                        key="key",
+                        marker="value",
+                        description="Environment variables; value null unsets one.",
+                        entry=Record(
+                            required=("key", "value"),
+                            fields={
+                                "key": Text(pattern=names.ENV_NAME, rule=names.ENV_NAME_RULE, max_length=255),
+                                "value": Text(pattern=r"[^\x00]*", min_length=0, max_length=16384),
+                            },
+                        ),
+                    )
+                }
+            ),
+            "execution_env_assignments": _EXECUTION_ENV_ASSIGNMENTS,
+        }
+    ),
+    example={
+        "max_parallelism": 5,
+        "security_context": {"run_as": {"k8s_service_account": "default"}},
+        "labels": {"values": {"team": "search"}},
+        "interruptible": True,
+    },
+)
+
+CLUSTER_ASSIGNMENT = Kind(
+    number=7,
+    name="CLUSTER_ASSIGNMENT",
+    noun="cluster-pool-attribute",
+    payload_key="cluster_assignment",
+    description="The cluster pool that runs the executions of this scope.",
+    payload=Section(
+        fields={
+            "cluster_pool_name": Text(
+                pattern=names.ENTITY_NAME,
+                rule=names.ENTITY_NAME_RULE,
+                max_length=255,
+                description="Name of a cluster pool.",
+            )
+        }
+    ),
+    refers_to={("cluster_pool_name",): NameList.POOL},
+    example={"cluster_pool_name": "gpu"},
+)
+
+BUILTIN_KINDS = (
+    TASK_RESOURCE,
+    CLUSTER_RESOURCE,
+    EXECUTION_QUEUE,
+    EXECUTION_CLUSTER_LABEL,
+    QUALITY_OF_SERVICE,
+    PLUGIN_OVERRIDE,
+    WORKFLOW_EXECUTION_CONFIG,
+    CLUSTER_ASSIGNMENT,
+)

@@ -1,0 +1,129 @@
+"""Kinds: the registry of matchable resource types. Everything else about a kind follows from its entry here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+from admin.core import names
+from admin.core.problems import Invalid, Problem, closest, shorten, unknown_word
+from admin.core.settings.fields import Leaves, Path, Section, read
+from admin.core.settings.scopes import STORED_LEVELS, Level
+
+Payload = dict[str, Any]
+
+
+class Merge(Enum):
+    """How a more specific row joins the broader ones."""
+
+    REPLACE = "replace"  # the most specific row is the whole value
+    LEAF = "leaf"  # each leaf from the most specific row that mentions it
+
+
+class NameList(Enum):
+    """The lists of names that a field of a payload may point into."""
+
+    LABEL = "label"  # execution cluster labels
+    POOL = "pool"  # cluster pools
+    QUEUE_TAG = "queue tag"  # tags that some queue serves
+    WORKFLOW = "workflow"  # workflows that are registered, in whatever project
+    LAUNCH_PLAN = "launch plan"  # launch plans likewise
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """One matchable resource type."""
+
+    number: int
+    name: str
+    noun: str  #: what the command line calls it
+    payload_key: str  #: what the API calls its payload
+    payload: Section
+    description: str
+    example: Payload
+    levels: tuple[Level, ...] = STORED_LEVELS
+    merge: Merge = Merge.REPLACE
+    refers_to: Mapping[Path, NameList] = field(default_factory=dict)  #: fields whose values are names of other things
+    declared: bool = False  #: by the platform team, in configuration
+
+    def read(self, payload: Any) -> Payload:
+        """A payload in its normal form, or Invalid with every problem in it."""
+        try:
+            normal: Payload = read(self.payload, payload)
+        except Invalid as invalid:
+            named = (replace(one, field=one.field or self.payload_key) for one in invalid.problems)
+            raise Invalid(*named) from None
+        if not normal:
+            known = ", ".join(self.payload.fields)
+            reason = f"says nothing: give at least one of {known}, or delete the attribute to inherit."
+            raise Invalid(Problem(field=self.payload_key, reason=reason))
+        return normal
+
+    def leaves(self, payload: Payload) -> Leaves:
+        """A payload in normal form, leaf by leaf."""
+        return dict(self.payload.leaves(payload))
+
+    def nest(self, leaves: Leaves) -> Payload:
+        """The payload again, from its leaves."""
+        return self.payload.nest(leaves)
+
+    def check_level(self, level: Level) -> None:
+        """Invalid where this kind has no rows at a level."""
+        if level not in self.levels:
+            allowed = ", ".join(allowed.value for allowed in self.levels)
+            reason = f"{self.name} has no {level.value} level; set it at one of: {allowed}."
+            raise Invalid(Problem(field="resource_type", reason=reason))
+
+
+class Kinds:
+    """Every kind of one admin, by number, name, noun or payload key."""
+
+    def __init__(self, kinds: Iterable[Kind]) -> None:
+        self._by_name = {kind.name: kind for kind in sorted(kinds, key=lambda kind: kind.number)}
+        self._by_word = {word: kind for kind in self._by_name.values() for word in _words(kind)}
+
+    def __iter__(self) -> Iterator[Kind]:
+        return iter(self._by_name.values())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def __getitem__(self, name: str) -> Kind:
+        return self._by_name[name]
+
+    def find(self, word: str) -> Kind:
+        """The kind a request names, by number, name or noun; Invalid with the nearest ones where there is none."""
+        kind = self._by_word.get(word.strip().lower())
+        if kind is None:
+            reason = unknown_word("kind", word, self._by_name)
+            raise Invalid(Problem(field="resource_type", reason=reason, closest=closest(word, self._by_name)))
+        return kind
+
+    def of_payload(self, matching_attributes: Any) -> tuple[Kind, Any]:
+        """The kind that a body's one payload belongs to, and that payload as it came."""
+        where = "matching_attributes"
+        if not isinstance(matching_attributes, dict) or not matching_attributes:
+            keys = ", ".join(kind.payload_key for kind in self)
+            raise Invalid(Problem(field=where, reason=f"is missing: give one payload, one of {keys}."))
+        if len(matching_attributes) > 1:
+            given = shorten(", ".join(sorted(matching_attributes)), 200)
+            raise Invalid(Problem(field=where, reason=f"holds several payloads ({given}): send one at a time."))
+        [(key, payload)] = matching_attributes.items()
+        for kind in self:
+            if key in (kind.payload_key, names.camel(kind.payload_key), kind.name):
+                return kind, payload
+        keys_known = [kind.payload_key for kind in self]
+        reason = unknown_word("payload", key, keys_known)
+        raise Invalid(Problem(field=f"{where}.{shorten(key)}", reason=reason, closest=closest(key, keys_known)))
+
+
+def _words(kind: Kind) -> set[str]:
+    return {str(kind.number), kind.name.lower(), kind.noun}
+
+
+def noun_of(name: str) -> str:
+    """The command-line word for a kind that does not choose its own."""
+    return re.sub(r"_+", "-", name.lower()).strip("-")

@@ -1,0 +1,58 @@
+"""Patches: change single leaves of a row and leave the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from admin.core.problems import Invalid, Problem
+from admin.core.settings.fields import Leaves, Path, dotted
+from admin.core.settings.kinds import Kind, Payload
+
+
+def patched(
+    kind: Kind, payload: Payload, *, set_: Mapping[str, Any], unset: Iterable[str], inherit: Iterable[str]
+) -> Payload:
+    """A row's payload after a patch; empty where nothing is left to say.
+
+    `set_` is a part of a payload, nested, or with dotted paths as keys; `unset` makes leaves null; `inherit` takes
+    them out of the row.
+    """
+    changes = _set_leaves(kind, set_)
+    removals: set[Path] = set()
+    for text in unset:
+        _claim(kind.payload.find(text), changes, removals)
+        changes[kind.payload.find(text)] = None
+    for text in inherit:
+        _claim(kind.payload.find(text), changes, removals)
+        removals.add(kind.payload.find(text))
+    if not changes and not removals:
+        raise Invalid(Problem(field="", reason="changes nothing: give set, unset or inherit."))
+    leaves = {path: leaf for path, leaf in kind.leaves(payload).items() if path not in removals} | changes
+    after = kind.nest(leaves)
+    return kind.read(after) if after else {}
+
+
+def _claim(path: Path, changes: Leaves, removals: set[Path]) -> None:
+    if path in changes or path in removals:
+        raise Invalid(Problem(field=dotted(path), reason="stands twice in the patch: set, unset or inherit it, once."))
+
+
+def _set_leaves(kind: Kind, given: Mapping[str, Any]) -> Leaves:
+    if set(given) == {kind.payload_key} and isinstance(given[kind.payload_key], dict):
+        given = given[kind.payload_key]
+    nested = {key: value for key, value in given.items() if "." not in key}
+    leaves = kind.leaves(kind.read(nested)) if nested else {}
+    for text in given.keys() - nested.keys():
+        path = kind.payload.find(text)
+        if path in leaves:
+            raise Invalid(Problem(field=dotted(path), reason="is set twice in the patch."))
+        try:
+            leaf = kind.leaves(kind.read(kind.nest({path: given[text]})))
+        except Invalid as invalid:  # the problems name places in a payload that the writer never wrote
+            raise Invalid(*(replace(problem, field=dotted(path)) for problem in invalid.problems)) from None
+        if set(leaf) != {path}:
+            raise Invalid(Problem(field=dotted(path), reason="is given a value that names another entry."))
+        leaves |= leaf
+    return leaves

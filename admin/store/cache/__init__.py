@@ -1,0 +1,1 @@
+"""What a worker keeps in memory of the database, and how it learns of changes."""
