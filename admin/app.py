@@ -31,12 +31,12 @@ from admin.api.fast_lane import FastLane
 from admin.api.observation import observe
 from admin.api.openapi import document
 from admin.api.operations import Operation, Rest
-from admin.core.settings.effective_texts import EffectiveTexts
+from admin.configuration import Settings
+from admin.core.settings.effective_text import EffectiveTexts
 from admin.metrics import StateCollector
 from admin.services.agents import RegistrationLimiter
 from admin.services.context import Context, system_clock
 from admin.services.state import StateSummary
-from admin.settings import Settings
 from admin.store import executions as execution_store
 from admin.store import revisions as revision_store
 from admin.store.cache.cluster_wakeups import ClusterWakeups

@@ -15,9 +15,9 @@ import yaml
 from sqlalchemy.exc import SQLAlchemyError
 
 from admin import __version__
+from admin.configuration import load_settings
 from admin.core.problems import Invalid
 from admin.errors import CannotStart
-from admin.settings import load_settings
 from admin.store.schema import current_revision, latest_revision
 
 _CONFIG_VARIABLE = "RAINBOW_ADMIN_CONFIG"

@@ -27,6 +27,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from admin.app import create_app
+from admin.configuration import Server, Settings, load_settings
 from admin.core.problems import shorten
 from admin.errors import CannotStart
 from admin.logs import log_configuration
@@ -36,7 +37,6 @@ from admin.loops.retention import RetentionLoop
 from admin.loops.statistics import StatisticsLoop
 from admin.loops.waiting import WaitingLoop
 from admin.services.projects import seed_projects
-from admin.settings import Server, Settings, load_settings
 from admin.store.schema import (
     SchemaState,
     current_revision,

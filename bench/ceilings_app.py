@@ -15,8 +15,8 @@ from flask import Flask, Response, jsonify, request
 from marshmallow import Schema, fields, validate
 from sqlalchemy import JSON, Column, DateTime, Engine, Integer, MetaData, Table, Text, insert
 
+from admin.configuration import load_settings
 from admin.logs import log_configuration
-from admin.settings import load_settings
 from bench.databases import plain_engine
 
 metadata = MetaData()

@@ -13,8 +13,8 @@ import psycopg
 import sqlalchemy
 from sqlalchemy.engine import make_url
 
+from admin.configuration import load_settings
 from admin.core.settings.scopes import Level, Scope
-from admin.settings import load_settings
 from admin.store.schema import migrate
 from bench.load import Call
 from tests.support.http_agents import write_configuration

@@ -26,9 +26,9 @@ from admin.api.schemas import (
     ScopeQuery,
     WarningAnswer,
 )
+from admin.core.fields import dotted
 from admin.core.problems import Invalid, Problem, shorten
 from admin.core.settings import trails
-from admin.core.settings.fields import dotted
 from admin.core.settings.kinds import Kind
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import STORED_LEVELS, Level, Scope, check_scope

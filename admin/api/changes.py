@@ -26,11 +26,11 @@ from admin.api.schemas import (
     WarningAnswer,
     load,
 )
+from admin.core.fields import dotted
 from admin.core.fleet.fleet import FleetKind, read_definition
 from admin.core.problems import Invalid, Problem
 from admin.core.settings import trails
 from admin.core.settings.effects import Effect
-from admin.core.settings.fields import dotted
 from admin.core.settings.scopes import check_scope
 from admin.core.settings.writes import Expectation
 from admin.metrics import count_change

@@ -8,10 +8,10 @@ from datetime import datetime
 from enum import Enum
 from typing import Any
 
+from admin.core.fields import Path
+from admin.core.fields.base import fault
 from admin.core.problems import Invalid, Problem
 from admin.core.settings.builtin_kinds import LABEL_VALUES
-from admin.core.settings.fields import Path
-from admin.core.settings.fields.base import fault
 
 
 class ProjectState(Enum):

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from admin.core.fields import Integer, Quantity, Section
 from admin.core.quantities import parse_quantity
-from admin.core.settings.fields import Integer, Quantity, Section
 
 #: What one task may ask for.
 TASK_RESOURCES = ("cpu", "memory", "gpu", "ephemeral_storage")

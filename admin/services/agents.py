@@ -16,8 +16,8 @@ from typing import Any
 from sqlalchemy import Connection
 
 from admin.core import names
+from admin.core.fields import read
 from admin.core.fleet.fleet import REPORT, FleetKind, Source
-from admin.core.settings.fields import read
 from admin.errors import (
     AlreadyRegistered,
     ClusterNotFound,

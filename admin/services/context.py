@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from admin.core.settings.effective_texts import EffectiveTexts
+from admin.configuration import Settings
+from admin.core.settings.effective_text import EffectiveTexts
 from admin.services.creation_cache import CreationCache
-from admin.settings import Settings
 from admin.store.cache.cluster_wakeups import ClusterWakeups
 from admin.store.cache.index import Index
 from admin.store.cache.revision_watcher import RevisionWatcher

@@ -9,11 +9,11 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from admin.core.fields import read
 from admin.core.fleet.fleet import REPORT, Cluster, ClusterState, Fleet, FleetKind, Group
 from admin.core.placement.filters import room
 from admin.core.problems import closest, did_you_mean, shorten
 from admin.core.resources import Amounts
-from admin.core.settings.fields import read
 from admin.core.settings.writes import Expectation
 from admin.errors import AlreadyExists, ClusterNotFound, LabelNotFound, NotFound, PoolNotFound, VersionConflict
 from admin.services.changes import Changed, ChangeOptions, ChangeSet, DefinitionWrite, make_change

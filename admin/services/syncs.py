@@ -14,9 +14,9 @@ from sqlalchemy import Connection
 from admin.core.executions.attempts import Ended, Outcome, give_back
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.reports import NEED_DETAILS, REPORTS, change_by, refusal
+from admin.core.fields import read
 from admin.core.fleet.fleet import REPORT, ClusterState, Health, is_load_alone
 from admin.core.quantities import parse_duration
-from admin.core.settings.fields import read
 from admin.errors import AgentReplaced
 from admin.services.context import Context
 from admin.services.definitions import are_enabled, current_fleet

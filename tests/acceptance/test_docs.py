@@ -10,10 +10,10 @@ import pytest
 
 from admin import errors, metrics
 from admin.app import all_operations
-from admin.configuration import CONFIGURATION
+from admin.configuration import environment_variables, load_settings
+from admin.configuration.keys import CONFIGURATION
+from admin.core.fields import Field, MapOf, Section
 from admin.core.settings import warnings
-from admin.core.settings.fields import Field, MapOf, Section
-from admin.settings import environment_variables, load_settings
 from tests.support.admins import RunningAdmin
 from tests.support.shells import CONFIG, Shell
 

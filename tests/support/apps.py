@@ -10,9 +10,9 @@ from flask import Flask
 from werkzeug.routing import Rule
 
 from admin.app import create_app
+from admin.configuration import load_settings
 from admin.services.context import Context
 from admin.services.projects import seed_projects
-from admin.settings import load_settings
 from admin.store.database import db
 
 _compile = Rule._compile_builder

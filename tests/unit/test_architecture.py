@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 ALLOWED = {
     "admin.core": {"admin.core"},
     "admin.store": {"admin.core", "admin.store"},
-    "admin.services": {"admin.core", "admin.store", "admin.services", "admin.settings", "admin.errors"},
+    "admin.services": {"admin.core", "admin.store", "admin.services", "admin.configuration", "admin.errors"},
     "admin.api": {"admin.core", "admin.store", "admin.services", "admin.api", "admin.errors", "admin.metrics"},
 }
 IMPURE = {"flask", "sqlalchemy", "marshmallow", "yaml", "random", "secrets", "time", "os", "requests"}

@@ -11,6 +11,7 @@ from typing import Any
 from admin.core import names
 from admin.core.executions.queues import Queue, find_queues
 from admin.core.executions.retries import RETRY
+from admin.core.fields import Choice, FreeForm, Integer, Record, Section, Text
 from admin.core.fleet.fleet import Fleet
 from admin.core.jobs.job import JOB, demand, task_type, with_resources, without_nulls
 from admin.core.jobs.templates import fill_job
@@ -24,7 +25,6 @@ from admin.core.quantities import parse_duration
 from admin.core.resources import Amounts
 from admin.core.settings import builtin_kinds as kinds
 from admin.core.settings import trails
-from admin.core.settings.fields import Choice, FreeForm, Integer, Record, Section, Text
 from admin.core.settings.kinds import Kind, Kinds
 from admin.core.settings.platform import PlatformValues
 from admin.core.settings.resolution import Layer, Resolved, RowsByKind, overlay, resolve

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from admin.core.fields import Choice, Duration, Integer, ListOf, Record
 from admin.core.quantities import parse_duration
-from admin.core.settings.fields import Choice, Duration, Integer, ListOf, Record
 
 CLUSTER_LOST = "CLUSTER_LOST"
 

@@ -10,9 +10,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from admin.core import names
-from admin.core.problems import Invalid, Problem
-from admin.core.resources import CLUSTER_RESOURCES, Amounts, available, load
-from admin.core.settings.fields import (
+from admin.core.fields import (
     Boolean,
     Choice,
     Duration,
@@ -25,6 +23,8 @@ from admin.core.settings.fields import (
     Text,
     read,
 )
+from admin.core.problems import Invalid, Problem
+from admin.core.resources import CLUSTER_RESOURCES, Amounts, available, load
 
 
 class Strategy(Enum):

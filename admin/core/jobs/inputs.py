@@ -12,8 +12,8 @@ from enum import Enum
 from typing import Any, ClassVar, Final
 
 from admin.core import names, quantities
+from admin.core.fields.base import Path, fault, known_keys
 from admin.core.problems import Invalid, Problem, closest, shorten, unknown_word
-from admin.core.settings.fields.base import Path, fault, known_keys
 
 INPUT_NAME = r"[A-Za-z_][A-Za-z0-9_]{0,62}"
 INPUT_NAME_RULE = "letters, digits and '_', at most 63, not starting with a digit"

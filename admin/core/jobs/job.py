@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from admin.core import names
+from admin.core.fields import Duration, FreeForm, Integer, ListOf, MapOf, Section, Text
 from admin.core.problems import Invalid, Problem, Refused
 from admin.core.quantities import parse_quantity
 from admin.core.resources import LARGEST, TASK_RESOURCES, needed, task_resource_fields
 from admin.core.settings.builtin_kinds import ANNOTATION_VALUES, LABEL_VALUES
-from admin.core.settings.fields import Duration, FreeForm, Integer, ListOf, MapOf, Section, Text
 from admin.core.settings.origins import described
 from admin.core.settings.resolution import Resolved
 

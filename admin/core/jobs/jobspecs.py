@@ -14,8 +14,8 @@ from fractions import Fraction
 from typing import Any
 
 from admin.core import quantities
+from admin.core.fields.base import Path, dotted, fault, known_keys, quoted
 from admin.core.problems import Invalid, Problem, closest, shorten, unknown_word
-from admin.core.settings.fields.base import Path, dotted, fault, known_keys, quoted
 
 _LARGEST_COUNT = 10**9
 

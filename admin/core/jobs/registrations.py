@@ -9,11 +9,11 @@ from typing import Any
 from admin.core import names
 from admin.core.executions.plans import IDENTIFIER, SETTINGS, null_places
 from admin.core.executions.retries import RETRY
+from admin.core.fields import FreeForm, Record, Section, Text
 from admin.core.jobs.inputs import Input, check_values, declarations_payload, plain, read_declarations
 from admin.core.jobs.job import JOB, read_job, without_nulls
 from admin.core.jobs.templates import job_faults
 from admin.core.problems import Invalid, Problem, shorten
-from admin.core.settings.fields import FreeForm, Record, Section, Text
 from admin.core.settings.scopes import check_scope
 
 ACTIVE, INACTIVE = "ACTIVE", "INACTIVE"

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
+from admin.core.fields.base import Path, fault
 from admin.core.problems import Problem, closest, shorten, unknown_word
-from admin.core.settings.fields.base import Path, fault
 
 #: `{{ … }}` with no brace between them, so that JSON in an argument is left alone and searching takes one pass.
 _EXPRESSION = re.compile(r"\{\{([^{}]*)\}\}")

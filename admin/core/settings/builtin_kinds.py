@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from admin.core import names
-from admin.core.settings.fields import (
+from admin.core.fields import (
     Boolean,
     Choice,
     Duration,

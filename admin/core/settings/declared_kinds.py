@@ -7,9 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from admin.core import names
-from admin.core.problems import Invalid, Problem, unknown_word
-from admin.core.settings.builtin_kinds import BUILTIN_KINDS
-from admin.core.settings.fields import (
+from admin.core.fields import (
     Boolean,
     Choice,
     Duration,
@@ -24,6 +22,8 @@ from admin.core.settings.fields import (
     Text,
     read,
 )
+from admin.core.problems import Invalid, Problem, unknown_word
+from admin.core.settings.builtin_kinds import BUILTIN_KINDS
 from admin.core.settings.kinds import Kind, Kinds, Merge, noun_of
 from admin.core.settings.scopes import STORED_LEVELS, Level
 

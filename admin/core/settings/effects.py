@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from admin.core.settings.fields import Path
+from admin.core.fields import Path
 from admin.core.settings.kinds import Kind
 from admin.core.settings.platform import PlatformValues
 from admin.core.settings.resolution import Row, effective_leaves

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from admin.core.fields import Leaf, Path
 from admin.core.json_text import json_text
-from admin.core.settings.fields import Leaf, Path
 from admin.core.settings.kinds import Kind, Payload
 from admin.core.settings.origins import Origin
 from admin.core.settings.scopes import PLATFORM, Level

@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import compress
 from typing import Any, NamedTuple
 
-from admin.core.settings.fields import Path
+from admin.core.fields import Path
 from admin.core.settings.kinds import Kind, Merge, Payload
 from admin.core.settings.origins import Origin
 from admin.core.settings.platform import PlatformDefaults

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from admin.core.fields import Path, dotted
 from admin.core.json_text import json_text
-from admin.core.settings.fields import Path, dotted
 from admin.core.settings.origins import Origin
 from admin.core.settings.resolution import Resolved, Step
 from admin.core.settings.scopes import Scope

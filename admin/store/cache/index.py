@@ -19,10 +19,10 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from admin.core.json_text import json_value
 from admin.core.projects import Project
+from admin.core.settings.effective_text import Said, Shapes, rows_of
 from admin.core.settings.kinds import Kind, Kinds
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import Scope
-from admin.core.settings.shapes import Said, Shapes, rows_of
 from admin.store import projects, revisions
 from admin.store.attributes import attributes
 from admin.store.cache.shared_counter import SharedCounter

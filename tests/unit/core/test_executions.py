@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from admin.configuration import load_settings
 from admin.core.executions.plans import Launch, Rules, RunPlan, compose, place, read_spec, request_warnings, settle
 from admin.core.executions.queues import Queue
 from admin.core.fleet.fleet import Fleet
@@ -15,7 +16,6 @@ from admin.core.settings.kinds import Kinds
 from admin.core.settings.platform import PlatformLeaf, PlatformLeaves, PlatformValues
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import Scope
-from admin.settings import load_settings
 from tests.support.small_fleets import group, small_fleet
 
 SCOPE = Scope(project="p", domain="d", workflow="w", launch_plan="l")

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from admin.configuration import load_settings
 from admin.core.fleet.fleet import ClusterState, Fleet, Source, build_fleet
 from admin.core.placement.choices import Options, draw
 from admin.core.placement.routes import RouteKind
 from admin.core.settings.warnings import fleet_warnings
-from admin.settings import load_settings
 from tests.support.small_fleets import decided, group, pool, route, small_fleet
 
 SAMPLE = """

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 import yaml
 
+from admin.configuration import Settings, environment_variables, load_settings
 from admin.core.fleet.fleet import build_fleet
 from admin.core.problems import Invalid
 from admin.core.retention import Retention
 from admin.core.settings.kinds import NameList
 from admin.core.settings.warnings import KnownNames
 from admin.core.settings.warnings import known_names as names_of
-from admin.settings import Settings, environment_variables, load_settings
 
 
 def load(tmp_path: Path, text: str, environment: dict[str, str] | None = None, **overrides: Any) -> Any:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from admin.core import names
+from admin.core.fields.base import PRINTABLE, Field, Leaves, Path, Schema, dotted, fault, known_keys, quoted
+from admin.core.fields.leaves import Leaf, Record, without_null
 from admin.core.problems import Invalid, Problem, closest, shorten, unknown_word
-from admin.core.settings.fields.base import PRINTABLE, Field, Leaves, Path, Schema, dotted, fault, known_keys, quoted
-from admin.core.settings.fields.leaves import Leaf, Record, without_null
 
 
 @dataclass(frozen=True, kw_only=True)

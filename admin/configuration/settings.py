@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from admin.configuration import CONFIGURATION, DEFAULTS
+from admin.configuration.keys import CONFIGURATION, DEFAULTS
+from admin.configuration.platform_values import platform_values
+from admin.configuration.yaml_files import read_mapping
 from admin.core.executions.plans import Rules
 from admin.core.executions.queues import Queue
+from admin.core.fields import Boolean, Field, Integer, Leaf, ListOf, Section, read
 from admin.core.fleet.fleet import Definition, FleetKind, Source, member_problems, read_definition
 from admin.core.problems import Invalid, Problem, closest, unknown_word
 from admin.core.projects import read_labels
@@ -19,14 +22,11 @@ from admin.core.quantities import parse_age
 from admin.core.retention import Retention
 from admin.core.settings import builtin_kinds
 from admin.core.settings.declared_kinds import registry
-from admin.core.settings.fields import Boolean, Field, Integer, Leaf, ListOf, Section, read
 from admin.core.settings.kinds import Kinds
 from admin.core.settings.platform import PlatformValues
 from admin.core.settings.resolution import resolve
 from admin.core.settings.scopes import PLATFORM
 from admin.core.settings.task_resources import excesses, zero_limits
-from admin.platform_values import platform_values
-from admin.yaml_documents import read_mapping
 
 #: The sections whose single values the environment may set; the rest are lists and maps, which belong in a file.
 _ENVIRONMENT_SECTIONS = ("server", "database", "logging", "attributes", "agents", "retention")

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from admin.core import names, quantities
+from admin.core.fields.base import PRINTABLE, Field, Path, Schema, fault, known_keys, quoted
 from admin.core.problems import Problem
-from admin.core.settings.fields.base import PRINTABLE, Field, Path, Schema, fault, known_keys, quoted
 
 _LONGEST_TEXT = 4096
 

@@ -13,7 +13,7 @@ from admin.core.jobs.job import read_job
 from admin.core.jobs.jobspecs import read_jobspec
 from admin.core.problems import Invalid
 
-FILES = Path(__file__).parents[2] / "data" / "jobspecs"
+FILES = Path(__file__).parents[3] / "data" / "jobspecs"
 PATH = ("spec", "jobspec")
 
 

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from admin.core.settings import builtin_kinds as kinds
 from admin.core.settings.declared_kinds import registry
-from admin.core.settings.effective_texts import EffectiveTexts
+from admin.core.settings.effective_text import EffectiveTexts, Said, Shapes
 from admin.core.settings.platform import PlatformLeaf, PlatformValues
 from admin.core.settings.resolution import Row, RowsByKind, resolve
 from admin.core.settings.scopes import Scope
-from admin.core.settings.shapes import Said, Shapes
 from admin.core.settings.trails import resolved
 
 DECLARED = {
@@ -102,7 +101,7 @@ def said(shapes: Shapes, scope: Scope, rows: RowsByKind) -> list[Said]:
 @pytest.fixture(scope="module", params=[20_000, 5], ids=["every-shape-known", "few-shapes-known"])
 def shapes(request: pytest.FixtureRequest) -> Iterator[Shapes]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("admin.core.settings.shapes._MOST", request.param)
+        patch.setattr("admin.core.settings.effective_text.shapes._MOST", request.param)
         yield Shapes(ALL)
 
 

@@ -9,11 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from admin.core import names
-from admin.core.fleet.fleet import MEMBERS, STRATEGY
-from admin.core.problems import Problem
-from admin.core.resources import CLUSTER_RESOURCES
-from admin.core.settings.builtin_kinds import TASK_RESOURCE, WORKFLOW_EXECUTION_CONFIG
-from admin.core.settings.fields import (
+from admin.core.fields import (
     Age,
     Boolean,
     Choice,
@@ -29,6 +25,10 @@ from admin.core.settings.fields import (
     Section,
     Text,
 )
+from admin.core.fleet.fleet import MEMBERS, STRATEGY
+from admin.core.problems import Problem
+from admin.core.resources import CLUSTER_RESOURCES
+from admin.core.settings.builtin_kinds import TASK_RESOURCE, WORKFLOW_EXECUTION_CONFIG
 
 _NAME = Text(pattern=names.ENTITY_NAME, rule=names.ENTITY_NAME_RULE, max_length=255)
 _CAPACITY = {name: item for name, item in CLUSTER_RESOURCES.fields.items() if isinstance(item, Leaf)}

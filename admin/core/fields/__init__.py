@@ -5,9 +5,9 @@ holds leaves: a section of named fields, a map of free keys, a list whose entrie
 serves validation, merging, the documented JSON Schema and the flags of the command line.
 """
 
-from admin.core.settings.fields.base import Field, Leaves, Path, Schema, dotted
-from admin.core.settings.fields.branches import Branch, KeyedList, MapOf, Section, read
-from admin.core.settings.fields.leaves import (
+from admin.core.fields.base import Field, Leaves, Path, Schema, dotted
+from admin.core.fields.branches import Branch, KeyedList, MapOf, Section, read
+from admin.core.fields.leaves import (
     Age,
     Boolean,
     Choice,

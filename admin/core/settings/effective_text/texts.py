@@ -13,14 +13,14 @@ from itertools import compress
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from admin.core.fields import Leaves, Path, dotted
 from admin.core.json_text import json_text, json_value
 from admin.core.memos import Memo
-from admin.core.settings.fields import Leaves, Path, dotted
+from admin.core.settings.effective_text.shapes import WIDTH, Said, Shape, looked_at
 from admin.core.settings.kinds import Kind, Kinds, Merge
 from admin.core.settings.platform import PlatformDefaults, PlatformValues
 from admin.core.settings.resolution import kept_levels
 from admin.core.settings.scopes import Level, Scope
-from admin.core.settings.shapes import WIDTH, Said, Shape, looked_at
 from admin.core.settings.trails import scope_with
 
 #: What is filled into a text: the revision, the beginnings of objects that tell of a scope, broadest first, what the

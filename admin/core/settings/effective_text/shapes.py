@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import Any
 
+from admin.core.fields import Path
 from admin.core.json_text import json_text, json_value
-from admin.core.settings.fields import Path
 from admin.core.settings.kinds import Kind, Kinds, Payload
 
 #: So many shapes are told apart; rows beyond them are looked at when they are asked for.
