@@ -25,7 +25,7 @@ from admin.api.schemas import (
     load,
 )
 from admin.core.executions.plans import read_spec
-from admin.core.jobs.inputs import plain
+from admin.core.jobs.literals import plain_values
 from admin.core.json_text import json_text
 from admin.core.memos import Memo
 from admin.core.problems import Invalid, Problem
@@ -260,7 +260,7 @@ def _changes(body: dict[str, Any]) -> dict[str, Any]:
     changes: dict[str, Any] = {name: checked[name] for name in said if name in checked}
     if "inputs" in body:
         problems: list[Problem] = []
-        changes["inputs"] = plain(body["inputs"], ("inputs",), problems)
+        changes["inputs"] = plain_values(body["inputs"], ("inputs",), problems)
         if problems:
             raise Invalid(*problems)
     return changes

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from admin.core import names
 from admin.core.fields import (
@@ -24,6 +24,7 @@ from admin.core.fields import (
     Record,
     Section,
     Text,
+    add_problem,
 )
 from admin.core.fleet.fleet import MEMBERS, STRATEGY
 from admin.core.problems import Problem
@@ -47,10 +48,12 @@ class NamedRecord(Record):
 class TemplateData(Leaf):
     """Template variables, as `name: text` or in Flyte's form `name: {value: text}`; a list of such maps will do."""
 
+    phrase = "a mapping of variables"
+
     def parse(self, value: Any, path: Path, problems: list[Problem]) -> dict[str, Any]:
         entries = value if isinstance(value, list) else [value]
         if not all(isinstance(entry, dict) for entry in entries):
-            raise ValueError("is not a mapping of variables")
+            raise self.wrong_type()
         merged = {name: item for entry in entries for name, item in entry.items()}
         return {name: self._text(item, (*path, name), problems) for name, item in merged.items()}
 
@@ -59,7 +62,7 @@ class TemplateData(Leaf):
             item = item["value"]
         if isinstance(item, bool) or not isinstance(item, str | int | float):
             reason = "is not text: write name: text, or name: {value: text}; valueFrom is not supported."
-            problems.append(Problem(field=".".join(path), reason=reason))
+            add_problem(problems, path, reason)
         return str(item)
 
     def details(self) -> dict[str, Any]:
@@ -80,14 +83,14 @@ class ListedMap(MapOf):
 class ByDomain(Leaf):
     """One boolean for every domain, or a mapping of domains to booleans."""
 
-    json_type: ClassVar[str] = "boolean"
+    json_type = "boolean"
+    phrase = "a boolean or a mapping of domains to booleans"
 
     def parse(self, value: Any, path: Path, problems: list[Problem]) -> bool | dict[str, bool]:
         if isinstance(value, dict):
-            one = Boolean()
-            return {domain: one.read(item, (*path, str(domain)), problems) for domain, item in value.items()}
+            return {domain: Boolean().read(item, (*path, str(domain)), problems) for domain, item in value.items()}
         if not isinstance(value, bool):
-            raise ValueError("is neither true, false, nor a mapping of domains to these")
+            raise self.wrong_type()
         return value
 
     def details(self) -> dict[str, Any]:

@@ -8,8 +8,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Any
 
-from admin.core.fields import Path
-from admin.core.fields.base import fault
+from admin.core.fields import Path, add_problem
 from admin.core.problems import Invalid, Problem
 from admin.core.settings.builtin_kinds import LABEL_VALUES
 
@@ -45,7 +44,7 @@ def read_labels(values: Any, path: Path) -> dict[str, str]:
     labels: dict[str, str] = LABEL_VALUES.read(values, path, problems)
     if not problems and len(labels) > MOST_LABELS:
         whole = path[:-1] if path[-1] == "values" else path
-        fault(problems, whole, f"has {len(labels)} entries; the most is {MOST_LABELS}.")
+        add_problem(problems, whole, f"has {len(labels)} entries; the most is {MOST_LABELS}.")
     if problems:
         raise Invalid(*problems)
     return labels

@@ -23,9 +23,10 @@ from admin.core.executions.plans import (
     settle,
 )
 from admin.core.fleet.fleet import Fleet
-from admin.core.jobs.inputs import bind, plain
+from admin.core.jobs.inputs import bind
 from admin.core.jobs.job import check_runs, read_job
 from admin.core.jobs.jobspecs import read_jobspec
+from admin.core.jobs.literals import plain_values
 from admin.core.jobs.registrations import Identifier, inputs_of, settings_of
 from admin.core.json_text import json_text
 from admin.core.placement.decisions import Decision, group_of
@@ -107,7 +108,7 @@ def read_request(
     check_scope(project=project, domain=domain)
     check_name(name)
     problems: list[Problem] = []
-    given = plain({} if inputs is None else inputs, ("inputs",), problems)
+    given = plain_values({} if inputs is None else inputs, ("inputs",), problems)
     if problems:
         raise Invalid(*problems)
     return Request(RunRequest(project=project, domain=domain, spec=read(spec), inputs=given), name)

@@ -1,24 +1,23 @@
-"""The language in which payloads and configuration are described.
+"""The language in which payloads, jobs, inputs and configuration are described.
 
 A *leaf* is the smallest thing that is inherited, set or unset as one: a text, a number, a list, a record. A *branch*
 holds leaves: a section of named fields, a map of free keys, a list whose entries are known by a key. One description
-serves validation, merging, the documented JSON Schema and the flags of the command line.
+of a field serves validation, merging, the documented JSON Schema and the flags of the command line.
 """
 
-from admin.core.fields.base import Field, Leaves, Path, Schema, dotted
+from admin.core.fields.base import Field, Leaves, Path, Schema, add_problem, dotted
 from admin.core.fields.branches import Branch, KeyedList, MapOf, Section, read
+from admin.core.fields.composites import DictOf, FreeForm, ListOf, Record
 from admin.core.fields.leaves import (
     Age,
     Boolean,
     Choice,
+    Datetime,
     Duration,
-    FreeForm,
     Integer,
     Leaf,
-    ListOf,
     Number,
     Quantity,
-    Record,
     Text,
 )
 
@@ -27,6 +26,8 @@ __all__ = [
     "Boolean",
     "Branch",
     "Choice",
+    "Datetime",
+    "DictOf",
     "Duration",
     "Field",
     "FreeForm",
@@ -43,6 +44,7 @@ __all__ = [
     "Schema",
     "Section",
     "Text",
+    "add_problem",
     "dotted",
     "read",
 ]

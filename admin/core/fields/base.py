@@ -1,7 +1,8 @@
-"""What every field is, leaf or branch, and what reading one may find wrong."""
+"""What leaves and branches have in common, and the words in which a wrong value is reported."""
 
 from __future__ import annotations
 
+import datetime as dt
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
@@ -25,8 +26,8 @@ def dotted(path: Path) -> str:
     return ".".join(path)
 
 
-def fault(problems: list[Problem], path: Path, reason: str, near: tuple[str, ...] = ()) -> None:
-    """Note what is wrong with the field at a path."""
+def add_problem(problems: list[Problem], path: Path, reason: str, near: tuple[str, ...] = ()) -> None:
+    """Report what is wrong with the field at a path."""
     problems.append(Problem(field=dotted(path), reason=reason, closest=near))
 
 
@@ -38,39 +39,49 @@ class Field(ABC):
 
     @abstractmethod
     def read(self, value: Any, path: Path, problems: list[Problem]) -> Any:
-        """The value in its one normal form; what is wrong with it is added to the problems."""
+        """The value in its normal form; whatever is wrong with it is added to the problems."""
 
     @abstractmethod
     def schema(self) -> Schema:
         """JSON Schema of the value."""
 
     def outline(self, value: Any) -> Hashable:
-        """What values have in common that set the same leaves and unset the same ones."""
+        """A key that two values share exactly when they set the same leaves and unset the same leaves."""
         return value is None
 
 
 def quoted(value: Any) -> str:
-    """A value as it may stand in a sentence."""
-    return f"'{shorten(value)}'" if isinstance(value, str | int | float) else f"a {_json_name(value)}"
-
-
-def _json_name(value: Any) -> str:
-    kinds = {dict: "mapping", list: "list", bool: "boolean", int: "number", float: "number", str: "text"}
-    return kinds.get(type(value), "null")
+    """A value as a sentence shows it: text in quotes, so that '5' and 5 can be told apart."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return f"'{shorten(value)}'"
+        case int() | float():
+            return shorten(value)
+        case Mapping():
+            return "a mapping"
+        case list() | tuple():
+            return "a list"
+        case dt.date():
+            return f"the time '{shorten(value.isoformat())}'"
+    return f"a value of type {type(value).__name__}"
 
 
 def known_keys(
-    given: Mapping[str, Any],
+    document: Mapping[str, Any],
     known: Mapping[str, Any],
     path: Path,
     problems: list[Problem],
     also: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """What was given, under its canonical names; unknown and doubled names become problems."""
-    found: dict[str, Any] = {}
+    """The entries of a document under their canonical names; unknown and repeated names become problems."""
+    entries: dict[str, Any] = {}
     unknown: list[str] = []
     canonical: dict[str, str] | None = None
-    for key, value in given.items():
+    for key, value in document.items():
         name = key if key in known else None
         if name is None:
             if canonical is None:
@@ -78,9 +89,9 @@ def known_keys(
             name = canonical.get(key)
         if name is None:
             unknown.append(key)
-        elif name in found:
-            fault(problems, (*path, name), "is given twice, in two spellings.")
+        elif name in entries:
+            add_problem(problems, (*path, name), "is given twice, in two spellings.")
         else:
-            found[name] = value
+            entries[name] = value
     problems.extend(unknown_fields(unknown, known, dotted(path)))
-    return found
+    return entries

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from typing import Any, ClassVar
 
 from admin.core import names
-from admin.core.fields.base import PRINTABLE, Field, Leaves, Path, Schema, dotted, fault, known_keys, quoted
-from admin.core.fields.leaves import Leaf, Record, without_null
+from admin.core.fields.base import PRINTABLE, Field, Leaves, Path, Schema, add_problem, dotted, known_keys, quoted
+from admin.core.fields.composites import Record, without_null
+from admin.core.fields.leaves import Leaf
 from admin.core.problems import Invalid, Problem, closest, shorten, unknown_word
 
 
 @dataclass(frozen=True, kw_only=True)
 class Branch(Field):
-    """A value made of leaves; null on it is refused, since it could mean too many things."""
+    """A value made of leaves. Null is refused: it could mean to unset every leaf or to inherit them."""
 
     holds: ClassVar[type] = dict
 
     def read(self, value: Any, path: Path, problems: list[Problem]) -> Any:
         if value is None:
-            fault(
-                problems,
-                path,
+            reason = (
                 "is left empty. Write what is below it, set a single field to null to unset it, "
-                "or remove the line to inherit.",
+                "or remove the line to inherit."
             )
+            add_problem(problems, path, reason)
             return {}
         return self.read_branch(value, path, problems)
 
@@ -44,7 +45,7 @@ class Branch(Field):
 
     @abstractmethod
     def find(self, text: str, path: Path = ()) -> Path:
-        """The path a dotted text names; Invalid with the nearest right word where there is none."""
+        """The path that a dotted text names; Invalid with the closest known words where there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,19 +53,21 @@ class Section(Branch):
     """Named fields."""
 
     fields: Mapping[str, Field]
-    exclusive: tuple[str, ...] = ()  #: at most one of these may be given
-    also: Mapping[str, str] = field(default_factory=dict)  #: other spellings that are accepted
+    exclusive: tuple[str, ...] = ()  #: at most one of these may be present
+    also: Mapping[str, str] = dataclass_field(default_factory=dict)  #: other spellings that are accepted
 
     def read_branch(self, value: Any, path: Path, problems: list[Problem]) -> dict[str, Any]:
         if not isinstance(value, dict):
-            fault(problems, path, f"{quoted(value)} is not a mapping of fields.")
+            add_problem(problems, path, f"{quoted(value)} is not a mapping of fields.")
             return {}
-        given = known_keys(value, self.fields, path, problems, self.also)
-        both = [name for name in self.exclusive if name in given]
+        entries = known_keys(value, self.fields, path, problems, self.also)
+        both = [name for name in self.exclusive if name in entries]
         if len(both) > 1:
-            fault(problems, (*path, both[1]), f"give either {' or '.join(both)}, not both.")
+            add_problem(problems, (*path, both[1]), f"give either {' or '.join(both)}, not both.")
         read = {
-            name: self.fields[name].read(given[name], (*path, name), problems) for name in self.fields if name in given
+            name: self.fields[name].read(entries[name], (*path, name), problems)
+            for name in self.fields
+            if name in entries
         }
         return {
             name: item for name, item in read.items() if item not in ({}, []) or isinstance(self.fields[name], Leaf)
@@ -82,10 +85,10 @@ class Section(Branch):
 
     def leaves(self, value: Any) -> Iterator[tuple[Path, Any]]:
         for name, item in value.items():
-            known = self.fields.get(name)
-            if isinstance(known, Branch) and isinstance(item, known.holds):
-                yield from (((name, *path), leaf) for path, leaf in known.leaves(item))
-            elif known is not None:
+            field = self.fields.get(name)
+            if isinstance(field, Branch) and isinstance(item, field.holds):
+                yield from (((name, *path), leaf) for path, leaf in field.leaves(item))
+            elif field is not None:
                 yield (name,), item
 
     def outline(self, value: Any) -> Hashable:
@@ -101,9 +104,9 @@ class Section(Branch):
         nested: dict[str, Any] = {}
         for name in self.fields if below else ():
             if name in below:
-                known, mine = self.fields[name], below[name]
-                is_whole = () in mine  # a leaf, or a value stored when the field was declared as one
-                nested[name] = known.nest(mine) if isinstance(known, Branch) and not is_whole else mine[()]
+                field, inner = self.fields[name], below[name]
+                is_leaf = () in inner  # a leaf, or a value stored when the field was declared as one
+                nested[name] = field.nest(inner) if isinstance(field, Branch) and not is_leaf else inner[()]
         return nested
 
     def find(self, text: str, path: Path = ()) -> Path:
@@ -116,16 +119,15 @@ class Section(Branch):
         if name is None:
             reason = unknown_word("field", head, self.fields)
             raise Invalid(Problem(field=dotted((*path, head)), reason=reason, closest=closest(head, self.fields)))
-        known = self.fields[name]
-        if isinstance(known, Branch):
+        field = self.fields[name]
+        if isinstance(field, Branch):
             if not rest:
                 reason = "holds several fields: name one of them."
                 raise Invalid(Problem(field=dotted((*path, name)), reason=reason))
-            return known.find(rest, (*path, name))
+            return field.find(rest, (*path, name))
         if rest:
-            raise Invalid(
-                Problem(field=dotted((*path, name)), reason=f"has no parts, so '{shorten(rest)}' is too much.")
-            )
+            reason = f"is a single value and has no field '{shorten(rest)}'."
+            raise Invalid(Problem(field=dotted((*path, name)), reason=reason))
         return (*path, name)
 
 
@@ -141,22 +143,19 @@ class MapOf(Branch):
 
     def read_branch(self, value: Any, path: Path, problems: list[Problem]) -> dict[str, Any]:
         if not isinstance(value, dict):
-            fault(problems, path, f"{quoted(value)} is not a mapping of names to values.")
+            add_problem(problems, path, f"{quoted(value)} is not a mapping of names to values.")
             return {}
         if len(value) > self.max_entries:
-            reason = f"has {len(value)} entries; the most is {self.max_entries}."
-            fault(problems, path, reason)
+            add_problem(problems, path, f"has {len(value)} entries; the most is {self.max_entries}.")
             return {}
         return {key: self._read_entry(key, item, path, problems) for key, item in value.items()}
 
     def _read_entry(self, key: str, item: Any, path: Path, problems: list[Problem]) -> Any:
-        where = dotted((*path, shorten(key)))
+        where = (*path, shorten(key))
         if not key or len(key) > 317 or not names.matches(self.key_pattern, key):
-            problems.append(
-                Problem(field=where, reason=f"'{shorten(key)}' is not allowed as a name: use {self.key_rule}.")
-            )
+            add_problem(problems, where, f"'{shorten(key)}' is not allowed as a name: use {self.key_rule}.")
         elif key in self.reserved:
-            problems.append(Problem(field=where, reason="this name is filled in by the platform; choose another."))
+            add_problem(problems, where, "this name is filled in by the platform; choose another.")
         return self.value.read(item, (*path, key), problems)
 
     def schema(self) -> Schema:
@@ -203,12 +202,12 @@ class KeyedList(Branch):
             value = [{self.key: key, self.marker: item} for key, item in value.items()]  # the short form, a map
         if not isinstance(value, list) or len(value) > self.max_entries:
             reason = f"give a list of at most {self.max_entries} entries, each with its {self.key}."
-            fault(problems, path, reason)
+            add_problem(problems, path, reason)
             return []
         entries = [self._read_entry(item, (*path, str(index)), problems) for index, item in enumerate(value)]
         keys = [entry[self.key] for entry in entries if entry.get(self.key) is not None]
         for key in {key for key in keys if keys.count(key) > 1}:
-            fault(problems, (*path, key), f"the {self.key} '{shorten(key)}' is listed twice.")
+            add_problem(problems, (*path, key), f"the {self.key} '{shorten(key)}' is listed twice.")
         return entries
 
     def _read_entry(self, item: Any, path: Path, problems: list[Problem]) -> dict[str, Any]:
@@ -216,15 +215,17 @@ class KeyedList(Branch):
             item.get(spelling, self) is None for spelling in (self.marker, names.camel(self.marker))
         )
         if item is None:
-            fault(problems, path, "null cannot stand in a list.")
+            add_problem(problems, path, "null cannot stand in a list.")
         if not unset:
             return self.entry.read(item, path, problems) or {}
-        given = known_keys(item, self.entry.fields, path, problems)
-        for name in given.keys() - {self.key, self.marker}:
-            fault(problems, (*path, name), f"stands beside {self.marker}: null, which unsets the entry; leave it out.")
-        if given.get(self.key) is None:
-            fault(problems, (*path, self.key), "is missing.")
-        key = self.entry.fields[self.key].read(given.get(self.key), (*path, self.key), problems)
+        entries = known_keys(item, self.entry.fields, path, problems)
+        for name in entries.keys() - {self.key, self.marker}:
+            add_problem(
+                problems, (*path, name), f"stands beside {self.marker}: null, which unsets the entry; leave it out."
+            )
+        if entries.get(self.key) is None:
+            add_problem(problems, (*path, self.key), "is missing.")
+        key = self.entry.fields[self.key].read(entries.get(self.key), (*path, self.key), problems)
         return {self.key: key, self.marker: None}
 
     def schema(self) -> Schema:

@@ -1,18 +1,23 @@
-"""Leaves: the smallest values that are set, unset or inherited as one."""
+"""Leaves: the smallest values that are set, unset or inherited as one. This module has the single values."""
 
 from __future__ import annotations
 
+import datetime as dt
 import math
+import re
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from admin.core import names, quantities
-from admin.core.fields.base import PRINTABLE, Field, Path, Schema, fault, known_keys, quoted
+from admin.core.fields.base import PRINTABLE, Field, Path, Schema, add_problem, quoted
 from admin.core.problems import Problem
 
 _LONGEST_TEXT = 4096
+
+_DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_DATETIME = rf"({_DATE})[Tt ]([0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}})(\.[0-9]{{1,9}})?([Zz]|[+-][0-9]{{2}}:[0-9]{{2}})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +27,12 @@ class Leaf(Field):
     default: Any = None  #: the platform's own value, None for none
 
     json_type: ClassVar[str] = "string"
+    remedy: ClassVar[str] = ""  #: how to write such a value
+
+    @property
+    @abstractmethod
+    def phrase(self) -> str:
+        """The type in a sentence: "a whole number"."""
 
     def read(self, value: Any, path: Path, problems: list[Problem]) -> Any:
         if value is None:
@@ -29,7 +40,7 @@ class Leaf(Field):
         try:
             return self.parse(value, path, problems)
         except ValueError as error:
-            fault(problems, path, f"{quoted(value)} {error}.")
+            add_problem(problems, path, f"{quoted(value)} {error}.")
             return None
 
     @abstractmethod
@@ -39,6 +50,10 @@ class Leaf(Field):
     @abstractmethod
     def details(self) -> Schema:
         """What the JSON Schema says beyond type, default and description."""
+
+    def wrong_type(self) -> ValueError:
+        """The refusal of a value of another type, to be raised by `parse`."""
+        return ValueError(f"is not {self.phrase}" + (f": {self.remedy}" if self.remedy else ""))
 
     def schema(self) -> Schema:
         schema: Schema = {"type": [self.json_type, "null"], **self.details()}
@@ -60,9 +75,12 @@ class Text(Leaf):
     min_length: int = 1
     max_length: int = _LONGEST_TEXT
 
+    phrase = "text"
+    remedy = "put it in quotes"
+
     def parse(self, value: Any, path: Path, problems: list[Problem]) -> str:
         if not isinstance(value, str):
-            raise ValueError("is not text: put it in quotes")
+            raise self.wrong_type()
         if len(value) < self.min_length:
             raise ValueError("is empty: give a value, or null to unset it")
         if len(value) > self.max_length:
@@ -83,13 +101,15 @@ class Integer(Leaf):
     minimum: int = -(2**53)
     maximum: int = 2**53
 
-    json_type: ClassVar[str] = "integer"
+    json_type = "integer"
+    phrase = "a whole number"
+    remedy = "give one without quotes, such as 5"
 
     def parse(self, value: Any, path: Path, problems: list[Problem]) -> int:
         if isinstance(value, float) and value.is_integer():  # JSON makes no difference between 5 and 5.0
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int):
-            raise ValueError("is not a whole number")
+            raise self.wrong_type()
         if not self.minimum <= value <= self.maximum:
             raise ValueError(f"is out of range: give a whole number from {self.minimum} to {self.maximum}")
         return value
@@ -105,11 +125,13 @@ class Number(Leaf):
     minimum: float = -1e308
     maximum: float = 1e308
 
-    json_type: ClassVar[str] = "number"
+    json_type = "number"
+    phrase = "a number"
+    remedy = "give one without quotes, such as 0.5"
 
     def parse(self, value: Any, path: Path, problems: list[Problem]) -> float | int:
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValueError("is not a number")
+            raise self.wrong_type()
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError("is not a finite number")
         if not self.minimum <= value <= self.maximum:
@@ -126,13 +148,15 @@ class Boolean(Leaf):
 
     wrapped: bool = False
 
-    json_type: ClassVar[str] = "boolean"
+    json_type = "boolean"
+    phrase = "a boolean"
+    remedy = "give true or false, without quotes"
 
     def parse(self, value: Any, path: Path, problems: list[Problem]) -> bool:
         if self.wrapped and isinstance(value, dict) and set(value) == {"value"}:
             value = value["value"]
         if not isinstance(value, bool):
-            raise ValueError("is neither true nor false")
+            raise self.wrong_type()
         return value
 
     def details(self) -> Schema:
@@ -146,12 +170,16 @@ class Choice(Leaf):
     words: tuple[str, ...]
     numbers: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def phrase(self) -> str:
+        return f"one of {', '.join(self.words)}"
+
     def parse(self, value: Any, path: Path, problems: list[Problem]) -> str:
         by_number = {number: word for word, number in self.numbers.items()}
         if isinstance(value, int) and not isinstance(value, bool) and value in by_number:
             return by_number[value]
         if not isinstance(value, str) or value not in self.words:
-            raise ValueError(f"is not one of {', '.join(self.words)}")
+            raise self.wrong_type()
         return value
 
     def details(self) -> Schema:
@@ -165,11 +193,13 @@ class Quantity(Leaf):
 
     whole: bool = False
 
+    phrase = quantities.QUANTITY_RULE
+
     def parse(self, value: Any, path: Path, problems: list[Problem]) -> str:
         if isinstance(value, int | float) and not isinstance(value, bool):
             value = str(value) if abs(value) < 1e20 else ""
         if not isinstance(value, str):
-            raise ValueError(f"is not {quantities.QUANTITY_RULE}")
+            raise self.wrong_type()
         number = quantities.parse_quantity(value)
         if self.whole and number.denominator != 1:
             raise ValueError("is not a whole number")
@@ -190,11 +220,13 @@ class Quantity(Leaf):
 class Duration(Leaf):
     """A length of time, kept as it was written."""
 
-    zero: bool = False  #: whether no time at all is one
+    zero: bool = False  #: whether zero is allowed
+
+    phrase = quantities.DURATION_RULE
 
     def parse(self, value: Any, path: Path, problems: list[Problem]) -> str:
         if not isinstance(value, str):
-            raise ValueError(f"is not {quantities.DURATION_RULE}")
+            raise self.wrong_type()
         quantities.parse_duration(value, zero=self.zero)
         return value
 
@@ -206,9 +238,11 @@ class Duration(Leaf):
 class Age(Leaf):
     """How long ago something was, kept as it was written; a length of time that may be in days."""
 
+    phrase = quantities.AGE_RULE
+
     def parse(self, value: Any, path: Path, problems: list[Problem]) -> str:
         if not isinstance(value, str):
-            raise ValueError(f"is not {quantities.AGE_RULE}")
+            raise self.wrong_type()
         quantities.parse_age(value)
         return value
 
@@ -217,94 +251,28 @@ class Age(Leaf):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ListOf(Leaf):
-    """A list that is replaced as a whole."""
+class Datetime(Leaf):
+    """A point in time, kept as RFC 3339 text in UTC; a date alone is its midnight in UTC."""
 
-    item: Leaf
-    min_items: int = 1
-    max_items: int = 256
-    unique: bool = True
+    phrase = "a datetime"
+    remedy = "give a time with its zone, such as 2026-01-02T03:04:05Z, or a date"
 
-    json_type: ClassVar[str] = "array"
-
-    def parse(self, value: Any, path: Path, problems: list[Problem]) -> list[Any]:
-        if not isinstance(value, list):
-            raise ValueError("is not a list")
-        if not self.min_items <= len(value) <= self.max_items:
-            raise ValueError(f"has {len(value)} entries; give {self.min_items} to {self.max_items}")
-        found = len(problems)
-        items = [self._read_item(item, (*path, str(index)), problems) for index, item in enumerate(value)]
-        if self.unique and len(problems) == found and any(item in items[:index] for index, item in enumerate(items)):
-            fault(problems, path, "the same entry is listed twice.")
-        return items
-
-    def _read_item(self, item: Any, path: Path, problems: list[Problem]) -> Any:
-        if item is None:
-            fault(problems, path, "null cannot stand in a list.")
-        return self.item.read(item, path, problems)
+    def parse(self, value: Any, path: Path, problems: list[Problem]) -> str:
+        if isinstance(value, dt.date):  # as YAML reads them; a datetime is a date too
+            value = value.isoformat()
+        if not isinstance(value, str):
+            raise self.wrong_type()
+        if names.matches(_DATE, value):
+            value += "T00:00:00Z"
+        match = re.fullmatch(_DATETIME, value)
+        if match is None:
+            raise self.wrong_type()
+        day, time, fraction, zone = match.groups()
+        try:
+            moment = dt.datetime.fromisoformat(f"{day}T{time}{zone.upper()}").astimezone(dt.UTC)
+        except (ValueError, OverflowError):
+            raise ValueError("is not in the calendar: correct the date, the time or the zone") from None
+        return f"{moment.replace(tzinfo=None).isoformat()}{(fraction or '').rstrip('0').rstrip('.')}Z"
 
     def details(self) -> Schema:
-        details: Schema = {
-            "items": without_null(self.item.schema()),
-            "minItems": self.min_items,
-            "maxItems": self.max_items,
-        }
-        return details | {"uniqueItems": True} if self.unique else details
-
-
-def without_null(schema: Schema) -> Schema:
-    types = [name for name in schema["type"] if name != "null"]
-    plain = schema | {"type": types[0] if len(types) == 1 else types}
-    if "enum" in plain:
-        plain["enum"] = [word for word in plain["enum"] if word is not None]
-    return plain
-
-
-@dataclass(frozen=True, kw_only=True)
-class Record(Leaf):
-    """Several values that only make sense together, so that none is inherited alone."""
-
-    fields: Mapping[str, Leaf]
-    required: tuple[str, ...] = ()
-    drop_empty: bool = False  #: an empty text means "absent" here, as in Flyte's files
-
-    json_type: ClassVar[str] = "object"
-
-    def parse(self, value: Any, path: Path, problems: list[Problem]) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            raise ValueError("is not a mapping")
-        given = known_keys(value, self.fields, path, problems)
-        if self.drop_empty:
-            given = {name: item for name, item in given.items() if item not in ("", None)}
-        record = {name: self.fields[name].read(item, (*path, name), problems) for name, item in given.items()}
-        for name in self.required:
-            if given.get(name) is None:
-                fault(problems, (*path, name), "is missing.")
-        said = {name: item for name, item in record.items() if item is not None}
-        if not any(item is not None for item in given.values()):
-            raise ValueError(f"says nothing: give at least one of {', '.join(self.fields)}")
-        return said
-
-    def details(self) -> Schema:
-        details: Schema = {
-            "properties": {name: item.schema() for name, item in self.fields.items()},
-            "additionalProperties": False,
-            "minProperties": 1,
-            "x-rainbow-leaf": True,
-        }
-        return details | {"required": list(self.required)} if self.required else details
-
-
-@dataclass(frozen=True, kw_only=True)
-class FreeForm(Leaf):
-    """A JSON object that belongs to someone else; only its size is ours to check."""
-
-    json_type: ClassVar[str] = "object"
-
-    def parse(self, value: Any, path: Path, problems: list[Problem]) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            raise ValueError("is not a mapping")
-        return value
-
-    def details(self) -> Schema:
-        return {"additionalProperties": True, "x-rainbow-leaf": True}
+        return {"format": "date-time"}

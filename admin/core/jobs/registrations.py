@@ -10,8 +10,9 @@ from admin.core import names
 from admin.core.executions.plans import IDENTIFIER, SETTINGS, null_places
 from admin.core.executions.retries import RETRY
 from admin.core.fields import FreeForm, Record, Section, Text
-from admin.core.jobs.inputs import Input, check_values, declarations_payload, plain, read_declarations
+from admin.core.jobs.inputs import Input, check_values, declarations_payload, read_declarations
 from admin.core.jobs.job import JOB, read_job, without_nulls
+from admin.core.jobs.literals import plain_values
 from admin.core.jobs.templates import job_faults
 from admin.core.problems import Invalid, Problem, shorten
 from admin.core.settings.scopes import check_scope
@@ -113,7 +114,7 @@ def with_inputs(launch_plan: Mapping[str, Any], workflow_spec: Mapping[str, Any]
     for part in ("default_inputs", "fixed_inputs"):
         if part in launch_plan:
             path = ("spec", part)
-            checked[part] = check_values(declared, plain(launch_plan[part], path, problems), path, problems)
+            checked[part] = check_values(declared, plain_values(launch_plan[part], path, problems), path, problems)
     for name in sorted(set(checked.get("default_inputs", {})) & set(checked.get("fixed_inputs", {}))):
         problems.append(Problem(field=f"spec.fixed_inputs.{name}", reason="is a default input too; give it once."))
     if problems:

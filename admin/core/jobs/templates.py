@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from admin.core.fields.base import Path, fault
+from admin.core.fields import Path, add_problem
 from admin.core.problems import Problem, closest, shorten, unknown_word
 
 #: `{{ … }}` with no brace between them, so that JSON in an argument is left alone and searching takes one pass.
@@ -44,9 +44,9 @@ def faults(template: str, known: Collection[str], path: Path, problems: list[Pro
     for expression in dict.fromkeys(_EXPRESSION.findall(template)):
         name = _input_name(expression)
         if name is None:
-            fault(problems, path, f"'{{{{{shorten(expression)}}}}}' is not known: {_RULE}.")
+            add_problem(problems, path, f"'{{{{{shorten(expression)}}}}}' is not known: {_RULE}.")
         elif name not in known:
-            fault(problems, path, unknown_word("input", name, known), closest(name, known))
+            add_problem(problems, path, unknown_word("input", name, known), closest(name, known))
 
 
 def _input_name(expression: str) -> str | None:
@@ -70,7 +70,7 @@ def job_faults(job: Mapping[str, Any], known: Collection[str], path: Path, probl
         for where, text in _texts(job[field], (*path, field)):
             if references(text):
                 places = ", ".join(_TEMPLATED)
-                fault(problems, where, f"inputs are not filled in here; they are in {places}.")
+                add_problem(problems, where, f"inputs are not filled in here; they are in {places}.")
 
 
 #: The fields of a job that may use inputs: a text, a list of them, or a mapping to them.

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from admin.core.jobs.inputs import MISSING, Input, bind, check_values, declarations_payload, plain, read_declarations
-from admin.core.jobs.job import inputs
+from admin.core.jobs.input_types import SCALARS
+from admin.core.jobs.inputs import MISSING, Input, bind, check_values, declarations_payload, read_declarations
+from admin.core.jobs.literals import plain_values
 from admin.core.problems import Invalid, Problem
 
 PATH = ("spec", "inputs")
@@ -45,7 +46,7 @@ TRAINING = declare(
 
 
 def test_the_short_form_is_an_input_without_a_default() -> None:
-    assert TRAINING["rate"] == Input(name="rate", type=inputs.Float())
+    assert TRAINING["rate"] == Input(name="rate", type=SCALARS["float"])
     assert TRAINING["rate"].default is MISSING
     assert TRAINING["rate"].required
     assert not TRAINING["tags"].required
@@ -76,26 +77,26 @@ def test_declarations_are_stored_in_one_form_that_reads_the_same() -> None:
         ({"n": "int"}, ".n", "unknown type 'int'. Did you mean 'integer'"),
         ({"n": None}, ".n", "null is not a type"),
         ({"n": {"type": "Integer"}}, ".n.type", "unknown type 'Integer'"),
-        ({"n": {"type": 5}}, ".n.type", "number 5 is not a type"),
+        ({"n": {"type": 5}}, ".n.type", "5 is not a type"),
         ({"n": {}}, ".n.type", "is missing: give one of integer, float"),
         ({"n": {"typ": "integer"}}, ".n.typ", "unknown field 'typ'. Did you mean 'type'"),
         ({"n": {"type": "integer", "defalt": 1}}, ".n.defalt", "Did you mean 'default'"),
-        ({"n": {"type": "integer", "default": "3"}}, ".n.default", "text '3' is not an integer"),
+        ({"n": {"type": "integer", "default": "3"}}, ".n.default", "'3' is not a whole number"),
         ({"n": {"type": "integer", "default": None}}, ".n.default", "leave out 'default'"),
-        ({"n": {"type": "integer", "description": 5}}, ".n.description", "number 5 is not text"),
+        ({"n": {"type": "integer", "description": 5}}, ".n.description", "5 is not text"),
         ({"n": {"type": "integer", "description": "x" * 5000}}, ".n.description", "the most is 4096"),
         ({"n": {"type": "integer", "values": ["a"]}}, ".n.values", "belongs to the type enum"),
         ({"n": {"type": "integer", "of": "string"}}, ".n.of", "belongs to the types list and map"),
         ({"n": "enum"}, ".n.values", "give a list of 1 to"),
         ({"n": {"type": "enum", "values": []}}, ".n.values", "give a list of 1 to"),
-        ({"n": {"type": "enum", "values": [1]}}, ".n.values.0", "number 1 is not a string: put it in quotes"),
+        ({"n": {"type": "enum", "values": [1]}}, ".n.values.0", "1 is not text: put it in quotes"),
         ({"n": {"type": "enum", "values": ["a", "a"]}}, ".n.values", "listed twice"),
-        ({"n": {"type": "enum", "values": ["a"], "default": "b"}}, ".n.default", "text 'b' is not one of 'a'"),
+        ({"n": {"type": "enum", "values": ["a"], "default": "b"}}, ".n.default", "'b' is not one of 'a'"),
         ({"n": "list"}, ".n.of", "is missing: say what the list holds"),
         ({"n": {"type": "map"}}, ".n.of", "is missing: say what the map holds"),
         ({"n": {"type": "list", "of": "strin"}}, ".n.of", "Did you mean 'string'"),
         ({"n": {"type": "list", "of": {"type": "integer", "default": 1}}}, ".n.of.default", "unknown field"),
-        ({"n": {"type": "list", "of": "integer", "default": [1, "x"]}}, ".n.default.1", "text 'x' is not an integer"),
+        ({"n": {"type": "list", "of": "integer", "default": [1, "x"]}}, ".n.default.1", "'x' is not a whole number"),
     ],
 )
 def test_a_declaration_that_is_wrong_is_refused(document: Any, field: str, reason: str) -> None:
@@ -164,28 +165,28 @@ def test_values_get_their_normal_form(kind: Any, value: Any, normal: Any) -> Non
 @pytest.mark.parametrize(
     ("kind", "value", "reason"),
     [
-        ("integer", "5", "text '5' is not an integer: give a whole number without quotes"),
-        ("integer", 5.5, "number 5.5 is not an integer"),
-        ("integer", True, "true is not an integer"),
-        ("integer", None, "null is no value: give an integer"),
+        ("integer", "5", "'5' is not a whole number: give one without quotes"),
+        ("integer", 5.5, "5.5 is not a whole number"),
+        ("integer", True, "true is not a whole number"),
+        ("integer", None, "null is no value: give a whole number"),
         ("integer", 2**63, "out of range"),
         ("integer", 1e300, "out of range"),
-        ("integer", float("nan"), "number nan is not an integer"),
-        ("float", "0.5", "text '0.5' is not a float"),
-        ("float", True, "true is not a float"),
+        ("integer", float("nan"), "nan is not a whole number"),
+        ("float", "0.5", "'0.5' is not a number"),
+        ("float", True, "true is not a number"),
         ("float", float("inf"), "not a finite number"),
         ("float", 10**400, "out of range"),
-        ("boolean", 1, "number 1 is not a boolean"),
-        ("boolean", "true", "text 'true' is not a boolean"),
-        ("string", 5, "number 5 is not a string: put it in quotes"),
+        ("boolean", 1, "1 is not a boolean"),
+        ("boolean", "true", "'true' is not a boolean"),
+        ("string", 5, "5 is not text: put it in quotes"),
         ("string", "a\x00b", "NUL"),
         ("string", "\ud800", "lone surrogate"),
         ("string", "ä" * 32769, "65538 bytes; the most is 65536"),
-        ("string", dt.date(2026, 1, 2), "the time '2026-01-02' is not a string"),
-        ("string", {1}, "a value of type set is not a string"),
-        ("duration", 600, "number 600 is not a duration"),
+        ("string", dt.date(2026, 1, 2), "the time '2026-01-02' is not text"),
+        ("string", {1}, "a value of type set is not text"),
+        ("duration", 600, "600 is not a duration"),
         ("duration", "0s", "a duration above zero"),
-        ("duration", "1 day", "text '1 day' is not a duration"),
+        ("duration", "1 day", "'1 day' is not a duration"),
         ("datetime", "2026-01-02T03:04:05", "give a time with its zone"),
         ("datetime", dt.datetime(2026, 1, 2, 3, 4, 5), "give a time with its zone"),
         ("datetime", "2026-02-30", "not in the calendar"),
@@ -193,13 +194,13 @@ def test_values_get_their_normal_form(kind: Any, value: Any, normal: Any) -> Non
         ("datetime", "0001-01-01T00:00:00+01:00", "not in the calendar"),
         ("datetime", "20260102", "give a time with its zone"),
         ("datetime", "2026-01-02\n", "is not a datetime"),
-        ("datetime", 5, "number 5 is not a datetime"),
-        ({"type": "enum", "values": ["fast", "exact"]}, "fats", "text 'fats' is not one of 'fast', 'exact'"),
-        ({"type": "enum", "values": ["fast", "exact"]}, 1, "number 1 is not one of"),
-        ({"type": "list", "of": "integer"}, "a,b", "text 'a,b' is not a list, each entry an integer"),
+        ("datetime", 5, "5 is not a datetime"),
+        ({"type": "enum", "values": ["fast", "exact"]}, "fats", "'fats' is not one of 'fast', 'exact'"),
+        ({"type": "enum", "values": ["fast", "exact"]}, 1, "1 is not one of"),
+        ({"type": "list", "of": "integer"}, "a,b", "'a,b' is not a list, each entry a whole number"),
         ({"type": "list", "of": "integer"}, {"a": 1}, "a mapping is not a list"),
         ({"type": "list", "of": "integer"}, [1] * 10_001, "has 10001 entries; the most is 10000"),
-        ({"type": "map", "of": "integer"}, [1], "a list is not a map, each value an integer"),
+        ({"type": "map", "of": "integer"}, [1], "a list is not a map, each value a whole number"),
         ({"type": "map", "of": "integer"}, {1: 1}, "not text: put it in quotes"),
         ({"type": "map", "of": "integer"}, {"a\x00": 1}, "has a name that contains the character NUL"),
     ],
@@ -233,15 +234,15 @@ def test_a_fixed_input_cannot_be_overridden_but_repeated() -> None:
     assert bind(TRAINING, {"rate": 2.0}, fixed={"rate": 2})["rate"] == 2
     found = refusals(TRAINING, {"rate": 1}, fixed={"rate": 2}, defaults={"rate": 3})
     assert found == {
-        "inputs.rate": "the launch plan fixes it to number 2: leave it out, or use another launch plan.",
+        "inputs.rate": "the launch plan fixes it to 2: leave it out, or use another launch plan.",
     }
 
 
 def test_every_problem_of_a_request_is_said() -> None:
     found = refusals(TRAINING, {"epoch": 5, "epochs": "5"})
     assert found["inputs.epoch"].startswith("unknown input 'epoch'. Did you mean 'epochs'?")
-    assert "is not an integer" in found["inputs.epochs"]
-    assert found["inputs.rate"] == "is missing: give 'rate', a float."
+    assert "is not a whole number" in found["inputs.epochs"]
+    assert found["inputs.rate"] == "is missing: give 'rate', a number."
 
 
 def test_a_wrong_value_is_not_said_to_be_missing_too() -> None:
@@ -290,18 +291,18 @@ def primitive(**value: Any) -> dict[str, Any]:
 )
 def test_flyte_literals_become_plain_values(literal: Any, value: Any) -> None:
     problems: list[Problem] = []
-    assert plain({"literals": {"x": literal}}, ("inputs",), problems) == {"x": value}
+    assert plain_values({"literals": {"x": literal}}, ("inputs",), problems) == {"x": value}
     assert problems == []
 
 
 @pytest.mark.parametrize(
     ("literal", "field", "reason"),
     [
-        (primitive(integer="5.5"), ".scalar.primitive.integer", "text '5.5' is not an integer"),
-        (primitive(integer=True), ".scalar.primitive.integer", "true is not an integer"),
-        (primitive(floatValue="NaN"), ".scalar.primitive.floatValue", "is not a float"),
+        (primitive(integer="5.5"), ".scalar.primitive.integer", "'5.5' is not a whole number"),
+        (primitive(integer=True), ".scalar.primitive.integer", "true is not a whole number"),
+        (primitive(floatValue="NaN"), ".scalar.primitive.floatValue", "is not a number"),
         (primitive(boolean="true"), ".scalar.primitive.boolean", "is not a boolean"),
-        (primitive(stringValue=5), ".scalar.primitive.stringValue", "is not a string"),
+        (primitive(stringValue=5), ".scalar.primitive.stringValue", "is not text"),
         (primitive(datetime="yesterday"), ".scalar.primitive.datetime", "is not a datetime"),
         (primitive(duration="5"), ".scalar.primitive.duration", "is not a duration"),
         (primitive(), ".scalar.primitive", "give exactly one of integer, floatValue"),
@@ -313,20 +314,20 @@ def test_flyte_literals_become_plain_values(literal: Any, value: Any) -> None:
         ({"scalar": {"union": {}}}, ".scalar.union", "union inputs are not supported"),
         ({"scalar": {"generic": {}}}, ".scalar.generic", "generic inputs are not supported"),
         ({"scalar": {"primitve": {}}}, ".scalar.primitve", "is not part of a scalar here: give {primitive: …}"),
-        ({"scalar": 5}, ".scalar", "number 5 is not a mapping"),
+        ({"scalar": 5}, ".scalar", "5 is not a mapping"),
         ({"scaler": {}}, ".scaler", "is not part of a literal here"),
         ({}, "", "a mapping is not a literal: give {scalar: …} or {collection: …} or {map: …}"),
         ({"scalar": {}, "hash": "x"}, "", "is not a literal"),
-        (5, "", "number 5 is not a literal"),
+        (5, "", "5 is not a literal"),
         ({"collection": {"literals": {}}}, ".collection", "is not a collection"),
         ({"collection": {"items": []}}, ".collection", "is not a collection"),
-        ({"collection": {"literals": [5]}}, ".collection.literals.0", "number 5 is not a literal"),
+        ({"collection": {"literals": [5]}}, ".collection.literals.0", "5 is not a literal"),
         ({"map": {"literals": []}}, ".map", "is not a map of literals"),
     ],
 )
 def test_a_literal_that_has_no_plain_value_is_refused(literal: Any, field: str, reason: str) -> None:
     problems: list[Problem] = []
-    assert plain({"literals": {"x": literal}}, ("inputs",), problems) in ({}, {"x": None})
+    assert plain_values({"literals": {"x": literal}}, ("inputs",), problems) in ({}, {"x": None})
     assert [problem.field for problem in problems] == ["inputs.literals.x" + field]
     assert reason in problems[0].reason
 
@@ -336,18 +337,18 @@ def test_literals_nest_no_deeper_than_types() -> None:
     for _ in range(200):
         literal = {"collection": {"literals": [literal]}}
     problems: list[Problem] = []
-    plain({"literals": {"x": literal}}, ("inputs",), problems)
+    plain_values({"literals": {"x": literal}}, ("inputs",), problems)
     assert "flatten" in problems[0].reason
 
 
 def test_what_is_not_in_literals_is_plain_already() -> None:
     problems: list[Problem] = []
-    assert plain({"epochs": 5}, ("inputs",), problems) == {"epochs": 5}
-    assert plain({}, ("inputs",), problems) == {}
-    assert plain({"literals": {}}, ("inputs",), problems) == {}
+    assert plain_values({"epochs": 5}, ("inputs",), problems) == {"epochs": 5}
+    assert plain_values({}, ("inputs",), problems) == {}
+    assert plain_values({"literals": {}}, ("inputs",), problems) == {}
     assert problems == []
-    assert plain([1], ("inputs",), problems) == {}
-    assert plain({"literals": [1]}, ("inputs",), problems) == {}
+    assert plain_values([1], ("inputs",), problems) == {}
+    assert plain_values({"literals": [1]}, ("inputs",), problems) == {}
     assert [problem.field for problem in problems] == ["inputs", "inputs.literals"]
 
 
@@ -355,8 +356,8 @@ def test_a_literal_has_to_fit_the_declared_type() -> None:
     declared = declare({"n": "integer", "f": "float"})
     problems: list[Problem] = []
     given = {"literals": {"n": primitive(stringValue="5"), "f": primitive(integer="5")}}
-    assert refusals(declared, plain(given, ("inputs",), problems)) == {
-        "inputs.n": "text '5' is not an integer: give a whole number without quotes, such as 5."
+    assert refusals(declared, plain_values(given, ("inputs",), problems)) == {
+        "inputs.n": "'5' is not a whole number: give one without quotes, such as 5."
     }
 
 
@@ -395,5 +396,5 @@ def test_any_declaration_is_read_or_refused(document: Any) -> None:
 
 @given(JSON)
 def test_any_request_is_plain_or_refused(document: Any) -> None:
-    plain({"literals": document}, ("inputs",), [])
-    plain({"literals": {"x": document}}, ("inputs",), [])
+    plain_values({"literals": document}, ("inputs",), [])
+    plain_values({"literals": {"x": document}}, ("inputs",), [])

@@ -1,0 +1,31 @@
+"""Jobspecs: documents in which other schedulers describe a job, read into a job of ours.
+
+A jobspec has one of three forms, told apart by its keys. A field that a job has no place for is carried as an
+annotation or refused. To add a form, write a module with its `Form` and add that to `FORMS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from admin.core.fields import Path
+from admin.core.jobs.jobspecs import flux, next_generation, simple
+from admin.core.jobs.jobspecs.documents import read_mapping
+from admin.core.problems import Invalid, Problem
+
+#: The first form that matches a document reads it.
+FORMS = (flux.FORM, next_generation.FORM, simple.FORM)
+
+
+def read_jobspec(document: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The job that a jobspec describes, still to be checked as a job; Invalid with every problem."""
+    problems: list[Problem] = []
+    jobspec = read_mapping(document, path, problems)
+    job: dict[str, Any] = {}
+    if not problems:
+        form = next(form for form in FORMS if form.matches(jobspec))
+        job = form.read(jobspec, path, problems)
+    if problems:
+        raise Invalid(*problems)
+    return {name: value for name, value in job.items() if value not in ({}, [], None)}

@@ -1,0 +1,82 @@
+"""Flux V1: a list with one resource, a list with one task, and attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from admin.core.fields import Path, add_problem
+from admin.core.fields.base import quoted
+from admin.core.jobs.jobspecs.documents import (
+    Form,
+    check_version,
+    only_task,
+    read_attributes,
+    read_command,
+    read_count,
+    read_fields,
+    read_mapping,
+    to_annotations,
+)
+from admin.core.jobs.jobspecs.slots import FluxSlots
+from admin.core.problems import Problem, closest, shorten
+
+_REMEDIES = {
+    "queue": "a queue is chosen by the execution queue attributes",
+    "constraints": "say what a cluster must have with 'requires' in a job",
+    "dependencies": "create the execution when what it waits for has finished",
+}
+_SYSTEM_FIELDS = ("duration", "environment", "cwd", "shell", "job")
+
+
+def _matches(jobspec: Mapping[str, Any]) -> bool:
+    return isinstance(jobspec.get("resources"), list)
+
+
+def _read(jobspec: Mapping[str, Any], path: Path, problems: list[Problem]) -> dict[str, Any]:
+    fields = read_fields(jobspec, ("version", "resources", "tasks", "attributes"), path, problems)
+    check_version(fields, path, problems)
+    slots = FluxSlots(problems)
+    resources = fields["resources"]
+    if len(resources) == 1:
+        slots.read(resources[0], (*path, "resources", "0"))
+    else:
+        add_problem(problems, (*path, "resources"), f"has {len(resources)} entries: version 1 allows exactly one.")
+    task, where = only_task(fields, path, problems)
+    task = read_fields(task, ("command", "slot", "count"), where, problems)
+    command = read_command(task, where, problems, may_be_text=False)
+    if "slot" in task and slots.label is not None and task["slot"] != slots.label:
+        reason = f"{quoted(task['slot'])} is not the slot's label, '{shorten(slots.label)}'."
+        add_problem(problems, (*where, "slot"), reason)
+    tasks = _read_task_count(task, slots.count, where, problems)
+    attributes = _read_attributes(fields.get("attributes", {}), (*path, "attributes"), problems)
+    duration = attributes.pop("duration", None)
+    return {"command": command, **attributes, "resources": slots.resources(tasks, duration)}
+
+
+def _read_task_count(task: Mapping[str, Any], slots: int, path: Path, problems: list[Problem]) -> int:
+    """How many copies of the command there are, over all slots."""
+    where = (*path, "count")
+    count = read_fields(task.get("count", {"per_slot": 1}), ("per_slot", "total"), where, problems)
+    if len(count) != 1:
+        add_problem(problems, where, "give either per_slot or total, such as {per_slot: 1}.")
+        return slots
+    [(key, value)] = count.items()
+    number = read_count(value, (*where, key), problems)
+    return number * slots if key == "per_slot" else number
+
+
+def _read_attributes(attributes: Any, path: Path, problems: list[Problem]) -> dict[str, Any]:
+    fields = read_fields(attributes, ("system", "user"), path, problems)
+    where = (*path, "system")
+    system = read_mapping(fields.get("system", {}), where, problems)
+    for key in system:
+        if key not in _SYSTEM_FIELDS:
+            remedy = _REMEDIES.get(key, f"known are {', '.join(_SYSTEM_FIELDS)}")
+            reason = f"is not supported: remove it; {remedy}."
+            add_problem(problems, (*where, shorten(key)), reason, closest(key, _SYSTEM_FIELDS))
+    carried = {"flux/shell": system.get("shell"), "flux/job": system.get("job"), "flux/user": fields.get("user")}
+    return {**read_attributes(system, where, problems), "annotations": to_annotations(carried)}
+
+
+FORM = Form(matches=_matches, read=_read)

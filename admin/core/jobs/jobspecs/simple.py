@@ -1,0 +1,78 @@
+"""The simple form: the fields of a job, its command at the top, and short names for what one task needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from admin.core.fields import Path, Quantity, add_problem
+from admin.core.fields.base import quoted
+from admin.core.jobs.job import JOB
+from admin.core.jobs.jobspecs.documents import (
+    Form,
+    check_version,
+    optional_text,
+    read_command,
+    read_count,
+    read_duration,
+    read_fields,
+    read_mapping,
+)
+from admin.core.problems import Problem
+
+#: Short names for a task's requests, and the job's names.
+_REQUESTS = {
+    "cores": "cpu",
+    "cpus": "cpu",
+    "cpu": "cpu",
+    "gpus": "gpu",
+    "gpu": "gpu",
+    "memory": "memory",
+    "storage": "ephemeral_storage",
+    "ephemeral_storage": "ephemeral_storage",
+}
+_SHORT_NAMES = {"env": "environment", "cwd": "working_directory", "time": "duration"}
+_RESOURCES = {"nodes": read_count, "tasks": read_count, "duration": read_duration}
+_FIELDS = (*JOB.fields, "version", "name", *_RESOURCES, *_REQUESTS)
+
+
+def _read(jobspec: Mapping[str, Any], path: Path, problems: list[Problem]) -> dict[str, Any]:
+    fields = read_fields(jobspec, _FIELDS, path, problems, also=_SHORT_NAMES)
+    if "version" in fields:
+        check_version(fields, path, problems)
+    if isinstance(jobspec.get("time"), int | float):  # minutes to some, seconds to others
+        reason = f"{quoted(jobspec['time'])} has no unit: say it, such as 60s or 10m."
+        add_problem(problems, (*path, "time"), reason)
+    job = {name: fields[name] for name in JOB.fields if name in fields}
+    if "command" in fields:
+        job["command"] = read_command(fields, path, problems)
+    if not fields.keys().isdisjoint(("resources", *_RESOURCES, *_REQUESTS)):
+        job["resources"] = _read_resources(fields, path, problems)
+    title = optional_text(fields, "name", path, problems)
+    if title is not None:
+        annotations = read_mapping(fields.get("annotations", {}), (*path, "annotations"), problems)
+        job["annotations"] = {"jobspec/name": title, **annotations}
+    return job
+
+
+def _read_resources(fields: Mapping[str, Any], path: Path, problems: list[Problem]) -> dict[str, Any]:
+    resources = read_mapping(fields.get("resources", {}), (*path, "resources"), problems)
+    requests = read_mapping(resources.get("requests", {}), (*path, "resources", "requests"), problems)
+    for name, read in _RESOURCES.items():
+        if name in fields:
+            _set_once(resources, name, read(fields[name], (*path, name), problems), (*path, name), problems)
+    for name, resource in _REQUESTS.items():
+        if name in fields:
+            amount = Quantity().read(fields[name], (*path, name), problems)
+            _set_once(requests, resource, amount, (*path, name), problems)
+    return resources | {"requests": requests} if requests else resources
+
+
+def _set_once(values: dict[str, Any], name: str, value: Any, path: Path, problems: list[Problem]) -> None:
+    if name in values:
+        add_problem(problems, path, f"'{name}' is given twice, in two spellings: keep one.")
+    elif value is not None:
+        values[name] = value
+
+
+FORM = Form(matches=lambda jobspec: True, read=_read)

@@ -1,0 +1,247 @@
+"""Slots: the resources of a jobspec as nodes, slots over all of them, and the amounts that each slot holds."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from admin.core.fields import Path, add_problem, dotted
+from admin.core.fields.base import quoted
+from admin.core.jobs.jobspecs.documents import (
+    optional_text,
+    read_count,
+    read_fields,
+    read_mapping,
+    without_unsupported,
+)
+from admin.core.problems import Problem, closest, unknown_word
+from admin.core.quantities import parse_quantity
+
+#: The types of resource that a slot holds, and a job's names for them.
+_AMOUNTS = {"core": "cpu", "gpu": "gpu", "memory": "memory", "storage": "ephemeral_storage"}
+_TYPES = ("node", "slot", *_AMOUNTS)
+_MEASURED = ("memory", "ephemeral_storage")
+#: Units of measured resources, and the suffixes of quantities that they stand for.
+_UNITS = {"B": ""} | {
+    f"{prefix}{ending}": f"{'k' if prefix == 'K' and not binary else prefix}{binary}"
+    for prefix in "KMGTPE"
+    for ending, binary in (("B", ""), ("iB", "i"))
+}
+_FIELDS = ("type", "count", "unit", "with", "label", "exclusive")
+
+
+class _Amount(NamedTuple):
+    """How much of one resource each slot holds."""
+
+    number: int
+    suffix: str  #: of the quantity
+    path: Path
+
+
+@dataclass
+class Slots(ABC):
+    """The slots that a jobspec asks for; reading them adds whatever is wrong to the problems."""
+
+    problems: list[Problem]
+    nodes: int | None = None
+    count: int = 1  #: over all nodes
+    amounts: dict[str, _Amount] = field(default_factory=dict)  #: in each slot, by the job's name of the resource
+
+    @abstractmethod
+    def read(self, resource: Any, path: Path) -> None:
+        """Read the outermost resource."""
+
+    def resources(self, tasks: int, duration: str | None) -> dict[str, Any]:
+        """The resources of the job when so many tasks share the slots."""
+        resources: dict[str, Any] = {} if self.nodes is None else {"nodes": self.nodes}
+        resources["tasks"] = tasks
+        requests = {name: self._per_task(name, tasks) for name in _AMOUNTS.values() if name in self.amounts}
+        if requests:
+            resources["requests"] = requests
+        return resources | {"duration": duration} if duration else resources
+
+    def _per_task(self, resource: str, tasks: int) -> str:
+        number, suffix, path = self.amounts[resource]
+        share = Fraction(number * self.count, max(tasks, 1))
+        if share.denominator == 1:
+            return f"{share}{suffix}"
+        small = share * 1000 if resource == "cpu" else share * parse_quantity(f"1{suffix}")
+        if resource == "gpu" or small.denominator != 1:
+            reason = f"{number} in each of {self.count} slots cannot be divided evenly among {tasks} tasks."
+            add_problem(self.problems, path, reason)
+        return f"{small}m" if resource == "cpu" else f"{small}"
+
+    def _read_fields(self, resource: Any, path: Path, more: tuple[str, ...] = ()) -> dict[str, Any]:
+        fields = without_unsupported(
+            read_mapping(resource, path, self.problems),
+            {"exclusive": "ask for all that a node has"},
+            path,
+            self.problems,
+            harmless={"exclusive": False},
+        )
+        return read_fields(fields, (*_FIELDS, *more), path, self.problems)
+
+    def _read_number(self, fields: Mapping[str, Any], path: Path) -> int:
+        """How many nodes or slots there are, by count or by replicas."""
+        if "unit" in fields:
+            add_problem(self.problems, (*path, "unit"), f"a {fields['type']} has no unit: remove it.")
+        count = read_count(fields.get("count", 1), (*path, "count"), self.problems)
+        replicas = read_count(fields.get("replicas", 1), (*path, "replicas"), self.problems)
+        if count > 1 and replicas > 1:
+            add_problem(self.problems, (*path, "replicas"), "stands beside a count above one: give one of the two.")
+        return count * replicas
+
+    def _read_with(self, fields: Mapping[str, Any], path: Path) -> list[Any]:
+        """The resources inside a node or slot."""
+        inner = fields.get("with", [])
+        if not isinstance(inner, list):
+            add_problem(self.problems, (*path, "with"), f"{quoted(inner)} is not a list of resources.")
+            return []
+        return inner
+
+    def _read_amounts(self, resources: list[Any], path: Path) -> None:
+        for index, resource in enumerate(resources):
+            where = (*path, "with", str(index))
+            fields = self._read_fields(resource, where)
+            if "replicas" in fields:
+                add_problem(self.problems, (*where, "replicas"), "belongs to a node or a slot: give a count.")
+            self._read_amount(fields, where)
+
+    def _read_amount(self, fields: Mapping[str, Any], path: Path) -> None:
+        """Read the cores, GPUs, memory or storage of each slot."""
+        type_ = fields.get("type")
+        if not isinstance(type_, str) or type_ not in _AMOUNTS:
+            self._wrong_type(fields, path, tuple(_AMOUNTS))
+            return
+        if fields.get("with"):
+            add_problem(self.problems, (*path, "with"), f"a {type_} holds no other resource: remove it.")
+        resource = _AMOUNTS[type_]
+        number = read_count(fields.get("count", 1), (*path, "count"), self.problems)
+        if resource in self.amounts:
+            add_problem(self.problems, path, f"'{type_}' is listed twice: add up the counts.")
+        self.amounts[resource] = _Amount(number, self._read_suffix(fields, resource, (*path, "unit")), path)
+
+    def _read_suffix(self, fields: Mapping[str, Any], resource: str, path: Path) -> str:
+        unit = fields.get("unit")
+        if resource not in _MEASURED:
+            if unit is not None:
+                add_problem(self.problems, path, f"a {fields['type']} has no unit: remove it.")
+        elif not isinstance(unit, str):
+            add_problem(self.problems, path, "is missing: say what is counted, such as GB.")
+        elif unit not in _UNITS:
+            add_problem(self.problems, path, unknown_word("unit", unit, _UNITS), closest(unit, _UNITS))
+        else:
+            return _UNITS[unit]
+        return ""
+
+    def _wrong_type(self, fields: Mapping[str, Any], path: Path, known: tuple[str, ...]) -> None:
+        where, type_ = (*path, "type"), fields.get("type")
+        if "type" not in fields:
+            self._missing(where, f"is missing: give one of {', '.join(known)}.")
+        elif type_ in _TYPES:
+            add_problem(self.problems, where, f"a {type_} cannot stand here: give one of {', '.join(known)}.")
+        else:
+            word = str(type_)
+            add_problem(self.problems, where, unknown_word("resource type", word, known), closest(word, known))
+
+    def _missing(self, path: Path, reason: str) -> None:
+        """Report that something is missing, unless a problem with it or what is around it was reported before."""
+        if not {dotted(path), dotted(path[:-1])} & {problem.field for problem in self.problems}:
+            add_problem(self.problems, path, reason)
+
+
+@dataclass
+class FluxSlots(Slots):
+    """Slots of Flux V1: node > slot > cores, or slot > cores."""
+
+    label: str | None = None
+
+    def read(self, resource: Any, path: Path) -> None:
+        fields = self._read_fields(resource, path)
+        if fields.get("type") == "node":
+            self.nodes = self._read_number(fields, path)
+            inner = self._read_with(fields, path)
+            if len(inner) != 1:
+                add_problem(self.problems, (*path, "with"), "a node holds exactly one slot: give it.")
+                return
+            path = (*path, "with", "0")
+            fields = self._read_fields(inner[0], path)
+        if fields.get("type") != "slot":
+            self._wrong_type(fields, path, ("slot",) if self.nodes else ("node", "slot"))
+            return
+        self.label = optional_text(fields, "label", path, self.problems)
+        if self.label is None:
+            self._missing((*path, "label"), "is missing: name the slot, such as 'task'.")
+        self.count = (self.nodes or 1) * self._read_number(fields, path)
+        self._read_amounts(self._read_with(fields, path), path)
+
+
+@dataclass
+class GroupSlots(Slots):
+    """Slots of a next-generation group: nodes with or without slots, slots, or bare cores."""
+
+    requires: list[dict[str, Any]] = field(default_factory=list)
+
+    def read(self, resource: Any, path: Path) -> None:
+        fields = self._read_fields(resource, path)
+        type_ = fields.get("type")
+        if isinstance(type_, str) and type_ in _AMOUNTS:
+            self.count = read_count(fields.pop("replicas", 1), (*path, "replicas"), self.problems)
+            self._read_amount(fields, path)
+            return
+        if type_ not in ("node", "slot"):
+            self._wrong_type(fields, path, _TYPES)
+            return
+        self.count = self._read_number(fields, path)
+        inner = self._read_with(fields, path)
+        if type_ == "node":
+            self.nodes = self.count
+            has_slot = any(isinstance(resource, Mapping) and resource.get("type") == "slot" for resource in inner)
+            if has_slot and len(inner) > 1:
+                reason = "a slot stands beside other resources: put them into the slot."
+                add_problem(self.problems, (*path, "with"), reason)
+                return
+            if has_slot:
+                path = (*path, "with", "0")
+                fields = self._read_fields(inner[0], path)
+                self.count *= self._read_number(fields, path)
+                inner = self._read_with(fields, path)
+        self._read_amounts(inner, path)
+
+    def _read_fields(self, resource: Any, path: Path, more: tuple[str, ...] = ()) -> dict[str, Any]:
+        resource = without_unsupported(
+            read_mapping(resource, path, self.problems),
+            {"attributes": "say it with 'requires'", "schedule": "every resource counts"},
+            path,
+            self.problems,
+            harmless={"schedule": True},
+        )
+        fields = super()._read_fields(resource, path, ("replicas", "requires", *more))
+        self._read_requires(fields.get("requires", []), (*path, "requires"))
+        return fields
+
+    def _read_requires(self, requires: Any, path: Path) -> None:
+        if not isinstance(requires, list):
+            add_problem(self.problems, path, f"{quoted(requires)} is not a list of requirements.")
+            return
+        for index, entry in enumerate(requires):
+            requirement = self._read_requirement(entry, (*path, str(index)))
+            if requirement not in self.requires:
+                self.requires.append(requirement)
+
+    def _read_requirement(self, entry: Any, path: Path) -> dict[str, Any]:
+        requirement = read_fields(entry, ("name", "field", "match", "min", "max"), path, self.problems)
+        for key in ("name", "field"):
+            if optional_text(requirement, key, path, self.problems) is None:
+                self._missing((*path, key), "is missing: a requirement has a name and a field.")
+        conditions = [key for key in requirement if key in ("match", "min", "max")]
+        if not conditions:
+            self._missing(path, "asks for nothing: give match, or min and max.")
+        for key in conditions:
+            value = requirement[key]
+            if isinstance(value, bool) or not isinstance(value, str | int | float):
+                add_problem(self.problems, (*path, key), f"{quoted(value)} is neither text nor a number.")
+        return requirement
