@@ -37,7 +37,7 @@ $(INSTALLED_BENCH): $(INSTALLED_DEV)
 setup: $(INSTALLED_DEV) ## Install everything for development into .venv
 
 run: $(INSTALLED) ## Start the admin on embedded SQLite and the agent of this machine, and say what to try next
-	@$(BIN)/python -m ctl.run_local --directory $(RUN_DIR) --port $(RUN_PORT)
+	@$(BIN)/python -m scripts.run_local --directory $(RUN_DIR) --port $(RUN_PORT)
 
 check: $(INSTALLED_DEV) ## Lint, check types and spelling
 	$(BIN)/ruff check .
@@ -51,11 +51,11 @@ test: $(INSTALLED_DEV) check ## Install what the tests need, start it, run all t
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/install-servers
 	$(BIN)/pytest -n 3 --dist worksteal
 
-kinds: $(INSTALLED_DEV) ## Write ctl/kinds.json anew after a built-in kind has changed
-	$(BIN)/python -m tests.kinds_snapshot > ctl/kinds.json
+kinds: $(INSTALLED_DEV) ## Write ctl/client/kinds.json anew after a built-in kind has changed
+	$(BIN)/python -m scripts.kinds_snapshot > ctl/client/kinds.json
 
 docs: $(INSTALLED_DEV) ## Write the command reference in docs/rainbowctl.md anew
-	$(BIN)/python -m tests.ctl_reference
+	$(BIN)/python -m scripts.ctl_reference
 
 bench: $(INSTALLED_DEV) ## Measure on both databases beside ceilings and peers, in a quarter of an hour
 	@tests/install-servers postgresql wrk

@@ -10,13 +10,10 @@ from collections.abc import Sequence
 
 import click
 
-from ctl.errors import EXIT_BROKEN_PIPE, EXIT_CODES, Interrupted, InvalidInput, RainbowError
-from ctl.groups import Entry, Group
-from ctl.output import print_error
-from ctl.session import Session
-
-PROGRAM = "rainbowctl"
-COMPLETE_VARIABLE = "_RAINBOWCTL_COMPLETE"
+from ctl.cli.groups import COMPLETE_VARIABLE, PROGRAM, Entry, Group
+from ctl.cli.output import print_error
+from ctl.cli.session import Session
+from ctl.client.errors import EXIT_BROKEN_PIPE, EXIT_CODES, Interrupted, InvalidInput, RainbowError
 
 _EXIT_TEXT = "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
 
@@ -51,36 +48,43 @@ def root() -> Group:
                 summary="Delete a setting or part of the fleet, or end executions", place="ctl.commands.verbs:delete"
             ),
             "edit": Entry(summary="Change a setting in your editor", place="ctl.commands.verbs:edit"),
-            "apply": Entry(summary="Make files or a plan so, as one change", place="ctl.commands.apply:apply"),
-            "diff": Entry(summary="Show what applying files would change", place="ctl.commands.diff:diff"),
-            "plan": Entry(summary="Show it, and keep it to be applied exactly so", place="ctl.commands.plan:plan"),
-            "export": Entry(summary="Write what is set as files to apply", place="ctl.commands.export:export"),
-            "history": Entry(summary="Show who changed what, when and why", place="ctl.commands.history:history"),
+            "apply": Entry(summary="Make files or a plan so, as one change", place="ctl.commands.changes.apply:apply"),
+            "diff": Entry(summary="Show what applying files would change", place="ctl.commands.changes.diff:diff"),
+            "plan": Entry(
+                summary="Show it, and keep it to be applied exactly so", place="ctl.commands.changes.plan:plan"
+            ),
+            "export": Entry(summary="Write what is set as files to apply", place="ctl.commands.changes.export:export"),
+            "history": Entry(
+                summary="Show who changed what, when and why", place="ctl.commands.changes.history:history"
+            ),
             "rollback": Entry(
-                summary="Undo a change, or go back to a revision", place="ctl.commands.rollback:rollback"
+                summary="Undo a change, or go back to a revision", place="ctl.commands.changes.rollback:rollback"
             ),
             "explain": Entry(summary="Show what applies, and every step to it", place="ctl.commands.explain:explain"),
-            "place": Entry(summary="Show where something would run, and why", place="ctl.commands.place:place"),
+            "place": Entry(
+                summary="Show where something would run, and why", place="ctl.commands.placement.place:place"
+            ),
             "simulate": Entry(
-                summary="Show which executions a change would move", place="ctl.commands.simulate:simulate"
+                summary="Show which executions a change would move", place="ctl.commands.placement.simulate:simulate"
             ),
             "redecide": Entry(
-                summary="Decide waiting executions with the settings of now", place="ctl.commands.redecide:redecide"
+                summary="Decide waiting executions with the settings of now",
+                place="ctl.commands.placement.redecide:redecide",
             ),
             "wait": Entry(summary="Wait for an execution", place="ctl.commands.verbs:wait"),
-            "logs": Entry(summary="Show what an execution printed", place="ctl.commands.execution_logs:logs"),
-            "register": Entry(summary="Register workflows and launch plans", place="ctl.commands.register:register"),
-            "enable": Entry(summary="Let clusters take part", place="ctl.commands.cluster_switches:enable"),
-            "disable": Entry(summary="Take clusters out", place="ctl.commands.cluster_switches:disable"),
-            "cordon": Entry(summary="Give clusters no new work", place="ctl.commands.cluster_switches:cordon"),
+            "logs": Entry(summary="Show what an execution printed", place="ctl.commands.executions.logs:logs"),
+            "register": Entry(
+                summary="Register workflows and launch plans", place="ctl.commands.registrations.register:register"
+            ),
+            "enable": Entry(summary="Let clusters take part", place="ctl.commands.fleet.switches:enable"),
+            "disable": Entry(summary="Take clusters out", place="ctl.commands.fleet.switches:disable"),
+            "cordon": Entry(summary="Give clusters no new work", place="ctl.commands.fleet.switches:cordon"),
             "uncordon": Entry(
-                summary="Let cordoned clusters have new work", place="ctl.commands.cluster_switches:uncordon"
+                summary="Let cordoned clusters have new work", place="ctl.commands.fleet.switches:uncordon"
             ),
-            "drain": Entry(summary="Move the work of clusters elsewhere", place="ctl.commands.cluster_switches:drain"),
-            "undrain": Entry(
-                summary="Let drained clusters have new work", place="ctl.commands.cluster_switches:undrain"
-            ),
-            "admit": Entry(summary="Let new clusters in", place="ctl.commands.cluster_switches:admit"),
+            "drain": Entry(summary="Move the work of clusters elsewhere", place="ctl.commands.fleet.switches:drain"),
+            "undrain": Entry(summary="Let drained clusters have new work", place="ctl.commands.fleet.switches:undrain"),
+            "admit": Entry(summary="Let new clusters in", place="ctl.commands.fleet.switches:admit"),
             "rotate": Entry(summary="Replace a cluster's token", place="ctl.commands.verbs:rotate"),
             "config": Entry(summary="Contexts: which admin, as whom, where", place="ctl.commands.config:config"),
             "completion": Entry(
@@ -187,7 +191,7 @@ def _wants_json(args: list[str]) -> bool:
 
 def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        from ctl.commands.version import client_version
+        from ctl.cli.version import client_version
 
         print(f"{PROGRAM} {client_version()}")
         ctx.exit()

@@ -8,7 +8,11 @@ from pathlib import Path
 
 import click
 
-from ctl.contexts import (
+from ctl.cli.groups import Command, Entry, Group
+from ctl.cli.options import Argument, Option, complete_context, domain_option, project_option
+from ctl.cli.output import Printer
+from ctl.cli.session import Session
+from ctl.client.contexts import (
     CONTEXT_KEYS,
     Configuration,
     Setting,
@@ -17,13 +21,9 @@ from ctl.contexts import (
     parse_timeout,
     save_configuration,
 )
-from ctl.endpoints import parse_endpoint
-from ctl.errors import InvalidInput, NothingSet
-from ctl.groups import Command, Entry, Group
-from ctl.options import Argument, Option, complete_context, domain_option, project_option
-from ctl.output import Printer
-from ctl.session import Session
-from ctl.words import flags as flag_names
+from ctl.client.endpoints import parse_endpoint
+from ctl.client.errors import InvalidInput, NothingSet
+from ctl.client.words import flags as flag_names
 
 _PLACE = "ctl.commands.config:"
 _MASK = "********"

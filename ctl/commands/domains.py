@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from ctl.errors import NotFound
-from ctl.groups import Command
-from ctl.options import Argument, complete_domain
-from ctl.session import Session
-from ctl.words import did_you_mean
+from ctl.cli.groups import Command
+from ctl.cli.options import Argument, complete_domain
+from ctl.cli.session import Session
+from ctl.client.errors import NotFound
+from ctl.client.words import did_you_mean
 
 
 def get_domain() -> click.Command:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
-from ctl.answers import Document, Effective
-from ctl.commands.scopes import resolve_scope
-from ctl.errors import InvalidInput, InvalidRequest
-from ctl.groups import Command
-from ctl.kinds import Kind, built_in
-from ctl.options import Option, at_option, kind_argument, scope_parameters
-from ctl.schemas import leaf_values, show, summary
-from ctl.scopes import BEYOND, Scope, describe_origin
-from ctl.session import Session
+from ctl.cli.groups import Command
+from ctl.cli.options import Option, at_option, kind_argument, scope_parameters
+from ctl.cli.scopes import resolve_scope
+from ctl.cli.session import Session
+from ctl.client.answers import Document
+from ctl.client.errors import InvalidInput, InvalidRequest
+from ctl.client.kinds import Kind
+from ctl.client.scopes import Scope
+from ctl.commands.attributes.explain import kinds_of, show_values
 
 _HELP = """Show what applies at a scope, and every step that led to it.
 
@@ -35,7 +35,7 @@ candidate with the verdict of each filter and its score; and the choice. -o wide
 def explain() -> click.Command:
     def run(session: Session, kind: str | None, **flags: Any) -> None:
         if kind in {"execution", "executions"}:
-            from ctl.commands.execution_explains import explain_execution
+            from ctl.commands.executions.explain import explain_execution
 
             explain_execution(session, flags)
             return
@@ -46,7 +46,7 @@ def explain() -> click.Command:
         document = _document(session, scope, wanted, flags)
         printer = session.printer
         if printer.format == "name":
-            kinds = _kinds(session, wanted, document["values"])
+            kinds = kinds_of(session, wanted, document["values"])
             for value in document["values"]:
                 printer.line(scope.name(kinds[value["resource_type"]].noun))
         elif not printer.is_table:
@@ -89,62 +89,11 @@ def _document(session: Session, scope: Scope, wanted: Kind | None, flags: Mappin
         return session.client.effective_document(scope, wanted, at=flags["at"])
     if flags["at"] is not None:
         raise InvalidInput("--with is about what is to come, --at about what was: keep one of the two.")
-    from ctl.commands.proposing import read
-    from ctl.proposals import Proposal
+    from ctl.commands.changes.documents import read
+    from ctl.files.proposals import Proposal
 
     proposal = Proposal.from_documents(read(session, flags["files"]))
     try:
         return session.client.effective_with(scope, wanted, changes=proposal.changes)
     except InvalidRequest as error:
         raise proposal.locate(error) from None
-
-
-def _kinds(session: Session, wanted: Kind | None, values: Sequence[Document]) -> dict[str, Kind]:
-    """The kinds an answer speaks of, by name; the admin is asked again only for declared ones."""
-    kinds = {kind.name: kind for kind in (*built_in(), *([wanted] if wanted else []))}
-    if any(value["resource_type"] not in kinds for value in values):
-        kinds |= {kind.name: kind for kind in session.client.kinds()}
-    return kinds
-
-
-def show_values(session: Session, scope: Scope, values: Sequence[Document], wanted: Kind | None = None) -> None:
-    """What each kind resolves to at a scope, with its trail."""
-    printer, kinds = session.printer, _kinds(session, wanted, values)
-    for index, entry in enumerate(values):
-        effective, kind = Effective.from_document(entry), kinds[entry["resource_type"]]
-        if index:
-            printer.line()
-        printer.line(f"{kind.noun} at {scope.describe()}")
-        printer.line()
-        printer.table(["LEVEL", "SCOPE", "SAYS", "EFFECT"], [_step_cells(kind, step) for step in effective.trail])
-        printer.line()
-        rows = [
-            [path, show(value), describe_origin(effective.origins.get(path, {}), scope)]
-            for path, value in leaf_values(kind.schema, effective.value)
-        ]
-        rows += [[path, "(unset)", describe_origin(origin, scope)] for path, origin in effective.unset.items()]
-        if rows:
-            printer.table(["FIELD", "VALUE", "ORIGIN"], rows)
-        else:
-            printer.line("No value: no level says anything.")
-
-
-def _step_cells(kind: Kind, step: Document) -> list[str]:
-    key = f" ({step['key']})" if step.get("key") else ""
-    where = Scope.from_document(step)
-    place = f"configuration{key}" if step["level"] == "platform" else BEYOND.get(step["level"], where.describe())
-    if step.get("state") != "set":
-        return [step["level"], place, "", "silent"]
-    version = f" (version {step['version']})" if step.get("version") else ""
-    return [step["level"], place, summary(kind.schema, step.get("value") or {}) + version, _effect(step)]
-
-
-def _effect(step: Document) -> str:
-    used, overridden = step.get("used") or [], step.get("overridden") or []
-    if not used and not overridden:
-        return "none"
-    if not overridden:
-        return "used"
-    if not used:
-        return "overridden"
-    return f"used: {', '.join(used)}; overridden: {', '.join(overridden)}"

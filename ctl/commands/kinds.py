@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import click
 
-from ctl.errors import NotFound
-from ctl.groups import Command
-from ctl.kinds import Kind, by_word
-from ctl.options import kind_argument
-from ctl.output import to_yaml
-from ctl.schemas import Field, allowed_values, fields, show, type_name
-from ctl.session import Session
-from ctl.words import did_you_mean
+from ctl.cli.groups import Command
+from ctl.cli.options import kind_argument
+from ctl.cli.session import Session
+from ctl.client.errors import NotFound
+from ctl.client.formats import to_yaml
+from ctl.client.kinds import Kind, by_word
+from ctl.client.schemas import Field, allowed_values, fields, show, type_name
+from ctl.client.words import did_you_mean
 
 _EXAMPLE_SCOPE = {"project": "flyteexamples", "domain": "development"}
 

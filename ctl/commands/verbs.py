@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ctl.errors import ClientError
-from ctl.groups import Entry, Group
-from ctl.kinds import Kind, built_in, by_word
-from ctl.options import domain_option, global_options, project_option
-from ctl.session import Session
-from ctl.words import did_you_mean
+from ctl.cli.groups import Entry, Group
+from ctl.cli.options import domain_option, global_options, project_option
+from ctl.cli.session import Session
+from ctl.client.errors import ClientError
+from ctl.client.kinds import Kind, built_in, by_word
+from ctl.client.words import did_you_mean
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -37,7 +37,7 @@ class KindGroup(Group):
             kind = self._declared(ctx, session, name)
         if kind is None:
             return None
-        from ctl.commands.attributes import attribute_command
+        from ctl.commands.attributes.command import attribute_command
 
         return attribute_command(str(self.name), kind)
 
@@ -76,7 +76,7 @@ class KindGroup(Group):
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem
 
-        from ctl.commands.completion import declared_kinds
+        from ctl.cli.completion import declared_kinds
 
         found = declared_kinds(ctx.ensure_object(Session))
         return [
@@ -100,7 +100,7 @@ def _remember_flags(session: Session, args: list[str]) -> None:
 
 
 def _execution(summary: str, place: str) -> Entry:
-    return Entry(summary=summary, place=f"ctl.commands.execution_{place}", aliases=("executions",))
+    return Entry(summary=summary, place=f"ctl.commands.executions.{place}", aliases=("executions",))
 
 
 def _fleet(verb: str) -> dict[str, Entry]:
@@ -111,19 +111,19 @@ def _fleet(verb: str) -> dict[str, Entry]:
         "label": "A label: clusters that settings route by",
     }
     return {
-        noun: Entry(summary=summary, place=f"ctl.commands.{noun}s:{verb}_{noun}", aliases=(f"{noun}s",))
+        noun: Entry(summary=summary, place=f"ctl.commands.fleet.{noun}s:{verb}_{noun}", aliases=(f"{noun}s",))
         for noun, summary in summaries.items()
     }
 
 
 def _token(summary: str, verb: str) -> Entry:
-    return Entry(summary=summary, place=f"ctl.commands.tokens:{verb}_token", aliases=("tokens",))
+    return Entry(summary=summary, place=f"ctl.commands.fleet.tokens:{verb}_token", aliases=("tokens",))
 
 
 def _registered(noun: str, verb: str, summary: str) -> Entry:
     module = "launchplans" if noun == "launchplan" else "workflows"
     aliases = (f"{noun}s", "launch-plan", "launch-plans") if noun == "launchplan" else (f"{noun}s",)
-    return Entry(summary=summary, place=f"ctl.commands.{module}:{verb}_{noun}", aliases=aliases)
+    return Entry(summary=summary, place=f"ctl.commands.registrations.{module}:{verb}_{noun}", aliases=aliases)
 
 
 def get() -> click.Command:
@@ -132,7 +132,7 @@ def get() -> click.Command:
         word="noun",
         help="Show what is set: here, inherited, or everywhere.",
         entries={
-            "project": Entry(summary="Projects", place="ctl.commands.projects:get_project", aliases=("projects",)),
+            "project": Entry(summary="Projects", place="ctl.commands.projects.get:get_project", aliases=("projects",)),
             "domain": Entry(summary="Domains", place="ctl.commands.domains:get_domain", aliases=("domains",)),
             "kind": Entry(
                 summary="Kinds: what can be set, and their fields",
@@ -144,26 +144,26 @@ def get() -> click.Command:
                 place="ctl.commands.warnings:get_warnings",
                 aliases=("warning",),
             ),
-            "execution": _execution("Executions", "reads:get_execution"),
+            "execution": _execution("Executions", "get:get_execution"),
             "execution-event": Entry(
                 summary="What happened to an execution",
-                place="ctl.commands.execution_events:get_execution_event",
+                place="ctl.commands.executions.events:get_execution_event",
                 aliases=("execution-events",),
             ),
             "output": Entry(
                 summary="The small files that an execution left",
-                place="ctl.commands.execution_outputs:get_output",
+                place="ctl.commands.executions.outputs:get_output",
                 aliases=("outputs",),
             ),
             "placement-counts": Entry(
                 summary="How many executions went where",
-                place="ctl.commands.placement_counts:get_placement_counts",
+                place="ctl.commands.placement.counts:get_placement_counts",
                 aliases=("placement-count",),
             ),
             **_fleet("get"),
             "cluster-event": Entry(
                 summary="What happened to a cluster",
-                place="ctl.commands.clusters:get_cluster_event",
+                place="ctl.commands.fleet.clusters:get_cluster_event",
                 aliases=("cluster-events",),
             ),
             "token": _token("Tokens of a cluster's agent", "get"),
@@ -186,8 +186,10 @@ def create() -> click.Command:
         word="noun",
         help="Create something new.",
         entries={
-            "project": Entry(summary="A project", place="ctl.commands.projects:create_project", aliases=("projects",)),
-            "execution": _execution("An execution: run something", "creates:create_execution"),
+            "project": Entry(
+                summary="A project", place="ctl.commands.projects.create:create_project", aliases=("projects",)
+            ),
+            "execution": _execution("An execution: run something", "create:create_execution"),
             **_fleet("create"),
             "workflow": _registered("workflow", "create", "A version of a workflow"),
             "launchplan": _registered("launchplan", "create", "A version of a launch plan"),
@@ -207,14 +209,14 @@ def update() -> click.Command:
         entries={
             "project": Entry(
                 summary="A project's name, description, labels or state",
-                place="ctl.commands.project_updates:update_project",
+                place="ctl.commands.projects.update:update_project",
                 aliases=("projects",),
             ),
-            "execution": _execution("Archive an execution, or not", "updates:update_execution"),
+            "execution": _execution("Archive an execution, or not", "update:update_execution"),
             **_fleet("update"),
             "cluster-state": Entry(
                 summary="What a cluster has and what is free, as its agent would say",
-                place="ctl.commands.clusters:update_cluster_state",
+                place="ctl.commands.fleet.clusters:update_cluster_state",
             ),
             "launchplan": _registered("launchplan", "update", "Activate or deactivate a launch plan"),
         },
@@ -243,7 +245,7 @@ def delete() -> click.Command:
         word="noun",
         help="Delete what is set at exactly one scope, so that it inherits again; or end executions and tokens.",
         entries={
-            "execution": _execution("End executions", "deletes:delete_execution"),
+            "execution": _execution("End executions", "delete:delete_execution"),
             **_fleet("delete"),
             "token": _token("Revoke a token of a cluster's agent", "delete"),
         },
@@ -273,7 +275,7 @@ def wait() -> click.Command:
         entries={
             "execution": Entry(
                 summary="Until an execution is in a phase, on a cluster, or finished",
-                place="ctl.commands.waiting:wait_execution",
+                place="ctl.commands.executions.wait:wait_execution",
                 aliases=("executions",),
             )
         },

@@ -6,20 +6,10 @@ from typing import Any
 
 import click
 
-from ctl.errors import ClientError
-from ctl.groups import Command
-from ctl.session import Session
-
-
-def client_version() -> str:
-    """The version of the installed package."""
-    from importlib.metadata import PackageNotFoundError
-    from importlib.metadata import version as installed
-
-    try:
-        return installed("rainbow")
-    except PackageNotFoundError:
-        return "unknown"
+from ctl.cli.groups import Command
+from ctl.cli.session import Session
+from ctl.cli.version import client_version
+from ctl.client.errors import ClientError
 
 
 def version() -> click.Command:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from ctl.answers import Document, RowChange, warning_text
-from ctl.errors import WarningsFound
-from ctl.groups import Command
-from ctl.kinds import built_in
-from ctl.options import strict_option
-from ctl.session import Session
-from ctl.words import count
+from ctl.cli.groups import Command
+from ctl.cli.options import strict_option
+from ctl.cli.session import Session
+from ctl.client.answers import Document, RowChange, warning_text
+from ctl.client.errors import WarningsFound
+from ctl.client.kinds import built_in
+from ctl.client.words import count
 
 
 def get_warnings() -> click.Command:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from ctl.client import Client
-from ctl.errors import (
+from ctl.client.errors import (
     ClientError,
     Conflict,
     InvalidInput,
@@ -27,7 +27,7 @@ from ctl.errors import (
     Unauthenticated,
     Unreachable,
 )
-from ctl.scopes import Scope
+from ctl.client.scopes import Scope
 from tests.support.admins import RunningAdmin, clean_environment, running_admin
 from tests.support.postgresql import free_port
 

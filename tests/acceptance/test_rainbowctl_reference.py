@@ -8,11 +8,11 @@ import click
 import pytest
 
 from ctl import main
-from ctl.contexts import CONTEXT_KEYS
-from ctl.errors import EXIT_BROKEN_PIPE, EXIT_CODES
-from ctl.kinds import built_in
-from ctl.scopes import LEVEL_FLAGS
-from tests.ctl_reference import END, PAGE, START, commands, page_with_reference
+from ctl.client.contexts import CONTEXT_KEYS
+from ctl.client.errors import EXIT_BROKEN_PIPE, EXIT_CODES
+from ctl.client.kinds import built_in
+from ctl.client.scopes import LEVEL_FLAGS
+from scripts.ctl_reference import END, PAGE, START, commands, page_with_reference
 
 TEXT = PAGE.read_text(encoding="utf-8")
 NOUNS = {kind.noun for kind in built_in()}
@@ -20,7 +20,7 @@ NOUNS = {kind.noun for kind in built_in()}
 
 def test_the_reference_is_what_the_parser_says() -> None:
     assert TEXT.count(START) == TEXT.count(END) == 1
-    assert page_with_reference(TEXT) == TEXT, "run `python -m tests.ctl_reference`"
+    assert page_with_reference(TEXT) == TEXT, "run `python -m scripts.ctl_reference`"
 
 
 @pytest.mark.parametrize(("path", "command"), [pytest.param(*each, id=each[0]) for each in commands()])

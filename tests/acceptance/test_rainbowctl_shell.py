@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ctl.errors import EXIT_CODES
+from ctl.client.errors import EXIT_CODES
 from tests.support.admins import running_admin
 from tests.support.postgresql import free_port
 from tests.support.shells import Shell

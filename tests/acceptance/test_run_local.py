@@ -44,7 +44,14 @@ class Local:
 
 
 def command(directory: Path, port: int) -> list[str]:
-    return [sys.executable, "-m", "ctl.run_local", "--directory", str(directory / "run"), "--port", str(port)]
+    return [
+        sys.executable,
+        str(ROOT / "scripts/run_local.py"),
+        "--directory",
+        str(directory / "run"),
+        "--port",
+        str(port),
+    ]
 
 
 @contextmanager

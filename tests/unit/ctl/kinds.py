@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ctl.kinds import Kind, built_in, by_word
+from ctl.client.kinds import Kind, built_in, by_word
 
 
 def kind(noun: str) -> Kind:

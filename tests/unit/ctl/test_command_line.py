@@ -9,11 +9,11 @@ from pathlib import Path
 import click
 import pytest
 
-from ctl.errors import EXIT_CODES
-from ctl.groups import Group
-from ctl.kinds import built_in
+from ctl.cli.groups import Group
+from ctl.cli.session import Session
+from ctl.client.errors import EXIT_CODES
+from ctl.client.kinds import built_in
 from ctl.main import root, run
-from ctl.session import Session
 
 
 @pytest.fixture(autouse=True)

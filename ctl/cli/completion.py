@@ -1,0 +1,73 @@
+"""Names that the shell completes: those the admin knows, where it answers quickly, and the contexts of this user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
+
+from ctl.cli.session import Session
+from ctl.client.contexts import config_path, load_configuration, load_settings
+from ctl.client.errors import RainbowError
+from ctl.client.kinds import Kind, built_in
+
+if TYPE_CHECKING:
+    from ctl.client.client import Client
+
+T = TypeVar("T")
+
+#: Completion must feel immediate, so the admin gets no longer than this to answer.
+_SECONDS = 1.0
+_MOST_EXECUTIONS = 100
+
+
+def project_ids(session: Session, incomplete: str) -> list[str]:
+    return _starting(incomplete, _ask(session, lambda client: [str(each["id"]) for each in client.projects("ALL")]))
+
+
+def domain_ids(session: Session, incomplete: str) -> list[str]:
+    return _starting(incomplete, _ask(session, lambda client: [str(each["id"]) for each in client.domains()]))
+
+
+def definition_names(session: Session, noun: str, incomplete: str) -> list[str]:
+    """Names of clusters, pools or labels."""
+    return _starting(incomplete, _ask(session, lambda client: [str(each["name"]) for each in client.definitions(noun)]))
+
+
+def context_names(session: Session, incomplete: str) -> list[str]:
+    try:
+        return _starting(incomplete, load_configuration(config_path(session.typed)).contexts)
+    except RainbowError:
+        return []
+
+
+def kind_nouns(session: Session, incomplete: str) -> list[str]:
+    return _starting(incomplete, (kind.noun for kind in (*built_in(), *declared_kinds(session))))
+
+
+def declared_kinds(session: Session) -> list[Kind]:
+    """The kinds that are not built in, if the admin answers quickly."""
+    return [kind for kind in _ask(session, lambda client: client.kinds()) if kind.declared]
+
+
+def execution_names(session: Session, incomplete: str) -> list[str]:
+    """The latest executions of the project and domain in force."""
+
+    def question(client: Client) -> list[str]:
+        settings = load_settings(session.typed)
+        found = client.executions(settings.project.value, settings.domain.value, limit=_MOST_EXECUTIONS)
+        return [str(each["id"]["name"]) for each in islice(found, _MOST_EXECUTIONS)]
+
+    return _starting(incomplete, _ask(session, question))
+
+
+def _ask(session: Session, question: Callable[[Client], Iterable[T]]) -> list[T]:
+    try:
+        with session.hasty_client(_SECONDS) as client:
+            return list(question(client))
+    except RainbowError:
+        return []
+
+
+def _starting(incomplete: str, names: Iterable[str]) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]

@@ -1,0 +1,171 @@
+"""Commands that take the global flags, and groups that load their commands only when one is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ctl.cli.options import GlobalOption, domain_option, global_options, project_option
+from ctl.cli.session import Session
+from ctl.client.errors import InvalidInput
+from ctl.client.words import did_you_mean
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+PROGRAM = "rainbowctl"
+#: Set by the completion script of a shell when it asks for words.
+COMPLETE_VARIABLE = "_RAINBOWCTL_COMPLETE"
+
+HELP_NAMES = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+
+
+class Command(click.Command):
+    """A command with the global flags; `takes` says which of project and domain it has a use for."""
+
+    def __init__(
+        self,
+        name: str,
+        run: Callable[..., None],
+        *,
+        help: str,
+        short_help: str = "",
+        examples: Sequence[str] = (),
+        params: Sequence[click.Parameter] = (),
+        takes: Sequence[str] = (),
+    ) -> None:
+        taken = {option for param in params for option in param.opts}
+        super().__init__(
+            name,
+            callback=click.pass_obj(run),
+            # A flag of the command's own, as --timeout of `wait`, stands for the global one.
+            params=[*params, *(option for option in global_options() if not taken.intersection(option.opts))],
+            help=help,
+            short_help=short_help,
+            epilog=example_text(examples),
+            context_settings=HELP_NAMES,
+        )
+        self.takes = tuple(takes)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        session = ctx.ensure_object(Session)
+        session.check_output()
+        for key, flag in (("project", "-p"), ("domain", "-d")):
+            # Typed before the verb, where every command seems to take it.
+            if session.typed.get(key) is not None and key not in self.takes:
+                raise InvalidInput(f"{ctx.command_path.removeprefix('rainbowctl ')} takes no {key}: leave out {flag}.")
+        return super().invoke(ctx)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        format_options(self, ctx, formatter)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """Where a command of a group is found, and what it is for."""
+
+    summary: str
+    place: str  #: module and function, `ctl.commands.projects.fields:get_project`, called without arguments
+    aliases: tuple[str, ...] = ()
+
+
+class Group(click.Group):
+    """A group whose help needs none of its commands' modules."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        help: str,
+        entries: Mapping[str, Entry],
+        examples: Sequence[str] = (),
+        epilog: str = "",
+        word: str = "command",
+    ) -> None:
+        super().__init__(
+            name,
+            help=help,
+            params=[
+                project_option("Project, for commands that take one."),
+                domain_option("Domain."),
+                *global_options(),
+            ],
+            epilog=(example_text(examples) + epilog) or None,
+            context_settings=HELP_NAMES,
+            subcommand_metavar=f"{word.upper()} …",
+        )
+        self.entries = entries
+        self.word = word
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.entries)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        for word, entry in self.entries.items():
+            if name == word or name in entry.aliases:
+                module, _, function = entry.place.partition(":")
+                command: click.Command = getattr(import_module(module), function)()
+                return command
+        return None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        command = self.get_command(ctx, name) or self.look_further(ctx, name, args[1:])
+        if command is None and not ctx.resilient_parsing:
+            raise click.UsageError(self.unknown(ctx, name), ctx)
+        return (name if command else None), command, args[1:]
+
+    def look_further(self, ctx: click.Context, name: str, args: list[str]) -> click.Command | None:
+        """A command that only becomes known by asking; groups that can ask override this."""
+        return None
+
+    def unknown(self, ctx: click.Context, name: str) -> str:
+        return f"There is no {self.word} {name!r}.{did_you_mean(name, self.list_commands(ctx))}"
+
+    def summaries(self) -> list[tuple[str, list[tuple[str, str]]]]:
+        """Sections of the help: a title, and names with what they are for."""
+        return [(f"{self.word.capitalize()}s", [(name, entry.summary) for name, entry in self.entries.items()])]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, rows in self.summaries():
+            if not rows:
+                continue
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.format_commands(ctx, formatter)
+        format_options(self, ctx, formatter)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        words = {name: summary for _title, rows in self.summaries() for name, summary in rows}
+        items = [CompletionItem(name, help=text) for name, text in words.items() if name.startswith(incomplete)]
+        # The options come from click's own completion of a plain command.
+        return items + click.Command.shell_complete(self, ctx, incomplete)
+
+
+def format_options(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    """A command's own flags first, then the global ones."""
+    own: list[tuple[str, str]] = []
+    shared: list[tuple[str, str]] = []
+    for param in command.get_params(ctx):
+        record = param.get_help_record(ctx)
+        if record is not None:
+            (shared if isinstance(param, GlobalOption) else own).append(record)
+    for title, records in (("Options", own), ("Global options", shared)):
+        if records:
+            with formatter.section(title):
+                formatter.write_dl(records, col_max=34)
+
+
+def example_text(examples: Sequence[str]) -> str:
+    """Examples as an epilog that click does not rewrap."""
+    return "\b\nExamples:\n" + "".join(f"  {line}\n" for line in examples) + "\n" if examples else ""

@@ -1,0 +1,130 @@
+"""What is printed where: data on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import IO, Any
+
+from ctl.client.errors import InvalidInput, RainbowError
+from ctl.client.formats import printable, to_json, to_yaml
+from ctl.client.words import did_you_mean, listed
+
+FORMATS = ("table", "wide", "json", "yaml", "name")
+
+
+def parse_format(text: str) -> str:
+    """A format in any case, or an error that lists them."""
+    if text.lower() not in FORMATS:
+        hint = did_you_mean(text, FORMATS)
+        raise InvalidInput(f"There is no output format {text!r}: choose {listed(FORMATS, 'or')}.{hint}")
+    return text.lower()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Printer:
+    """Prints in one format."""
+
+    format: str = "table"
+    is_quiet: bool = False
+    has_headers: bool = True
+
+    @property
+    def is_table(self) -> bool:
+        """Whether a person reads the answer, rather than a program."""
+        return self.format in {"table", "wide"}
+
+    @property
+    def is_wide(self) -> bool:
+        return self.format == "wide"
+
+    def without_headers(self) -> Printer:
+        """The same, for rows that go on a table."""
+        return replace(self, has_headers=False)
+
+    def line(self, text: str = "") -> None:
+        """One line of data."""
+        print(text, file=sys.stdout)
+
+    def text(self, text: str) -> None:
+        """Data that brings its own line ends."""
+        sys.stdout.write(text)
+
+    def note(self, text: str) -> None:
+        """A remark beside the data; not with --quiet."""
+        if not self.is_quiet:
+            print(text, file=sys.stderr)
+
+    def warning(self, text: str) -> None:
+        """A warning; with --quiet too."""
+        print(paint(f"warning: {text}", "yellow", sys.stderr), file=sys.stderr)
+
+    def document(self, document: Any) -> None:
+        """An answer as JSON or YAML."""
+        self.text(to_json(document) if self.format == "json" else to_yaml(document))
+
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        """A table: drawn on a terminal, plain aligned columns anywhere else."""
+        cells = [[printable(cell) for cell in row] for row in rows]
+        header = list(columns) if self.has_headers else None
+        if sys.stdout.isatty() and _has_room(columns, cells):
+            _draw(columns, cells, bool(header))
+        else:
+            sys.stdout.write(plain_table(header, cells))
+
+
+def text_cells(document: Mapping[str, Any], *keys: str) -> list[str]:
+    """Cells of plain fields; empty where there is none."""
+    return ["" if document.get(key) is None else str(document[key]) for key in keys]
+
+
+def plain_table(header: list[str] | None, rows: list[list[str]]) -> str:
+    """Columns two spaces apart, never cut; empty cells are `-`, so that columns can be counted."""
+    lines = ([header] if header else []) + [[cell or "-" for cell in row] for row in rows]
+    widths = [max(len(line[index]) for line in lines) for index in range(len(lines[0]))] if lines else []
+    return "".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() + "\n" for line in lines
+    )
+
+
+def _has_room(columns: Sequence[str], rows: list[list[str]]) -> bool:
+    """Whether the terminal is wide enough to fold only the last column; else lines that run over read better."""
+    from shutil import get_terminal_size
+
+    widths = [max(len(line[index]) for line in [columns, *rows]) + 2 for index in range(len(columns) - 1)]
+    return sum(widths) <= get_terminal_size().columns * 2 // 3
+
+
+def _draw(columns: Sequence[str], rows: list[list[str]], has_headers: bool) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, show_header=has_headers, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    Console(highlight=False, emoji=False).print(table)
+
+
+def has_colour(stream: IO[str]) -> bool:
+    """Whether colours may be used: on a terminal, unless NO_COLOR says no."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def paint(text: str, colour: str, stream: IO[str]) -> str:
+    import click
+
+    return click.style(text, fg=colour) if has_colour(stream) else text
+
+
+def print_error(error: RainbowError, *, as_json: bool) -> None:
+    """An error, once, on stderr."""
+    if as_json:
+        sys.stderr.write(to_json(error.document()))
+        return
+    first, *rest = error.lines()
+    print(f"{paint('error:', 'red', sys.stderr)} {first}", *rest, sep="\n", file=sys.stderr)

@@ -1,0 +1,70 @@
+"""One call of rainbowctl: what was typed, the settings that follow, the client and the printer."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ctl.cli.output import Printer, parse_format
+
+if TYPE_CHECKING:
+    from ctl.client.client import Client
+    from ctl.client.contexts import Settings
+
+
+class Session:
+    """Gathers the global flags, which may stand before the verb and after the noun; the last one counts."""
+
+    def __init__(self) -> None:
+        self.typed: dict[str, str | None] = {}
+        self.is_quiet = False
+        self.has_headers = True
+        self.error_status: int | None = None  #: of every error, for a command whose statuses mean something else
+        self._client: Client | None = None
+
+    @cached_property
+    def settings(self) -> Settings:
+        from ctl.client.contexts import load_settings
+
+        return load_settings(self.typed)
+
+    @cached_property
+    def printer(self) -> Printer:
+        output = parse_format(self.typed.get("output") or str(self.settings.output.value))
+        return Printer(format=output, is_quiet=self.is_quiet, has_headers=self.has_headers)
+
+    def check_output(self) -> None:
+        """Refuse a wrong RAINBOW_OUTPUT before anything is done; a typed format was checked when it was read."""
+        if "output" not in self.typed and os.environ.get("RAINBOW_OUTPUT"):
+            parse_format(os.environ["RAINBOW_OUTPUT"])
+
+    @property
+    def client(self) -> Client:
+        """The client for the settings in force, made when first needed."""
+        if self._client is None:
+            from ctl.client.client import Client
+
+            self._client = Client.from_settings(self.settings)
+        return self._client
+
+    def hasty_client(self, seconds: float) -> Client:
+        """A client for answers nobody waits long for, such as completion; not kept."""
+        from ctl.client.client import Client
+        from ctl.client.contexts import load_settings
+
+        return Client.from_settings(load_settings(self.typed), timeout=seconds, retries=0)
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+
+
+def local_user() -> str | None:
+    """Who claims a change: the name of the local user, where the system knows one."""
+    from getpass import getuser
+
+    try:
+        return getuser()
+    except (OSError, KeyError):
+        return None

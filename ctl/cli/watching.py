@@ -1,0 +1,79 @@
+"""Watching: show something, and again whenever it changes, until Ctrl-C."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
+
+from ctl.cli.session import Session
+from ctl.client.errors import ClientError, ServerError, Unreachable
+
+Seen = TypeVar("Seen")
+
+_WAIT_SECONDS = 30
+_FIRST_PAUSE_SECONDS = 1.0
+_LONGEST_PAUSE_SECONDS = 30.0
+
+
+def watch(session: Session, read: Callable[[], Seen], show: Callable[[Seen, Seen | None, bool], None]) -> NoReturn:
+    """
+    Call `show` with what was read, what was seen before, and whether it is the first; then whenever it is another.
+
+    The admin is asked to answer as soon as there is a new revision. When it cannot be reached, as while it restarts,
+    it is tried again with growing pauses; only at the very start that is an error.
+    """
+    client = session.client
+    since = client.head()
+    seen = read()
+    show(seen, None, True)
+    sys.stdout.flush()
+    patience = Patience(session)
+    while True:
+        try:
+            # After a restart the configuration may be another one too, without any revision: look at once.
+            head = int(client.wait_for_revisions(since, 0 if patience.pause else _WAIT_SECONDS).get("head") or 0)
+            found = seen if head == since and not patience.pause else read()
+        except (Unreachable, ServerError) as error:
+            patience.failed(error)
+            continue
+        patience.answered()
+        since = head
+        if found != seen:
+            show(found, seen, False)
+            sys.stdout.flush()
+            seen = found
+
+
+class Patience:
+    """Trying again with growing pauses for as long as the admin does not answer."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.pause = 0.0  #: seconds, 0 while the admin answers
+
+    def failed(
+        self,
+        error: ClientError,
+        longest: float = _LONGEST_PAUSE_SECONDS,
+        next_step: str = "Trying again until it answers.",
+    ) -> None:
+        """Say so the first time, and wait a while, at most `longest` seconds."""
+        if not self.pause:
+            self._session.printer.note(f"{error.message} {next_step}")
+        self.pause = min(self.pause * 2, _LONGEST_PAUSE_SECONDS) or _FIRST_PAUSE_SECONDS
+        time.sleep(min(self.pause, max(longest, 0.0)))
+
+    def answered(self) -> None:
+        if self.pause:
+            self._session.printer.note("The admin answers again.")
+        self.pause = 0.0
+
+
+def separator(session: Session, is_first: bool) -> None:
+    """What stands between one value and the next."""
+    if session.printer.format == "yaml":
+        session.printer.text("---\n")
+    elif session.printer.is_table and not is_first:
+        session.printer.line()

@@ -1,0 +1,212 @@
+"""What the admin answers about attributes, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ctl.client.scopes import Scope
+
+Document = dict[str, Any]
+
+#: What a fleet is made of, each with a name of its own and no scope.
+FLEET = ("cluster", "pool", "label")
+#: Names of rows that define something rather than set it.
+DEFINED = ("PROJECT", *(noun.upper() for noun in FLEET))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attribute:
+    """One kind's payload at one scope: the row stored there, or what is inherited."""
+
+    scope: Scope
+    payload: Document
+    version: int | None = None  #: of the row; None when the value is inherited
+    updated_at: str | None = None
+    updated_by: str | None = None
+    claimed_by: str | None = None
+    inherited_from: Document | None = None  #: origin of the most specific contributor
+    origins: Mapping[str, Document] = field(default_factory=dict)  #: by leaf path, of an inherited value
+    kind: str | None = None  #: name of the kind, in lists
+
+    @classmethod
+    def from_document(cls, document: Document, scope: Scope) -> Attribute:
+        """From the answer to GET on a level's path."""
+        attributes = document.get("attributes") or {}
+        return cls(
+            scope=scope,
+            payload=sole_payload(attributes.get("matching_attributes")),
+            version=document.get("version"),
+            updated_at=document.get("updated_at"),
+            updated_by=document.get("updated_by"),
+            claimed_by=document.get("claimed_by"),
+            inherited_from=document.get("inherited_from"),
+            origins=document.get("origins") or {},
+        )
+
+    @classmethod
+    def inherited(cls, effective: Effective, scope: Scope) -> Attribute:
+        """From what a kind resolves to at a scope that has no row of its own."""
+        # The trail runs from the broadest level, so the last one that counts is the most specific contributor.
+        steps = [step for step in effective.trail if step.get("used")]
+        return cls(
+            scope=scope,
+            payload=effective.value,
+            inherited_from=steps[-1] if steps else {"level": "platform"},
+            origins=effective.origins,
+        )
+
+    @classmethod
+    def from_entry(cls, entry: Document) -> Attribute:
+        """From one entry of `matchable_attributes`."""
+        return cls(
+            scope=Scope.from_document(entry),
+            payload=sole_payload(entry.get("attributes")),
+            version=entry.get("version"),
+            updated_at=entry.get("updated_at"),
+            updated_by=entry.get("updated_by"),
+            claimed_by=entry.get("claimed_by"),
+            kind=entry.get("resource_type"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """The answer to a write, or to a dry run of one."""
+
+    payload: Document  #: what the row holds afterwards; empty when nothing is left of it
+    before: Document | None  #: what it held
+    changed: bool
+    version: int | None
+    revision: int | None
+    warnings: list[Document]
+    document: Document  #: the answer as it came
+
+    @classmethod
+    def from_document(cls, document: Document) -> Change:
+        attributes = document.get("attributes") or {}
+        return cls(
+            payload=sole_payload(attributes.get("matching_attributes")),
+            before=document.get("before"),
+            changed=bool(document.get("changed", document.get("deleted", False))),
+            version=document.get("version"),
+            revision=document.get("revision"),
+            warnings=document.get("warnings") or [],
+            document=document,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowChange:
+    """What becomes, or became, of one row."""
+
+    action: str  #: create, update, delete or unchanged
+    kind: str  #: name of the kind; PROJECT, CLUSTER, POOL or LABEL for a definition
+    scope: Scope
+    name: str | None = None  #: of what is part of the fleet, and has no scope
+    before: Document | None
+    after: Document | None
+    version: int | None = None  #: of the row as it is stored
+    index: int | None = None  #: of the change that asked for it
+
+    @classmethod
+    def from_document(cls, document: Document) -> RowChange:
+        before, after = document.get("before"), document.get("after")
+        action = "create" if before is None else "delete" if after is None else "update"
+        return cls(
+            action=str(document.get("action", action)),
+            kind=str(document.get("resource_type", "")),
+            scope=Scope.from_document(document),
+            name=document.get("name"),
+            before=before,
+            after=after,
+            version=document.get("version"),
+            index=document.get("index"),
+        )
+
+    @property
+    def is_real(self) -> bool:
+        """Whether the row is another one afterwards."""
+        return self.action != "unchanged"
+
+    @property
+    def place(self) -> Scope | str:
+        """Where the row is: its scope, or its name in the fleet."""
+        return self.scope if self.name is None else self.short(self.kind)
+
+    def title(self, noun: str) -> str:
+        """The row in words: `execution-cluster-label at domain development`, `project flyteexamples`, `pool gpu`."""
+        if self.name is not None:
+            return f"{noun} {self.name}"
+        return f"{noun} {self.scope.project}" if self.kind == "PROJECT" else f"{noun} at {self.scope.describe()}"
+
+    def short(self, noun: str) -> str:
+        """The row as `-o name` prints it."""
+        return f"{noun}/{self.name}" if self.name is not None else self.scope.name(noun)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeSet:
+    """The answer to a change of many rows or to a rollback, or to a dry run of one."""
+
+    rows: list[RowChange]  #: in the order of the request
+    revision: int  #: the new one, or the latest when nothing changed or in a dry run
+    changed: bool
+    warnings: list[Document]
+    effective: Document | None  #: which effective values change, in a dry run
+    document: Document  #: the answer as it came
+
+    @classmethod
+    def from_document(cls, document: Document) -> ChangeSet:
+        return cls(
+            rows=[RowChange.from_document(row) for row in document.get("rows") or []],
+            revision=int(document.get("revision") or 0),
+            changed=bool(document.get("changed")),
+            warnings=document.get("warnings") or [],
+            effective=document.get("effective"),
+            document=document,
+        )
+
+    @property
+    def real(self) -> list[RowChange]:
+        """The rows that are others afterwards."""
+        return [row for row in self.rows if row.is_real]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effective:
+    """What one kind resolves to at a scope, and every step that led to it."""
+
+    resource_type: str
+    value: Document
+    origins: Mapping[str, Document]  #: by leaf path
+    unset: Mapping[str, Document]  #: leaves with no value because a level says so, by path
+    trail: list[Document]  #: broadest first, silent levels too
+
+    @classmethod
+    def from_document(cls, document: Document) -> Effective:
+        return cls(
+            resource_type=str(document.get("resource_type", "")),
+            value=document.get("value") or {},
+            origins=document.get("origins") or {},
+            unset=document.get("unset") or {},
+            trail=document.get("trail") or [],
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no level says anything."""
+        return not self.value and not self.unset
+
+
+def sole_payload(wrapped: Any) -> Document:
+    """The payload under its kind's key, which is the only one."""
+    return dict(next(iter(wrapped.values()), None) or {}) if wrapped else {}
+
+
+def warning_text(warning: Document) -> str:
+    """One warning of the admin's in words."""
+    text = str(warning.get("message", warning.get("code", "")))
+    closest = [str(word) for word in warning.get("closest") or [] if str(word) not in text]
+    return f"{text} Closest: {', '.join(closest)}." if closest else text

@@ -1,0 +1,209 @@
+"""
+The calls of the client that are about executions and where they run.
+
+    answer = client.create_execution({"project": "p", "domain": "d", "spec": {"job": {"command": ["true"]}}})
+    id = ExecutionId.from_document(answer["id"])
+    client.terminate_execution(id, cause="a test")
+
+`ctl.client.Client` has them all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from ctl.client.answers import Document
+from ctl.client.calls.changes import ChangeCalls, dry, given
+from ctl.client.errors import NotFound, Unanswered, Unreachable
+
+if TYPE_CHECKING:
+    from ctl.client.executions import ExecutionId
+
+#: The longest the admin lets anyone wait for an event.
+LONGEST_WAIT_SECONDS = 60
+#: How much longer than the wait itself the answer may take.
+_SPARE_SECONDS = 5.0
+#: How much longer than usual what concerns many executions may take.
+_MANY_SECONDS = 300.0
+#: How much longer many may take to create, for each of them.
+_SECONDS_FOR_ONE = 0.1
+_PAGE = 500
+
+
+class ExecutionCalls(ChangeCalls):
+    """Part of the client; see `ctl.client`."""
+
+    def create_execution(
+        self, request: Mapping[str, Any], *, key: str | None = None, dry_run: bool = False
+    ) -> Document:
+        """
+        Create an execution, `{"project", "domain", "name"?, "inputs"?, "spec"}`; `created` is false if it was there.
+
+        Without a name the request carries a key, a new one unless one is given, so that it can be sent again where its
+        answer got lost, and still starts one execution only.
+        """
+        return self._create("executions", request, key, dry_run)
+
+    def create_executions(
+        self, requests: Sequence[Mapping[str, Any]], *, key: str | None = None, dry_run: bool = False
+    ) -> Document:
+        """
+        Create up to 1,000 executions at once, each a request as in `create_execution`, each answered for itself.
+
+        `results` has for each, in the same order, its `id`, `created`, `phase`, `cluster`, `reason` and `warnings`, or
+        the `error` it was refused with. Those without a name get one from the key and their place, so that the same
+        requests under the same key are the same executions: where the answer gets lost they are sent once more.
+        `resent` tells of that, for what was not created then may have been by the first sending.
+        """
+        headers = {"Idempotency-Key": key or os.urandom(16).hex()}
+
+        def send() -> Document:
+            answer = self._transport.call(
+                "POST",
+                "executions",
+                query=dry(dry_run),
+                body={"executions": list(requests)},
+                headers=headers,
+                is_safe=dry_run,
+                more_seconds=len(requests) * _SECONDS_FOR_ONE,
+            )
+            return self._holding(answer, "results", len(requests))
+
+        try:
+            return send()
+        except Unanswered as lost:
+            try:
+                return {**send(), "resent": True}
+            except Unreachable:
+                # The first sending may have arrived, whatever became of the second.
+                raise lost from None
+
+    def repeat_execution(
+        self, how: str, request: Mapping[str, Any], *, key: str | None = None, dry_run: bool = False
+    ) -> Document:
+        """As `create_execution`, from an earlier one: `how` is relaunch or recover, and `id` in the request which."""
+        return self._create(f"executions/{how}", request, key, dry_run)
+
+    def place(self, request: Mapping[str, Any], changes: Sequence[Mapping[str, Any]] = ()) -> Document:
+        """Where an execution would run and why; `changes` are assumed to have been made. Nothing is written."""
+        body = {**request, **({"changes": list(changes)} if changes else {})}
+        return self._transport.call("POST", "placements", body=body, is_safe=True)
+
+    def execution(self, id: ExecutionId) -> Document:
+        """One execution with everything that was resolved for it."""
+        return self._read(id.path)
+
+    def wait_for_execution(self, id: ExecutionId, after_event: int, seconds: int) -> Document:
+        """One execution as soon as it has more events than that, or as it is after so many seconds."""
+        query = {"after_event": after_event, "wait_seconds": min(seconds, LONGEST_WAIT_SECONDS)}
+        return self._transport.call("GET", id.path, query=query, is_safe=True, more_seconds=seconds + _SPARE_SECONDS)
+
+    def executions(self, project: str | None = None, domain: str | None = None, **query: Any) -> Iterator[Document]:
+        """
+        Executions page by page, newest first unless sorted otherwise; without project or domain, of all.
+
+        Filters are those of the API: `phase`, `reason`, `cluster`, `pool`, `label`, `workflow`, `launch_plan`,
+        `version`, `state`, `created_after`, `created_before`, `filters`, `limit` (the size of a page), `sort_by.key`
+        and `sort_by.direction`.
+        """
+        if project and domain:
+            path = f"executions/{quote(project, safe='')}/{quote(domain, safe='')}"
+            yield from self._pages(path, "executions", {"limit": _PAGE, **given(query)})
+        else:
+            where = given({"project": project, "domain": domain})
+            yield from self._pages("executions", "executions", {"limit": _PAGE, **where, **given(query)})
+
+    def execution_events(self, id: ExecutionId) -> Iterator[Document]:
+        """What happened to an execution, oldest first, page by page."""
+        yield from self._pages(f"{id.path}/events", "events", {"limit": _PAGE})
+
+    def execution_log(
+        self,
+        id: ExecutionId,
+        stream: str,
+        *,
+        attempt: int | None = None,
+        offset: int = 0,
+        limit: int | None = None,
+        seconds: int = 0,
+    ) -> Document:
+        """
+        What an attempt, the last one by default, printed from a byte on; `complete` tells that there is no more.
+
+        Where there is nothing yet, the admin waits up to so many seconds for it.
+        """
+        wait = min(seconds, LONGEST_WAIT_SECONDS)
+        query = {"stream": stream, "offset": offset, **given({"attempt": attempt, "limit": limit})}
+        if wait:
+            query["wait_seconds"] = wait
+        more = wait + _SPARE_SECONDS if wait else 0.0
+        return self._transport.call("GET", f"{id.path}/logs", query=query, is_safe=True, more_seconds=more)
+
+    def execution_outputs(self, id: ExecutionId) -> list[Document]:
+        """The small files that an execution left, each with its content in base64."""
+        return list(self._read(f"{id.path}/outputs", holding="outputs")["outputs"])
+
+    def explain_execution(self, id: ExecutionId, decision: int | None = None) -> Document:
+        """The decision in force with its whole trail, or an earlier one by its number."""
+        return self._read(f"{id.path}/explanation", given({"decision": decision}))
+
+    def set_execution_state(self, id: ExecutionId, state: str) -> Document:
+        """Make an execution ACTIVE or ARCHIVED; `changed` tells whether it was not."""
+        return self._transport.call("PUT", id.path, body={"state": state})
+
+    def terminate_execution(self, id: ExecutionId, *, cause: str = "", claimed_by: str | None = None) -> Document:
+        """End an execution; `changed` is false where it was finished already."""
+        return self._transport.call("DELETE", id.path, body=given({"cause": cause, "claimed_by": claimed_by}))
+
+    def terminate_executions(
+        self,
+        selector: Mapping[str, Any],
+        *,
+        cause: str = "",
+        claimed_by: str | None = None,
+        dry_run: bool = False,
+    ) -> Document:
+        """End every execution that a selector, which must not be empty, matches."""
+        body = {"selector": dict(selector), **given({"cause": cause, "claimed_by": claimed_by})}
+        return self._many("executions/terminate", body, dry_run)
+
+    def redecide(self, selector: Mapping[str, Any], *, dry_run: bool = False) -> Document:
+        """Decide waiting executions anew, with the settings of now."""
+        return self._many("executions/redecide", {"selector": dict(selector)}, dry_run)
+
+    def simulate(self, changes: Sequence[Mapping[str, Any]], since: str, **options: Any) -> Document:
+        """Which executions since then would have gone elsewhere with these changes; `project`, `domain`, `limit`."""
+        body = {"changes": list(changes), "since": since, **given(options)}
+        answer = self._transport.call("POST", "simulations", body=body, is_safe=True, more_seconds=_MANY_SECONDS)
+        return self._holding(answer, "executions")
+
+    def placement_counts(self, by: str, since: str, **where: Any) -> Document:
+        """How many executions went where since then, largest first."""
+        return self._read("placement_counts", {"by": by, "since": since, **given(where)}, holding="counts")
+
+    def has_launch_plan(self, project: str, domain: str, name: str) -> bool:
+        """Whether any version of a launch plan is registered under that name."""
+        path = "/".join(["launch_plans", *(quote(part, safe="") for part in (project, domain, name))])
+        try:
+            return bool(self._read(path, {"limit": 1}, holding="launch_plans")["launch_plans"])
+        except NotFound:
+            return False
+
+    def _create(self, path: str, request: Mapping[str, Any], key: str | None, dry_run: bool) -> Document:
+        if request.get("name") or dry_run:
+            return self._transport.call("POST", path, query=dry(dry_run), body=request, is_safe=dry_run)
+        headers = {"Idempotency-Key": key or os.urandom(16).hex()}
+        try:
+            answer = self._transport.call("POST", path, body=request, headers=headers)
+        except Unanswered:
+            answer = self._transport.call("POST", path, body=request, headers=headers)
+        # Where the key is new, and there was an execution, this very call made it.
+        return answer if key else {**answer, "created": True}
+
+    def _many(self, path: str, body: Document, dry_run: bool) -> Document:
+        return self._transport.call(
+            "POST", path, query=dry(dry_run), body=body, is_safe=dry_run, more_seconds=_MANY_SECONDS
+        )

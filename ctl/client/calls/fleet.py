@@ -1,0 +1,155 @@
+"""
+The calls of the client that are about the fleet: clusters, pools and labels.
+
+    client.put_definition("pool", "gpu", {"members": [{"id": "a", "weight": 6}, {"id": "b", "weight": 1}]})
+    client.switch_cluster("a", "cordon", reason="new disks")
+
+`ctl.client.Client` has them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from ctl.client.answers import Document, RowChange
+from ctl.client.calls.changes import ChangeCalls, dry, precondition, reasons
+from ctl.client.scopes import check_name
+
+#: What a cluster can be told, each as a path of its own.
+SWITCHES = ("enable", "disable", "cordon", "uncordon", "drain", "undrain", "admit")
+
+_PAGE = 500
+
+
+class FleetCalls(ChangeCalls):
+    """Part of the client; see `ctl.client`. A noun is `cluster`, `pool` or `label`."""
+
+    def definitions(self, noun: str, **filters: str | None) -> Iterator[Document]:
+        """Every cluster, pool or label, page by page; clusters can be filtered by `pool` and `label`."""
+        given = {key: word for key, word in filters.items() if word}
+        yield from self._pages(f"{noun}s", f"{noun}s", {"limit": _PAGE, **given})
+
+    def definition(self, noun: str, name: str) -> Document:
+        """One cluster, pool or label as it is now; of a cluster that is more than somebody defined."""
+        return self._read(_path(noun, name))
+
+    def stored_definitions(self, noun: str, found: Iterable[Document]) -> list[RowChange]:
+        """
+        What somebody defined of managed clusters, pools or labels, each in `before`, with its version.
+
+        What `definition` answers holds more: defaults, and what was reported and switched since.
+        """
+        # What the smallest definition of that name would replace is what is stored.
+        changes = [{f"{noun}_definition": _smallest(each)} for each in found]
+        rows = self.change_attributes(changes, dry_run=True).rows if changes else []
+        return [row for row in rows if row.before is not None]
+
+    def create_definition(
+        self,
+        noun: str,
+        name: str,
+        payload: Mapping[str, Any],
+        *,
+        message: str | None = None,
+        claimed_by: str | None = None,
+        dry_run: bool = False,
+    ) -> Document:
+        """Define a new cluster, pool or label; Conflict if there is one of that name."""
+        check_name(noun, name)
+        body = {noun: {"name": name, **payload}, **reasons(message, claimed_by)}
+        return self._transport.call("POST", f"{noun}s", query=dry(dry_run), body=body, is_safe=dry_run)
+
+    def put_definition(
+        self,
+        noun: str,
+        name: str,
+        payload: Mapping[str, Any],
+        *,
+        message: str | None = None,
+        claimed_by: str | None = None,
+        if_match: int | None = None,
+        if_none_match: bool = False,
+        dry_run: bool = False,
+    ) -> Document:
+        """Replace the whole definition, or make it where there is none; the rest is as in `put_attribute`."""
+        return self._transport.call(
+            "PUT",
+            _path(noun, name),
+            query=dry(dry_run),
+            body={noun: dict(payload), **reasons(message, claimed_by)},
+            headers=precondition(if_match, if_none_match),
+            is_safe=dry_run,
+        )
+
+    def delete_definition(
+        self,
+        noun: str,
+        name: str,
+        *,
+        force: bool = False,
+        message: str | None = None,
+        claimed_by: str | None = None,
+        if_match: int | None = None,
+        dry_run: bool = False,
+    ) -> Document:
+        """Delete a definition; Conflict while it is in use, unless forced. `changed` tells whether there was one."""
+        return self._transport.call(
+            "DELETE",
+            _path(noun, name),
+            query={**dry(dry_run), **({"force": "true"} if force else {})},
+            body=reasons(message, claimed_by) or None,
+            headers=precondition(if_match),
+            is_safe=dry_run,
+        )
+
+    def switch_cluster(
+        self,
+        name: str,
+        switch: str,
+        *,
+        reason: str | None = None,
+        claimed_by: str | None = None,
+        deadline: str | None = None,
+    ) -> Document:
+        """
+        Do one of `SWITCHES` to a cluster; `changed` tells whether it was otherwise before.
+
+        `deadline` is how long running work may take to finish on a cluster that is drained, such as `10m`.
+        """
+        given = {"reason": reason, "claimed_by": claimed_by, "deadline": deadline}
+        body = {key: text for key, text in given.items() if text}
+        return self._transport.call("POST", f"{_path('cluster', name)}/{switch}", body=body)
+
+    def cluster_tokens(self, name: str) -> list[Document]:
+        """The tokens of a cluster's agent, newest first, without their secrets."""
+        return list(self._read(f"{_path('cluster', name)}/tokens", holding="tokens")["tokens"])
+
+    def rotate_token(self, name: str, *, overlap: str | None = None) -> Document:
+        """A new `token`, which nobody can read again; older ones count until the overlap, such as `10m`, is over."""
+        body = {"overlap": overlap} if overlap else {}
+        return self._transport.call("POST", f"{_path('cluster', name)}/tokens", body=body)
+
+    def revoke_token(self, name: str, prefix: str) -> Document:
+        """End a token at once; `changed` tells whether it counted until now."""
+        check_name("token", prefix)
+        return self._transport.call("DELETE", f"{_path('cluster', name)}/tokens/{quote(prefix, safe='')}")
+
+    def cluster_events(self, name: str, *, page_size: int = _PAGE) -> Iterator[Document]:
+        """What happened to a cluster, newest first, page by page."""
+        yield from self._pages(f"{_path('cluster', name)}/events", "events", {"limit": page_size})
+
+    def report_cluster_state(self, name: str, state: Mapping[str, Any]) -> Document:
+        """Say what a cluster's agent would: capacity, what is free, the engine and its plugins."""
+        return self._transport.call("PUT", f"{_path('cluster', name)}/state", body=dict(state))
+
+
+def _smallest(found: Document) -> Document:
+    members = [{"id": member["id"], "weight": member["weight"]} for member in found.get("members") or []]
+    return {"name": found["name"], **({"members": members} if "members" in found else {})}
+
+
+def _path(noun: str, name: str) -> str:
+    check_name(noun, name)
+    return f"{noun}s/{quote(name, safe='')}"

@@ -1,0 +1,98 @@
+"""
+The calls of the client that are about workflows and launch plans, which are registered under versions.
+
+    client.register("workflow", Identifier(project="p", domain="d", name="train", version="v1"), {"job": {…}})
+
+`ctl.client.Client` has them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from ctl.client.answers import Document
+from ctl.client.calls.changes import ChangeCalls, dry
+from ctl.client.scopes import check_name
+
+WORKFLOW = "workflow"
+LAUNCH_PLAN = "launch_plan"
+
+#: Stands for the version that was registered last.
+LATEST = "latest"
+
+_PAGE = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identifier:
+    """What a workflow or a launch plan is known by."""
+
+    project: str
+    domain: str
+    name: str
+    version: str
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Identifier:
+        return cls(**{key: str(document[key]) for key in ("project", "domain", "name", "version")})
+
+    def document(self) -> dict[str, str]:
+        return {"project": self.project, "domain": self.domain, "name": self.name, "version": self.version}
+
+
+class RegistrationCalls(ChangeCalls):
+    """Part of the client; see `ctl.client`. A noun is `workflow` or `launch_plan`."""
+
+    def registered(
+        self, noun: str, project: str, domain: str, name: str | None = None, *, workflow: str | None = None
+    ) -> Iterator[Document]:
+        """
+        The newest version of each name, or all versions of one, newest first, page by page.
+
+        Parameters
+        ----------
+        workflow
+            Only launch plans of this workflow.
+        """
+        path = _path(f"{noun}s", project=project, domain=domain, **({"name": name} if name is not None else {}))
+        yield from self._pages(path, f"{noun}s", {"limit": _PAGE, **({"workflow": workflow} if workflow else {})})
+
+    def registration(self, noun: str, id: Identifier) -> Document:
+        """One version; `latest` is the newest there is."""
+        return self._read(_path(f"{noun}s", **id.document()))
+
+    def active_launch_plans(self, project: str, domain: str) -> Iterator[Document]:
+        """The active version of every launch plan that has one, page by page."""
+        path = _path("active_launch_plans", project=project, domain=domain)
+        yield from self._pages(path, "launch_plans", {"limit": _PAGE})
+
+    def active_launch_plan(self, project: str, domain: str, name: str) -> Document:
+        """The active version of a launch plan; NotFound where none is."""
+        return self._read(_path("active_launch_plans", project=project, domain=domain, name=name))
+
+    def register(
+        self, noun: str, id: Identifier, spec: Mapping[str, Any], *, is_active: bool = False, dry_run: bool = False
+    ) -> Document:
+        """
+        Register one version, which can never be changed afterwards.
+
+        `created` tells whether it is new; Conflict if that version is registered with another content. With
+        `is_active` a launch plan is activated too.
+        """
+        for key, word in id.document().items():
+            check_name(key, word)
+        body = {"id": id.document(), "spec": dict(spec), **({"state": "ACTIVE"} if is_active else {})}
+        return self._transport.call("POST", f"{noun}s", query=dry(dry_run), body=body, is_safe=dry_run)
+
+    def set_launch_plan_state(self, id: Identifier, state: str) -> Document:
+        """Make a version of a launch plan ACTIVE, and every other one inactive; or make it INACTIVE."""
+        return self._transport.call("PUT", _path("launch_plans", **id.document()), body={"state": state})
+
+
+def _path(start: str, **parts: str) -> str:
+    for key, word in parts.items():
+        check_name(key, word)
+    return "/".join([start, *(quote(word, safe="") for word in parts.values())])

@@ -1,0 +1,276 @@
+"""
+Settings of the command line: flags, RAINBOW_* variables, and named contexts in a file.
+
+A flag wins over a variable, a variable over the context in use, the context over the default. The file is
+`$RAINBOW_CONFIG`, else `$XDG_CONFIG_HOME/rainbow/config.yaml`, else `~/.config/rainbow/config.yaml`:
+
+    current_context: staging
+    contexts:
+      staging:
+        endpoint: https://rainbow.example.org
+        token_file: ~/.config/rainbow/staging.token
+        ca_file: ~/.config/rainbow/ca.pem
+        project: flyteexamples
+        domain: development
+        timeout: 30
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ctl.client import endpoints
+from ctl.client.errors import InvalidInput
+from ctl.client.words import did_you_mean, fold, listed
+
+#: What a context can hold, with what it means.
+CONTEXT_KEYS = {
+    "endpoint": "where the admin listens",
+    "token_file": "file that holds the bearer token",
+    "ca_file": "certificate authorities to trust for https",
+    "project": "project to take where none is typed",
+    "domain": "domain to take where none is typed",
+    "timeout": "seconds to wait for an answer",
+}
+_FILE_KEYS = ("current_context", "contexts")
+_DEFAULTS = {"endpoint": endpoints.DEFAULT, "timeout": "30", "output": "table"}
+_NO_VALUE = "-"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One effective value and where it comes from."""
+
+    value: str | None
+    origin: str = _NO_VALUE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Configuration:
+    """The file of contexts."""
+
+    path: Path
+    current_context: str | None = None
+    contexts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def context(self, name: str, origin: str) -> Mapping[str, str]:
+        """The settings of one context, or an error that names the closest ones."""
+        if name not in self.contexts:
+            known = did_you_mean(name, self.contexts) or (
+                f" There is {listed(self.contexts)}." if self.contexts else f" There are none in {self.path}."
+            )
+            raise InvalidInput(f"There is no context {name!r} ({origin}).{known}")
+        return self.contexts[name]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Every effective setting of one call."""
+
+    context: Setting
+    endpoint: Setting
+    token_file: Setting
+    token_text: Setting  #: a token given in a variable; wins over token files other than a typed one
+    ca_file: Setting
+    project: Setting
+    domain: Setting
+    timeout: Setting
+    output: Setting
+    configuration: Configuration
+
+    def token(self) -> str | None:
+        """The bearer token, read from its file where it is not in a variable."""
+        if self.token_text.value:
+            return self.token_text.value
+        if not self.token_file.value:
+            return None
+        try:
+            text = Path(self.token_file.value).expanduser().read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is not text"
+            raise InvalidInput(f"The token file {self.token_file.value} cannot be read: {reason}.") from None
+        if not text or not text.isascii() or not text.isprintable():
+            raise InvalidInput(f"The token file {self.token_file.value} must hold one token and nothing else.")
+        return text
+
+    @cached_property
+    def timeout_seconds(self) -> float:
+        """The timeout as a number; positive."""
+        return parse_timeout(str(self.timeout.value))
+
+
+def load_settings(
+    typed: Mapping[str, str | None],
+    environ: Mapping[str, str] = os.environ,
+) -> Settings:
+    """
+    The settings for flags as typed (`endpoint`, `token_file`, `project`, …; `config` is the path of the file).
+
+    A typed project or domain switches off the default of both, so that `-p X` alone means the project's own level.
+    """
+    configuration = load_configuration(config_path(typed, environ))
+    context = _first(typed, environ, "context", configuration.current_context, f"{configuration.path}")
+    chosen = configuration.context(context.value, context.origin) if context.value else {}
+    from_context = f"context {context.value}"
+
+    def pick(key: str) -> Setting:
+        return _first(typed, environ, key, chosen.get(key), from_context)
+
+    endpoint = pick("endpoint")
+    token_file = pick("token_file")
+    if token_file.origin == from_context and endpoint.value != chosen.get("endpoint", endpoints.DEFAULT):
+        token_file = Setting(value=None)  # a context's token is for that context's admin and nobody else
+    token_text = _variable(environ, "RAINBOW_TOKEN")
+    if typed.get("token_file"):
+        token_text = Setting(value=None)
+    scope_is_typed = typed.get("project") is not None or typed.get("domain") is not None
+    no_defaults = Setting(value=None)
+    return Settings(
+        context=context,
+        endpoint=endpoint,
+        token_file=no_defaults if token_text.value else token_file,
+        token_text=token_text,
+        ca_file=pick("ca_file"),
+        project=_typed(typed, "project") if scope_is_typed else pick("project"),
+        domain=_typed(typed, "domain") if scope_is_typed else pick("domain"),
+        timeout=pick("timeout"),
+        output=pick("output"),
+        configuration=configuration,
+    )
+
+
+def parse_timeout(text: str) -> float:
+    """Seconds, written `30` or `30s`."""
+    try:
+        seconds = float(text.removesuffix("s"))
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= 86400:
+        raise InvalidInput(f"The timeout must be a number of seconds such as 30, got {text!r}.")
+    return seconds
+
+
+def config_path(typed: Mapping[str, str | None], environ: Mapping[str, str] = os.environ) -> Setting:
+    """The path of the file of contexts."""
+    if typed.get("config") is not None or environ.get("RAINBOW_CONFIG"):
+        return _first(typed, environ, "config", None, "")
+    home = environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return Setting(value=f"{home}/rainbow/config.yaml", origin="default")
+
+
+def load_configuration(path: Setting, *, may_be_missing: bool = False) -> Configuration:
+    """The file of contexts; one that was asked for by name must exist."""
+    file = Path(str(path.value)).expanduser()
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        if path.origin == "default" or may_be_missing:
+            return Configuration(path=file)
+        raise InvalidInput(f"The configuration {file} ({path.origin}) does not exist.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise InvalidInput(f"The configuration {file} cannot be read: {reason}.") from None
+    return _parse(text, file)
+
+
+def _parse(text: str, file: Path) -> Configuration:
+    import yaml
+
+    try:
+        document = yaml.load(text, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader))  # text only: no types
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else str(file)
+        raise InvalidInput(f"{place}: not valid YAML: {getattr(error, 'problem', None) or error}.") from None
+    if document in (None, ""):
+        return Configuration(path=file)
+    top = _known_keys(document, _FILE_KEYS, str(file))
+    contexts = {
+        str(name): {
+            key: str(value) for key, value in _known_keys(entry, CONTEXT_KEYS, f"{file}: context {name}").items()
+        }
+        for name, entry in _known_keys(top.get("contexts") or {}, None, f"{file}: contexts").items()
+    }
+    return Configuration(path=file, current_context=top.get("current_context") or None, contexts=contexts)
+
+
+def _known_keys(document: Any, known: Any, place: str) -> dict[str, Any]:
+    if document == "":
+        return {}
+    if not isinstance(document, dict):
+        raise InvalidInput(f"{place} must hold keys and values.")
+    if known is None:
+        return document
+    by_fold = {fold(key): key for key in known}
+    for key in document:
+        if fold(str(key)) not in by_fold:
+            hint = did_you_mean(str(key), known) or f" There is {listed(known)}."
+            raise InvalidInput(f"{place}: unknown key {key!r}.{hint}")
+    return {by_fold[fold(key)]: value for key, value in document.items() if value != ""}
+
+
+def save_configuration(configuration: Configuration) -> None:
+    """Write the file of contexts, whole or not at all, readable by its owner only."""
+    import yaml
+
+    document: dict[str, Any] = {}
+    if configuration.current_context:
+        document["current_context"] = configuration.current_context
+    document["contexts"] = {name: dict(entry) for name, entry in configuration.contexts.items()}
+    try:
+        configuration.path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"{configuration.path.parent} cannot be made: {error.strerror}.") from None
+    write_private(configuration.path, yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file with mode 0600 through a temporary one beside it, so that no reader sees half of it."""
+    # A link keeps pointing at what it pointed at; a device or pipe cannot be replaced, only written to.
+    target = path.resolve() if path.is_symlink() else path
+    try:
+        if target.exists() and not stat.S_ISREG(target.stat().st_mode):
+            target.write_text(text, encoding="utf-8")
+            return
+        temporary = target.with_name(f".{target.name}.{os.getpid()}")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be written: {error.strerror}.") from None
+
+
+def _first(
+    typed: Mapping[str, str | None], environ: Mapping[str, str], key: str, stored: str | None, origin: str
+) -> Setting:
+    if typed.get(key) is not None:
+        return _typed(typed, key)
+    variable = _variable(environ, f"RAINBOW_{key.upper()}")
+    if variable.value:
+        return variable
+    if stored:
+        return Setting(value=stored, origin=origin)
+    return Setting(value=_DEFAULTS[key], origin="default") if key in _DEFAULTS else Setting(value=None)
+
+
+def _typed(typed: Mapping[str, str | None], key: str) -> Setting:
+    value = typed.get(key)
+    return Setting(value=value, origin=f"--{key.replace('_', '-')}") if value is not None else Setting(value=None)
+
+
+def _variable(environ: Mapping[str, str], name: str) -> Setting:
+    value = environ.get(name)
+    return Setting(value=value, origin=name) if value else Setting(value=None)

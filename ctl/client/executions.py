@@ -1,0 +1,180 @@
+"""Executions: their ids, their phases, and what the admin answers about them, as values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import quote
+
+from ctl.client.answers import Document
+from ctl.client.errors import InvalidInput
+from ctl.client.scopes import check_name
+from ctl.client.times import in_words, moment_of, to_second
+from ctl.client.words import did_you_mean, fold, listed
+
+NOUN = "execution"
+PHASES = ("QUEUED", "RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTING", "ABORTED")
+FINISHED = frozenset({"SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"})
+#: States by every word for them; numbers are Flyte's.
+STATES = {"active": "ACTIVE", "archived": "ARCHIVED", "0": "ACTIVE", "1": "ARCHIVED"}
+_STATE_PREFIX = "execution"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecutionId:
+    """Which execution."""
+
+    project: str
+    domain: str
+    name: str
+
+    def __post_init__(self) -> None:
+        for key, name in (("project", self.project), ("domain", self.domain), ("execution", self.name)):
+            check_name(key, name)
+
+    def __str__(self) -> str:
+        return f"{self.project}/{self.domain}/{self.name}"
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, object]) -> ExecutionId:
+        return cls(**{key: str(document.get(key, "")) for key in ("project", "domain", "name")})
+
+    @property
+    def path(self) -> str:
+        """Its path below the base of the API."""
+        return "/".join(["executions", *(quote(part, safe="") for part in (self.project, self.domain, self.name))])
+
+    @property
+    def resource(self) -> str:
+        """The name `-o name` prints, which commands take as well: `execution/flytesnacks/staging/a1`."""
+        return f"{NOUN}/{self}"
+
+    @property
+    def flags(self) -> str:
+        """How it is written on a command line."""
+        return f"{self.name} -p {self.project} -d {self.domain}"
+
+    def document(self) -> dict[str, str]:
+        return {"project": self.project, "domain": self.domain, "name": self.name}
+
+
+def parse_id(text: str, project: str | None, domain: str | None) -> ExecutionId:
+    """
+    The execution meant by a name, by `PROJECT/DOMAIN/NAME`, or by what `-o name` prints.
+
+    Project and domain are those of the command line, which a longer form may repeat but not contradict.
+    """
+    parts = text.removeprefix(f"{NOUN}/").split("/")
+    if len(parts) == 3:
+        for key, said, typed in (("project", parts[0], project), ("domain", parts[1], domain)):
+            if typed is not None and typed != said:
+                raise InvalidInput(f"{text} is in {key} {said}, the command line says {typed}: keep one of the two.")
+        return ExecutionId(project=parts[0], domain=parts[1], name=parts[2])
+    if len(parts) != 1:
+        raise InvalidInput(f"{text!r} names no execution: write NAME, or PROJECT/DOMAIN/NAME.")
+    if not project or not domain:
+        raise InvalidInput(
+            f"Execution {text} needs a project and a domain: give -p PROJECT -d DOMAIN, or write PROJECT/DOMAIN/NAME."
+        )
+    return ExecutionId(project=project, domain=domain, name=text)
+
+
+def parse_phase(text: str, place: str) -> str:
+    """A phase in any spelling: `timed-out` is TIMED_OUT."""
+    for phase in PHASES:
+        if fold(phase) == fold(text):
+            return phase
+    raise InvalidInput(f"{place}: there is no phase {text!r}: choose {listed(PHASES, 'or')}.{_hint(text, PHASES)}")
+
+
+def parse_state(text: str, place: str, *, may_be_all: bool = False) -> str:
+    """ACTIVE or ARCHIVED, also by Flyte's names and numbers; where it filters, ALL too."""
+    word = fold(text).removeprefix(_STATE_PREFIX)
+    if may_be_all and word == "all":
+        return "ALL"
+    if word not in STATES:
+        known = ("ACTIVE", "ARCHIVED", *(("ALL",) if may_be_all else ()))
+        raise InvalidInput(f"{place}: there is no state {text!r}: choose {listed(known, 'or')}.{_hint(text, known)}")
+    return STATES[word]
+
+
+def _hint(text: str, known: tuple[str, ...]) -> str:
+    return did_you_mean(text, known)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Execution:
+    """One execution, as lists show it."""
+
+    id: ExecutionId
+    phase: str
+    reason: str  #: code
+    message: str  #: of the reason
+    cluster: str
+    pool: str
+    label: str
+    workflow: str
+    launch_plan: str
+    version: str
+    state: str
+    created_at: str
+    events: int
+    attempt: int
+    document: Document  #: the answer as it came
+
+    @classmethod
+    def from_document(cls, document: Document) -> Execution:
+        closure = document.get("closure") or {}
+        reason = closure.get("reason") or {}
+        workflow, launch_plan = document.get("workflow") or {}, document.get("launch_plan") or {}
+        return cls(
+            id=ExecutionId.from_document(document.get("id") or {}),
+            phase=str(closure.get("phase", "")),
+            reason=str(reason.get("code", "")),
+            message=str(reason.get("message", "")),
+            cluster=str(document.get("cluster") or ""),
+            pool=str(document.get("pool") or ""),
+            label=str(document.get("label") or ""),
+            workflow=str(workflow.get("name", "")),
+            launch_plan=str(launch_plan.get("name", "")),
+            version=str(launch_plan.get("version") or workflow.get("version") or ""),
+            state=str(document.get("state", "")),
+            created_at=str(closure.get("created_at", "")),
+            events=int(document.get("events") or 0),
+            attempt=int(document.get("attempt") or 1),
+            document=document,
+        )
+
+    @property
+    def is_finished(self) -> bool:
+        return self.phase in FINISHED
+
+    @property
+    def launched(self) -> str:
+        """What was launched: the launch plan, or the workflow where there was none."""
+        return self.launch_plan or (f"{self.workflow} (workflow)" if self.workflow else "")
+
+    @property
+    def created(self) -> str:
+        return to_second(self.created_at)
+
+    def elapsed(self, now: datetime) -> str:
+        """How long it ran, or has been running; while it waits, how long it has been waiting."""
+        closure = self.document.get("closure") or {}
+        if closure.get("duration") is not None:
+            return in_words(float(closure["duration"]))
+        start = moment_of(closure.get("started_at")) or moment_of(self.created_at)
+        end = moment_of(closure.get("finished_at")) if self.is_finished else now
+        return in_words((end - start).total_seconds()) if start and end else ""
+
+    def because(self) -> str:
+        """The reason in words: `ASSIGNED: waits at its cluster`."""
+        return ": ".join(part for part in (self.reason, self.message) if part)
+
+    def situation(self) -> str:
+        """Its phase, where and why: `QUEUED on east (ASSIGNED: waits at its cluster)`."""
+        reason = f" ({self.because()})" if self.reason or self.message else ""
+        cluster = f" on {self.cluster}" if self.cluster else ""
+        return re.sub(r"\.\)$", ")", f"{self.phase}{cluster}{reason}")

@@ -1,0 +1,26 @@
+"""Documents as JSON and YAML text, and text that is safe to print."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def printable(text: str) -> str:
+    """Text without control characters, which could otherwise steer the terminal or break a row."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def to_json(document: Any) -> str:
+    import json
+
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def to_yaml(document: Any) -> str:
+    """YAML in the order of the document, strings quoted where YAML would read them as something else."""
+    import yaml
+
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    return str(yaml.dump(document, Dumper=dumper, sort_keys=False, allow_unicode=True, width=4096))

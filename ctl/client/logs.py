@@ -1,0 +1,53 @@
+"""What an attempt of an execution printed: read in pieces, from its end, or as it grows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from ctl.client.client import Client
+from ctl.client.executions import ExecutionId
+
+STREAMS = ("stdout", "stderr")
+
+_PIECE_BYTES = 256 * 1024
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+
+
+class Stream:
+    """One stream of one attempt, which is read on from where the last piece ended."""
+
+    def __init__(self, client: Client, id: ExecutionId, name: str, attempt: int) -> None:
+        self.name = name
+        self.is_complete = False  #: whether the attempt is over and all of it has been read
+        self.is_truncated = False  #: whether more was printed than the admin keeps
+        self.is_pruned = False  #: whether it was printed so long ago that the admin does not keep it any more
+        self._client = client
+        self._id = id
+        self._attempt = attempt
+        self._offset = 0
+
+    def read(self, seconds: int = 0) -> str:
+        """The next piece; where there is none yet, nothing after so many seconds."""
+        answer = self._client.execution_log(
+            self._id, self.name, attempt=self._attempt, offset=self._offset, limit=_PIECE_BYTES, seconds=seconds
+        )
+        self._offset = int(answer["next_offset"])
+        self.is_complete = bool(answer["complete"])
+        self.is_truncated = bool(answer["truncated"])
+        self.is_pruned = bool(answer.get("pruned"))
+        return str(answer["data"])
+
+    def there(self) -> Iterator[str]:
+        """Everything that is there by now, piece by piece."""
+        while not self.is_complete and (text := self.read()):
+            yield text
+
+
+def last_lines(pieces: Iterable[str], number: int) -> str:
+    """The last lines of a text that comes in pieces; a line that is not ended yet counts."""
+    kept = ""
+    for text in pieces:
+        lines = _LINE.findall(kept + text)
+        kept = "".join(lines[max(0, len(lines) - number) :])
+    return kept

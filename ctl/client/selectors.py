@@ -1,0 +1,186 @@
+"""
+Field selectors: which executions are meant, as `--filter.fieldSelector` and `--selector` take it.
+
+    phase=QUEUED,cluster in (a;b),created_at>24h
+
+Terms are joined by commas, and all of them must hold. A backslash before `, ; = < > ( )` or a backslash makes it part
+of a value. Nothing is passed over: a term without an operator, an unknown field and an empty value are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from ctl.client.errors import InvalidInput
+from ctl.client.executions import parse_phase, parse_state
+from ctl.client.times import parse_duration, parse_time
+from ctl.client.words import did_you_mean, fold, listed
+
+FIELDS = (
+    "name",
+    "project",
+    "domain",
+    "phase",
+    "reason",
+    "cluster",
+    "pool",
+    "label",
+    "workflow",
+    "launch_plan",
+    "version",
+    "state",
+    "created_at",
+    "updated_at",
+    "started_at",
+    "duration",
+)
+#: What lists can be sorted by.
+SORT_KEYS = ("created_at", "updated_at", "name", "phase", "cluster", "pool", "label")
+
+#: Flyte's names of the same things.
+_ALIASES = {
+    "workflow.name": "workflow",
+    "workflow.version": "version",
+    "launch_plan.name": "launch_plan",
+    "launch_plan.version": "version",
+}
+_SIGNS = {"=": "eq", "==": "eq", "!=": "ne", ">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
+_LISTS = {"in": "value_in", "not in": "value_not_in"}
+_TERM = re.compile(
+    r"([A-Za-z_][\w.-]*)\s*(?:(==|!=|>=|<=|=|>|<)|(?<=\s)(not\s+in|in|contains)(?=[\s(]|$))\s*(.*)", re.DOTALL
+)
+_SPECIAL = frozenset("\\,;=<>()")
+_EXAMPLE = "phase=QUEUED,cluster in (a;b)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Term:
+    """One condition."""
+
+    field: str
+    function: str  #: of the API's filters: eq, value_in, …
+    values: tuple[str, ...]
+
+    @property
+    def filter(self) -> str:
+        """The condition as the API takes it: `eq(phase,QUEUED)`."""
+        return f"{self.function}({self.field},{';'.join(self.values)})"
+
+
+def parse_selector(text: str, flag: str, *, now: datetime) -> list[Term]:
+    """Every term of a selector; the first that cannot be understood is refused by name."""
+    terms = [_term(part, flag, now) for part in _split(text, ",", flag)]
+    if not terms:
+        raise InvalidInput(f"{flag} is empty: write terms such as {_EXAMPLE}.")
+    return terms
+
+
+def filters(terms: list[Term]) -> str:
+    """Terms as the API takes them."""
+    return "+".join(term.filter for term in terms)
+
+
+def find_field(word: str, known: tuple[str, ...], place: str) -> str:
+    """The field meant by a word in any spelling, with or without Flyte's `execution.` before it."""
+    plain = re.sub(r"^executions?\.", "", word)
+    for name in (*known, *(alias for alias, name in _ALIASES.items() if name in known)):
+        if fold(name) == fold(plain):
+            return _ALIASES.get(name, name)
+    hint = did_you_mean(plain, known)
+    raise InvalidInput(f"{place}: there is no field {word!r}: choose {listed(known, 'or')}.{hint}")
+
+
+def _term(text: str, flag: str, now: datetime) -> Term:
+    found = _TERM.fullmatch(text.strip())
+    if found is None:
+        raise InvalidInput(
+            f"{flag}: {text.strip()!r} has no operator: write FIELD=VALUE, or !=, >, >=, <, <=, contains, in (A;B), "
+            "not in (A;B)."
+        )
+    place = f"{flag}: {text.strip()}"
+    field = find_field(found[1], FIELDS, flag)
+    word = re.sub(r"\s+", " ", found[3] or "")
+    if word in _LISTS:
+        values, function = _members(found[4], place), _LISTS[word]
+    else:
+        values, function = [_unescape(found[4], place)], _SIGNS.get(found[2], "contains")
+    read = _READERS.get(field) if function != "contains" else None
+    return Term(
+        field=field, function=function, values=tuple(read(value, place, now) if read else value for value in values)
+    )
+
+
+def _members(text: str, place: str) -> list[str]:
+    if not (text.startswith("(") and text.endswith(")")):
+        raise InvalidInput(f"{place}: write the values in brackets, in (A;B).")
+    inner = text[1:-1]
+    parts = [part for by_comma in _split(inner, ",", place) for part in _split(by_comma, ";", place)]
+    if not parts:
+        raise InvalidInput(f"{place}: there is no value in the brackets.")
+    members = [_unescape(part, place) for part in parts]
+    if any(";" in member for member in members):
+        raise InvalidInput(f"{place}: a value in a list cannot hold a semicolon; write a term of its own for it.")
+    return members
+
+
+def _split(text: str, separator: str, place: str) -> list[str]:
+    """The parts between separators that stand neither in brackets nor behind a backslash."""
+    parts, current, depth = [], "", 0
+    for piece in re.findall(r"\\.|.|\\$", text, re.DOTALL):
+        depth += (piece == "(") - (piece == ")")
+        if depth < 0:
+            raise InvalidInput(f"{place}: a bracket is closed that was never opened.")
+        if piece == separator and not depth:
+            parts.append(current)
+            current = ""
+        else:
+            current += piece
+    if depth:
+        raise InvalidInput(f"{place}: a bracket is opened and never closed.")
+    parts.append(current)
+    if any(not part.strip() for part in parts) and (len(parts) > 1 or separator == ";"):
+        raise InvalidInput(f"{place}: there is nothing between two separators, or at the end.")
+    return [part for part in parts if part.strip()]
+
+
+def _unescape(text: str, place: str) -> str:
+    value = "".join(_characters(text.strip(), place))
+    if not value:
+        raise InvalidInput(f"{place}: there is no value.")
+    return value
+
+
+def _characters(text: str, place: str) -> Iterator[str]:
+    for piece in re.findall(r"\\.|.|\\$", text, re.DOTALL):
+        if len(piece) == 2:
+            if piece[1] not in _SPECIAL:
+                raise InvalidInput(f"{place}: there is no escape {piece}; a backslash itself is written twice.")
+            yield piece[1]
+        elif piece in _SPECIAL:
+            raise InvalidInput(
+                f"{place}: {piece} in a value is written \\{piece}; between two terms stands a comma, as in {_EXAMPLE}."
+            )
+        else:
+            yield piece
+
+
+def _time(value: str, place: str, now: datetime) -> str:
+    return parse_time(value, place, now=now)
+
+
+def _seconds(value: str, place: str, now: datetime) -> str:
+    return f"{parse_duration(value, place):g}"
+
+
+_READERS: dict[str, Callable[[str, str, datetime], str]] = {
+    "phase": lambda value, place, now: parse_phase(value, place),
+    "state": lambda value, place, now: parse_state(value, place),
+    "reason": lambda value, place, now: value.upper().replace("-", "_"),
+    "created_at": _time,
+    "updated_at": _time,
+    "started_at": _time,
+    "duration": _seconds,
+}

@@ -1,0 +1,81 @@
+"""Times as people type and read them: a span back from now, a day, a moment; how long something took."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from ctl.client.errors import InvalidInput
+
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_SPAN = re.compile(r"([0-9]{1,6})([smhdw])")
+_PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|[smhdw])")
+_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+def parse_time(text: str, flag: str, *, now: datetime, is_end: bool = False) -> str:
+    """
+    A time in RFC 3339 for `24h`, `2026-03-01`, or `2026-03-01T12:00`.
+
+    Without a time zone it is UTC, as all times that are shown. A day as an end includes that day.
+    """
+    if found := _SPAN.fullmatch(text.strip()):
+        return _written(_back(now, int(found[1]), _UNITS[found[2]], flag, text))
+    try:
+        moment = datetime.fromisoformat(text.strip())
+        is_day = re.fullmatch(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}", text.strip()) is not None
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        return _written(moment + timedelta(days=1) if is_day and is_end else moment)
+    except (ValueError, OverflowError):
+        raise InvalidInput(
+            f"{flag} must be a span such as 30m, 24h or 7d, or a time such as 2026-03-01 or 2026-03-01T12:00, "
+            f"got {text!r}."
+        ) from None
+
+
+def _back(now: datetime, number: int, unit: str, flag: str, text: str) -> datetime:
+    try:
+        return now - timedelta(**{unit: number})
+    except OverflowError:
+        raise InvalidInput(f"{flag} {text} is too long ago.") from None
+
+
+def _written(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+def parse_duration(text: str, flag: str) -> float:
+    """Seconds for `90`, `90s`, `5m` or `1h30m`."""
+    stripped = text.strip()
+    if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", stripped):
+        return float(stripped)
+    parts = _PART.findall(stripped)
+    if not parts or "".join(number + unit for number, unit in parts) != stripped:
+        raise InvalidInput(f"{flag} must be a duration such as 90s, 5m or 1h30m, got {text!r}.")
+    return float(sum(float(number) * _SECONDS[unit] for number, unit in parts))
+
+
+def to_second(text: str) -> str:
+    """A moment of the admin's to the second, in UTC; the admin knows it better, and `-o json` tells."""
+    moment = moment_of(text)
+    return text if moment is None else _written(moment.astimezone(UTC).replace(microsecond=0))
+
+
+def moment_of(text: str | None) -> datetime | None:
+    """A moment in RFC 3339, where it is one."""
+    try:
+        moment = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+
+
+def in_words(seconds: float) -> str:
+    """How long, in its two largest units: `0s`, `3m10s`, `2h5m`, `4d1h`."""
+    rest = max(0, int(seconds))
+    parts = []
+    for unit in ("d", "h", "m", "s"):
+        number, rest = divmod(rest, int(_SECONDS[unit]))
+        parts.append(f"{number}{unit}" if number else "")
+    first = next((index for index, part in enumerate(parts) if part), None)
+    return "0s" if first is None else "".join(parts[first : first + 2])

@@ -1,0 +1,224 @@
+"""
+HTTP with the admin: what is sent, what is tried again, and the errors.
+
+What is tried again, with growing pauses and jitter, `Retry-After` honoured:
+
+* reads and dry runs, when the connection failed or the answer was 429, 502, 503 or 504; not when the time was up, for
+  that may be the work itself;
+* writes, only when no connection came about, so that nothing was sent.
+
+A write that may have arrived is never repeated, with a version or without: its second answer would be a conflict with
+itself. It ends as `Unanswered`, which says to look first.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from ctl.client.connections import Answer, Connections, NoAnswer
+from ctl.client.endpoints import Endpoint, parse_endpoint
+from ctl.client.errors import (
+    ClientError,
+    Conflict,
+    Forbidden,
+    InvalidInput,
+    InvalidRequest,
+    NotFound,
+    ServerError,
+    Unanswered,
+    Unauthenticated,
+    Unreachable,
+)
+
+if TYPE_CHECKING:
+    from ctl.client.proxies import Proxy
+
+_BY_STATUS: dict[int, type[ClientError]] = {
+    401: Unauthenticated,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    412: Conflict,
+    429: Unreachable,
+    502: Unreachable,
+    503: Unreachable,
+    504: Unreachable,
+}
+_PASSING = {429, 502, 503, 504}
+_FIRST_PAUSE_SECONDS = 0.2
+_LONGEST_PAUSE_SECONDS = 20.0
+_CONNECT_SECONDS = 10.0
+
+
+class Transport:
+    """Sends requests to one admin and turns every failure into a ClientError."""
+
+    def __init__(
+        self,
+        endpoint: str,
+        *,
+        token: str | None = None,
+        ca_file: str | None = None,
+        timeout: float = 30.0,
+        retries: int = 2,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        where = parse_endpoint(endpoint, has_ca_file=ca_file is not None)
+        self.url = where.url
+        trusted = None if ca_file is None else _checked_ca_file(Path(ca_file).expanduser())
+        self._connections = Connections(where.url, ca_file=trusted, proxy=_proxy(where))
+        self._headers = {"Accept": "application/json", "User-Agent": "rainbowctl", **_bearer(token)}
+        self._timeout = (min(timeout, _CONNECT_SECONDS), timeout)
+        self._retries = retries
+        self._sleep = sleep
+
+    def close(self) -> None:
+        self._connections.close()
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        is_safe: bool = False,
+        more_seconds: float = 0.0,
+    ) -> dict[str, Any]:
+        """
+        The JSON answer to one request below `/api/v1/`.
+
+        `is_safe` marks what may be sent twice; `more_seconds` is how much longer than usual the answer may take.
+        """
+        request_id = os.urandom(8).hex()
+        sent = {**self._headers, **(headers or {}), "X-Request-Id": request_id}
+        content = None
+        if body is not None:
+            sent["Content-Type"] = "application/json"
+            content = _json(body)
+        asked = {key: value for key, value in (query or {}).items() if value is not None}
+        where = f"/api/v1/{path}" + (f"?{urlencode(asked, doseq=True)}" if asked else "")
+        connect, wait = self._timeout
+        for attempt in range(self._retries + 1):
+            is_last = attempt == self._retries
+            try:
+                answer = self._connections.ask(method, where, sent, content, timeout=(connect, wait + more_seconds))
+            except NoAnswer as error:
+                if is_last or not error.may_pass or (error.was_sent and not is_safe):
+                    raise self._no_answer(error, is_safe, request_id) from error
+                self._sleep(_pause(attempt))
+                continue
+            if answer.status in _PASSING and is_safe and not is_last:
+                self._sleep(_pause(attempt, answer.headers.get("Retry-After")))
+                continue
+            return self._read(answer, request_id)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _read(self, answer: Answer, request_id: str) -> dict[str, Any]:
+        try:
+            document = json.loads(answer.content)
+        except ValueError:
+            document = None
+        if 200 <= answer.status < 300 and isinstance(document, dict):
+            return document
+        if not isinstance(document, dict) or "message" not in document:
+            raise self._foreign_answer(answer)
+        raise refusal(answer.status, document, answer.headers.get("X-Request-Id") or request_id)
+
+    def _foreign_answer(self, answer: Answer) -> ClientError:
+        """For what answers like no admin: a proxy, a login page, another service."""
+        status = answer.status
+        if 300 <= status < 400:
+            place = answer.headers.get("Location", "elsewhere")
+            return ServerError(f"{self.url} redirects to {place}: set the endpoint to that place.", status=status)
+        if status in _BY_STATUS and status != 404:
+            return _BY_STATUS[status](f"{self.url} answered {status} {answer.reason}.", status=status)
+        return ServerError(f"{self.url} answered {status}, but not as an admin does: is it one?", status=status)
+
+    def _no_answer(self, error: NoAnswer, is_safe: bool, request_id: str) -> ClientError:
+        if is_safe or not error.was_sent:
+            return Unreachable(
+                f"The admin at {self.url} cannot be reached: {error.reason}. {error.remedy}", request_id=request_id
+            )
+        return Unanswered(
+            f"The request was sent to {self.url}, but no answer came: {error.reason}. It may have been carried out: "
+            "look with `rainbowctl get` before repeating it.",
+            request_id=request_id,
+        )
+
+
+def refusal(status: int, document: Mapping[str, Any], request_id: str | None = None) -> ClientError:
+    """The error that the admin answered with."""
+    kind = _BY_STATUS.get(status) or (ServerError if status >= 500 else InvalidRequest)
+    details = document.get("details")
+    return kind(
+        str(document.get("message", "")),
+        status=status,
+        name=document.get("error"),
+        code=document.get("code"),
+        details=[detail for detail in details if isinstance(detail, dict)] if isinstance(details, list) else [],
+        request_id=document.get("request_id") or request_id,
+    )
+
+
+def _json(body: Mapping[str, Any]) -> bytes:
+    try:
+        return json.dumps(body, allow_nan=False).encode()
+    except ValueError:
+        raise InvalidInput("JSON has no way to write a number that is infinite or none: give another one.") from None
+
+
+def _checked_ca_file(path: Path) -> str:
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"The CA file {path} cannot be read: {error.strerror}.") from None
+    if b"-----BEGIN CERTIFICATE-----" not in text:
+        raise InvalidInput(f"The CA file {path} holds no certificate in PEM form.")
+    return str(path)
+
+
+def _proxy(where: Endpoint) -> Proxy | None:
+    if where.is_local:
+        return None  # proxies are for other machines
+    from ctl.client.proxies import find_proxy
+
+    return find_proxy(where.url)
+
+
+def _bearer(token: str | None) -> dict[str, str]:
+    if not token:
+        return {}
+    if not token.isascii() or not token.isprintable():
+        raise InvalidInput("The token holds what no token can hold: give one word of plain letters, digits and signs.")
+    return {"Authorization": f"Bearer {token}"}
+
+
+def _pause(attempt: int, retry_after: str | None = None) -> float:
+    """Seconds to wait: what the admin asks for, else a doubling time with full jitter against stampedes."""
+    asked = _retry_after_seconds(retry_after)
+    if asked is not None:
+        return min(asked, _LONGEST_PAUSE_SECONDS)
+    from random import uniform
+
+    return _FIRST_PAUSE_SECONDS * float(2**attempt) * uniform(0.5, 1.0)
+
+
+def _retry_after_seconds(header: str | None) -> float | None:
+    if not header:
+        return None
+    if header.strip().isdigit():
+        return float(header)
+    from email.utils import parsedate_to_datetime
+
+    try:
+        return max(0.0, parsedate_to_datetime(header).timestamp() - time.time())
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,62 @@
+"""How the effective value of a kind is shown: every step of its trail, and the origin of each leaf."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ctl.cli.session import Session
+from ctl.client.answers import Document, Effective
+from ctl.client.kinds import Kind, built_in
+from ctl.client.schemas import leaf_values, show, summary
+from ctl.client.scopes import BEYOND, Scope, describe_origin
+
+
+def kinds_of(session: Session, wanted: Kind | None, values: Sequence[Document]) -> dict[str, Kind]:
+    """The kinds an answer speaks of, by name; the admin is asked again only for declared ones."""
+    kinds = {kind.name: kind for kind in (*built_in(), *([wanted] if wanted else []))}
+    if any(value["resource_type"] not in kinds for value in values):
+        kinds |= {kind.name: kind for kind in session.client.kinds()}
+    return kinds
+
+
+def show_values(session: Session, scope: Scope, values: Sequence[Document], wanted: Kind | None = None) -> None:
+    """What each kind resolves to at a scope, with its trail."""
+    printer, kinds = session.printer, kinds_of(session, wanted, values)
+    for index, entry in enumerate(values):
+        effective, kind = Effective.from_document(entry), kinds[entry["resource_type"]]
+        if index:
+            printer.line()
+        printer.line(f"{kind.noun} at {scope.describe()}")
+        printer.line()
+        printer.table(["LEVEL", "SCOPE", "SAYS", "EFFECT"], [_step_cells(kind, step) for step in effective.trail])
+        printer.line()
+        rows = [
+            [path, show(value), describe_origin(effective.origins.get(path, {}), scope)]
+            for path, value in leaf_values(kind.schema, effective.value)
+        ]
+        rows += [[path, "(unset)", describe_origin(origin, scope)] for path, origin in effective.unset.items()]
+        if rows:
+            printer.table(["FIELD", "VALUE", "ORIGIN"], rows)
+        else:
+            printer.line("No value: no level says anything.")
+
+
+def _step_cells(kind: Kind, step: Document) -> list[str]:
+    key = f" ({step['key']})" if step.get("key") else ""
+    where = Scope.from_document(step)
+    place = f"configuration{key}" if step["level"] == "platform" else BEYOND.get(step["level"], where.describe())
+    if step.get("state") != "set":
+        return [step["level"], place, "", "silent"]
+    version = f" (version {step['version']})" if step.get("version") else ""
+    return [step["level"], place, summary(kind.schema, step.get("value") or {}) + version, _effect(step)]
+
+
+def _effect(step: Document) -> str:
+    used, overridden = step.get("used") or [], step.get("overridden") or []
+    if not used and not overridden:
+        return "none"
+    if not overridden:
+        return "used"
+    if not used:
+        return "overridden"
+    return f"used: {', '.join(used)}; overridden: {', '.join(overridden)}"

@@ -1,0 +1,208 @@
+"""`get` of a kind: one scope's value with the origin of every leaf, or every row there is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ctl.cli.groups import Command
+from ctl.cli.options import Option, at_option, force_option, scope_parameters
+from ctl.cli.scopes import place, scope_for
+from ctl.cli.session import Session
+from ctl.client.answers import Attribute, Document, Effective
+from ctl.client.errors import InvalidInput, NotFound, NothingSet
+from ctl.client.kinds import Kind
+from ctl.client.scopes import Scope, describe_origin
+from ctl.client.words import flags as flag_names
+from ctl.files.attribute_documents import attribute_yaml, flat, sample_yaml
+
+_HELP = """{description}
+
+Shows what applies at a scope and where each field comes from: the row stored here, a broader level, or the
+platform. A scope is a domain, a project, both, a workflow, or a launch plan.
+
+With --attrFile the value is written to a file that `rainbowctl update {noun} --attrFile` takes as it is. Where
+nothing is set, the file holds a sample.
+"""
+
+
+def get_attribute(kind: Kind) -> click.Command:
+    def run(session: Session, **flags: Any) -> None:
+        if flags["watch"] and (flags["attr_file"] or flags["at"] is not None):
+            raise InvalidInput("--watch shows what changes from now on; leave out --attrFile and --at.")
+        if flags["all_scopes"]:
+            from ctl.commands.attributes.list import list_rows
+
+            list_rows(session, kind, flags)
+        elif flags["attr_file"]:
+            _write_file(session, kind, scope_for(session, kind, flags), flags)
+        elif flags["watch"]:
+            watch_value(session, kind, scope_for(session, kind, flags), exact=flags["exact"])
+        else:
+            scope = scope_for(session, kind, flags)
+            show_value(session, kind, scope, read_value(session, kind, scope, exact=flags["exact"], at=flags["at"]))
+
+    return Command(
+        kind.noun,
+        run,
+        help=_HELP.format(description=kind.description or kind.name, noun=kind.noun),
+        short_help=kind.title,
+        takes=("project", "domain"),
+        params=[
+            *scope_parameters(),
+            Option(["-A", "--all", "all_scopes"], is_flag=True, help="Every scope's row; -p, -d … filter them."),
+            Option(["--exact"], is_flag=True, help="Only the row of this very scope, nothing inherited."),
+            Option([*flag_names("attrFile"), "attr_file"], metavar="FILE", help="Write the value to a file."),
+            force_option("Overwrite the file without asking."),
+            at_option("As it was at this revision."),
+            Option(["--watch"], is_flag=True, help="Show it again whenever it changes, until Ctrl-C."),
+        ],
+        examples=_examples(kind),
+    )
+
+
+def _examples(kind: Kind) -> list[str]:
+    lines = [
+        f"rainbowctl get {kind.noun} -p flyteexamples -d development",
+        f"rainbowctl get {kind.noun} -d development --exact -o yaml",
+        f"rainbowctl get {kind.noun} -p flyteexamples -d development --attrFile out.yaml",
+        f"rainbowctl get {kind.noun} -A -p flyteexamples -o name",
+    ]
+    if "workflow" in kind.levels:
+        lines.insert(1, f"rainbowctl get {kind.noun} -p flyteexamples -d development my.workflow")
+    return lines
+
+
+def read_value(
+    session: Session, kind: Kind, scope: Scope, *, exact: bool, at: int | None = None
+) -> Attribute | Effective:
+    """What is shown of one scope: for a table what counts in the end, so that a row and what it inherits are seen."""
+    if not session.printer.is_table or exact:
+        return _read(session, kind, scope, exact, at)
+    effective = session.client.effective(scope, kind, at=at)
+    if not effective or effective[0].is_empty:
+        raise _nothing(kind, scope, exact=False)
+    return effective[0]
+
+
+def show_value(session: Session, kind: Kind, scope: Scope, found: Attribute | Effective) -> None:
+    """Print what `read_value` found."""
+    printer = session.printer
+    if isinstance(found, Effective):
+        _show_effective(session, kind, scope, found)
+    elif printer.format == "json":
+        printer.document(flat(found))
+    elif printer.format == "yaml":
+        printer.text(attribute_yaml(found))
+    elif printer.format == "name":
+        printer.line(scope.name(kind.noun))
+    else:
+        from ctl.client.schemas import leaf_values
+
+        here = {"level": scope.level, **scope.document(), "version": found.version}
+        leaves = dict(leaf_values(kind.schema, found.payload))
+        _leaf_table(session, scope, leaves, dict.fromkeys(leaves, here), found)
+
+
+def _read(session: Session, kind: Kind, scope: Scope, exact: bool, at: int | None = None) -> Attribute:
+    try:
+        return session.client.get_attribute(kind, scope, exact=exact, at=at)
+    except NotFound as error:
+        if error.name != "attribute_not_found":
+            raise
+        raise _nothing(kind, scope, exact) from error
+
+
+def _nothing(kind: Kind, scope: Scope, exact: bool) -> NothingSet:
+    if exact:
+        return NothingSet(
+            f"No {kind.noun} is set at {scope.describe()} itself; without --exact inherited values count."
+        )
+    return NothingSet(f"No {kind.noun} is set at {scope.describe()}, nor at any level above it.")
+
+
+def _show_effective(session: Session, kind: Kind, scope: Scope, found: Effective) -> None:
+    from ctl.client.schemas import leaf_values
+
+    leaves = {**dict(leaf_values(kind.schema, found.value)), **dict.fromkeys(found.unset)}
+    origins = {**found.origins, **found.unset}
+    versions = [origin.get("version") for origin in origins.values() if Scope.from_document(origin) == scope]
+    row = _row(session, kind, scope, versions[0]) if session.printer.is_wide and versions else None
+    _leaf_table(session, scope, leaves, origins, row)
+    if not versions:
+        session.printer.note(f"Nothing is set at {scope.describe()} itself: all of it is inherited.")
+
+
+def _row(session: Session, kind: Kind, scope: Scope, version: int | None) -> Attribute | None:
+    """Who wrote the row, if it is still the one that is shown."""
+    try:
+        row = session.client.get_attribute(kind, scope, exact=True)
+    except NotFound:
+        return None
+    return row if row.version == version else None
+
+
+def watch_value(session: Session, kind: Kind, scope: Scope, *, exact: bool) -> None:
+    """Print the value, and again whenever it is another one."""
+    from ctl.cli.watching import separator, watch
+
+    def read() -> Attribute | Effective | None:
+        try:
+            return read_value(session, kind, scope, exact=exact)
+        except NothingSet:
+            return None
+
+    def show(found: Attribute | Effective | None, before: Attribute | Effective | None, is_first: bool) -> None:
+        separator(session, is_first)
+        if found is None:
+            session.printer.note(_nothing(kind, scope, exact).message)
+        else:
+            show_value(session, kind, scope, found)
+
+    watch(session, read, show)
+
+
+def _leaf_table(
+    session: Session,
+    scope: Scope,
+    leaves: Mapping[str, Any],
+    origins: Mapping[str, Document],
+    row: Attribute | None,
+) -> None:
+    from ctl.client.schemas import show
+    from ctl.commands.attributes.list import updated
+
+    printer = session.printer
+    columns = ["FIELD", "VALUE", "ORIGIN"] + (["VERSION", "UPDATED", "BY"] if printer.is_wide else [])
+    rows = []
+    for path, value in leaves.items():
+        origin = origins.get(path, {})
+        cells = [path, show(value), describe_origin(origin, scope) if origin else ""]
+        if printer.is_wide:
+            own = row if row is not None and Scope.from_document(origin) == scope else None
+            cells += [str(origin.get("version") or ""), *updated(own)]
+        rows.append(cells)
+    printer.table(columns, rows)
+
+
+def _write_file(session: Session, kind: Kind, scope: Scope, flags: Mapping[str, Any]) -> None:
+    file = str(flags["attr_file"])
+    if session.typed.get("output"):
+        raise InvalidInput("--attrFile writes YAML to a file; leave out -o.")
+    try:
+        attribute = _read(session, kind, scope, flags["exact"], flags["at"])
+        text, remark = attribute_yaml(attribute), f"Wrote {place(kind, scope)} to {file}."
+        if attribute.version is None:
+            remark += " The value is inherited; updating with the file pins it here."
+    except NothingSet as nothing:
+        text, remark = sample_yaml(kind, scope, file), f"{nothing.message} Wrote a sample to {file}."
+    if file == "-":
+        session.printer.text(text)
+        return
+    from ctl.cli.new_files import write_new
+
+    write_new(Path(file), text, is_forced=flags["force"])
+    session.printer.note(remark)

@@ -1,0 +1,235 @@
+"""`update` of a kind: show what would change, ask, and write exactly that."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ctl.cli.diffs import print_diff, unified
+from ctl.cli.groups import Command
+from ctl.cli.options import (
+    Option,
+    dry_run_option,
+    force_option,
+    global_options,
+    message_option,
+    scope_parameters,
+    strict_option,
+)
+from ctl.cli.prompts import confirm, is_terminal
+from ctl.cli.scopes import default_scope, place, scope_for, typed_scope
+from ctl.cli.session import Session, local_user
+from ctl.client.answers import Attribute, Change, warning_text
+from ctl.client.errors import Conflict, InvalidInput, InvalidRequest, NotFound, WarningsFound
+from ctl.client.kinds import Kind
+from ctl.client.schemas import fields, leaf_values
+from ctl.client.scopes import Scope, check_level
+from ctl.client.words import count
+from ctl.client.words import flags as flag_names
+from ctl.commands.attributes.fields import Edit, edit_from_flags, leaf_options
+
+if TYPE_CHECKING:
+    from ctl.files.attributes import AttributeFile
+
+_HELP = """{description}
+
+With --attrFile the file is the whole payload: what it leaves out is no longer set at this scope. With flags for
+single fields, --unset and --inherit, only those leaves change and the others stay.
+
+--unset PATH sets a leaf to nothing: it has no value here and inherits none. --inherit PATH takes the leaf out of the
+row, so that it inherits again.
+
+Shows the difference between the row as it is and as it will be, and asks if there is a terminal. The write carries
+the version that was shown: if someone else changed the row in between, it is refused with exit status 5. --force
+does not ask, and writes whatever is there.
+"""
+
+
+def update_attribute(kind: Kind) -> click.Command:
+    def run(session: Session, **flags: Any) -> None:
+        Update(session, kind, flags).run()
+
+    own: list[click.Parameter] = [
+        *scope_parameters(),
+        Option(
+            [*flag_names("attrFile"), "attr_file"],
+            metavar="FILE",
+            help="File with the scope and the payload; - is stdin.",
+        ),
+        Option(["--set", "set_path"], metavar="PATH=VALUE", multiple=True, help="Set one leaf by its path."),
+        Option(["--unset"], metavar="PATH", multiple=True, help="Set a leaf to nothing. Repeatable."),
+        Option(["--inherit"], metavar="PATH", multiple=True, help="Take a leaf out of the row. Repeatable."),
+        dry_run_option(),
+        force_option("Do not ask, and write whatever is there."),
+        message_option(),
+        strict_option("Exit with 7 if there are warnings; the change is written all the same."),
+    ]
+    taken = {name for param in [*own, *global_options()] for name in param.opts} | {"--help"}
+    return Command(
+        kind.noun,
+        run,
+        help=_HELP.format(description=kind.description or kind.name),
+        short_help=kind.title,
+        takes=("project", "domain"),
+        params=[*leaf_options(kind, taken), *own],
+        examples=_examples(kind),
+    )
+
+
+def _examples(kind: Kind) -> list[str]:
+    path, value = next(iter(leaf_values(kind.schema, kind.example)), ("", None))
+    lines = [f"rainbowctl update {kind.noun} --attrFile file.yaml"]
+    entry = next((entry for entry in fields(kind.schema) if path and path.startswith(entry.path)), None)
+    if entry is not None and entry.is_pairs:
+        key = path[len(entry.path) + 1 :]
+        lines.append(f"rainbowctl update {kind.noun} -p flyteexamples -d development --{entry.path} {key}={value}")
+    elif entry is not None and isinstance(value, (str, int)):
+        lines.append(f"rainbowctl update {kind.noun} -p flyteexamples -d development --{path} {value}")
+        lines.append(f"rainbowctl update {kind.noun} -d development --{path} {value} -m 'new default' --dryRun")
+    if path:
+        lines.append(f"rainbowctl update {kind.noun} -p flyteexamples -d development --inherit {path}")
+    return lines
+
+
+class Update:
+    """One update, step by step: what is asked, what it changes, the question, the write."""
+
+    def __init__(self, session: Session, kind: Kind, flags: Mapping[str, Any], *, may_ask: bool = True) -> None:
+        self.session = session
+        self.printer = session.printer
+        self.kind = kind
+        self.flags = flags
+        self.may_ask = may_ask
+        self.file: AttributeFile | None = None
+
+    def run(self) -> None:
+        scope, edit = self._asked()
+        self.carry_out(scope, edit, own_row(self.session, self.kind, scope, self.file))
+
+    def carry_out(self, scope: Scope, edit: Edit, row: Attribute | None) -> None:
+        """Show what an edit of the row as it was read would change, and write it."""
+        conditions: dict[str, Any] = {} if self.flags["force"] else _conditions(row)
+        trial = self._send(edit, scope, dry_run=True, **conditions)
+        for warning in trial.warnings:
+            self.printer.warning(warning_text(warning))
+        if not trial.changed:
+            self._answer(scope, {**trial.document, "dry_run": self.flags["dry_run"]})
+            self.printer.note(f"No changes: {place(self.kind, scope)} already says this.")
+            self._strict(trial, "nothing needed to be written")
+            return
+        if self.file is not None and not self.flags["force"]:
+            check_expected_version(self.file, row)
+        self._show(scope, row, trial)
+        if self.flags["dry_run"]:
+            self._answer(scope, trial.document)
+            self.printer.note("Dry run: nothing was written.")
+            self._strict(trial, "nothing was written")
+            return
+        if self._asks():
+            confirm("Write this?", "Not confirmed: nothing was written.")
+        self._write(edit, scope, trial, conditions)
+
+    def _asks(self) -> bool:
+        return self.may_ask and is_terminal() and not self.flags["force"] and not self.flags["dry_run"]
+
+    def _asked(self) -> tuple[Scope, Edit]:
+        edit = edit_from_flags(self.kind, self.flags)
+        has_leaves = bool(edit.set or edit.unset or edit.inherit)
+        if self.flags["attr_file"] is None:
+            if not has_leaves:
+                names = ", ".join(f"--{entry.path}" for entry in list(fields(self.kind.schema))[:3])
+                raise InvalidInput(f"Nothing to update: give --attrFile FILE, or fields such as {names}.")
+            return scope_for(self.session, self.kind, self.flags), edit
+        if has_leaves:
+            raise InvalidInput(
+                "--attrFile sets the whole payload, flags for fields change single leaves: use one or the other."
+            )
+        return self._from_file(str(self.flags["attr_file"]))
+
+    def _from_file(self, path: str) -> tuple[Scope, Edit]:
+        from ctl.files.attributes import read_attribute_file
+
+        file = self.file = read_attribute_file(path, self.kind)
+        if not file.payload:
+            names = ", ".join(self.kind.schema.get("properties", {}))
+            raise InvalidInput(f"{file.name} sets nothing: give at least one of {names}; to remove a row, use delete.")
+        scope = file.scope_with(typed_scope(self.session, self.flags), default_scope(self.session))
+        check_level(scope, self.kind.noun, self.kind.levels)
+        return scope, Edit(payload=file.payload)
+
+    def _send(self, edit: Edit, scope: Scope, **conditions: Any) -> Change:
+        try:
+            return edit.send(
+                self.session.client,
+                self.kind,
+                scope,
+                message=self.flags["message"],
+                claimed_by=local_user(),
+                **conditions,
+            )
+        except InvalidRequest as error:
+            raise (self.file.locate(error, self.kind) if self.file else error) from None
+
+    def _show(self, scope: Scope, row: Attribute | None, trial: Change) -> None:
+        if self.printer.is_quiet and not self._asks():
+            return
+        stream = sys.stdout if self.printer.is_table else sys.stderr
+        print(f"{place(self.kind, scope)} (level {scope.level})", file=stream)
+        before = trial.before if trial.before is not None else (row.payload if row else None)
+        labels = (f"version {row.version}" if row else "not set", "after this update")
+        print_diff(unified(before, trial.payload, labels), stream)
+
+    def _write(self, edit: Edit, scope: Scope, trial: Change, conditions: Mapping[str, Any]) -> None:
+        change = self._send(edit, scope, **conditions)
+        told = [warning_text(warning) for warning in trial.warnings]
+        for text in map(warning_text, change.warnings):
+            if text not in told:
+                self.printer.warning(text)
+        self._answer(scope, change.document)
+        if change.version is None:
+            self.printer.note(f"Updated: nothing is left of {place(self.kind, scope)}; it inherits again.")
+        else:
+            self.printer.note(f"Updated {place(self.kind, scope)}: version {change.version}.")
+        self._strict(change, "the change was written")
+
+    def _answer(self, scope: Scope, document: Mapping[str, Any]) -> None:
+        if self.printer.format == "name":
+            self.printer.line(scope.name(self.kind.noun))
+        elif not self.printer.is_table:
+            self.printer.document(document)
+
+    def _strict(self, change: Change, outcome: str) -> None:
+        if self.flags["strict"] and change.warnings:
+            raise WarningsFound(f"{count(len(change.warnings), 'warning')} under --strict; {outcome}.")
+
+
+def _conditions(row: Attribute | None) -> dict[str, Any]:
+    return {"if_match": row.version} if row else {"if_none_match": True}
+
+
+def check_expected_version(file: AttributeFile, row: Attribute | None) -> None:
+    """Refuse a file that was made from another version than the one stored."""
+    if file.version is None or (row is not None and row.version == file.version):
+        return
+    now = f"the row is at version {row.version}" if row else "there is no row any more"
+    raise Conflict(
+        f"{file.name} was made from version {file.version}, but {now}. Look at it with `rainbowctl get`, then remove "
+        "the version from the file, or use --force.",
+        name="version_conflict",
+        details=[{"current_version": row.version} if row else {}],
+    )
+
+
+def own_row(session: Session, kind: Kind, scope: Scope, file: AttributeFile | None = None) -> Attribute | None:
+    """The row stored at exactly this scope, if there is one; `file` is where the scope was read."""
+    try:
+        return session.client.get_attribute(kind, scope, exact=True)
+    except InvalidRequest as error:
+        raise (file.locate(error, kind) if file else error) from None
+    except NotFound as error:
+        if error.name != "attribute_not_found":
+            raise
+        return None

@@ -1,0 +1,117 @@
+"""What apply, diff and plan share: reading documents, and asking the admin what they would change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ctl.cli.options import Option, files_option, filter_parameters
+from ctl.cli.progress import MANY, step
+from ctl.cli.scopes import scope_filters
+from ctl.cli.session import Session, local_user
+from ctl.client.answers import Attribute, ChangeSet
+from ctl.client.errors import Conflict, InvalidInput, InvalidRequest
+from ctl.client.words import count
+from ctl.files.proposals import Proposal
+
+if TYPE_CHECKING:
+    from ctl.files.document_sets import Declaration
+
+#: Said in the help of every command that reads documents.
+DOCUMENTS = """A document is an attribute file with the kind in it (`kind: execution-cluster-label`), a project
+(`kind: project`, with id, name, description, labels and state), or a `kind: cluster`, `pool` or `label` with its name
+and the whole of its definition. A file holds any number of them with `---` between two. A directory stands for all
+.yaml, .yml and .json files below it; hidden ones are passed over, and any other file is refused. `version` in a
+document is the version of the row it was made from."""
+
+PRUNE = """--prune also deletes what is stored but in no document, within a scope you state: -p, -d, -w and --launchplan
+mean the rows whose keys include these, -A means all rows there are. Projects, clusters, pools and labels are never
+deleted."""
+
+
+def document_parameters() -> list[click.Parameter]:
+    """Flags for the documents, and for what is not among them."""
+    return [
+        files_option("File, directory, or - for stdin. Repeatable."),
+        Option(["--prune"], is_flag=True, help="Delete rows of the stated scope that are in no document."),
+        *filter_parameters("With --prune: rows", "With --prune: all rows."),
+    ]
+
+
+def propose(session: Session, flags: Mapping[str, Any]) -> Proposal:
+    """The changes that the documents ask for, and with --prune what they leave out."""
+    if not flags["files"]:
+        raise InvalidInput("Which documents? Give -f FILE, -f DIR, or -f - for stdin.")
+    filters = _prune_filters(session, flags)
+    declarations = read(session, flags["files"])
+    if filters is None:
+        return Proposal.from_documents(declarations)
+    with step(session.printer, "Reading what is stored"):
+        return Proposal.from_documents(declarations, _left_out(session, filters, declarations))
+
+
+def read(session: Session, files: Sequence[str]) -> list[Declaration]:
+    """The documents, checked as far as that is possible without the admin."""
+    from ctl.files.document_sets import KindWords, read_documents
+
+    with step(session.printer, "Reading documents"):
+        declarations = read_documents(files, KindWords(session.client.kinds))
+    if len(declarations) >= MANY:
+        places = len({declaration.file.name for declaration in declarations})
+        session.printer.note(f"Read {count(len(declarations), 'document')} from {count(places, 'file')}.")
+    return declarations
+
+
+def _prune_filters(session: Session, flags: Mapping[str, Any]) -> dict[str, str] | None:
+    filters = scope_filters(session, flags)
+    if not flags["prune"]:
+        if filters or flags["all_scopes"]:
+            raise InvalidInput(
+                "-p, -d, -w, --launchplan and -A say what --prune may delete, and documents name their scope "
+                "themselves: add --prune, or leave them out."
+            )
+        return None
+    if filters and flags["all_scopes"]:
+        raise InvalidInput("-A means all rows, -p, -d, -w and --launchplan some of them: keep one or the other.")
+    if not filters and not flags["all_scopes"]:
+        raise InvalidInput(
+            "--prune needs a scope: say with -p, -d, -w or --launchplan which rows it may delete, or -A for all."
+        )
+    return filters
+
+
+def _left_out(session: Session, filters: Mapping[str, Any], declarations: Sequence[Declaration]) -> list[Attribute]:
+    named = {declaration.identity for declaration in declarations}
+    rows = session.client.list_attributes(None, page_size=1000, **filters)
+    return [row for row in rows if (row.kind, row.scope) not in named]
+
+
+def try_out(session: Session, proposal: Proposal, *, remedy: str) -> ChangeSet:
+    """What the admin says to a proposal; refusals name the documents."""
+    number = len(proposal.changes)
+    with step(session.printer, f"Planning {count(number, 'change')}", number):
+        return send(session, proposal, proposal.changes, remedy=remedy, dry_run=True)
+
+
+def send(
+    session: Session,
+    proposal: Proposal,
+    changes: list[dict[str, Any]],
+    *,
+    remedy: str,
+    message: str | None = None,
+    dry_run: bool = False,
+) -> ChangeSet:
+    """Send the changes of a proposal; `remedy` is what to do when rows have moved."""
+    try:
+        return session.client.change_attributes(changes, message=message, claimed_by=local_user(), dry_run=dry_run)
+    except InvalidRequest as error:
+        if error.name == "body_too_large":
+            error.message = "All this is more than one request can hold (32 MiB): apply it in parts."
+        raise proposal.locate(error) from None
+    except Conflict as error:
+        if error.name != "version_conflict":
+            raise
+        raise proposal.moved(error.details, session.client.noun, remedy, error) from None

@@ -1,0 +1,154 @@
+"""`export`: what is set, as documents that `apply` takes as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ctl.cli.groups import Command
+from ctl.cli.options import Argument, Option, at_option, complete_kind, filter_parameters, force_option
+from ctl.cli.progress import step
+from ctl.cli.scopes import scope_filters
+from ctl.cli.session import Session
+from ctl.client.answers import FLEET, Attribute, Document, RowChange
+from ctl.client.errors import InvalidInput
+from ctl.client.kinds import Kind
+from ctl.client.words import count, listed
+
+#: How often everything is read again when someone writes meanwhile, before the state of one revision is asked for.
+_TRIES = 3
+
+_HELP = """Write what is set as documents that `rainbowctl apply -f` takes as they are.
+
+Everything without filters; with -p, -d, -w and --launchplan the rows whose keys include these, with KINDs those of
+some kinds. Projects come first: all of them, or with filters those that the rows belong to. Clusters, pools and labels
+are part of everything, and KINDs too; those that the admin's configuration declares are left out.
+
+The same state always gives the same bytes, so an export can be kept under version control and compared. With --dir
+there is one file a scope, cluster, pool and label; hidden files there, such as .git, are left alone. --force exports
+into a directory that is not empty: files of an earlier export that nothing is in any more are removed, others stay.
+"""
+
+
+def export() -> click.Command:
+    def run(session: Session, kinds: tuple[str, ...], **flags: Any) -> None:
+        if flags["directory"] and flags["out_file"]:
+            raise InvalidInput("--dir writes many files, --file one: keep one of the two.")
+        with step(session.printer, "Reading what is set"):
+            documents = _documents(session, kinds, flags)
+        _write(session, documents, flags)
+
+    return Command(
+        "export",
+        run,
+        help=_HELP,
+        takes=("project", "domain"),
+        params=[
+            Argument(
+                "kinds",
+                nargs=-1,
+                required=False,
+                metavar="[KIND…]",
+                explanation="Only these kinds, or cluster, pool, label; all without one.",
+                shell_complete=complete_kind,
+            ),
+            *filter_parameters(),
+            Option(["--dir", "directory"], metavar="DIR", help="Write one file a scope below a directory."),
+            Option(["-f", "--file", "out_file"], metavar="FILE", help="Write one file; else to stdout."),
+            Option(
+                ["--projects/--no-projects", " /--noProjects", "with_projects"],
+                default=None,
+                help="Projects too, or not; they are, except with --at.",
+            ),
+            at_option("Attributes as they were at this revision; projects and the fleet have no past here."),
+            force_option("Overwrite FILE; export into a DIR that is not empty."),
+        ],
+        examples=[
+            "rainbowctl export > everything.yaml",
+            "rainbowctl export -p flyteexamples --dir settings",
+            "rainbowctl export execution-cluster-label task-resource-attribute -d production --no-projects",
+            "rainbowctl export cluster pool label > fleet.yaml",
+            "rainbowctl export --at 12 -f before.yaml",
+        ],
+    )
+
+
+def _documents(session: Session, words: Sequence[str], flags: Mapping[str, Any]) -> list[Any]:
+    from ctl.files.exports import exported_definitions, exported_project, exported_rows
+    from ctl.files.fleet import fleet_noun
+
+    if session.typed.get("output") not in (None, "yaml"):
+        raise InvalidInput("export writes YAML; leave out -o.")
+    filters: dict[str, Any] = scope_filters(session, flags)
+    parts = [noun for noun in FLEET if noun in map(fleet_noun, words)]
+    wanted = {session.client.kind(word).name for word in words if fleet_noun(word) is None}
+    if parts and (filters or flags["at"] is not None):
+        raise InvalidInput(f"{listed(parts)} have no scope, and no past here: leave them out, or the filters and --at.")
+    if not words and not filters and flags["at"] is None:
+        parts = list(FLEET)
+    rows, projects, fleet = _consistent(session, filters, flags["at"], parts)
+    rows = [row for row in rows if not words or row.kind in wanted]
+    known = {kind.name: kind for kind in session.client.kinds()}
+    documents = [exported for noun, defined in fleet.items() for exported in exported_definitions(noun, defined)]
+    documents += exported_rows(_of_known_kinds(session, rows, known), known)
+    with_projects = flags["at"] is None if flags["with_projects"] is None else flags["with_projects"]
+    if not with_projects:
+        return documents
+    if filters or words:
+        named = {row.scope.project for row in rows} | {filters.get("project")}
+        projects = [project for project in projects if project["id"] in named]
+    ordered = sorted(projects, key=lambda project: str(project["id"]))
+    return [*map(exported_project, ordered), *documents]
+
+
+def _consistent(
+    session: Session, filters: Mapping[str, Any], at: int | None, parts: Sequence[str]
+) -> tuple[list[Attribute], list[Document], dict[str, list[RowChange]]]:
+    """Rows, projects and the fleet of one state, though they come in pages while others write."""
+    client = session.client
+    for _try in range(_TRIES):
+        head = client.head()
+        rows = list(client.list_attributes(None, at=at, page_size=1000, **filters))
+        projects = list(client.projects("ALL"))
+        fleet = {noun: _managed(session, noun) for noun in parts}
+        if client.head() == head:
+            return rows, projects, fleet
+    head = client.head()
+    rows = list(client.list_attributes(None, at=head if at is None else at, page_size=1000, **filters))
+    return rows, projects, fleet
+
+
+def _managed(session: Session, noun: str) -> list[RowChange]:
+    found = [each for each in session.client.definitions(noun) if each.get("source") == "managed"]
+    return session.client.stored_definitions(noun, found)
+
+
+def _of_known_kinds(session: Session, rows: list[Attribute], known: Mapping[str, Kind]) -> list[Attribute]:
+    undeclared = [str(row.kind) for row in rows if row.kind not in known]
+    for name in sorted(set(undeclared)):
+        number = count(undeclared.count(name), "row")
+        session.printer.warning(f"{number} of {name} left out: that kind is declared no longer.")
+    return [row for row in rows if row.kind in known]
+
+
+def _write(session: Session, documents: list[Any], flags: Mapping[str, Any]) -> None:
+    from ctl.files.exports import as_files, as_stream
+
+    what = count(len(documents), "document")
+    if flags["directory"]:
+        from ctl.files.export_directories import write_directory
+
+        files = as_files(documents)
+        removed = write_directory(Path(flags["directory"]), files, is_forced=flags["force"])
+        also = f" Removed {count(removed, 'file')} of an earlier export." if removed else ""
+        session.printer.note(f"Wrote {what} to {count(len(files), 'file')} below {flags['directory']}.{also}")
+    elif flags["out_file"] and flags["out_file"] != "-":
+        from ctl.cli.new_files import write_new
+
+        write_new(Path(flags["out_file"]), as_stream(documents), is_forced=flags["force"])
+        session.printer.note(f"Wrote {what} to {flags['out_file']}.")
+    else:
+        session.printer.text(as_stream(documents))

@@ -1,0 +1,180 @@
+"""`history`: who changed what, when and why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from heapq import merge
+from itertools import islice
+from typing import Any
+
+import click
+
+from ctl.cli.groups import Command
+from ctl.cli.options import Option, kind_argument, scope_parameters
+from ctl.cli.scopes import scope_filters
+from ctl.cli.session import Session
+from ctl.client.answers import DEFINED, Document, RowChange
+from ctl.client.errors import InvalidInput
+from ctl.client.times import parse_time, to_second
+from ctl.client.words import count
+from ctl.commands.changes.reports import show_rows
+
+#: Up to how many revisions of one row the row is looked up for the table; that is a request each.
+_MOST_LOOKUPS = 50
+
+_HELP = """Show revisions, newest first: who changed what, when and why. With the number of one, show its differences;
+with FROM..TO what differs in the end between two, in either order. 0 is before the first.
+
+A revision is one change of one or more rows, and is never edited. -p, -d, WORKFLOW and --launchplan leave the
+revisions that changed a row with that key, so -p X finds everything at and below project X. NOUN leaves those of one
+kind; `project`, `cluster`, `pool` and `label` are such too. Times are UTC.
+
+Who made a change is told by the admin where it knows its users; until then it is anonymous, with the name that the
+caller gave.
+"""
+
+
+def history() -> click.Command:
+    def run(session: Session, what: str | None, **flags: Any) -> None:
+        if what is not None and what.isdecimal():
+            _refuse_filters(session, what, flags)
+            _show_one(session, session.client.revision(int(what)))
+        elif what is not None and (between := re.fullmatch(r"([0-9]{1,18})\.\.([0-9]{1,18})", what)):
+            _refuse_filters(session, what, flags)
+            _show_difference(session, int(between[1]), int(between[2]))
+        else:
+            _show_list(session, list(_found(session, what, flags)))
+
+    return Command(
+        "history",
+        run,
+        help=_HELP,
+        takes=("project", "domain"),
+        params=[
+            kind_argument(
+                "[REVISION|FROM..TO|NOUN]", "Number of one revision, two of them, or a kind.", parameter="what"
+            ),
+            *scope_parameters(),
+            Option(["--author"], metavar="WHO", help="Made by them, or by someone who says so."),
+            Option(["--since"], metavar="TIME", help="Since then: 24h, 7d, 2026-03-01, 2026-03-01T12:00."),
+            Option(["--until"], metavar="TIME", help="Until then; a day is included."),
+            Option(
+                ["--limit"],
+                metavar="N",
+                type=click.IntRange(min=1),
+                default=20,
+                show_default=True,
+                help="How many at most.",
+            ),
+        ],
+        examples=[
+            "rainbowctl history",
+            "rainbowctl history 12",
+            "rainbowctl history 9..12",
+            "rainbowctl history task-resource-attribute -p flyteexamples --since 24h",
+            "rainbowctl history --author ann --limit 100 -o json",
+        ],
+    )
+
+
+def _refuse_filters(session: Session, number: str, flags: Mapping[str, Any]) -> None:
+    if scope_filters(session, flags) or any(flags[key] for key in ("author", "since", "until")):
+        said = "the difference of two revisions" if ".." in number else "one revision"
+        raise InvalidInput(f"{number} is {said}: leave out what chooses among many.")
+
+
+def _found(session: Session, noun: str | None, flags: Mapping[str, Any]) -> Iterator[Document]:
+    now = datetime.now(UTC)
+    filters: Document = {**scope_filters(session, flags), "limit": min(flags["limit"], 1000)}
+    if noun is not None and noun != "all":
+        defined = noun.removesuffix("s").upper()
+        filters["resource_type"] = defined if defined in DEFINED else session.client.kind(noun).name
+    if flags["since"]:
+        filters["after"] = parse_time(flags["since"], "--since", now=now)
+    if flags["until"]:
+        filters["before"] = parse_time(flags["until"], "--until", now=now, is_end=True)
+    author = flags["author"]
+    if not author:
+        return islice(session.client.revisions(**filters), flags["limit"])
+    # Who someone is and who they say they are, are two questions to the admin.
+    known = session.client.revisions(**filters, author=author)
+    claimed = session.client.revisions(**filters, claimed_by=author)
+    return islice(_unique(merge(known, claimed, key=lambda revision: -int(revision["number"]))), flags["limit"])
+
+
+def _unique(revisions: Iterator[Document]) -> Iterator[Document]:
+    last = None
+    for revision in revisions:
+        if revision["number"] != last:
+            yield revision
+        last = revision["number"]
+
+
+def _show_list(session: Session, revisions: list[Document]) -> None:
+    printer = session.printer
+    if printer.format == "name":
+        for revision in revisions:
+            printer.line(f"revision/{revision['number']}")
+    elif not printer.is_table:
+        printer.document(revisions)
+    elif revisions:
+        columns = ["REVISION", "WHEN", "WHO", "WHAT", "WHY"] + (["REQUEST"] if printer.is_wide else [])
+        looks_up = len(revisions) <= _MOST_LOOKUPS
+        printer.table(columns, [_cells(session, revision, looks_up) for revision in revisions])
+    else:
+        printer.note("No revisions match.")
+
+
+def _cells(session: Session, revision: Document, looks_up: bool) -> list[str]:
+    cells = [str(revision["number"]), _when(revision), _who(revision)]
+    cells += [_what(session, revision, looks_up), str(revision.get("message") or "")]
+    return [*cells, str(revision.get("request_id") or "")] if session.printer.is_wide else cells
+
+
+def _when(revision: Document) -> str:
+    return to_second(str(revision.get("created_at", "")))
+
+
+def _who(revision: Document) -> str:
+    claim = f" (says {revision['claimed_by']})" if revision.get("claimed_by") else ""
+    return f"{revision.get('author', '')}{claim}"
+
+
+def _what(session: Session, revision: Document, looks_up: bool) -> str:
+    number = int(revision.get("change_count") or 0)
+    if number != 1 or not looks_up:
+        return count(number, "row")
+    [change] = session.client.revision(int(revision["number"]))["changes"][:1] or [{}]
+    row = RowChange.from_document(change)
+    return f"{row.action} {row.title(session.client.noun(row.kind))}"
+
+
+def _show_difference(session: Session, start: int, end: int) -> None:
+    rows = session.client.revision_diff(start, end)
+    if not session.printer.is_table:
+        session.printer.document(rows)
+    elif rows:
+        show_rows(session, [RowChange.from_document(row) for row in rows], with_diffs=True)
+    else:
+        session.printer.note(f"Nothing differs between revisions {start} and {end}.")
+
+
+def _show_one(session: Session, revision: Document) -> None:
+    printer = session.printer
+    if printer.format == "name":
+        printer.line(f"revision/{revision['number']}")
+        return
+    if not printer.is_table:
+        printer.document(revision)
+        return
+    changes = [RowChange.from_document(change) for change in revision["changes"]]
+    printer.line(f"revision {revision['number']}")
+    printer.line(f"when  {_when(revision)}")
+    printer.line(f"who   {_who(revision)}")
+    if revision.get("message"):
+        printer.line(f"why   {revision['message']}")
+    printer.line(f"what  {count(len(changes), 'row')}")
+    printer.line()
+    show_rows(session, changes, with_diffs=True)

@@ -1,0 +1,77 @@
+"""`plan`: show what applying documents would change, and keep it to be applied exactly so."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ctl.cli.groups import Command
+from ctl.cli.options import Option, force_option, strict_option
+from ctl.cli.session import Session, local_user
+from ctl.client.words import flags as flag_names
+from ctl.commands.changes.documents import DOCUMENTS, PRUNE, document_parameters, propose, try_out
+from ctl.commands.changes.reports import answer, check_strict, show_plan, tell_warnings
+
+_HELP = f"""Show what applying documents would change. Nothing is written to the admin.
+
+{DOCUMENTS}
+
+With --out the plan is kept in a file that `rainbowctl apply FILE` carries out exactly: with the versions of all rows
+it was made from, changed or not, so that it is refused with exit status 5 once one of them has moved.
+
+With -o wide the effective values that change are listed too, the first hundred of them.
+
+{PRUNE}
+"""
+
+
+def plan() -> click.Command:
+    def run(session: Session, **flags: Any) -> None:
+        proposal = propose(session, flags)
+        trial = try_out(session, proposal, remedy="Look again.")
+        tell_warnings(session, trial.warnings)
+        if not flags["force"]:
+            proposal.check_versions(trial, session.client.noun)
+        if not session.printer.is_quiet:
+            show_plan(session, trial, with_diffs=True if flags["show_diff"] else None)
+        answer(session, trial)
+        if flags["out"]:
+            _keep(session, str(flags["out"]), proposal.expecting(trial), trial.revision, is_forced=flags["force"])
+        check_strict(trial, is_strict=flags["strict"], outcome_words="nothing was written to the admin")
+
+    return Command(
+        "plan",
+        run,
+        help=_HELP,
+        takes=("project", "domain"),
+        params=[
+            *document_parameters(),
+            Option(["--out"], metavar="FILE", help="Keep the plan in a file."),
+            Option([*flag_names("showDiff"), "show_diff"], is_flag=True, help="Show all differences, however many."),
+            force_option("Overwrite FILE, and take no notice of versions in documents."),
+            strict_option(),
+        ],
+        examples=[
+            "rainbowctl plan -f settings/",
+            "rainbowctl plan -f settings/ --prune -p flyteexamples --out week.plan",
+            "rainbowctl apply week.plan",
+        ],
+    )
+
+
+def _keep(session: Session, path: str, changes: list[dict[str, Any]], revision: int, *, is_forced: bool) -> None:
+    from ctl.cli.new_files import write_new
+    from ctl.files.plans import Plan
+
+    kept = Plan(
+        endpoint=session.client.endpoint,
+        made_at=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        made_by=local_user(),
+        revision=revision,
+        changes=changes,
+    )
+    write_new(Path(path), kept.text(), is_forced=is_forced)
+    session.printer.note(f"Wrote the plan to {path}: `rainbowctl apply {path}` carries it out.")

@@ -1,0 +1,144 @@
+"""How a change of many rows is shown: a line for each row, its difference, and how much it moves."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO
+
+from ctl.cli.diffs import print_diff, unified
+from ctl.cli.output import paint
+from ctl.cli.session import Session
+from ctl.client.answers import ChangeSet, Document, RowChange, warning_text
+from ctl.client.errors import Interrupted, Unreachable, WarningsFound
+from ctl.client.formats import printable
+from ctl.client.schemas import show
+from ctl.client.scopes import Scope
+from ctl.client.words import count, listed
+
+#: Up to how many changed rows their differences are shown unasked.
+FEW = 20
+_MOST_WARNINGS = 10
+
+_COLOURS = {"create": "green", "update": "yellow", "delete": "red"}
+_DONE = {"create": "created", "update": "updated", "delete": "deleted", "unchanged": "unchanged"}
+
+
+def report_stream(session: Session) -> IO[str]:
+    """Where a plan is shown: beside the data where a program reads that."""
+    return sys.stdout if session.printer.is_table else sys.stderr
+
+
+def show_rows(session: Session, rows: Sequence[RowChange], *, with_diffs: bool | None = None) -> None:
+    """A line for each row, with its difference where few rows change, or where that is asked for."""
+    stream = report_stream(session)
+    if with_diffs is None:
+        with_diffs = sum(row.is_real for row in rows) <= FEW
+    for row in rows:
+        title = printable(row.title(session.client.noun(row.kind)))
+        print(f"{paint(f'{row.action:<9}', _COLOURS.get(row.action, 'white'), stream)}  {title}", file=stream)
+        if with_diffs and row.is_real:
+            show_diff(row, stream)
+
+
+def show_diff(row: RowChange, stream: IO[str]) -> None:
+    """What changes in one row."""
+    stored = "before" if row.version is None else f"version {row.version}"
+    labels = ("not set" if row.before is None else stored, "deleted" if row.after is None else "after this change")
+    print_diff(unified(row.before, row.after, labels), stream)
+
+
+def show_plan(session: Session, trial: ChangeSet, *, with_diffs: bool | None = None) -> None:
+    """All of a dry run: the rows, how many there are of each sort, and what changes for those who run work."""
+    show_rows(session, trial.rows, with_diffs=with_diffs)
+    stream = report_stream(session)
+    print(f"{counts(trial, planned=True)}.", file=stream)
+    if trial.effective is not None and trial.changed:
+        print(_effect(session, trial.effective), file=stream)
+        if session.printer.is_wide:
+            _show_effective(session, trial.effective)
+
+
+def counts(outcome: ChangeSet, *, planned: bool = False) -> str:
+    """`2 to create, 1 to update, 497 unchanged`, or `2 created, …`."""
+    numbers = {action: sum(row.action == action for row in outcome.rows) for action in _DONE}
+    words = {action: f"to {action}" if planned and action != "unchanged" else word for action, word in _DONE.items()}
+    return ", ".join(f"{number} {words[action]}" for action, number in numbers.items() if number) or "nothing to do"
+
+
+def _effect(session: Session, effective: Document) -> str:
+    number = int(effective.get("count") or 0)
+    if not number:
+        return "No effective value changes at any known scope."
+    kinds = listed(f"{session.client.noun(name)} {of}" for name, of in (effective.get("by_kind") or {}).items())
+    scopes = count(int(effective.get("scopes") or 0), "scope")
+    return f"{count(number, 'effective value')} at {scopes} {'changes' if number == 1 else 'change'}: {kinds}."
+
+
+def _show_effective(session: Session, effective: Document) -> None:
+    changes = effective.get("changes") or []
+    rows = [
+        [
+            session.client.noun(str(change.get("resource_type", ""))),
+            Scope.from_document(change).describe(),
+            str(change.get("field", "")),
+            *(show(change[key]) if key in change else "" for key in ("before", "after")),
+        ]
+        for change in changes
+    ]
+    if rows:
+        session.printer.line()
+        session.printer.table(["KIND", "SCOPE", "FIELD", "BEFORE", "AFTER"], rows)
+    if len(changes) < int(effective.get("count") or 0):
+        session.printer.line(f"These are the first {len(changes)}.")
+
+
+def tell_warnings(session: Session, warnings: Sequence[Document], told: Sequence[Document] = ()) -> None:
+    """The warnings that were not told before; of very many the first."""
+    known = {_placed(session, warning) for warning in told}
+    texts = [text for warning in warnings if (text := _placed(session, warning)) not in known]
+    for text in texts[:_MOST_WARNINGS]:
+        session.printer.warning(text)
+    if len(texts) > _MOST_WARNINGS:
+        session.printer.warning(f"and {len(texts) - _MOST_WARNINGS} more; `-o json` lists them all.")
+
+
+def _placed(session: Session, warning: Document) -> str:
+    row = RowChange.from_document(warning)
+    if not row.kind or (row.name is None and row.scope.level == "platform"):
+        return warning_text(warning)
+    return f"{row.title(session.client.noun(row.kind))}: {warning_text(warning)}"
+
+
+def check_strict(outcome: ChangeSet, *, is_strict: bool, outcome_words: str) -> None:
+    """Fail on warnings where that is asked for."""
+    if is_strict and outcome.warnings:
+        raise WarningsFound(f"{count(len(outcome.warnings), 'warning')} under --strict; {outcome_words}.")
+
+
+def answer(session: Session, outcome: ChangeSet) -> None:
+    """The answer for programs; people have seen the rows."""
+    printer = session.printer
+    if printer.format == "name":
+        for row in outcome.real:
+            printer.line(row.short(session.client.noun(row.kind)))
+    elif not printer.is_table:
+        printer.document(outcome.document)
+
+
+@contextmanager
+def all_or_nothing(revision: int) -> Iterator[None]:
+    """Around a write: when its answer does not come, say how to find out what became of it."""
+    hint = (
+        "The change is all or nothing: either all of it happened, or none. `rainbowctl history` shows which: revision "
+        f"{revision} was the latest before it."
+    )
+    try:
+        yield
+    except Unreachable as error:
+        if error.name == "unanswered" or error.status in {502, 504}:
+            error.message = f"{error.message.split('. It may')[0].rstrip('.')}. {hint}"
+        raise
+    except KeyboardInterrupt:
+        raise Interrupted(f"Interrupted while writing. {hint}") from None

@@ -1,0 +1,145 @@
+"""`rollback`: undo one change, or go back to what was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from ctl.cli.groups import Command
+from ctl.cli.options import (
+    Option,
+    dry_run_option,
+    force_option,
+    kind_argument,
+    message_option,
+    revision_number,
+    scope_parameters,
+    strict_option,
+)
+from ctl.cli.prompts import confirm, is_terminal
+from ctl.cli.scopes import resolve_scope, typed_scope
+from ctl.cli.session import Session, local_user
+from ctl.client.answers import ChangeSet
+from ctl.client.errors import Conflict, InvalidInput
+from ctl.client.words import count
+from ctl.client.words import flags as flag_names
+from ctl.commands.changes.reports import all_or_nothing, answer, check_strict, counts, show_plan, tell_warnings
+from ctl.files.proposals import moved_reason
+
+_HELP = """Undo one revision, or go back to what was set at an earlier one.
+
+rollback REVISION makes the rows of that revision what they were before it. If one of them was changed again since,
+nothing is written, what moved is listed, and the exit status is 5.
+
+rollback --to REVISION makes the rows of exactly one scope what they were at that revision; with NOUN only those of one
+kind, with --everything all rows and projects there are. Revision 0 is before the first.
+
+A rollback is a new revision: history keeps both, and it can be rolled back itself. Shows the plan and asks if there is
+a terminal; without one, more than one scope needs --force.
+"""
+
+
+def rollback() -> click.Command:
+    def run(session: Session, what: str | None, **flags: Any) -> None:
+        wanted = _wanted(session, what, flags)
+        reasons = {"message": flags["message"], "claimed_by": local_user()}
+        trial = _send(session, wanted, dry_run=True)
+        tell_warnings(session, trial.warnings)
+        if not trial.changed:
+            answer(session, trial)
+            session.printer.note("No changes: everything is as it was then.")
+            return
+        asks = is_terminal() and not flags["force"] and not flags["dry_run"]
+        if asks or not session.printer.is_quiet:
+            show_plan(session, trial, with_diffs=True if flags["show_diff"] else None)
+        if flags["dry_run"]:
+            answer(session, trial)
+            session.printer.note("Dry run: nothing was written.")
+            return
+        if asks:
+            confirm("Write this?", "Not confirmed: nothing was written.")
+        elif not flags["force"]:
+            _check_size(trial)
+        with all_or_nothing(trial.revision):
+            planned = {} if flags["force"] else {"expected_head": trial.revision}
+            outcome = _send(session, {**wanted, **reasons, **planned})
+        tell_warnings(session, outcome.warnings, trial.warnings)
+        answer(session, outcome)
+        session.printer.note(f"Rolled back as revision {outcome.revision}: {counts(outcome)}.")
+        check_strict(outcome, is_strict=flags["strict"], outcome_words="the change was written")
+
+    return Command(
+        "rollback",
+        run,
+        help=_HELP,
+        takes=("project", "domain"),
+        params=[
+            kind_argument("[REVISION|NOUN]", "Revision to undo; with --to a kind.", parameter="what"),
+            *scope_parameters(),
+            Option(["--to"], metavar="REVISION", callback=revision_number, help="Go back to this revision."),
+            Option(["--everything"], is_flag=True, help="With --to: all rows and projects there are."),
+            Option([*flag_names("showDiff"), "show_diff"], is_flag=True, help="Show all differences, however many."),
+            dry_run_option(),
+            force_option("Do not ask, and do not mind revisions made since the plan was shown."),
+            message_option(),
+            strict_option("Exit with 7 if there are warnings; the change is written all the same."),
+        ],
+        examples=[
+            "rainbowctl rollback 12 -m 'the limits were too low'",
+            "rainbowctl rollback --to 9 -p flyteexamples -d development",
+            "rainbowctl rollback --to 9 task-resource-attribute -d development --dryRun",
+            "rainbowctl rollback --to 9 --everything --force",
+        ],
+    )
+
+
+def _wanted(session: Session, what: str | None, flags: Mapping[str, Any]) -> dict[str, Any]:
+    typed = [name for name in typed_scope(session, flags).values() if name is not None]
+    if flags["to"] is None:
+        if what is None or not what.isdecimal():
+            raise InvalidInput("Which revision? Give its number as `rainbowctl history` shows it, or --to REVISION.")
+        if typed or flags["everything"]:
+            raise InvalidInput(
+                f"rollback {what} undoes all of that revision: leave out the scope and --everything, or go back to the "
+                "state of a scope with --to REVISION."
+            )
+        return {"revision": int(what)}
+    if what is not None and what.isdecimal():
+        raise InvalidInput(f"rollback {what} undoes one revision, --to goes back to one: keep one of the two.")
+    if flags["everything"]:
+        if typed or what not in (None, "all"):
+            raise InvalidInput("--everything is every scope and kind: leave out the others, or it.")
+        return {"to": flags["to"]}
+    scope = resolve_scope(session, flags)
+    if scope.level == "platform":
+        raise InvalidInput("--to needs a scope: -p, -d, WORKFLOW or --launchplan, or --everything.")
+    kind = None if what in (None, "all") else session.client.kind(str(what))
+    return {"to": flags["to"], "scope": scope, "kind": kind}
+
+
+def _send(session: Session, wanted: Mapping[str, Any], *, dry_run: bool = False) -> ChangeSet:
+    try:
+        return session.client.roll_back(**wanted, dry_run=dry_run)
+    except Conflict as error:
+        if error.name != "version_conflict" or not error.details:
+            raise
+        for detail in error.details:
+            detail["position"] = f"revision {wanted.get('revision')}"
+            detail["reason"] = moved_reason(detail, session.client.noun)
+        error.message = (
+            f"{count(len(error.details), 'row')} of revision {wanted.get('revision')} changed again since: nothing was "
+            "written. Undo the later revisions first, or go back with --to."
+        )
+        raise
+
+
+def _check_size(trial: ChangeSet) -> None:
+    places = {row.place for row in trial.real}
+    if len(places) > 1:
+        what = "definition" if all(row.name for row in trial.real) else "scope"
+        raise InvalidInput(
+            f"This changes {count(len(places), what)}, and there is no terminal to ask at: use --force. Nothing was "
+            "written."
+        )

@@ -1,0 +1,232 @@
+"""`create execution`: run a launch plan, a workflow, a job of one's own, or an earlier execution again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ctl.cli.options import Option, dry_run_option, filled, text_option
+from ctl.cli.scopes import resolve_scope
+from ctl.cli.session import Session
+from ctl.client.answers import Document
+from ctl.client.errors import AlreadyCreated, InvalidInput, InvalidRequest, NotFound
+from ctl.client.executions import Execution, ExecutionId
+from ctl.client.words import flags as flag_names
+from ctl.commands.executions.options import RunCommand, execution_id, run_parameters
+from ctl.commands.executions.tables import show_executions, tell_warnings
+
+if TYPE_CHECKING:
+    from ctl.files.execution_requests import Request
+
+#: The admin's limit, less what the number of a batch adds.
+_LONGEST_KEY = 200
+
+_HELP = """Create an execution: the admin resolves its settings, decides where it runs, and says so.
+
+What runs is a launch plan (--launchplan), a workflow without one (--workflow, --task), a job of its own (a command
+after --, or --image), a jobspec (--jobspec), what a file says (--execFile), or what an earlier execution ran
+(--relaunch, --recover). -p and -d say where the launch plan or workflow is registered; it runs there too, unless
+--targetProject or --targetDomain say otherwise.
+
+An --execFile has flytectl's keys, workflow, task, version, inputs, envs, kubeServiceAcct, iamRoleARN, targetProject,
+targetDomain, clusterPool, targetExecutionCluster and overwriteCache, and ours: name, launchplan, job, jobspec,
+cluster, executionClusterLabel, labels, annotations, interruptible, maxParallelism, outputLocationPrefix,
+qualityOfService, securityContext, executionEnvAssignments and retry (of attempts, backoff, retryOn and onLost).
+`workflow: X` names the launch plan X as in flytectl, and the workflow X itself where there is no such launch plan.
+Flags go before the file.
+
+A file may hold several documents, `---` between two, or a list of them in JSON: each is an execution of its own, and
+flags are said of all of them. They are sent in batches and answered one by one: whether it was created, existed
+already, or failed, and why. The exit status is 0 if none failed, else that of the failures, or 1 if these differ; it is
+8 if all of them existed already. If the admin goes away in between, the same command with the --idempotencyKey that is
+told then goes on, and creates nothing twice.
+
+--relaunch and --recover keep everything of the earlier execution but what --clusterPool, --executionClusterLabel,
+--cluster, --overwriteCache and --input change; --recover is for one that did not succeed.
+
+Creating the same execution once more, by the same NAME, starts nothing: that is said, and the exit status is 8. With
+--watch or --logs the exit status is 9 if it does not succeed.
+"""
+
+
+def create_execution() -> click.Command:
+    def run(session: Session, **flags: Any) -> None:
+        _check_following(session, flags)
+        how = _repeats(flags)
+        if how:
+            _report(session, _repeat(session, how, flags), flags, is_named=flags["name"] is not None)
+            return
+        request, *others = requests = requests_of(session, flags)
+        if others:
+            from ctl.commands.executions.create_many import create_many
+
+            create_many(session, requests, flags)
+        else:
+            _report(session, _create(session, request, flags), flags, is_named="name" in request.body)
+
+    return RunCommand(
+        "execution",
+        run,
+        help=_HELP,
+        takes=("project", "domain"),
+        params=[
+            *run_parameters(),
+            text_option(["--relaunch"], "relaunch", "NAME", "Run an earlier execution again."),
+            text_option(["--recover"], "recover", "NAME", "Run one again that did not succeed."),
+            dry_run_option("Let the admin check and decide everything, and create nothing."),
+            Option(
+                [*flag_names("idempotencyKey"), "idempotency_key"],
+                metavar="KEY",
+                callback=_checked_key,
+                help="What has no name is created once under this key, however often it is sent.",
+            ),
+            Option(["--watch"], is_flag=True, help="Show what becomes of it until it is finished."),
+            Option(["--logs"], is_flag=True, help="Show what it prints until it is finished."),
+        ],
+        examples=[
+            "rainbowctl create execution -p flytesnacks -d development --launchplan train --input epochs=5",
+            "rainbowctl create execution nightly -p flytesnacks -d development --execFile exec.yaml --clusterPool gpu",
+            "rainbowctl create execution -p flytesnacks -d development --execFile sweep.yaml -o json",
+            "rainbowctl create execution -p flytesnacks -d development --cpu 2 --memory 4Gi -- python train.py --fast",
+            "rainbowctl create execution -p flytesnacks -d development --jobspec job.yaml --watch",
+            "rainbowctl create execution -p flytesnacks -d development --retries 2 --logs -- make data",
+            "rainbowctl create execution -p flytesnacks -d development --relaunch nightly --clusterPool spare",
+            "rainbowctl create execution -p flytesnacks -d development --workflow train --dryRun -o yaml",
+        ],
+    )
+
+
+def _checked_key(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    filled(ctx, param, value)
+    if value is not None and not (value.isascii() and value.isprintable() and len(value) <= _LONGEST_KEY):
+        reason = f"must be printable ASCII, at most {_LONGEST_KEY} characters of it."
+        raise click.BadParameter(reason, ctx, param)
+    return value
+
+
+def _check_following(session: Session, flags: Mapping[str, Any]) -> None:
+    if not flags["logs"]:
+        return
+    if flags["watch"]:
+        raise InvalidInput("--watch shows what becomes of the execution, --logs what it prints: keep one of the two.")
+    if session.typed.get("output") not in (None, "table"):
+        raise InvalidInput("--logs prints what the execution prints, as it is: leave out -o.")
+
+
+def _repeats(flags: Mapping[str, Any]) -> str | None:
+    named = [how for how in ("relaunch", "recover") if flags[how]]
+    if len(named) > 1:
+        raise InvalidInput("--relaunch and --recover are two ways to run it again: keep one.")
+    return named[0] if named else None
+
+
+def _repeat(session: Session, how: str, flags: Mapping[str, Any]) -> Document:
+    from ctl.files.execution_requests import build_repeat
+
+    request = build_repeat(flags, how, execution_id(session, flags[how]))
+    return session.client.repeat_execution(how, request, key=_key(request, flags), dry_run=flags["dry_run"])
+
+
+def _create(session: Session, request: Request, flags: Mapping[str, Any]) -> Document:
+    key = _key(request.body, flags)
+
+    def send(request: Request) -> Document:
+        return session.client.create_execution(request.body, key=key, dry_run=flags["dry_run"])
+
+    return sent(session, request, send)
+
+
+def _key(body: Document, flags: Mapping[str, Any]) -> str | None:
+    key: str | None = flags["idempotency_key"]
+    if key is not None and "name" in body:
+        raise InvalidInput(f"{body['name']} is created once by its name already: leave out --idempotencyKey.")
+    return key
+
+
+def requests_of(session: Session, flags: Mapping[str, Any]) -> list[Request]:
+    """The requests that the flags of create and place describe, one for each document of a file."""
+    from ctl.files.execution_requests import build_requests
+
+    scope = resolve_scope(session, {})
+    requests = build_requests(flags, scope.project, scope.domain, session.typed)
+    for note in dict.fromkeys(note for request in requests for note in request.notes):
+        session.printer.note(note)
+    return requests
+
+
+def sent(session: Session, request: Request, send: Callable[[Request], Document]) -> Document:
+    """The answer to a request; where a file's `workflow` is no launch plan, that to the workflow of that name."""
+    try:
+        return _sent(request, send)
+    except NotFound as error:
+        if not request.may_mean_workflow or error.name != "launch_plan_not_found":
+            raise
+        project, domain, name = request.launched
+        if session.client.has_launch_plan(project, domain, name):
+            raise
+        answer = _sent(request.of_workflow(), send)
+        session.printer.note(f"There is no launch plan {name}: the workflow {name} itself is meant.")
+        return answer
+
+
+def _sent(request: Request, send: Callable[[Request], Document]) -> Document:
+    try:
+        return send(request)
+    except (InvalidRequest, NotFound) as error:
+        raise request.explain(error) from None
+
+
+def _report(session: Session, answer: Document, flags: Mapping[str, Any], *, is_named: bool) -> None:
+    printer = session.printer
+    id = ExecutionId.from_document(answer["id"])
+    execution = Execution.from_document({"id": answer["id"], **(answer.get("execution") or {})})
+    tell_warnings(session, answer)
+    if not answer.get("created") and not flags["dry_run"]:
+        _show(session, answer, execution)
+        raise AlreadyCreated(_exists(execution))
+    if (flags["logs"] or (printer.is_table and flags["watch"])) and not flags["dry_run"]:
+        printer.note(f"Created execution {id}.")
+    else:
+        _show(session, answer, execution)
+    if flags["dry_run"]:
+        is_there = is_named and _is_there(session, id)
+        printer.note(f"Dry run: nothing was created. {_exists(execution) if is_there else 'This is what it would be.'}")
+        return
+    if flags["watch"]:
+        from ctl.commands.executions.follow import check_success, watch_execution
+
+        check_success(watch_execution(session, id))
+    elif flags["logs"]:
+        from ctl.commands.executions.follow import check_success
+        from ctl.commands.executions.logs import follow_logs
+
+        check_success(follow_logs(session, id, start=1))
+    elif printer.is_table:
+        printer.note(f"Created execution {id}. Why there: rainbowctl explain execution {id.flags}")
+
+
+def _show(session: Session, answer: Document, execution: Execution) -> None:
+    printer = session.printer
+    if printer.format == "name":
+        printer.line(execution.id.resource)
+    elif printer.is_table:
+        show_executions(session, [execution], with_place=False)
+    else:
+        printer.document(answer)
+
+
+def _is_there(session: Session, id: ExecutionId) -> bool:
+    try:
+        session.client.execution(id)
+    except NotFound:
+        return False
+    return True
+
+
+def _exists(execution: Execution) -> str:
+    return (
+        f"Execution {execution.id} exists already: it is {execution.phase}, created {execution.created} by the same "
+        "request. Nothing was started."
+    )

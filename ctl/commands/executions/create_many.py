@@ -1,0 +1,225 @@
+"""`create execution` from a file of several documents: sent in batches, each execution answered for itself."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from shlex import quote
+from typing import Any
+
+from ctl.cli.progress import counted
+from ctl.cli.session import Session
+from ctl.cli.watching import Patience
+from ctl.client.answers import Document, warning_text
+from ctl.client.errors import (
+    AlreadyCreated,
+    ClientError,
+    Interrupted,
+    InvalidInput,
+    RainbowError,
+    ServerError,
+    Unreachable,
+)
+from ctl.client.executions import ExecutionId
+from ctl.client.words import count, listed
+from ctl.commands.executions.batches import (
+    CREATED,
+    EXISTS,
+    FAILED,
+    NOT_CREATED,
+    UNKNOWN,
+    WOULD_BE,
+    Outcome,
+    batches,
+)
+from ctl.files.execution_requests import Request
+
+#: How long an admin that answered before may be away.
+_PATIENCE_SECONDS = 60.0
+
+
+def create_many(session: Session, requests: Sequence[Request], flags: Mapping[str, Any]) -> None:
+    """Create them, show what became of each, and fail where one failed."""
+    for key in ("watch", "logs"):
+        if flags[key]:
+            raise InvalidInput(
+                f"--{key} follows one execution, and {requests[0].files[0].name} holds {len(requests)}: leave it out."
+            )
+    sending = _Sending(session, _launchable(session, requests), flags)
+    ended = sending.run()
+    outcomes = sending.outcomes
+    if ended is not None and all(outcome.result == NOT_CREATED for outcome in outcomes):
+        raise ended
+    _tell_warnings(session, outcomes)
+    _show(session, outcomes)
+    if ended is not None:
+        raise ended if flags["dry_run"] else _unsettled(ended, outcomes, sending.key)
+    _note(session, outcomes, sending)
+    _check_failures(session, outcomes, sending.key)
+    if all(outcome.result == EXISTS for outcome in outcomes) and not sending.was_resent and not flags["dry_run"]:
+        raise AlreadyCreated(f"All {len(outcomes)} executions exist already by the same requests. Nothing was started.")
+
+
+def _launchable(session: Session, requests: Sequence[Request]) -> list[Request]:
+    """The requests; where a document's `workflow` is no launch plan, for the workflow of that name."""
+    known: dict[tuple[str, str, str], bool] = {}
+    found = []
+    for request in requests:
+        if not request.may_mean_workflow:
+            found.append(request)
+            continue
+        launched = request.launched
+        if launched not in known:
+            known[launched] = session.client.has_launch_plan(*launched)
+            if not known[launched]:
+                name = launched[2]
+                session.printer.note(f"There is no launch plan {name}: the workflow {name} itself is meant.")
+        found.append(request if known[launched] else request.of_workflow())
+    return found
+
+
+class _Sending:
+    """Sends batch after batch. A batch has a key of its own, so that sending it again creates nothing twice."""
+
+    def __init__(self, session: Session, requests: Sequence[Request], flags: Mapping[str, Any]) -> None:
+        self.outcomes: list[Outcome] = []
+        self.was_resent = False  #: whether an answer got lost, so that what existed may have been created by it
+        self._may_have_arrived = False  #: whether the batch at hand did, without an answer
+        self.key: str = flags["idempotency_key"] or os.urandom(16).hex()
+        self._is_new_key = not flags["idempotency_key"]
+        self._session = session
+        self._requests = requests
+        self.dry_run: bool = flags["dry_run"]
+
+    def run(self) -> RainbowError | None:
+        """Send all of them; what ended that early, if anything did."""
+        number = len(self._requests)
+        text = f"{'Checking' if self.dry_run else 'Creating'} {count(number, 'execution')}"
+        with counted(self._session.printer, text, number) as advance:
+            for place, batch in enumerate(batches(self._requests), start=1):
+                try:
+                    self._take(batch, self._answer(batch, f"{self.key}-{place}"))
+                except (ClientError, KeyboardInterrupt) as error:
+                    return self._end(batch, error)
+                advance(len(batch))
+        return None
+
+    def _answer(self, batch: Sequence[Request], key: str) -> Document:
+        bodies = [request.body for request in batch]
+        patience = Patience(self._session)
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        self._may_have_arrived = False
+        while True:
+            try:
+                answer = self._session.client.create_executions(bodies, key=key, dry_run=self.dry_run)
+            except Unreachable as error:
+                self._may_have_arrived |= not _was_never_sent(error)
+                left = deadline - time.monotonic()
+                # One that never answered is not waited for.
+                if not self.outcomes or left <= 0:
+                    raise
+                error.message = _without_advice(error)
+                patience.failed(error, left, "Sending it again for a while: nothing is created twice.")
+                continue
+            patience.answered()
+            self.was_resent |= self._may_have_arrived
+            return answer
+
+    def _take(self, batch: Sequence[Request], answer: Document) -> None:
+        self.was_resent |= bool(answer.get("resent"))
+        for request, result in zip(batch, answer["results"], strict=True):
+            is_new = self._is_new_key and "name" not in request.body
+            self.outcomes.append(Outcome.from_answer(request, result, is_new=is_new, dry_run=self.dry_run))
+
+    def _end(self, batch: Sequence[Request], error: ClientError | KeyboardInterrupt) -> RainbowError:
+        """Account for those that got no answer of their own."""
+        is_open = self._may_have_arrived or not (_was_never_sent(error) or _is_refusal(error))
+        is_open &= not self.dry_run
+        self.outcomes += [Outcome(request=request, result=UNKNOWN if is_open else NOT_CREATED) for request in batch]
+        rest = self._requests[len(self.outcomes) :]
+        self.outcomes += [Outcome(request=request, result=NOT_CREATED) for request in rest]
+        return error if isinstance(error, ClientError) else Interrupted()
+
+
+def _is_refusal(error: BaseException) -> bool:
+    return isinstance(error, ClientError) and not isinstance(error, (Unreachable, ServerError))
+
+
+def _was_never_sent(error: BaseException) -> bool:
+    return isinstance(error, Unreachable) and error.name == "unreachable" and error.status is None
+
+
+def _unsettled(error: RainbowError, outcomes: Sequence[Outcome], key: str) -> RainbowError:
+    """The error that ended it early, with what is left and how to go on."""
+    found = Counter(outcome.result for outcome in outcomes)
+    left = [f"{found[UNKNOWN]} may have been created"] if found[UNKNOWN] else []
+    left += [f"{found[NOT_CREATED]} were not"] if found[NOT_CREATED] else []
+    error.message = f"{_without_advice(error)} Of {len(outcomes)} executions {listed(left)}. {_run_again(key)}"
+    return error
+
+
+def _without_advice(error: RainbowError) -> str:
+    """The message of an unanswered request, which says to look before repeating it: that is not needed here."""
+    return error.message.split(" It may have been")[0]
+
+
+def _run_again(key: str) -> str:
+    return f"Run the same again with --idempotencyKey {quote(key)}: what was created is not created twice."
+
+
+def _check_failures(session: Session, outcomes: Sequence[Outcome], key: str) -> None:
+    failures = [outcome for outcome in outcomes if outcome.error is not None]
+    if not failures:
+        return
+    message = f"{len(failures)} of {len(outcomes)} executions could not be created."
+    if any(outcome.result == CREATED and "name" not in outcome.request.body for outcome in outcomes):
+        message += f" Correct them where they stand. {_run_again(key)}"
+    # A table and a document tell it beside each of them.
+    is_silent = session.printer.format == "name"
+    details = [problem for outcome in failures for problem in outcome.problems()] if is_silent else []
+    error = RainbowError(message, details=details)
+    statuses = {outcome.error.exit_code for outcome in failures if outcome.error}
+    error.exit_code = statuses.pop() if len(statuses) == 1 else error.exit_code
+    raise error
+
+
+def _tell_warnings(session: Session, outcomes: Sequence[Outcome]) -> None:
+    """Each warning once, with how many it is about."""
+    texts = Counter(warning_text(each) for outcome in outcomes for each in outcome.answer.get("warnings") or [])
+    for text, number in texts.items():
+        session.printer.warning(text if number == 1 else f"{text} (said of {number} executions)")
+
+
+def _show(session: Session, outcomes: Sequence[Outcome]) -> None:
+    printer = session.printer
+    if printer.format == "name":
+        for outcome in outcomes:
+            if outcome.is_there:
+                printer.line(ExecutionId.from_document(outcome.id).resource)
+    elif not printer.is_table:
+        printer.document([outcome.document() for outcome in outcomes])
+    else:
+        places = {(outcome.id["project"], outcome.id["domain"]) for outcome in outcomes}
+        keys = ["project", "domain", "name"] if len(places) > 1 else ["name"]
+        rows = [[*(each.id[key] for key in keys), *_cells(each), each.result, each.why()] for each in outcomes]
+        printer.table([*(key.upper() for key in keys), "CLUSTER", "PHASE", "RESULT", "REASON"], rows)
+
+
+def _cells(outcome: Outcome) -> list[str]:
+    return [str(outcome.answer.get(key) or "") for key in ("cluster", "phase")]
+
+
+def _note(session: Session, outcomes: Sequence[Outcome], sending: _Sending) -> None:
+    if not session.printer.is_table:
+        return
+    found = Counter(outcome.result for outcome in outcomes)
+    words = {CREATED: "created", WOULD_BE: "would be created", EXISTS: "existed already", FAILED: "failed"}
+    told = ", ".join(f"{found[result]} {word}" for result, word in words.items() if found[result])
+    start = "Dry run: nothing was created. " if sending.dry_run else ""
+    session.printer.note(f"{start}{count(len(outcomes), 'execution')}: {told}.")
+    if sending.was_resent and found[EXISTS]:
+        session.printer.note(
+            "An answer got lost and was asked for again: some that existed may be of this very command."
+        )

@@ -1,0 +1,161 @@
+"""`delete execution`: end executions, by their names or by a selector."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from ctl.cli.groups import Command
+from ctl.cli.options import dry_run_option, force_option, text_option
+from ctl.cli.prompts import confirm, is_terminal
+from ctl.cli.session import Session, local_user
+from ctl.client.answers import Document
+from ctl.client.errors import ClientError, InvalidInput
+from ctl.client.executions import Execution, ExecutionId
+from ctl.client.words import count, listed
+from ctl.commands.executions.options import (
+    SELECTOR,
+    execution_id,
+    name_argument,
+    scope_options,
+    selector_document,
+    selector_option,
+)
+
+#: More than these would push the question out of sight.
+_MOST_LISTED = 20
+
+_HELP = f"""End executions: those named, or all that a selector matches. Their history stays.
+
+One that waits is ABORTED at once, one that runs is ABORTING until its cluster has stopped it. One that is finished
+already stays as it is: that is said, and the exit status is 0. Asks if there is a terminal; without one, --selector
+needs --force or --dryRun.
+
+{SELECTOR}
+"""
+
+
+def delete_execution() -> click.Command:
+    def run(session: Session, names: tuple[str, ...], **flags: Any) -> None:
+        if bool(names) == (flags["selector"] is not None):
+            remedy = "keep one of the two" if names else "give one of the two"
+            raise InvalidInput(f"NAMEs or --selector say which executions to end: {remedy}.")
+        if names:
+            if flags["all_projects"]:
+                raise InvalidInput("--allProjects goes with --selector: leave it out.")
+            _delete_named(session, [execution_id(session, name) for name in dict.fromkeys(names)], flags)
+        else:
+            _delete_selected(session, flags)
+
+    return Command(
+        "execution",
+        run,
+        help=_HELP,
+        takes=("project", "domain"),
+        params=[
+            name_argument(parameter="names", required=False, nargs=-1, metavar="[NAME …]"),
+            *scope_options("With --selector: of all projects."),
+            selector_option("End all that these terms match."),
+            text_option(["--cause"], "cause", "TEXT", "Why; kept with the execution."),
+            dry_run_option("Show what would be ended, and end nothing."),
+            force_option("Do not ask."),
+        ],
+        examples=[
+            "rainbowctl delete execution nightly -p flytesnacks -d development --cause 'wrong inputs'",
+            "rainbowctl delete execution --selector 'phase=QUEUED,cluster=east' --allProjects --dryRun",
+            "rainbowctl delete execution --selector 'workflow=train,created_at<7d' -p flytesnacks --force",
+            "rainbowctl get execution -p flytesnacks --phase QUEUED -o name | xargs rainbowctl delete execution",
+        ],
+    )
+
+
+def _delete_named(session: Session, ids: Sequence[ExecutionId], flags: Mapping[str, Any]) -> None:
+    if flags["dry_run"]:
+        found = [Execution.from_document(session.client.execution(id)) for id in ids]
+        _answer(session, [{"id": each.id.document(), "phase": each.phase, "changed": _ends(each)} for each in found])
+        for each in found:
+            told = "would be ended" if _ends(each) else "has ended already"
+            session.printer.note(f"Execution {each.id} is {each.phase}: it {told}.")
+        session.printer.note("Dry run: nothing was ended.")
+        return
+    if is_terminal() and not flags["force"]:
+        confirm(f"End {listed(map(str, ids))}?", "Not confirmed: nothing was ended.")
+    outcomes: list[Document] = []
+    errors: list[tuple[ExecutionId, ClientError]] = []
+    for id in ids:
+        try:
+            outcome = session.client.terminate_execution(id, cause=flags["cause"] or "", claimed_by=local_user())
+        except ClientError as error:
+            errors.append((id, error))
+            continue
+        outcomes.append(outcome)
+        _tell(session, id, outcome)
+    _answer(session, outcomes)
+    _raise(errors, len(ids))
+
+
+def _ends(execution: Execution) -> bool:
+    return not execution.is_finished and execution.phase != "ABORTING"
+
+
+def _tell(session: Session, id: ExecutionId, outcome: Document) -> None:
+    phase = outcome.get("phase", "")
+    if outcome.get("changed"):
+        session.printer.note(f"Ended execution {id}: it is {phase}.")
+    else:
+        session.printer.note(f"Execution {id} is {phase} already: nothing was done.")
+
+
+def _raise(errors: Sequence[tuple[ExecutionId, ClientError]], number: int) -> None:
+    """The error for those that could not be ended; the others have been."""
+    if not errors:
+        return
+    _id, first = errors[0]
+    if number > 1:
+        first.details = [{"field": str(id), "reason": error.message} for id, error in errors]
+        reason = f": {first.message}" if len(errors) == 1 else "."
+        first.message = f"{len(errors)} of {count(number, 'execution')} could not be ended{reason}"
+    raise first
+
+
+def _delete_selected(session: Session, flags: Mapping[str, Any]) -> None:
+    selector = selector_document(session, flags)
+    cause: dict[str, Any] = {"cause": flags["cause"] or "", "claimed_by": local_user()}
+    trial = session.client.terminate_executions(selector, **cause, dry_run=True)
+    matched = int(trial.get("matched") or 0)
+    said = f"{count(matched, 'unfinished execution')} {'matches' if matched == 1 else 'match'}."
+    if flags["dry_run"] or not matched:
+        _answer(session, trial["executions"], trial)
+        _list(session, trial)
+        session.printer.note(f"{said} {'Dry run: nothing was ended.' if flags['dry_run'] else 'Nothing to end.'}")
+        return
+    if not flags["force"]:
+        if not is_terminal():
+            raise InvalidInput(f"{said} There is no terminal to ask at: use --force. Nothing was ended.")
+        _list(session, trial)
+        confirm(f"{said} End them?", "Not confirmed: nothing was ended.")
+    outcome = session.client.terminate_executions(selector, **cause)
+    _answer(session, outcome["executions"], outcome)
+    session.printer.note(f"Ended {count(int(outcome.get('terminated') or 0), 'execution')}.")
+
+
+def _list(session: Session, answer: Document) -> None:
+    """The first of the executions that an answer names."""
+    executions = answer.get("executions") or []
+    if executions and session.printer.is_table and not session.printer.is_quiet:
+        ids = [(ExecutionId.from_document(each["id"]), each) for each in executions[:_MOST_LISTED]]
+        rows = [[id.project, id.domain, id.name, str(each.get("phase", ""))] for id, each in ids]
+        session.printer.table(["PROJECT", "DOMAIN", "NAME", "PHASE"], rows)
+        if len(executions) > _MOST_LISTED:
+            session.printer.note(f"These are the first {_MOST_LISTED}; `rainbowctl get execution` lists them all.")
+
+
+def _answer(session: Session, executions: Sequence[Document], document: Document | None = None) -> None:
+    printer = session.printer
+    if printer.format == "name":
+        for each in executions:
+            printer.line(ExecutionId.from_document(each["id"]).resource)
+    elif not printer.is_table:
+        printer.document(list(executions) if document is None else document)

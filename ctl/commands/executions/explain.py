@@ -1,0 +1,152 @@
+"""How a decision is explained: what asked for where, every candidate with its verdicts, and the choice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ctl.cli.session import Session
+from ctl.client.answers import Document
+from ctl.client.errors import InvalidInput
+from ctl.client.executions import ExecutionId
+from ctl.client.scopes import Scope
+from ctl.client.times import to_second
+from ctl.commands.executions.options import execution_id
+from ctl.commands.executions.tables import tell_warnings
+
+#: Flags of `explain` that are about settings, by their parameters.
+_OTHERS = {"workflow_flag": "--workflow", "launch_plan": "--launchplan", "files": "--with", "at": "--at"}
+
+#: The filter whose verdict stands beside the weight itself.
+_WEIGHT = "weight"
+
+
+def explain_execution(session: Session, flags: Mapping[str, Any]) -> None:
+    """`explain execution NAME`."""
+    wrong = [flag for key, flag in _OTHERS.items() if flags[key]]
+    if wrong:
+        raise InvalidInput(
+            f"{', '.join(wrong)}: an execution's decision is explained as it was made. Leave it out; "
+            "`rainbowctl place` says where something would run."
+        )
+    if flags["workflow"] is None:
+        raise InvalidInput("Which execution? Write `rainbowctl explain execution NAME`.")
+    id = execution_id(session, flags["workflow"])
+    explanation = session.client.explain_execution(id, flags["decision"])
+    print_explanation(session, explanation)
+
+
+def print_explanation(session: Session, explanation: Document) -> None:
+    """An explanation in the form that is asked for."""
+    printer = session.printer
+    if printer.format == "name":
+        printer.line(ExecutionId.from_document(explanation["id"]).resource)
+    elif not printer.is_table:
+        printer.document(explanation)
+    else:
+        show_explanation(session, explanation)
+        tell_warnings(session, explanation)
+
+
+def show_explanation(session: Session, explanation: Document) -> None:
+    """An explanation for people: the choice first, then how it came about."""
+    printer = session.printer
+    for line in _heading(explanation):
+        printer.line(line)
+    printer.line()
+    printer.table(["RUNG", "ASKS FOR", "STATE", "SAID BY"], [_rung_cells(rung) for rung in explanation["rungs"]])
+    candidates = explanation.get("candidates") or []
+    if candidates:
+        printer.line()
+        _show_candidates(session, candidates)
+    history = explanation.get("history") or []
+    if len(history) > 1:
+        printer.line()
+        printer.table(["DECISION", "WHEN", "CLUSTER", "REASON", "BECAUSE"], [_history_cells(each) for each in history])
+    if printer.is_wide:
+        _show_settings(session, explanation)
+
+
+def _heading(explanation: Document) -> list[str]:
+    id = explanation.get("id") or {}
+    reason = explanation.get("reason") or {}
+    by = [f"{key} {explanation[key]}" for key in ("pool", "label") if explanation.get(key)]
+    by += [f"strategy {explanation['strategy']}"] if explanation.get("strategy") else []
+    where = f"cluster {explanation['cluster']}" if explanation.get("cluster") else "no cluster"
+    where += f" ({', '.join(by)})" if by else ""
+    lines = [
+        f"execution {ExecutionId.from_document(id)}",
+        f"decision  {where}",
+        f"reason    {': '.join(str(reason[key]) for key in ('code', 'message') if reason.get(key))}",
+    ]
+    if explanation.get("decided_at"):
+        because = f" ({explanation['because']})" if explanation.get("because") else ""
+        lines.append(f"decided   {to_second(explanation['decided_at'])}{because}")
+    lines.append(f"settings  as of revision {explanation.get('revision', '')}")
+    return lines + ([f"queue     {explanation['queue']}"] if explanation.get("queue") else [])
+
+
+def _rung_cells(rung: Document) -> list[str]:
+    asked = " ".join(str(rung[key]) for key in ("kind", "name") if rung.get(key))
+    return [str(rung.get("rung", "")), asked, str(rung.get("state", "")), _said_by(rung)]
+
+
+def _said_by(rung: Document) -> str:
+    scope = Scope.from_document(rung)
+    if scope.level != "platform":
+        version = f" (version {rung['version']})" if rung.get("version") else ""
+        return f"{scope.describe()}{version}"
+    return f"configuration ({rung['key']})" if rung.get("key") else ""
+
+
+def _show_candidates(session: Session, candidates: Sequence[Document]) -> None:
+    printer = session.printer
+    words = dict.fromkeys(each["filter"] for candidate in candidates for each in candidate.get("verdicts") or [])
+    filters = [word for word in words if word != _WEIGHT]
+    columns = ["CLUSTER", "WEIGHT", *(word.upper() for word in filters), "SCORE", "RANK"]
+    columns += ["DRAW"] if printer.is_wide else []
+    rows = [_candidate_cells(candidate, filters, printer.is_wide) for candidate in candidates]
+    printer.table([*columns, "CHOSEN", "WHY NOT"], rows)
+
+
+def _candidate_cells(candidate: Document, filters: Sequence[str], is_wide: bool) -> list[str]:
+    verdicts = {each["filter"]: each for each in candidate.get("verdicts") or []}
+    name = str(candidate.get("cluster", "")) + (" (expected)" if candidate.get("expected") else "")
+    is_weightless = _WEIGHT in verdicts and not verdicts[_WEIGHT].get("passed")
+    cells = [name, _number(candidate.get("weight")) + (" (no)" if is_weightless else "")]
+    cells += [_verdict(verdicts.get(word)) for word in filters]
+    cells += [_number(candidate.get(key)) for key in ("score", "rank", *(["draw"] if is_wide else []))]
+    reasons = [str(each["reason"]) for each in verdicts.values() if not each.get("passed") and each.get("reason")]
+    return [*cells, "yes" if candidate.get("chosen") else "", "; ".join(reasons)]
+
+
+def _verdict(verdict: Document | None) -> str:
+    if verdict is None:
+        return ""
+    return "ok" if verdict.get("passed") else "no"
+
+
+def _number(value: Any) -> str:
+    return "" if value is None else f"{value:g}" if isinstance(value, (int, float)) else str(value)
+
+
+def _history_cells(decision: Document) -> list[str]:
+    reason = decision.get("reason") or {}
+    cells = [str(decision.get("number", "")), to_second(str(decision.get("decided_at", "")))]
+    return [
+        *cells,
+        str(decision.get("cluster") or ""),
+        str(reason.get("code") or ""),
+        str(decision.get("because") or ""),
+    ]
+
+
+def _show_settings(session: Session, explanation: Document) -> None:
+    """Every setting that was resolved, each with its trail, as `explain` shows settings."""
+    from ctl.commands.attributes.explain import show_values
+
+    settings = explanation.get("settings") or []
+    if settings:
+        session.printer.line()
+        scope = Scope.from_document(explanation.get("id") or {})
+        show_values(session, scope, settings)

@@ -1,0 +1,79 @@
+"""Following one execution: what becomes of it, as soon as it does."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+
+from ctl.cli.session import Session
+from ctl.cli.watching import Patience, separator
+from ctl.client.calls.executions import LONGEST_WAIT_SECONDS
+from ctl.client.errors import EndedOtherwise, ServerError, Unreachable
+from ctl.client.executions import Execution, ExecutionId
+from ctl.client.times import to_second
+
+_WAIT_SECONDS = 30
+
+
+def follow(session: Session, id: ExecutionId, *, seconds: float | None = None) -> Iterator[Execution]:
+    """
+    The execution as it is, then again after each of its events, until it is finished or the time is up.
+
+    When the admin cannot be reached, as while it restarts, it is tried again; only at the very start that is an error.
+    """
+    deadline = None if seconds is None else time.monotonic() + seconds
+    seen = Execution.from_document(session.client.execution(id))
+    yield seen
+    patience = Patience(session)
+    while not seen.is_finished:
+        left = _WAIT_SECONDS if deadline is None else deadline - time.monotonic()
+        if left <= 0:
+            return
+        try:
+            # The admin waits whole seconds; the last part of one is waited for here.
+            whole = min(int(left), _WAIT_SECONDS, LONGEST_WAIT_SECONDS)
+            if not whole:
+                time.sleep(left)
+            found = Execution.from_document(session.client.wait_for_execution(id, seen.events, whole))
+        except (Unreachable, ServerError) as error:
+            patience.failed(error, left)
+            continue
+        patience.answered()
+        if found.events != seen.events:
+            seen = found
+            yield seen
+
+
+def watch_execution(session: Session, id: ExecutionId, *, has_headers: bool = True) -> Execution:
+    """Print the execution, and again whenever something happens to it, until it is finished."""
+    seen = None
+    for execution in follow(session, id):
+        _show(session, execution, is_first=seen is None and has_headers)
+        sys.stdout.flush()
+        seen = execution
+    assert seen is not None, "following starts with the execution as it is"
+    return seen
+
+
+def _show(session: Session, execution: Execution, *, is_first: bool) -> None:
+    printer = session.printer
+    if printer.format == "name":
+        printer.line(execution.id.resource)
+    elif printer.is_table:
+        closure = execution.document.get("closure") or {}
+        cells = [to_second(str(closure.get("updated_at", ""))), execution.phase, execution.reason]
+        columns = ["WHEN", "PHASE", "REASON", "CLUSTER", "MESSAGE"]
+        (printer if is_first else printer.without_headers()).table(
+            columns, [[*cells, execution.cluster, execution.message]]
+        )
+    else:
+        separator(session, is_first)
+        printer.document(execution.document)
+
+
+def check_success(execution: Execution) -> None:
+    """Fail where an execution that was followed to its end did not succeed."""
+    if execution.phase != "SUCCEEDED":
+        reason = execution.because()
+        raise EndedOtherwise(f"Execution {execution.id} ended {execution.phase}{f' ({reason})' if reason else ''}.")

@@ -1,0 +1,252 @@
+"""`get execution`: one, or those that filters leave; once, or for as long as something happens."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+import click
+
+from ctl.cli.groups import Command
+from ctl.cli.options import Option, filled, text_option
+from ctl.cli.session import Session
+from ctl.cli.watching import Patience
+from ctl.client.answers import Document
+from ctl.client.errors import InvalidInput, ServerError, Unreachable
+from ctl.client.executions import Execution, parse_phase, parse_state
+from ctl.client.selectors import SORT_KEYS, filters, find_field, parse_selector
+from ctl.client.times import parse_time
+from ctl.client.words import flags as flag_names
+from ctl.commands.executions.options import SELECTOR, execution_id, name_argument, scope_options, selected_scope
+from ctl.commands.executions.tables import show_events, show_executions
+
+_LARGEST_PAGE = 1000
+_POLL_SECONDS = 2.0
+
+#: Flags that choose among many, by their parameters.
+_CHOOSING = {
+    "selector": "--filter.fieldSelector",
+    "phase": "--phase",
+    "reason": "--reason",
+    "cluster": "--cluster",
+    "pool": "--pool",
+    "label": "--label",
+    "workflow": "--workflow",
+    "launch_plan": "--launchplan",
+    "version": "--version",
+    "state": "--state",
+    "since": "--since",
+    "all_projects": "--allProjects",
+    "sort_by": "--filter.sortBy",
+    "is_ascending": "--filter.asc",
+    "limit": "--filter.limit",
+    "page": "--filter.page",
+}
+_LIMIT = 100
+
+_HELP = f"""Show executions, newest first: of a project and domain, or one by its NAME.
+
+-p and -d each leave the executions of that project or domain; without any of them, and without a context, all are
+shown. Archived ones are left out unless --state says otherwise.
+
+--filter.fieldSelector takes a selector. {SELECTOR}
+
+--watch goes on: with NAME until the execution is finished, otherwise until Ctrl-C. --details shows everything of one
+execution: what was asked, the job, the settings, and what happened.
+"""
+
+
+def get_execution() -> click.Command:
+    def run(session: Session, name: str | None, **flags: Any) -> None:
+        if flags["node_id"] is not None:
+            raise InvalidInput("--nodeID: an execution here is one job without nodes; leave it out.")
+        if name is not None:
+            _one(session, name, flags)
+        elif flags["details"]:
+            raise InvalidInput("--details shows one execution: give its NAME.")
+        elif flags["watch"]:
+            _watch(session, flags)
+        else:
+            _list(session, flags)
+
+    return Command(
+        "execution",
+        run,
+        help=_HELP,
+        takes=("project", "domain"),
+        params=[
+            name_argument(required=False, metavar="[NAME]"),
+            *scope_options(),
+            *_filters(),
+            *_paging(),
+            Option(["--details"], is_flag=True, help="Everything of one execution."),
+            Option(["--watch"], is_flag=True, help="Show it again whenever it changes."),
+            Option(["--nodeID", "--node-id", "node_id"], metavar="ID", hidden=True),
+        ],
+        examples=[
+            "rainbowctl get execution -p flytesnacks -d development",
+            "rainbowctl get executions --allProjects --phase QUEUED --reason CLUSTERS_FULL",
+            'rainbowctl get execution -p flytesnacks --filter.fieldSelector "phase=QUEUED,cluster in (a;b)" -o wide',
+            "rainbowctl get execution nightly -p flytesnacks -d development --details",
+            "rainbowctl get execution nightly -p flytesnacks -d development --watch",
+            "rainbowctl get execution -p flytesnacks --since 1h -o name",
+        ],
+    )
+
+
+def _filters() -> list[click.Parameter]:
+    return [
+        text_option(["--phase"], "phase", "PHASE[,PHASE]", "In one of these phases."),
+        text_option(["--reason"], "reason", "CODE", "With this reason, as CLUSTERS_FULL."),
+        text_option(["--cluster"], "cluster", "NAME", "On this cluster.", noun="cluster"),
+        text_option(["--pool"], "pool", "NAME", "Placed by this pool.", noun="pool"),
+        text_option(["--label"], "label", "NAME", "Placed by this execution cluster label.", noun="label"),
+        text_option(["--workflow"], "workflow", "NAME", "Of this workflow."),
+        text_option(["--launchplan", "--launch-plan", "--launchPlan"], "launch_plan", "NAME", "Of this launch plan."),
+        text_option(["--version"], "version", "VERSION", "Of this version."),
+        text_option(["--state"], "state", "STATE", "ACTIVE, the default, ARCHIVED, or ALL."),
+        text_option(["--since"], "since", "TIME", "Created since then: 24h, 7d, 2026-03-01, 2026-03-01T12:00."),
+        Option([*flag_names("filter.fieldSelector"), "selector"], metavar="TERMS", callback=filled, help="See above."),
+    ]
+
+
+def _paging() -> list[click.Parameter]:
+    whole = click.IntRange(min=1)
+    return [
+        text_option(flag_names("filter.sortBy"), "sort_by", "FIELD", f"Sort by {', '.join(SORT_KEYS)}."),
+        Option(["--filter.asc", "is_ascending"], is_flag=True, help="Smallest or oldest first."),
+        Option(["--filter.limit", "limit"], metavar="N", type=whole, help=f"How many at most, {_LIMIT} by default."),
+        Option(["--filter.page", "page"], metavar="N", type=whole, help="Which of the pages of that size, from 1."),
+    ]
+
+
+def _one(session: Session, name: str, flags: Mapping[str, Any]) -> None:
+    wrong = [flag for key, flag in _CHOOSING.items() if flags[key]]
+    if wrong:
+        raise InvalidInput(f"{name} is one execution: leave out {', '.join(wrong)}, which choose among many.")
+    id = execution_id(session, name)
+    if flags["watch"]:
+        if flags["details"]:
+            raise InvalidInput("--details shows an execution once, --watch goes on: keep one of the two.")
+        from ctl.commands.executions.follow import watch_execution
+
+        watch_execution(session, id)
+        return
+    execution = Execution.from_document(session.client.execution(id))
+    if flags["details"]:
+        _details(session, execution)
+    else:
+        _print(session, [execution], execution.document, with_place=False)
+
+
+def _query(session: Session, flags: Mapping[str, Any], where: Mapping[str, str]) -> Document:
+    """The filters and the order that the flags ask for, as the API takes them."""
+    now = datetime.now(UTC)
+    query: Document = {**where}
+    for key in ("reason", "cluster", "pool", "label", "workflow", "launch_plan", "version"):
+        query[key] = flags[key]
+    if flags["phase"]:
+        query["phase"] = ",".join(parse_phase(word.strip(), "--phase") for word in flags["phase"].split(","))
+    if flags["state"]:
+        query["state"] = parse_state(flags["state"], "--state", may_be_all=True)
+    if flags["since"]:
+        query["created_after"] = parse_time(flags["since"], "--since", now=now)
+    if flags["selector"]:
+        terms = parse_selector(flags["selector"], "--filter.fieldSelector", now=now)
+        query["filters"] = filters(terms)
+        if any(term.field == "state" for term in terms):
+            query.setdefault("state", "ALL")
+    if flags["sort_by"]:
+        query["sort_by.key"] = find_field(flags["sort_by"], SORT_KEYS, "--filter.sortBy")
+    if flags["sort_by"] or flags["is_ascending"]:
+        query["sort_by.direction"] = "ASCENDING" if flags["is_ascending"] else "DESCENDING"
+    return query
+
+
+def _found(session: Session, flags: Mapping[str, Any], where: Mapping[str, str]) -> tuple[list[Execution], bool]:
+    """The executions of the page asked for, and whether there are more."""
+    limit = flags["limit"] or _LIMIT
+    start = ((flags["page"] or 1) - 1) * limit
+    query = _query(session, flags, where)
+    found = session.client.executions(**query, limit=min(limit + 1, _LARGEST_PAGE))
+    executions = [Execution.from_document(each) for each in islice(found, start, start + limit + 1)]
+    return executions[:limit], len(executions) > limit
+
+
+def _list(session: Session, flags: Mapping[str, Any]) -> None:
+    where = selected_scope(session, flags)
+    executions, has_more = _found(session, flags, where)
+    _print(session, executions, [each.document for each in executions], with_place=len(where) < 2)
+    if has_more:
+        page, limit = flags["page"] or 1, flags["limit"] or _LIMIT
+        session.printer.note(f"There are more: --filter.page {page + 1} shows the next {limit}.")
+    elif not executions and session.printer.is_table:
+        session.printer.note("No executions match." if any(flags[key] for key in _CHOOSING) else "No executions yet.")
+
+
+def _print(session: Session, executions: list[Execution], document: Any, *, with_place: bool) -> None:
+    printer = session.printer
+    if printer.format == "name":
+        for execution in executions:
+            printer.line(execution.id.resource)
+    elif not printer.is_table:
+        printer.document(document)
+    elif executions:
+        show_executions(session, executions, with_place=with_place)
+
+
+def _watch(session: Session, flags: Mapping[str, Any]) -> None:
+    """Print the list, and then each execution that is new or another one."""
+    where = selected_scope(session, flags)
+    seen = {each.id: each for each in _found(session, flags, where)[0]}
+    documents = [each.document for each in seen.values()]
+    _print(session, list(seen.values()), documents, with_place=len(where) < 2)
+    has_headers, patience = bool(seen), Patience(session)
+    while True:
+        sys.stdout.flush()
+        time.sleep(_POLL_SECONDS)
+        try:
+            found = _found(session, flags, where)[0]
+        except (Unreachable, ServerError) as error:
+            patience.failed(error)
+            continue
+        patience.answered()
+        changed = [each for each in found if each.id not in seen or seen[each.id].document != each.document]
+        seen |= {each.id: each for each in changed}
+        for execution in reversed(changed):
+            _print_changed(session, execution, with_place=len(where) < 2, has_headers=not has_headers)
+            has_headers = True
+
+
+def _print_changed(session: Session, execution: Execution, *, with_place: bool, has_headers: bool) -> None:
+    printer = session.printer
+    if printer.is_table:
+        show_executions(session, [execution], with_place=with_place, has_headers=has_headers)
+    elif printer.format == "name":
+        printer.line(execution.id.resource)
+    else:
+        printer.text("---\n" if printer.format == "yaml" else "")
+        printer.document(execution.document)
+
+
+def _details(session: Session, execution: Execution) -> None:
+    printer = session.printer
+    events = list(session.client.execution_events(execution.id))
+    explanation = session.client.explain_execution(execution.id)
+    if printer.format == "name":
+        printer.line(execution.id.resource)
+    elif not printer.is_table:
+        printer.document({"execution": execution.document, "events": events, "explanation": explanation})
+    else:
+        from ctl.client.formats import to_yaml
+        from ctl.commands.executions.explain import show_explanation
+
+        printer.text(to_yaml(execution.document))
+        printer.line()
+        show_explanation(session, explanation)
+        printer.line()
+        show_events(session, events)

@@ -1,0 +1,196 @@
+"""`logs`: what an execution printed, once or for as long as it prints."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from queue import Queue
+from threading import Thread
+
+import click
+
+from ctl.cli.groups import Command
+from ctl.cli.options import Option, domain_option, project_option
+from ctl.cli.session import Session
+from ctl.cli.watching import Patience
+from ctl.client.client import Client
+from ctl.client.errors import InvalidInput, ServerError, Unreachable
+from ctl.client.executions import Execution, ExecutionId
+from ctl.client.logs import STREAMS, Stream, last_lines
+from ctl.commands.executions.options import execution_id, name_argument
+
+_BOTH = "both"
+_WAIT_SECONDS = 30
+#: After an answer without anything new: the admin may be about to stop, or hold half a character.
+_PAUSE_SECONDS = 0.3
+#: Pieces that were read and are not printed yet, at most.
+_MOST_PIECES = 16
+
+_HELP = """Show what an execution printed: its stdout on stdout, its stderr on stderr.
+
+It is that of the last attempt, or of the one --attempt names. -f goes on until the execution is finished, through its
+further attempts; with --attempt until that attempt is over. The admin keeps the first part of what is printed, up to a
+limit; more is said to be missing.
+"""
+
+
+def logs() -> click.Command:
+    def run(session: Session, name: str, is_followed: bool, attempt: int | None, stream: str, tail: int | None) -> None:
+        if session.typed.get("output") not in (None, "table"):
+            raise InvalidInput("logs prints what the execution printed, as it is: leave out -o.")
+        id = execution_id(session, name)
+        streams = STREAMS if stream == _BOTH else (stream,)
+        if is_followed:
+            follow_logs(session, id, streams, attempt=attempt, tail=tail)
+        else:
+            _show(session, id, streams, attempt, tail)
+
+    return Command(
+        "logs",
+        run,
+        help=_HELP,
+        takes=("project", "domain"),
+        params=[
+            name_argument(),
+            project_option(),
+            domain_option(),
+            Option(["-f", "--follow", "is_followed"], is_flag=True, help="Go on until it is finished."),
+            Option(["--attempt"], metavar="N", type=click.IntRange(min=1), help="Of this attempt; of the last one."),
+            Option(
+                ["--stream"],
+                metavar="|".join([*STREAMS, _BOTH]),
+                type=click.Choice([*STREAMS, _BOTH], case_sensitive=False),
+                default=_BOTH,
+                show_default=True,
+                help="Which of its streams.",
+            ),
+            Option(["--tail"], metavar="N", type=click.IntRange(min=0), help="Only the last lines of each stream."),
+        ],
+        examples=[
+            "rainbowctl logs nightly -p flytesnacks -d development",
+            "rainbowctl logs nightly -p flytesnacks -d development -f --tail 20",
+            "rainbowctl logs flytesnacks/development/nightly --attempt 1 --stream stderr 2> first-try.log",
+        ],
+    )
+
+
+def _show(session: Session, id: ExecutionId, names: Sequence[str], attempt: int | None, tail: int | None) -> None:
+    execution = Execution.from_document(session.client.execution(id))
+    streams = [Stream(session.client, id, name, attempt or execution.attempt) for name in names]
+    has_text = False
+    for stream in streams:
+        pieces = stream.there() if tail is None else [last_lines(stream.there(), tail)]
+        for text in pieces:
+            has_text = has_text or bool(text)
+            _write(stream.name, text)
+    _tell_missing(session, streams)
+    if not has_text and tail != 0 and not any(stream.is_pruned for stream in streams):
+        yet = "" if all(stream.is_complete for stream in streams) else " yet"
+        session.printer.note(f"Execution {id} has printed nothing{yet}: it is {execution.situation()}.")
+
+
+def follow_logs(
+    session: Session,
+    id: ExecutionId,
+    names: Sequence[str] = STREAMS,
+    *,
+    attempt: int | None = None,
+    start: int | None = None,
+    tail: int | None = None,
+) -> Execution:
+    """
+    Print what an execution prints until it is finished, and answer the execution as it is then.
+
+    Parameters
+    ----------
+    attempt
+        Only this one, until it is over.
+    start
+        The attempt to begin with; the last one by default.
+    """
+    execution = Execution.from_document(session.client.execution(id))
+    number = attempt or start or execution.attempt
+    if execution.phase == "QUEUED":
+        session.printer.note(f"Execution {id} is {execution.situation()}.")
+    while True:
+        _follow_attempt(session, id, names, number, tail)
+        execution = _read_again(session, id)
+        if attempt is not None or (execution.is_finished and execution.attempt <= number):
+            return execution
+        if execution.attempt > number:
+            number, tail = number + 1, None
+            session.printer.note(f"Attempt {number}:")
+
+
+def _follow_attempt(session: Session, id: ExecutionId, names: Sequence[str], number: int, tail: int | None) -> None:
+    """Print the streams of one attempt side by side; each has a connection of its own to wait at."""
+    pieces: Queue[tuple[str, str] | Exception | None] = Queue(_MOST_PIECES)
+    patience = Patience(session)
+    with ExitStack() as clients:
+        streams = [
+            Stream(clients.enter_context(Client.from_settings(session.settings)), id, name, number) for name in names
+        ]
+        for stream in streams:
+            Thread(target=_pour, args=(stream, tail, pieces, patience), daemon=True).start()
+        unfinished = len(streams)
+        while unfinished:
+            piece = pieces.get()
+            if piece is None:
+                unfinished -= 1
+            elif isinstance(piece, Exception):
+                raise piece
+            else:
+                _write(*piece)
+        _tell_missing(session, streams)
+
+
+def _pour(
+    stream: Stream, tail: int | None, pieces: Queue[tuple[str, str] | Exception | None], patience: Patience
+) -> None:
+    """Hand over a stream piece by piece, and nothing at its end; where the admin does not answer, try again."""
+    try:
+        if tail is not None:
+            pieces.put((stream.name, last_lines(stream.there(), tail)))
+        while not stream.is_complete:
+            try:
+                text = stream.read(_WAIT_SECONDS)
+            except (Unreachable, ServerError) as error:
+                patience.failed(error)
+                continue
+            patience.answered()
+            if text:
+                pieces.put((stream.name, text))
+            elif not stream.is_complete:
+                time.sleep(_PAUSE_SECONDS)
+    except Exception as error:  # it is raised where it is read
+        pieces.put(error)
+    else:
+        pieces.put(None)
+
+
+def _read_again(session: Session, id: ExecutionId) -> Execution:
+    patience = Patience(session)
+    while True:
+        try:
+            found = Execution.from_document(session.client.execution(id))
+        except (Unreachable, ServerError) as error:
+            patience.failed(error)
+            continue
+        patience.answered()
+        return found
+
+
+def _write(stream: str, text: str) -> None:
+    file = sys.stdout if stream == "stdout" else sys.stderr
+    file.write(text)
+    file.flush()
+
+
+def _tell_missing(session: Session, streams: Sequence[Stream]) -> None:
+    for stream in streams:
+        if stream.is_truncated:
+            session.printer.warning(f"It printed more than the admin keeps: the end of its {stream.name} is missing.")
+        if stream.is_pruned:
+            session.printer.warning(f"It ended longer ago than the admin keeps logs: its {stream.name} is gone.")

@@ -1,0 +1,132 @@
+"""`get output`: the small files that an execution left."""
+
+from __future__ import annotations
+
+import base64
+import sys
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import click
+
+from ctl.cli.groups import Command
+from ctl.cli.options import Argument, domain_option, force_option, project_option, text_option
+from ctl.cli.session import Session
+from ctl.client.answers import Document
+from ctl.client.errors import InvalidInput, NotFound
+from ctl.client.executions import ExecutionId
+from ctl.client.words import count, did_you_mean
+from ctl.commands.executions.options import execution_id, name_argument
+
+_HELP = """Show the small files that an execution left: those its job declares as outputs.
+
+Without PATH they are listed; with PATH the content of that one is written to stdout, byte by byte. --directory writes
+the one, or all of them, below a directory instead.
+"""
+
+
+def get_output() -> click.Command:
+    def run(session: Session, name: str, path: str | None, directory: str | None, force: bool) -> None:
+        id = execution_id(session, name)
+        outputs = session.client.execution_outputs(id)
+        chosen = outputs if path is None else [_named(id, path, outputs)]
+        if directory is not None:
+            _write(session, Path(directory), chosen, is_forced=force)
+        elif force:
+            raise InvalidInput("--force overwrites files in the --directory DIR: give both, or none.")
+        elif path is not None and session.printer.is_table:
+            _print(session, chosen[0])
+        else:
+            _list(session, id, chosen, chosen if path is None else chosen[0])
+
+    return Command(
+        "output",
+        run,
+        help=_HELP,
+        takes=("project", "domain"),
+        params=[
+            name_argument(),
+            Argument("path", required=False, metavar="[PATH]", explanation="Path of one of them, as they are listed."),
+            project_option(),
+            domain_option(),
+            text_option(["--directory"], "directory", "DIR", "Write below this directory; it is made if need be."),
+            force_option("Overwrite files that are there."),
+        ],
+        examples=[
+            "rainbowctl get output nightly -p flytesnacks -d development",
+            "rainbowctl get output nightly metrics.json -p flytesnacks -d development | jq .loss",
+            "rainbowctl get outputs flytesnacks/development/nightly --directory results",
+        ],
+    )
+
+
+def _named(id: ExecutionId, path: str, outputs: list[Document]) -> Document:
+    for output in outputs:
+        if output["path"] == path:
+            return output
+    paths = [str(output["path"]) for output in outputs]
+    there = did_you_mean(path, paths) or (f" There is {', '.join(paths)}." if paths else " It left none.")
+    raise NotFound(f"Execution {id} left no output {path!r}.{there}", name="output_not_found")
+
+
+def _list(session: Session, id: ExecutionId, outputs: list[Document], document: Any) -> None:
+    printer = session.printer
+    if printer.format == "name":
+        for output in outputs:
+            printer.line(f"output/{id}/{output['path']}")
+    elif not printer.is_table:
+        printer.document(document)
+    elif outputs:
+        printer.table(["PATH", "SIZE", "KEPT", "ATTEMPT"], [_cells(output) for output in outputs])
+    else:
+        printer.note(f"Execution {id} left no outputs.")
+
+
+def _cells(output: Document) -> list[str]:
+    kept = "the start" if output.get("truncated") else "all"
+    return [str(output["path"]), str(output.get("size", "")), kept, str(output.get("attempt", ""))]
+
+
+def _print(session: Session, output: Document) -> None:
+    sys.stdout.flush()
+    sys.stdout.buffer.write(_content(output))
+    sys.stdout.buffer.flush()
+    _tell_truncated(session, output)
+
+
+def _write(session: Session, directory: Path, outputs: list[Document], *, is_forced: bool) -> None:
+    """Write outputs below a directory, or none of them."""
+    targets = [(directory / path_below(str(output["path"])), output) for output in outputs]
+    for target, _output in targets:
+        if target.exists() and not is_forced:
+            raise InvalidInput(f"{target} exists: use --force to overwrite it. Nothing was written.")
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for target, output in targets:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(_content(output))
+    except OSError as error:
+        raise InvalidInput(f"{error.filename or directory} cannot be written: {error.strerror}.") from None
+    for _target, output in targets:
+        _tell_truncated(session, output)
+    session.printer.note(f"Wrote {count(len(targets), 'file')} below {directory}.")
+
+
+def path_below(path: str) -> PurePosixPath:
+    """A path that stays in the directory it is written to, whatever the execution called its file."""
+    inner = PurePosixPath(path)
+    if inner.is_absolute():
+        inner = inner.relative_to("/")
+    if ".." in inner.parts or not inner.parts or not path.isprintable():
+        raise InvalidInput(f"The output {path!r} cannot be written below a directory: write it with PATH to a file.")
+    return inner
+
+
+def _content(output: Document) -> bytes:
+    return base64.b64decode(str(output.get("content_base64") or ""))
+
+
+def _tell_truncated(session: Session, output: Document) -> None:
+    if output.get("truncated"):
+        kept, size = len(_content(output)), output.get("size")
+        session.printer.warning(f"{output['path']} is not whole: the first {kept} of its {size} bytes are kept.")

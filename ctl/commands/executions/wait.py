@@ -1,0 +1,124 @@
+"""`wait execution`: until it is in a phase, on a cluster, or finished."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import click
+
+from ctl.cli.groups import Command
+from ctl.cli.options import Option, domain_option, project_option, text_option
+from ctl.cli.session import Session
+from ctl.client.errors import EndedOtherwise, InvalidInput
+from ctl.client.executions import FINISHED, Execution, ExecutionId, parse_phase
+from ctl.client.times import in_words, parse_duration
+from ctl.client.words import listed
+from ctl.commands.executions.follow import follow
+from ctl.commands.executions.options import execution_id, name_argument
+from ctl.commands.executions.tables import show_executions
+
+_HELP = """Wait until something is so of an execution, and exit with 0 as soon as it is.
+
+--for is phase=PHASE, or several with commas; cluster=NAME, for a decision for that cluster; placed, for a decision for
+any; or finished, which is any end and the default. A phase that it has passed through counts.
+
+When that can no longer happen, or the time is up, the exit status is 9.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Goal:
+    """What is waited for."""
+
+    words: str
+    is_reached: Callable[[Execution], bool]
+    phases: frozenset[str] = frozenset()  #: that count even if they have passed
+
+
+def parse_goal(text: str) -> Goal:
+    """What `--for` means."""
+    key, equals, value = text.strip().partition("=")
+    word = key.strip().lower()
+    if word == "phase" and value.strip(" ,"):
+        return _of_phases(frozenset(parse_phase(part.strip(), "--for") for part in value.split(",")))
+    if word == "cluster" and value.strip():
+        name = value.strip()
+        return Goal(words=f"on cluster {name}", is_reached=lambda execution: execution.cluster == name)
+    if word == "placed" and not equals:
+        return Goal(words="placed", is_reached=lambda execution: bool(execution.cluster))
+    if word == "finished" and not equals:
+        return Goal(words="finished", is_reached=lambda execution: execution.is_finished)
+    raise InvalidInput(
+        f"--for must be phase=PHASE, or several with commas, cluster=NAME, placed or finished, got {text!r}."
+    )
+
+
+def _of_phases(phases: frozenset[str]) -> Goal:
+    return Goal(
+        words=listed(sorted(phases), "or"),
+        is_reached=lambda execution: execution.phase in phases,
+        phases=phases - FINISHED,
+    )
+
+
+def wait_execution() -> click.Command:
+    def run(session: Session, name: str, goal: str, limit: str | None) -> None:
+        wanted = parse_goal(goal)
+        seconds = None if limit is None else parse_duration(limit, "--timeout")
+        id = execution_id(session, name)
+        last = None
+        for last in follow(session, id, seconds=seconds):
+            if wanted.is_reached(last):
+                _answer(session, last)
+                session.printer.note(f"Execution {id} is {last.situation()}.")
+                return
+        assert last is not None, "following starts with the execution as it is"
+        if last.is_finished:
+            _passed_through(session, id, wanted, last)
+            return
+        _answer(session, last)
+        raise EndedOtherwise(
+            f"Execution {id} was not {wanted.words} within {in_words(seconds or 0)}: it is {last.situation()}."
+        )
+
+    return Command(
+        "execution",
+        run,
+        help=_HELP,
+        takes=("project", "domain"),
+        params=[
+            name_argument(),
+            project_option(),
+            domain_option(),
+            Option(["--for", "goal"], metavar="GOAL", default="finished", show_default=True, help="What to wait for."),
+            text_option(["--timeout"], "limit", "DURATION", "How long at most: 90s, 5m, 1h30m; without end otherwise."),
+        ],
+        examples=[
+            "rainbowctl wait execution nightly -p flytesnacks -d development --for=phase=SUCCEEDED --timeout 5m",
+            "rainbowctl wait execution nightly -p flytesnacks -d development --for=phase=SUCCEEDED,FAILED",
+            "rainbowctl wait execution flytesnacks/development/nightly --for=placed --timeout 30s",
+            "rainbowctl wait execution nightly -p flytesnacks -d development --for=cluster=east",
+        ],
+    )
+
+
+def _passed_through(session: Session, id: ExecutionId, wanted: Goal, last: Execution) -> None:
+    """An execution may have been in a phase and have left it between two looks; its events tell."""
+    _answer(session, last)
+    if wanted.phases:
+        passed = [each for each in session.client.execution_events(id) if each.get("phase") in wanted.phases]
+        if passed:
+            session.printer.note(f"Execution {id} was {passed[0]['phase']} and is {last.situation()}.")
+            return
+    raise EndedOtherwise(f"Execution {id} can no longer be {wanted.words}: it is {last.situation()}.")
+
+
+def _answer(session: Session, execution: Execution) -> None:
+    printer = session.printer
+    if printer.format == "name":
+        printer.line(execution.id.resource)
+    elif printer.is_table:
+        show_executions(session, [execution], with_place=False)
+    else:
+        printer.document(execution.document)

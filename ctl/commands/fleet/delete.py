@@ -1,0 +1,101 @@
+"""`delete` of clusters, pools and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from ctl.cli.groups import Command
+from ctl.cli.options import Argument, complete_definition, dry_run_option, force_option, message_option
+from ctl.cli.prompts import confirm, is_terminal
+from ctl.cli.session import Session, local_user
+from ctl.client.answers import Document
+from ctl.client.errors import Conflict
+from ctl.client.words import count, listed
+from ctl.commands.fleet.definitions import Part, told
+
+_HELP = """Delete {noun}s by their names.
+
+One that is in use is not deleted: whoever uses it is listed, and the exit status is 5; --force deletes it all the same.
+Of several names either all are deleted or, if one is in use, none. Asks if there is a terminal. Where there is none of
+that name, that is said, and the exit status is 0.
+"""
+
+
+def delete_definition(part: Part) -> click.Command:
+    def run(session: Session, names: tuple[str, ...], **flags: Any) -> None:
+        names = tuple(dict.fromkeys(names))
+        trials = _tried(session, part, names, is_forced=flags["force"])
+        there = [name for name, trial in trials.items() if trial.get("changed")]
+        for name in names:
+            if name not in there:
+                session.printer.note(f"There is no {part.noun} {name}: there is nothing to delete.")
+        if flags["dry_run"] or not there:
+            _report(session, part, trials)
+            for name in there if flags["dry_run"] else []:
+                session.printer.note(f"Dry run: {part.noun} {name} was not deleted.")
+            return
+        if is_terminal() and not flags["force"]:
+            confirm(f"Delete {part.noun} {listed(there)}?", "Not confirmed: nothing was deleted.")
+        answers = dict(trials)
+        for name in there:
+            answers[name] = session.client.delete_definition(
+                part.noun, name, force=flags["force"], message=flags["message"], claimed_by=local_user()
+            )
+            told(session, answers[name])
+            outcome = "Deleted" if answers[name].get("changed") else "Someone else already deleted"
+            session.printer.note(f"{outcome} {part.noun} {name}.")
+        _report(session, part, answers)
+
+    return Command(
+        part.noun,
+        run,
+        help=_HELP.format(noun=part.noun),
+        params=[
+            Argument(
+                "names",
+                nargs=-1,
+                required=True,
+                metavar="NAME…",
+                explanation=f"Names of {part.noun}s.",
+                shell_complete=complete_definition(part.noun),
+            ),
+            dry_run_option(),
+            force_option("Do not ask, and delete what is in use too."),
+            message_option(),
+        ],
+        examples=part.examples["delete"],
+    )
+
+
+def _tried(session: Session, part: Part, names: Sequence[str], *, is_forced: bool) -> dict[str, Document]:
+    """The answers of a dry run; one error for all that are in use."""
+    trials: dict[str, Document] = {}
+    in_use: dict[str, Conflict] = {}
+    for name in names:
+        try:
+            trials[name] = session.client.delete_definition(part.noun, name, force=is_forced, dry_run=True)
+        except Conflict as conflict:
+            if conflict.name != "in_use":
+                raise
+            in_use[name] = conflict
+    if not in_use:
+        return trials
+    error = next(iter(in_use.values()))
+    error.details = [{"position": "used by", **one} for each in in_use.values() for one in each.details]
+    users = count(len(error.details), "place")
+    verb = "is" if len(in_use) == 1 else "are"
+    error.message = f"{part.noun} {listed(in_use)} {verb} in use in {users}: nothing was deleted."
+    error.hint = "Change what uses it first, or delete it all the same with --force."
+    raise error
+
+
+def _report(session: Session, part: Part, answers: dict[str, Document]) -> None:
+    if session.printer.format == "name":
+        for name in answers:
+            session.printer.line(f"{part.noun}/{name}")
+    elif not session.printer.is_table:
+        documents = [{"name": name, **answer} for name, answer in answers.items()]
+        session.printer.document(documents if len(documents) > 1 else documents[0])

@@ -1,0 +1,139 @@
+"""`enable`, `cordon`, `drain`, their opposites, and `admit`: whether a cluster takes part, and gets new work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from ctl.cli.groups import Command
+from ctl.cli.options import Argument, Option, complete_definition, text_option
+from ctl.cli.session import Session, local_user
+from ctl.client.answers import Document
+from ctl.client.errors import InvalidInput
+from ctl.client.times import to_second
+from ctl.client.words import count
+
+_ABOUT = {
+    "enable": "Let clusters take part again: they are candidates for work as any other.",
+    "disable": "Take clusters out: they get no work, and requests that name one are refused.",
+    "cordon": "Give clusters no new work; what waits there is decided again. `uncordon` ends it.",
+    "uncordon": "Let cordoned clusters have new work again.",
+    "drain": (
+        "Give clusters no new work, and move what they have: what waits there is decided again at once, what runs may "
+        "finish until the deadline, and is then ended, or run again elsewhere where its `retry` says so. Without "
+        "--deadline it may finish whenever it does. `undrain` ends it."
+    ),
+    "undrain": "Let drained clusters have new work again.",
+    "admit": "Let clusters in that registered under a new name and are pending, where registration asks for that.",
+}
+_DONE = {
+    "enable": "Enabled",
+    "disable": "Disabled",
+    "cordon": "Cordoned",
+    "uncordon": "Uncordoned",
+    "drain": "Draining",
+    "undrain": "Undrained",
+    "admit": "Admitted",
+}
+_WAS = {
+    "enable": "enabled",
+    "disable": "disabled",
+    "cordon": "cordoned",
+    "uncordon": "not cordoned",
+    "drain": "draining",
+    "undrain": "not draining",
+    "admit": "admitted",
+}
+
+
+def enable() -> click.Command:
+    return _switch("enable")
+
+
+def disable() -> click.Command:
+    return _switch("disable")
+
+
+def cordon() -> click.Command:
+    return _switch("cordon")
+
+
+def uncordon() -> click.Command:
+    return _switch("uncordon")
+
+
+def drain() -> click.Command:
+    deadline = text_option(
+        ["--deadline"], "deadline", "DURATION", "How long running work may take to finish: 10m, 1h30m."
+    )
+    return _switch("drain", deadline, example=" --deadline 10m")
+
+
+def undrain() -> click.Command:
+    return _switch("undrain")
+
+
+def admit() -> click.Command:
+    return _switch("admit")
+
+
+def _switch(verb: str, *more: click.Parameter, example: str = "") -> click.Command:
+    def run(session: Session, words: tuple[str, ...], reason: str | None, deadline: str | None = None) -> None:
+        names = _names(verb, words)
+        client = session.client
+        for name in names:
+            # A wrong name among several stops all of them before anything happens.
+            client.definition("cluster", name)
+        answers = []
+        for name in names:
+            answer = client.switch_cluster(name, verb, reason=reason, claimed_by=local_user(), deadline=deadline)
+            answers.append(answer)
+            if answer.get("changed"):
+                session.printer.note(f"{_DONE[verb]} cluster {name}{_left(verb, answer)}.")
+            else:
+                session.printer.note(f"No changes: cluster {name} is {_WAS[verb]} already.")
+        _report(session, names, answers)
+
+    return Command(
+        verb,
+        run,
+        help=f"{_ABOUT[verb]} It is an event of the cluster, not a revision; `get cluster-event` shows it.",
+        params=[
+            Argument(
+                "words",
+                nargs=-1,
+                required=True,
+                metavar="[cluster] NAME…",
+                explanation="Names of clusters; the noun may be left out.",
+                shell_complete=complete_definition("cluster"),
+            ),
+            *more,
+            Option(["--reason"], metavar="WHY", help="Why; kept with the event."),
+        ],
+        examples=[f"rainbowctl {verb} cluster a{example} --reason 'new disks'", f"rainbowctl {verb} a b"],
+    )
+
+
+def _left(verb: str, answer: Document) -> str:
+    """What a cluster that is drained still has, and for how long."""
+    cluster = answer.get("cluster") or {}
+    number = int(cluster.get("leases") or 0) if verb == "drain" else 0
+    until = f" until {to_second(str(cluster['drain_deadline']))}" if cluster.get("drain_deadline") else ""
+    return f": {count(number, 'execution')} may finish there{until}" if number else ""
+
+
+def _names(verb: str, words: Sequence[str]) -> list[str]:
+    names = list(words[1:]) if words[0] in {"cluster", "clusters"} else list(words)
+    if not names:
+        raise InvalidInput(f"Which cluster? Give its name: `rainbowctl {verb} cluster NAME`.")
+    return list(dict.fromkeys(names))
+
+
+def _report(session: Session, names: Sequence[str], answers: list[Any]) -> None:
+    if session.printer.format == "name":
+        for name in names:
+            session.printer.line(f"cluster/{name}")
+    elif not session.printer.is_table:
+        session.printer.document(answers if len(answers) > 1 else answers[0])

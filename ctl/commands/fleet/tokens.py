@@ -1,0 +1,158 @@
+"""Tokens: what the agents of clusters prove themselves with."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ctl.cli.groups import Command
+from ctl.cli.options import Argument, complete_definition, force_option, text_option
+from ctl.cli.prompts import confirm, is_terminal
+from ctl.cli.session import Session
+from ctl.client.answers import Document
+from ctl.client.errors import InvalidInput
+from ctl.client.times import to_second
+from ctl.client.words import flags as flag_names
+
+_GET_HELP = """Show the tokens of a cluster, newest first; never their secrets.
+
+A token is live, expiring (replaced by a newer one, and good until its overlap is over), expired or revoked.
+"""
+_ROTATE_HELP = """Make a new token for a cluster's agent; the older ones count until the overlap is over.
+
+The token is printed this once, or written to a file that only you can read; give it to the agent within the overlap.
+An agent can rotate its own token too: `rainbowctl --token-file FILE rotate token CLUSTER --newTokenFile FILE`.
+"""
+_DELETE_HELP = """Revoke a token at once: whoever shows it is refused from now on. Asks if there is a terminal.
+
+A cluster without a live token can register anew. To replace a token without a gap, use `rainbowctl rotate token`.
+"""
+
+
+def get_token() -> click.Command:
+    def run(session: Session, cluster: str) -> None:
+        tokens = session.client.cluster_tokens(cluster)
+        printer = session.printer
+        if printer.format == "name":
+            for token in tokens:
+                printer.line(f"token/{cluster}/{token['prefix']}")
+        elif not printer.is_table:
+            printer.document(tokens)
+        elif tokens:
+            columns = ["PREFIX", "STATE", "CREATED", "LAST USED", "EXPIRES", "REVOKED"]
+            printer.table(columns, [_cells(token) for token in tokens])
+        else:
+            printer.note(f"Cluster {cluster} has no tokens: its agent has not registered.")
+
+    return Command(
+        "token",
+        run,
+        help=_GET_HELP,
+        params=[_cluster_argument()],
+        examples=["rainbowctl get token a", "rainbowctl get tokens a -o json"],
+    )
+
+
+def _cells(token: Document) -> list[str]:
+    times = (to_second(str(token.get(f"{word}_at") or "")) for word in ("created", "last_used", "expires", "revoked"))
+    return [str(token.get("prefix", "")), str(token.get("state", "")), *times]
+
+
+def rotate_token() -> click.Command:
+    def run(session: Session, cluster: str, overlap: str | None, file: str | None) -> None:
+        if file is not None:
+            _check_writable(Path(file))
+        elif session.printer.format == "name":
+            raise InvalidInput(
+                "-o name would lose the token, which is shown once: leave it out, or write it to a file."
+            )
+        answer = session.client.rotate_token(cluster, overlap=overlap)
+        _hand_over(session, answer, file)
+        session.printer.note(
+            f"Token {answer['prefix']} of cluster {cluster} counts from now on, the older ones until the overlap is "
+            "over. It is not shown again."
+        )
+
+    return Command(
+        "token",
+        run,
+        help=_ROTATE_HELP,
+        params=[
+            _cluster_argument(),
+            text_option(
+                ["--overlap"], "overlap", "DURATION", "How long older ones count: 10m, the default; 0s ends it."
+            ),
+            text_option(
+                flag_names("newTokenFile"), "file", "FILE", "Write the new token there, with mode 0600; not to stdout."
+            ),
+        ],
+        examples=[
+            "rainbowctl rotate token a --newTokenFile /etc/rainbow/a.token",
+            "rainbowctl rotate token a --overlap 1h > a.token",
+        ],
+    )
+
+
+def _check_writable(path: Path) -> None:
+    """A token that cannot be written would be lost: look before it is made."""
+    folder = path.resolve().parent
+    if path.is_dir():
+        raise InvalidInput(f"{path} is a directory: name a file. No token was made.")
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        reason = "cannot be written to" if folder.is_dir() else "does not exist"
+        raise InvalidInput(f"{path} cannot be written: {folder} {reason}. No token was made.")
+
+
+def _hand_over(session: Session, answer: Document, file: str | None) -> None:
+    printer = session.printer
+    shown: dict[str, Any] = dict(answer)
+    if file is not None:
+        from ctl.client.contexts import write_private
+
+        try:
+            write_private(Path(file), f"{shown.pop('token')}\n")
+        except InvalidInput as error:
+            error.message += " The new token is lost: rotate again."
+            raise
+        printer.note(f"Wrote the new token to {file}.")
+    if printer.format == "name":
+        printer.line(f"token/{answer['cluster']}/{answer['prefix']}")
+    elif not printer.is_table:
+        printer.document(shown)
+    elif file is None:
+        printer.line(str(answer["token"]))
+
+
+def delete_token() -> click.Command:
+    def run(session: Session, cluster: str, prefix: str, force: bool) -> None:
+        if is_terminal() and not force:
+            confirm(f"Revoke token {prefix} of cluster {cluster}?", "Not confirmed: nothing was revoked.")
+        answer = session.client.revoke_token(cluster, prefix)
+        if session.printer.format == "name":
+            session.printer.line(f"token/{cluster}/{prefix}")
+        elif not session.printer.is_table:
+            session.printer.document(answer)
+        session.printer.note(
+            f"Revoked token {prefix} of cluster {cluster}."
+            if answer.get("changed")
+            else f"No changes: token {prefix} of cluster {cluster} had ended already."
+        )
+
+    return Command(
+        "token",
+        run,
+        help=_DELETE_HELP,
+        params=[
+            _cluster_argument(),
+            Argument("prefix", explanation="The first 8 characters behind rbc-, as `get token` shows them."),
+            force_option("Do not ask."),
+        ],
+        examples=["rainbowctl delete token a 1f2e3d4c", "rainbowctl delete token a 1f2e3d4c --force"],
+    )
+
+
+def _cluster_argument() -> Argument:
+    return Argument("cluster", explanation="Name of the cluster.", shell_complete=complete_definition("cluster"))

@@ -1,0 +1,106 @@
+"""`get placement-counts`: how many executions went where."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from ctl.cli.groups import Command
+from ctl.cli.options import Option
+from ctl.cli.session import Session
+from ctl.client.answers import Document
+from ctl.client.times import parse_time, to_second
+from ctl.client.words import count
+from ctl.commands.executions.options import scope_options, selected_scope, since_option
+
+_BY = ["cluster", "pool", "label", "project", "domain", "phase", "reason"]
+_EIGHTHS = "▏▎▍▌▋▊▉"
+_FULL = "█"
+_LONGEST_BAR = 60
+_SHORTEST_BAR = 5
+
+
+def get_placement_counts() -> click.Command:
+    def run(session: Session, **flags: Any) -> None:
+        since = parse_time(flags["since"], "--since", now=datetime.now(UTC))
+        where: dict[str, Any] = selected_scope(session, flags)
+        answer = session.client.placement_counts(flags["by"], since, **where)
+        _print(session, answer, since, where)
+
+    return Command(
+        "placement-counts",
+        run,
+        help="Show how many executions went where, the largest number first.",
+        takes=("project", "domain"),
+        params=[
+            Option(
+                ["--by"],
+                type=click.Choice(_BY, case_sensitive=False),
+                default="cluster",
+                show_default=True,
+                help="What to count by.",
+            ),
+            since_option(),
+            *scope_options(),
+        ],
+        examples=[
+            "rainbowctl get placement-counts",
+            "rainbowctl get placement-counts --by reason --since 7d -p flytesnacks",
+            "rainbowctl get placement-counts --by pool --allProjects -o json",
+        ],
+    )
+
+
+def _print(session: Session, answer: Document, since: str, where: Mapping[str, str]) -> None:
+    printer = session.printer
+    counts = answer["counts"]
+    by = str(answer.get("by", ""))
+    if printer.format == "name":
+        for each in counts:
+            printer.line(f"{by}/{each['value']}")
+    elif not printer.is_table:
+        printer.document(answer)
+    elif counts:
+        printer.table([by.upper(), "COUNT", "SHARE", ""], _rows(by, counts, int(answer.get("total") or 0)))
+    if printer.is_table:
+        scope = ", ".join(f"{key} {name}" for key, name in where.items())
+        total = count(int(answer.get("total") or 0), "execution")
+        printer.note(f"{total} since {to_second(since)}{f' of {scope}' if scope else ''}.")
+
+
+def _rows(by: str, counts: Sequence[Document], total: int) -> list[list[str]]:
+    rows = []
+    for each in counts:
+        number = int(each["count"])
+        share = f"{number / total:.1%}" if total else ""
+        rows.append([str(each["value"]) or "(none)", str(number), share])
+    widths = [max(len(line[index]) for line in [[by, "COUNT", "SHARE"], *rows]) + 2 for index in range(3)]
+    room = shutil.get_terminal_size().columns - sum(widths)
+    width = max(_SHORTEST_BAR, min(_LONGEST_BAR, room))
+    largest = max((int(each["count"]) for each in counts), default=0)
+    signs = (_FULL, _EIGHTHS) if _can_draw() else ("#", "")
+    bars = [bar(int(each["count"]), largest, width, *signs) for each in counts]
+    return [[*row, drawn] for row, drawn in zip(rows, bars, strict=True)]
+
+
+def bar(number: int, largest: int, width: int, full: str = _FULL, parts: str = _EIGHTHS) -> str:
+    """A bar of at most `width` characters, in proportion; whatever is not nothing shows at least something."""
+    if number <= 0 or largest <= 0:
+        return ""
+    steps = len(parts) + 1
+    whole, rest = divmod(max(1, round(number / largest * width * steps)), steps)
+    return full * whole + (parts[rest - 1] if rest else "")
+
+
+def _can_draw() -> bool:
+    """Whether the terminal's encoding has blocks."""
+    try:
+        (_FULL + _EIGHTHS).encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

@@ -1,0 +1,67 @@
+"""`place`: where something would run, and why, without running it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ctl.cli.options import Option
+from ctl.cli.session import Session
+from ctl.client.answers import Document
+from ctl.client.errors import InvalidInput, InvalidRequest
+from ctl.commands.changes.documents import read
+from ctl.commands.executions.create import requests_of, sent
+from ctl.commands.executions.explain import print_explanation
+from ctl.commands.executions.options import RunCommand, run_parameters
+from ctl.files.proposals import Proposal
+
+if TYPE_CHECKING:
+    from ctl.files.execution_requests import Request
+
+_HELP = """Show where something would run, and why, without running it.
+
+What would run is said as for `rainbowctl create execution`: by a launch plan, a workflow, a command after --, a
+jobspec or a file. The name of an execution plays a part in the choice among equals; give NAME to ask about that one.
+
+--with FILE answers as if the documents in it had been applied, without applying them.
+"""
+
+
+def place() -> click.Command:
+    def run(session: Session, files: tuple[str, ...], **flags: Any) -> None:
+        request, *others = requests_of(session, flags)
+        if others:
+            raise InvalidInput(
+                f"place asks about one, and {flags['exec_file']} holds {len(others) + 1}: keep one of them."
+            )
+        proposal = Proposal.from_documents(read(session, files) if files else [])
+
+        def send(request: Request) -> Document:
+            try:
+                return session.client.place(request.body, proposal.changes)
+            except InvalidRequest as error:
+                raise proposal.locate(error) from None
+
+        print_explanation(session, sent(session, request, send))
+
+    return RunCommand(
+        "place",
+        run,
+        help=_HELP,
+        takes=("project", "domain"),
+        params=[
+            *run_parameters(),
+            Option(
+                ["--with", "files"],
+                metavar="FILE|DIR|-",
+                multiple=True,
+                help="As if these documents were applied. Repeatable.",
+            ),
+        ],
+        examples=[
+            "rainbowctl place -p flytesnacks -d development --launchplan train",
+            "rainbowctl place -p flytesnacks -d development --clusterPool gpu --gpu 1 -- python train.py",
+            "rainbowctl place -p flytesnacks -d development --workflow train --with new-pools.yaml -o wide",
+        ],
+    )

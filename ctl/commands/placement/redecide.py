@@ -1,0 +1,88 @@
+"""`redecide`: have waiting executions decided anew, with the settings of now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ctl.cli.groups import Command
+from ctl.cli.options import dry_run_option, force_option
+from ctl.cli.prompts import confirm, is_terminal
+from ctl.cli.session import Session
+from ctl.client.answers import Document
+from ctl.client.errors import InvalidInput
+from ctl.client.executions import ExecutionId
+from ctl.client.words import count
+from ctl.commands.executions.options import SELECTOR, scope_options, selector_document, selector_option
+
+_HELP = f"""Decide waiting executions anew, with the settings as they are now.
+
+What is resolved when an execution is created stays with it; later only a change of the fleet decides it again. This
+adopts settings that were changed since. Executions that run or are finished are left alone. Shows what would move and
+asks if there is a terminal; without one it needs --force.
+
+{SELECTOR}
+"""
+
+
+def redecide() -> click.Command:
+    def run(session: Session, **flags: Any) -> None:
+        if flags["selector"] is None:
+            raise InvalidInput("Which executions? Give --selector, as in --selector cluster=east.")
+        selector = selector_document(session, flags)
+        trial = session.client.redecide(selector, dry_run=True)
+        if flags["dry_run"] or not trial.get("changed"):
+            _print(session, trial)
+            end = "Dry run: nothing was decided." if flags["dry_run"] else "Nothing to decide."
+            session.printer.note(f"{_said(trial)} {end}")
+            return
+        if not flags["force"]:
+            if not is_terminal():
+                raise InvalidInput(f"{_said(trial)} There is no terminal to ask at: use --force. Nothing was decided.")
+            _print(session, trial)
+            confirm(f"{_said(trial)} Decide them anew?", "Not confirmed: nothing was decided.")
+        outcome = session.client.redecide(selector)
+        _print(session, outcome)
+        session.printer.note(f"Decided {count(int(outcome.get('changed') or 0), 'execution')} anew.")
+
+    return Command(
+        "redecide",
+        run,
+        help=_HELP,
+        takes=("project", "domain"),
+        params=[
+            *scope_options(),
+            selector_option("Those that these terms match."),
+            dry_run_option("Show what would move, and move nothing."),
+            force_option("Do not ask."),
+        ],
+        examples=[
+            "rainbowctl redecide --selector 'phase=QUEUED,pool=gpu' -p flytesnacks --dryRun",
+            "rainbowctl redecide --selector reason=CLUSTERS_FULL --allProjects --force",
+        ],
+    )
+
+
+def _said(answer: Document) -> str:
+    matched, changed = int(answer.get("matched") or 0), int(answer.get("changed") or 0)
+    return f"{count(matched, 'waiting execution')} {'matches' if matched == 1 else 'match'}, {changed} would change."
+
+
+def _print(session: Session, answer: Document) -> None:
+    printer = session.printer
+    executions = [each for each in answer.get("executions") or [] if each.get("changed", True)]
+    if printer.format == "name":
+        for each in executions:
+            printer.line(ExecutionId.from_document(each["id"]).resource)
+    elif not printer.is_table:
+        printer.document(answer)
+    elif executions:
+        printer.table(["PROJECT", "DOMAIN", "NAME", "FROM", "TO", "REASON"], [_cells(each) for each in executions])
+
+
+def _cells(each: Document) -> list[str]:
+    id = ExecutionId.from_document(each["id"])
+    reason = each.get("reason") or ""
+    code = str(reason.get("code") or "") if isinstance(reason, dict) else str(reason)
+    return [id.project, id.domain, id.name, str(each.get("from") or ""), str(each.get("to") or ""), code]

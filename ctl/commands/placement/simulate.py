@@ -1,0 +1,112 @@
+"""`simulate`: which executions would have gone elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from ctl.cli.groups import Command
+from ctl.cli.options import Option
+from ctl.cli.progress import step
+from ctl.cli.session import Session
+from ctl.client.answers import Document
+from ctl.client.errors import InvalidInput, InvalidRequest
+from ctl.client.executions import ExecutionId
+from ctl.client.times import parse_time, to_second
+from ctl.client.words import count
+from ctl.commands.changes.documents import DOCUMENTS, read
+from ctl.commands.executions.options import scope_options, selected_scope, since_option
+from ctl.files.proposals import Proposal
+
+_HELP = f"""Decide past executions again as if documents had been applied, and show which would have gone elsewhere.
+
+Nothing is written and nothing moves. {DOCUMENTS}
+"""
+
+
+def simulate() -> click.Command:
+    def run(session: Session, files: tuple[str, ...], **flags: Any) -> None:
+        if not files:
+            raise InvalidInput("Which documents? Give --with FILE, --with DIR, or --with - for stdin.")
+        since = parse_time(flags["since"], "--since", now=datetime.now(UTC))
+        where: dict[str, Any] = selected_scope(session, flags)
+        proposal = Proposal.from_documents(read(session, files))
+        try:
+            with step(session.printer, "Deciding again"):
+                answer = session.client.simulate(proposal.changes, since, **where, limit=flags["limit"])
+        except InvalidRequest as error:
+            raise proposal.locate(error) from None
+        _print(session, answer, since, where)
+
+    return Command(
+        "simulate",
+        run,
+        help=_HELP,
+        takes=("project", "domain"),
+        params=[
+            Option(["--with", "files"], metavar="FILE|DIR|-", multiple=True, help="Documents to assume. Repeatable."),
+            since_option(),
+            *scope_options(),
+            Option(["--limit"], metavar="N", type=click.IntRange(min=1), help="How many executions to list at most."),
+        ],
+        examples=[
+            "rainbowctl simulate --with new-pools.yaml --since 24h",
+            "rainbowctl simulate --with settings/ --since 7d -p flytesnacks -d production",
+        ],
+    )
+
+
+def _print(session: Session, answer: Document, since: str, where: Mapping[str, str]) -> None:
+    printer = session.printer
+    executions = answer["executions"]
+    if printer.format == "name":
+        for each in executions:
+            printer.line(ExecutionId.from_document(each["id"]).resource)
+        return
+    if not printer.is_table:
+        printer.document(answer)
+        return
+    if executions:
+        columns = ["PROJECT", "DOMAIN", "NAME", "BEFORE", "BY", "AFTER", "BY", "REASON"]
+        printer.table(columns, [_cells(each) for each in executions])
+        printer.line()
+    clusters: Mapping[str, Document] = answer.get("by_cluster") or {}
+    if clusters:
+        printer.table(["CLUSTER", "BEFORE", "AFTER", "DIFFERENCE"], [_sums(*each) for each in sorted(clusters.items())])
+        printer.line()
+    printer.line(_summary(answer, since, where))
+    if len(executions) < int(answer.get("moved") or 0):
+        printer.note(f"These are the first {len(executions)}; --limit N lists more.")
+
+
+def _cells(each: Document) -> list[str]:
+    id = ExecutionId.from_document(each["id"])
+    cells = [id.project, id.domain, id.name]
+    for side in (each.get("before") or {}, each.get("after") or {}):
+        cells += [str(side.get("cluster") or ""), _by(side)]
+    return [*cells, _reason(each.get("after") or {})]
+
+
+def _by(side: Document) -> str:
+    return ", ".join(f"{key} {side[key]}" for key in ("pool", "label") if side.get(key))
+
+
+def _reason(side: Document) -> str:
+    reason = side.get("reason") or ""
+    return str(reason.get("code") or "") if isinstance(reason, dict) else str(reason)
+
+
+def _sums(cluster: str, numbers: Document) -> list[str]:
+    before, after = int(numbers.get("before") or 0), int(numbers.get("after") or 0)
+    return [cluster or "(none)", str(before), str(after), f"{after - before:+d}" if after != before else ""]
+
+
+def _summary(answer: Document, since: str, where: Mapping[str, str]) -> str:
+    scope = ", ".join(f"{key} {name}" for key, name in where.items())
+    compared = count(int(answer.get("compared") or 0), "execution")
+    text = f"Compared {compared} since {to_second(since)}{f' of {scope}' if scope else ''}: "
+    text += f"{answer.get('moved') or 0} would go elsewhere"
+    return f"{text}; {answer['refused']} of these would be refused." if answer.get("refused") else f"{text}."

@@ -1,0 +1,66 @@
+"""`create project`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from ctl.cli.groups import Command
+from ctl.cli.session import Session, local_user
+from ctl.client.errors import Conflict, InvalidInput, NotFound
+from ctl.commands.projects.fields import file_fields, flag_fields, ids, one_id, project_parameters
+from ctl.commands.projects.tables import print_projects
+from ctl.files.projects import READ_ONLY
+
+
+def create_project() -> click.Command:
+    def run(session: Session, **flags: Any) -> None:
+        fields = file_fields(flags) if flags["file"] else flag_fields(flags)
+        id = one_id(ids(session, flags) | {str(flags["file"]): fields.pop("id", None)})
+        if id is None:
+            raise InvalidInput("The project needs an id: give --id ID.")
+        _refuse_decided(fields)
+        if flags["dry_run"]:
+            _dry_run(session, id, fields)
+            return
+        created = session.client.create_project(id, message=flags["message"], claimed_by=local_user(), **fields)
+        if session.printer.is_table:
+            session.printer.note(f"Created project {id}.")
+        else:
+            print_projects(session, [created], created)
+
+    return Command(
+        "project",
+        run,
+        help="Create a project. Its id is for good; name, description and labels can be changed later.",
+        params=project_parameters("the new project"),
+        takes=("project",),
+        examples=[
+            "rainbowctl create project --id flyteexamples --name 'Flyte examples' --labels team=ml,tier=gold",
+            "rainbowctl create project --file project.yaml",
+        ],
+    )
+
+
+def _refuse_decided(fields: dict[str, Any]) -> None:
+    for key in (*READ_ONLY, "version"):
+        if key in fields:
+            raise InvalidInput(f"{key} of a new project is decided by the admin: remove it from the file.")
+    if fields.pop("state", "ACTIVE") != "ACTIVE":
+        raise InvalidInput("A new project is active; archive it with `rainbowctl update project ID --archive`.")
+
+
+def _dry_run(session: Session, id: str, fields: Mapping[str, Any]) -> None:
+    try:
+        session.client.project(id)
+    except NotFound:
+        planned = {"id": id, **fields}
+        if session.printer.is_table:
+            session.printer.line(f"Would create project {id}.")
+        else:
+            print_projects(session, [planned], planned)
+        session.printer.note("Dry run: nothing was created.")
+        return
+    raise Conflict(f"There is a project {id!r} already. Dry run: nothing was created.", name="project_exists", code=6)

@@ -1,0 +1,109 @@
+"""What the commands of projects share: which project, and its fields from flags or a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from ctl.cli.options import Argument, Option, complete_project, force_option, message_option, project_option
+from ctl.cli.options import dry_run_option as dry_run
+from ctl.cli.session import Session
+from ctl.client.answers import Document
+from ctl.client.errors import InvalidInput, NotFound
+from ctl.client.words import did_you_mean, parse_pair
+from ctl.client.words import flags as flag_names
+from ctl.files.projects import FILE_SCHEMA
+from ctl.files.sources import Problem
+
+
+def project_parameters(which: str) -> list[click.Parameter]:
+    """The flags that create and update take alike."""
+    return [
+        id_argument(),
+        Option(["--id", "id_flag"], metavar="ID", help=f"Id of {which}, also as an argument."),
+        project_option("Stands for --id."),
+        Option(["--name"], help="Name for people."),
+        Option(["--description"], help="What the project is for."),
+        Option(["--labels"], metavar="K=V,K2=V2", help="Labels; those given replace all there are."),
+        Option(["--file"], metavar="FILE", help="File with id, name, description, labels and state; - is stdin."),
+        Option(["--activate"], is_flag=True, help="Make it active."),
+        Option(["--archive"], is_flag=True, help="Archive it."),
+        Option([*flag_names("activateProject"), "activateProject"], is_flag=True, hidden=True),
+        Option([*flag_names("archiveProject"), "archiveProject"], is_flag=True, hidden=True),
+        dry_run("Show what would change and send nothing; the admin does not check it."),
+        force_option("Do not ask."),
+        message_option(),
+    ]
+
+
+def id_argument() -> Argument:
+    """The id of a project, as an argument."""
+    explanation = "Id of the project."
+    return Argument("project", required=False, metavar="[ID]", explanation=explanation, shell_complete=complete_project)
+
+
+def ids(session: Session, flags: Mapping[str, Any]) -> dict[str, str | None]:
+    """Every place on the command line that may name the project."""
+    return {"--id": flags["id_flag"], "-p": session.typed.get("project"), "the argument": flags["project"]}
+
+
+def one_id(named: Mapping[str, str | None]) -> str | None:
+    """The project all of them name; an error where two differ."""
+    given = {place: id for place, id in named.items() if id is not None}
+    if len(set(given.values())) > 1:
+        words = " and ".join(f"{id} ({place})" for place, id in given.items())
+        raise InvalidInput(f"Two projects are named: {words}. Keep one.")
+    return next(iter(given.values()), None)
+
+
+def read_project(session: Session, id: str) -> Document:
+    """One project; where there is none, an error that names the closest."""
+    try:
+        return session.client.project(id)
+    except NotFound as error:
+        known = [str(project["id"]) for project in session.client.projects("ALL")]
+        raise NotFound(
+            f"There is no project {id!r}.{did_you_mean(id, known)}",
+            status=error.status,
+            name=error.name,
+            code=error.code,
+            request_id=error.request_id,
+        ) from None
+
+
+def flag_fields(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that flags set; an empty text clears a field."""
+    fields: dict[str, Any] = {key: flags[key] for key in ("name", "description") if flags[key] is not None}
+    if flags["labels"] is not None:
+        fields["labels"] = {"values": parse_labels(flags["labels"])}
+    activates = flags["activate"] or flags["activateProject"]
+    archives = flags["archive"] or flags["archiveProject"]
+    if activates and archives:
+        raise InvalidInput("--activate and --archive contradict each other: keep one.")
+    if activates or archives:
+        fields["state"] = "ACTIVE" if activates else "ARCHIVED"
+    return fields
+
+
+def parse_labels(text: str) -> dict[str, str]:
+    """`k=v,k2=v2`; nothing for an empty text."""
+    try:
+        return dict(parse_pair(pair) for pair in text.split(",")) if text else {}
+    except ValueError as error:
+        raise InvalidInput(f"--labels {error}.") from None
+
+
+def file_fields(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of --file, which no flag may add to."""
+    from ctl.files.attributes import read_document
+
+    if flag_fields(flags):
+        raise InvalidInput("--file holds the whole project: leave out the other flags, or the file.")
+    source, document, positions = read_document(str(flags["file"]), FILE_SCHEMA)
+    empty = [key for key in ("id", "state") if document.get(key) == ""]
+    if empty:
+        line, column = positions[empty[0]]
+        raise source.refuse([Problem(line=line, column=column, reason="must not be empty", field=empty[0])])
+    return document

@@ -1,0 +1,126 @@
+"""`update project`: some fields change, the others stay."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from ctl.cli.diffs import print_diff, unified
+from ctl.cli.groups import Command
+from ctl.cli.prompts import confirm, is_terminal
+from ctl.cli.session import Session, local_user
+from ctl.client.answers import Document
+from ctl.client.errors import Conflict, InvalidInput
+from ctl.commands.projects.fields import file_fields, flag_fields, ids, one_id, project_parameters, read_project
+from ctl.files.projects import EDITABLE, READ_ONLY
+
+_DEPRECATED = {"activateProject": "activate", "archiveProject": "archive"}
+
+_HELP = """Change a project's name, description, labels or state.
+
+Only what is given changes; an empty text clears a field, and --labels replaces all labels. Shows the difference and
+asks if there is a terminal. An archived project keeps its settings, but nothing new can be set in it.
+"""
+
+
+def update_project() -> click.Command:
+    def run(session: Session, **flags: Any) -> None:
+        _note_deprecated(session, flags)
+        fields = file_fields(flags) if flags["file"] else flag_fields(flags)
+        id = one_id(ids(session, flags) | {str(flags["file"]): fields.pop("id", None)})
+        if id is None:
+            raise InvalidInput("Which project? Give its id as an argument or with --id.")
+        expected = fields.pop("version", None)
+        if not fields:
+            raise InvalidInput("Nothing to update: give --name, --description, --labels, --activate or --archive.")
+        current = read_project(session, id)
+        _drop_read_only(fields, current)
+        changes = {key: value for key, value in fields.items() if not _says(current, key, value)}
+        if not changes:
+            _answer(session, id, current)
+            session.printer.note(f"No changes: project {id} already says this.")
+            return
+        if not flags["force"]:
+            _check_version(str(flags["file"]), expected, current)
+        _confirmed(session, id, current, changes, flags)
+        if flags["dry_run"]:
+            _answer(session, id, {**current, **changes})
+            session.printer.note("Dry run: nothing was written.")
+            return
+        updated = session.client.update_project(
+            id,
+            message=flags["message"],
+            claimed_by=local_user(),
+            if_match=None if flags["force"] else current.get("version"),
+            **changes,
+        )
+        _answer(session, id, updated)
+        session.printer.note(f"Updated project {id}.")
+
+    return Command(
+        "project",
+        run,
+        help=_HELP,
+        params=project_parameters("the project"),
+        takes=("project",),
+        examples=[
+            "rainbowctl update project flyteexamples --description 'Examples to learn from'",
+            "rainbowctl update project --id flyteexamples --labels team=ml,tier=gold",
+            "rainbowctl update project flyteexamples --archive --force",
+        ],
+    )
+
+
+def _note_deprecated(session: Session, flags: Mapping[str, Any]) -> None:
+    for old, new in _DEPRECATED.items():
+        if flags[old]:
+            session.printer.note(f"--{old} is the old spelling of --{new}.")
+
+
+def _check_version(file: str, expected: int | None, current: Document) -> None:
+    if expected is not None and expected != current.get("version"):
+        raise Conflict(
+            f"{file} was made from version {expected}, but the project is at version {current.get('version')}. Look at "
+            "it with `rainbowctl get project`, then remove the version from the file, or use --force.",
+            name="version_conflict",
+            details=[{"current_version": current.get("version")}],
+        )
+
+
+def _says(project: Mapping[str, Any], key: str, value: Any) -> bool:
+    if key == "labels":
+        stored = (project.get(key) or {}).get("values") or {}
+        return bool(stored == (value.get("values") or {}))
+    return bool((project.get(key) or "") == value)
+
+
+def _drop_read_only(fields: dict[str, Any], current: Document) -> None:
+    # When it was last changed says nothing about what to change.
+    fields.pop("updated_at", None)
+    for key in READ_ONLY:
+        if key in fields and fields.pop(key) != current.get(key):
+            raise InvalidInput(f"{key} is decided by the admin and cannot be changed: remove it from the file.")
+
+
+def _confirmed(
+    session: Session, id: str, current: Document, changes: Mapping[str, Any], flags: Mapping[str, Any]
+) -> None:
+    asks = is_terminal() and not flags["force"] and not flags["dry_run"]
+    if asks or not session.printer.is_quiet:
+        stream = sys.stdout if session.printer.is_table else sys.stderr
+        before = {key: current[key] for key in EDITABLE if current.get(key)}
+        after = {key: value for key in EDITABLE if (value := {**before, **changes}.get(key))}
+        print(f"project {id}", file=stream)
+        print_diff(unified(before, after, ("stored", "after this update")), stream)
+    if asks:
+        confirm("Write this?", "Not confirmed: nothing was written.")
+
+
+def _answer(session: Session, id: str, document: Document) -> None:
+    if session.printer.format == "name":
+        session.printer.line(f"project/{id}")
+    elif not session.printer.is_table:
+        session.printer.document(document)

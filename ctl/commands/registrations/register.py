@@ -1,0 +1,203 @@
+"""`register files`: any number of workflows and launch plans from files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import click
+
+from ctl.cli.groups import Command, Entry, Group
+from ctl.cli.options import Argument, Option, domain_option, dry_run_option, project_option
+from ctl.cli.session import Session
+from ctl.client.answers import Document
+from ctl.client.calls.registrations import LAUNCH_PLAN
+from ctl.client.errors import ClientError, InvalidInput, RainbowError, Unreachable
+from ctl.client.words import flags as flag_names
+from ctl.commands.registrations.create import (
+    DOCUMENTS,
+    Registrar,
+    activate_option,
+    activated,
+    complete,
+    version_option,
+)
+from ctl.files.registrations import Registration, read_registrations
+
+_HELP = f"""Register workflows and launch plans from files and directories.
+
+Each document says `kind: workflow` or `kind: launchplan`; a file holds any number of them with `---` between two.
+Workflows are registered before launch plans, whatever their order. All documents are read before anything is sent: a
+mistake in one of them stops all, with its line.
+
+{DOCUMENTS}
+
+Ends with the first that the admin refuses; with --continueOnError the others are registered all the same. The exit
+status is 1 if one was refused.
+"""
+
+_SUCCESS, _FAILED, _SKIPPED = "Success", "Failed", "Skipped"
+
+#: Flags of flytectl's that have no meaning here, and why.
+_REFUSED = {
+    "archive": "documents are read from files and directories: unpack the archive",
+    "force": "a registered version is never changed: choose a new --version",
+    "sourceUploadPath": "nothing is uploaded: jobs name their image or command",
+    "destinationDirectory": "nothing is uploaded: set the job's working_directory",
+    "enableSchedule": "launch plans have no schedule: start executions from a scheduler of your own",
+}
+
+
+def register() -> click.Command:
+    return Group(
+        "register",
+        word="noun",
+        help="Register workflows and launch plans.",
+        entries={
+            "files": Entry(
+                summary="From files and directories",
+                place="ctl.commands.registrations.register:register_files",
+                aliases=("file",),
+            )
+        },
+        examples=["rainbowctl register files flows/ -p flytesnacks -d development --version v1"],
+    )
+
+
+def register_files() -> click.Command:
+    def run(session: Session, files: tuple[str, ...], **flags: Any) -> None:
+        items = [_with_defaults(item, flags) for item in complete(session, read_registrations(files), flags)]
+        results, failure = _register_all(session, items, flags)
+        _show(session, results)
+        failed = sum(result.status == _FAILED for result in results)
+        if isinstance(failure, Unreachable):
+            raise failure
+        if failed:
+            raise RainbowError(f"{failed} of {len(results)} could not be registered.")
+        if flags["dry_run"]:
+            session.printer.note("Dry run: nothing was registered.")
+
+    return Command(
+        "files",
+        run,
+        help=_HELP,
+        takes=("project", "domain"),
+        params=[
+            Argument(
+                "files",
+                nargs=-1,
+                required=True,
+                metavar="FILE|DIR|-…",
+                explanation="Files, directories, or - for stdin.",
+            ),
+            project_option("Project of documents that say none."),
+            domain_option("Domain of documents that say none."),
+            version_option(),
+            activate_option(),
+            Option(
+                [*flag_names("continueOnError"), "continue_on_error"],
+                is_flag=True,
+                help="Go on after one that was refused.",
+            ),
+            dry_run_option("Let the admin check them, and register nothing."),
+            Option(
+                [*flag_names("assumableIamRole"), "iam_role"],
+                metavar="ARN",
+                help="IAM role of launch plans that name no identity.",
+            ),
+            Option(
+                [*flag_names("k8sServiceAccount", "k8ServiceAccount"), "service_account"],
+                metavar="NAME",
+                help="Kubernetes service account of launch plans that name no identity.",
+            ),
+            Option(
+                [*flag_names("outputLocationPrefix"), "output_prefix"],
+                metavar="URL",
+                help="Where launch plans that say nothing of it put their outputs.",
+            ),
+            *(_refused_option(word, reason) for word, reason in _REFUSED.items()),
+        ],
+        examples=[
+            "rainbowctl register files train.yaml -p flytesnacks -d development",
+            "rainbowctl register files flows/ -p flytesnacks -d staging --version v2 --activate",
+            "rainbowctl register files flows/ -p flytesnacks -d staging --version v2 --dryRun",
+            "printf 'kind: workflow\\nname: hello\\njob: {command: [echo, hi]}\\n' | "
+            "rainbowctl register files - -p flytesnacks -d development --version v1",
+        ],
+    )
+
+
+def _refused_option(word: str, reason: str) -> click.Option:
+    def refuse(_ctx: click.Context, _param: click.Parameter, value: Any) -> None:
+        if value:
+            raise InvalidInput(f"--{word} of flytectl is not taken: {reason}.")
+
+    takes_value = word in {"sourceUploadPath", "destinationDirectory"}
+    return Option(
+        flag_names(word), is_flag=not takes_value, hidden=True, expose_value=False, callback=refuse, is_eager=True
+    )
+
+
+def _with_defaults(item: Registration, flags: Mapping[str, Any]) -> Registration:
+    """A launch plan with what the command line says for those that say nothing themselves."""
+    if item.noun != LAUNCH_PLAN:
+        return item
+    spec = dict(item.spec)
+    run_as = {"k8s_service_account": flags["service_account"], "iam_role": flags["iam_role"]}
+    if any(run_as.values()) and "security_context" not in spec:
+        spec["security_context"] = {"run_as": {key: name for key, name in run_as.items() if name}}
+    if flags["output_prefix"] and "raw_output_data_config" not in spec:
+        spec["raw_output_data_config"] = {"output_location_prefix": flags["output_prefix"]}
+    return activated(replace(item, spec=spec), flags["activate"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Result:
+    item: Registration
+    status: str
+    info: str
+    answer: Document | None = None
+
+    def document(self) -> Document:
+        return {
+            "kind": self.item.noun,
+            "id": self.item.id.document(),
+            "position": self.item.place,
+            "status": self.status,
+            "info": self.info,
+            **({"created": bool(self.answer.get("created"))} if self.answer else {}),
+            **({"warnings": self.answer["warnings"]} if self.answer and self.answer.get("warnings") else {}),
+        }
+
+
+def _register_all(
+    session: Session, items: list[Registration], flags: Mapping[str, Any]
+) -> tuple[list[_Result], ClientError | None]:
+    """What became of each, and the last refusal."""
+    registrar = Registrar(session, dry_run=flags["dry_run"])
+    results: list[_Result] = []
+    failure: ClientError | None = None
+    for item in items:
+        if failure is not None and (isinstance(failure, Unreachable) or not flags["continue_on_error"]):
+            results.append(_Result(item=item, status=_SKIPPED, info="not sent: another one failed before it"))
+            continue
+        try:
+            done = registrar.register(item)
+            results.append(_Result(item=item, status=_SUCCESS, info=done.info, answer=done.answer))
+        except ClientError as error:
+            failure = error
+            results.append(_Result(item=item, status=_FAILED, info=error.in_one_line()))
+    return results, failure
+
+
+def _show(session: Session, results: list[_Result]) -> None:
+    printer = session.printer
+    if printer.format == "name":
+        for result in results:
+            printer.line("/".join([result.item.noun.replace("_", ""), *result.item.id.document().values()]))
+    elif not printer.is_table:
+        printer.document([result.document() for result in results])
+    else:
+        rows = [[result.item.title, result.status, result.info] for result in results]
+        printer.table(["NAME", "STATUS", "ADDITIONAL INFO"], rows)

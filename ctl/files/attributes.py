@@ -1,0 +1,171 @@
+"""Attribute files: what `--attrFile` reads, and how refusals of the admin find back to a line in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from ctl.client.errors import InvalidInput, InvalidRequest
+from ctl.client.kinds import Kind, Schema
+from ctl.client.scopes import KEYS, Scope, a_level
+from ctl.client.words import count, fold, listed, sentence
+from ctl.files.conversion import BAD, Converter
+from ctl.files.sources import Problem, Source, compose, compose_mapping, read_source
+
+_TEXT: Schema = {"type": "string"}
+
+#: Keys of a file beside those of the payload.
+_FRAME: Mapping[str, Schema] = {
+    "kind": _TEXT,
+    **dict.fromkeys(KEYS, _TEXT),
+    "version": {"type": "integer", "minimum": 1},
+}
+_REFUSED = {
+    "inheritedfrom": "this value is inherited, not set here: remove inherited_from to pin it at this scope",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttributeFile:
+    """A checked attribute file."""
+
+    name: str
+    scope: Scope  #: the platform when the file names none
+    payload: dict[str, Any]
+    version: int | None = None  #: the version the file expects to find
+    positions: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    def scope_with(self, typed: Mapping[str, str | None], default: Mapping[str, str | None]) -> Scope:
+        """
+        The file's scope, which typed flags may repeat but not change; without one in the file, the typed scope.
+
+        `default` stands for flags that were not typed, where the file names no scope either.
+        """
+        named = self.scope.document()
+        flags = {key: name for key, name in typed.items() if name is not None}
+        if not named:
+            return Scope(**({key: name for key, name in default.items() if name} | flags))
+        for key, name in flags.items():
+            label = key.replace("_", " ")
+            if key not in named:
+                raise InvalidInput(
+                    f"{self.name} is for {self.scope.describe()}; the {label} {name} on the command line would make it "
+                    f"another scope. Write it into the file, or leave it out."
+                )
+            if named[key] != name:
+                raise InvalidInput(f"{self.name} says {label} {named[key]}, the command line says {name}.")
+        return self.scope
+
+    def locate(self, error: InvalidRequest, kind: Kind) -> InvalidRequest:
+        """The error with the position in this file beside each field it names."""
+        found = [self.position(str(detail.get("field", "")), kind.payload_key) for detail in error.details]
+        for detail, position in zip(error.details, found, strict=True):
+            if position:
+                detail["position"] = f"{self.name}:{position[0]}:{position[1]}"
+        if found and all(found):
+            # The message repeats what the details say; with positions they say it better.
+            error.message = f"The admin refused {self.name}: {count(len(found), 'problem')}."
+            order = sorted(range(len(found)), key=lambda index: found[index] or (0, 0))
+            error.details = [error.details[index] for index in order]
+        return error
+
+    def position(self, path: str, payload_key: str) -> tuple[int, int] | None:
+        """Where a field of the payload, or the closest thing above it, stands."""
+        inner = re.sub(rf"^(attributes\.)?matching_attributes\.({re.escape(payload_key)}\.)?", "", path)
+        inner = re.sub(r"\[(\d+)\]", r".\1", inner)
+        while inner:
+            if inner in self.positions:
+                return self.positions[inner]
+            inner = inner.rpartition(".")[0]
+        return None
+
+
+def read_attribute_file(path: str, kind: Kind) -> AttributeFile:
+    """Read and check a file for one kind; every problem is reported at once."""
+    return parse_attribute_file(read_source(path), kind)
+
+
+def parse_attribute_file(source: Source, kind: Kind) -> AttributeFile:
+    """As `read_attribute_file`, from text."""
+    node, problems = compose_mapping(source)
+    file, found = convert_attribute(node, kind, source.name)
+    if problems + found:
+        raise source.refuse(problems + found)
+    return file
+
+
+def convert_attribute(node: yaml.Node, kind: Kind, name: str) -> tuple[AttributeFile, list[Problem]]:
+    """What one document says about one kind, and every problem with it."""
+    converter = Converter()
+    properties = {**kind.schema.get("properties", {}), **_FRAME}
+    document = converter.mapping(node, {"properties": properties}, refused=_REFUSED)
+    problems = converter.problems
+    positions = converter.positions
+    frame = {key: document.pop(key) for key in _FRAME if key in document}
+    word = frame.get("kind")
+    if word is not None and not means(word, kind):
+        reason = f"this file is for {word}, the command is for {kind.noun}"
+        problems.append(_problem(positions, "kind", reason))
+    scope = _scope(frame, kind, positions, problems)
+    file = AttributeFile(name=name, scope=scope, payload=document, version=frame.get("version"), positions=positions)
+    return file, problems
+
+
+def read_document(path: str, schema: Schema) -> tuple[Source, dict[str, Any], Mapping[str, tuple[int, int]]]:
+    """Any other file that one schema describes: its source, its values and their positions."""
+    source = read_source(path)
+    node, problems = compose_mapping(source)
+    converter = Converter()
+    document = converter.mapping(node, schema)
+    if problems + converter.problems:
+        raise source.refuse(problems + converter.problems)
+    return source, document, converter.positions
+
+
+def parse_flow(text: str, schema: Schema, name: str) -> Any:
+    """A value typed on the command line as a piece of YAML or JSON, such as `{task_type: a, plugin_id: [b]}`."""
+    source = Source(name=name, text=text)
+    node, problems = compose(source)
+    converter = Converter()
+    value = converter.value(node, schema, "")
+    problems += converter.problems
+    if problems or value is BAD:
+        raise InvalidInput(sentence(f"{name}: {listed(_in_words(problem) for problem in problems)}"))
+    return value
+
+
+def _in_words(problem: Problem) -> str:
+    return f"{problem.field}: {problem.reason}" if problem.field else problem.reason
+
+
+def means(word: str, kind: Kind) -> bool:
+    """Whether a file's `kind` is this one: its noun, name or payload key in any spelling."""
+    return fold(word) in {fold(kind.noun), fold(f"{kind.noun}s"), fold(kind.name), fold(kind.payload_key)}
+
+
+def _scope(
+    frame: Mapping[str, Any], kind: Kind, positions: Mapping[str, tuple[int, int]], problems: list[Problem]
+) -> Scope:
+    try:
+        for key in KEYS:
+            if frame.get(key) == "":
+                problems.append(_problem(positions, key, "must not be empty"))
+        scope = Scope.from_document(frame)
+    except InvalidInput as error:
+        last = [key for key in KEYS if key in frame][-1]
+        problems.append(_problem(positions, last, error.message.rstrip(".")))
+        return Scope()
+    if scope.level not in {"platform", *kind.levels}:
+        last = list(scope.document())[-1]
+        reason = f"{kind.noun} cannot be set at {a_level(scope.level)}: its levels are {listed(kind.levels)}"
+        problems.append(_problem(positions, last, reason))
+    return scope
+
+
+def _problem(positions: Mapping[str, tuple[int, int]], key: str, reason: str) -> Problem:
+    line, column = positions[key]
+    return Problem(line=line, column=column, reason=reason, field=key)

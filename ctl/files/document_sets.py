@@ -1,0 +1,213 @@
+"""
+Sets of documents: what `apply`, `diff`, `plan` and `explain --with` read, and `export` writes.
+
+A document is an attribute file with `kind` in it, a project, or a part of the fleet:
+
+    kind: execution-cluster-label
+    project: flyteexamples
+    domain: development
+    value: gpu
+    ---
+    kind: project
+    id: flyteexamples
+    labels: {team: ml}
+    ---
+    kind: pool
+    name: gpu
+    members: {a: 6, b: 1}
+
+A file holds any number of them, `---` between two, or a list of them in JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from ctl.client.answers import FLEET
+from ctl.client.errors import InvalidInput
+from ctl.client.kinds import Kind, Schema, built_in, by_word
+from ctl.client.scopes import Scope
+from ctl.client.words import did_you_mean, fold
+from ctl.files.attributes import AttributeFile, convert_attribute, means
+from ctl.files.conversion import Converter
+from ctl.files.fleet import convert_definition, fleet_noun
+from ctl.files.projects import FILE_SCHEMA, PLAIN_SCHEMA, READ_ONLY
+from ctl.files.readings import Reading
+from ctl.files.sources import Problem, Source
+
+PROJECT = "project"
+
+_DECIDED = "decided by the admin: remove it"
+_REFUSED = {fold(key): _DECIDED for key in READ_ONLY}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declaration:
+    """One document: an attribute at a scope, a project, or a part of the fleet."""
+
+    kind: Kind | None  #: None for a definition
+    noun: str = PROJECT  #: of a definition
+    name: str | None = None  #: of a part of the fleet
+    file: AttributeFile  #: what it says, and where each field stands
+    line: int
+    column: int
+
+    @property
+    def place(self) -> str:
+        """Where it starts: `settings.yaml:12:1`."""
+        return f"{self.file.name}:{self.line}:{self.column}"
+
+    @property
+    def identity(self) -> tuple[str, Scope | str]:
+        """What no two documents of a set may share."""
+        name = self.kind.name if self.kind else self.noun.upper()
+        return (name, self.file.scope if self.name is None else self.name)
+
+    @property
+    def title(self) -> str:
+        """What it is about, in words."""
+        if self.kind is None:
+            return f"{self.noun} {self.name or self.file.scope.project}"
+        return f"{self.kind.noun} at {self.file.scope.describe()}"
+
+    def change(self) -> dict[str, Any]:
+        """The change it asks for, as the API takes it."""
+        if self.kind is None:
+            key = {"name": self.name} if self.name is not None else {"id": self.file.scope.project}
+            return {f"{self.noun}_definition": {**key, **self.file.payload}}
+        return {"resource_type": self.kind.name, **self.file.scope.document(), "payload": self.file.payload}
+
+    def position(self, field: str) -> str:
+        """Where a field stands that the admin names, or the document where it names none."""
+        key = self.kind.payload_key if self.kind else ""
+        found = self.file.position(field.removeprefix("payload."), key)
+        return f"{self.file.name}:{found[0]}:{found[1]}" if found else self.place
+
+
+class KindWords:
+    """Finds the kind that a document names; the admin is asked only for what is not built in."""
+
+    def __init__(self, load: Callable[[], Iterable[Kind]]) -> None:
+        self._load = load
+        self._declared: tuple[Kind, ...] | None = None
+        self._known: dict[str, Kind | None] = {}
+
+    def find(self, word: str) -> Kind | None:
+        if word not in self._known:
+            self._known[word] = _match(built_in(), word) or _match(self._all(), word)
+        return self._known[word]
+
+    def nouns(self) -> list[str]:
+        return [PROJECT, *FLEET, *(kind.noun for kind in self._all())]
+
+    def _all(self) -> tuple[Kind, ...]:
+        if self._declared is None:
+            self._declared = tuple(self._load())
+        return self._declared
+
+
+def _match(kinds: Iterable[Kind], word: str) -> Kind | None:
+    known = list(kinds)
+    return by_word(known, word) or next((kind for kind in known if means(word, kind)), None)
+
+
+def read_documents(paths: Sequence[str], kinds: KindWords) -> list[Declaration]:
+    """Read and check every document that files, directories and stdin hold; every problem is reported at once."""
+    return _reading(kinds).read_all(paths)
+
+
+def parse_documents(source: Source, kinds: KindWords) -> list[Declaration]:
+    """As `read_documents`, from text."""
+    reading = _reading(kinds)
+    reading.add(source)
+    return reading.finish()
+
+
+def _reading(kinds: KindWords) -> Reading[Declaration]:
+    return Reading(lambda node, name: _declaration(node, name, kinds))
+
+
+def _declaration(node: yaml.MappingNode, name: str, kinds: KindWords) -> tuple[Declaration | None, list[Problem]]:
+    word = next((part for key, part in node.value if fold(str(key.value)) == "kind"), None)
+    if word is None:
+        if any(key.value == "rainbow_plan" for key, _part in node.value):
+            return None, [Problem.at(node.start_mark, f"this is a plan: apply it with `rainbowctl apply {name}`")]
+        reason = (
+            "lacks kind: write `kind: project`, or the noun of a kind, as `rainbowctl get kind` lists them, or "
+            "cluster, pool or label"
+        )
+        return None, [Problem.at(node.start_mark, reason)]
+    if not isinstance(word, yaml.ScalarNode):
+        return None, [Problem.at(word.start_mark, "must be one word", "kind")]
+    line, column = node.start_mark.line + 1, node.start_mark.column + 1
+    if fold(word.value) in {PROJECT, f"{PROJECT}s"}:
+        file, problems = _project(node, name)
+        return Declaration(kind=None, file=file, line=line, column=column), problems
+    if noun := fleet_noun(word.value):
+        part, file, problems = convert_definition(node, noun, name)
+        if part is None and "name" not in file.positions:
+            problems.append(Problem.at(node.start_mark, f"lacks name: which {noun}?"))
+        return Declaration(kind=None, noun=noun, name=part, file=file, line=line, column=column), problems
+    kind = kinds.find(word.value)
+    if kind is None:
+        hint = did_you_mean(word.value, kinds.nouns()) or " `rainbowctl get kind` lists the kinds."
+        return None, [Problem.at(word.start_mark, f"there is no kind {word.value!r}.{hint}", "kind")]
+    file, problems = _attribute(node, kind, name)
+    return Declaration(kind=kind, file=file, line=line, column=column), problems
+
+
+def _attribute(node: yaml.MappingNode, kind: Kind, name: str) -> tuple[AttributeFile, list[Problem]]:
+    file, problems = convert_attribute(node, kind, name)
+    if not problems and not file.payload:
+        names = ", ".join(kind.schema.get("properties", {}))
+        problems.append(Problem.at(node.start_mark, f"sets nothing: give at least one of {names}"))
+    if not problems and file.scope.level == "platform":
+        problems.append(Problem.at(node.start_mark, "names no scope: add a domain, a project, or both"))
+    return file, problems
+
+
+def _project(node: yaml.MappingNode, name: str) -> tuple[AttributeFile, list[Problem]]:
+    converter = Converter()
+    schema = _project_schema(node)
+    properties = {key: part for key, part in schema["properties"].items() if key not in READ_ONLY}
+    found = converter.mapping(node, {"properties": {"kind": {"type": "string"}, **properties}}, refused=_REFUSED)
+    problems = converter.problems
+    found.pop("kind", None)
+    id, version = found.pop("id", None), found.pop("version", None)
+    if schema is PLAIN_SCHEMA and "labels" in found:
+        found["labels"] = {"values": found["labels"]}
+    scope = Scope()
+    try:
+        scope = Scope(project=id)
+    except InvalidInput as error:
+        line, column = converter.positions["id"]
+        problems.append(Problem(line=line, column=column, reason=error.message.rstrip("."), field="id"))
+    if id is None and "id" not in converter.positions:
+        problems.append(Problem.at(node.start_mark, "lacks id: which project?"))
+    file = AttributeFile(
+        name=name, scope=scope, payload=found, version=version, positions=_project_positions(converter.positions)
+    )
+    return file, problems
+
+
+def _project_schema(node: yaml.MappingNode) -> Schema:
+    """Labels are written `{values: {team: ml}}`, as in a project's file, or as a plain map."""
+    labels = next((part for key, part in node.value if fold(str(key.value)) == "labels"), None)
+    if not isinstance(labels, yaml.MappingNode):
+        return FILE_SCHEMA
+    is_wrapped = [key.value for key, _part in labels.value] == ["values"]
+    return FILE_SCHEMA if is_wrapped and isinstance(labels.value[0][1], yaml.MappingNode) else PLAIN_SCHEMA
+
+
+def _project_positions(positions: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
+    """The positions, with those of plain labels also under the path the admin knows them by."""
+    plain = {
+        f"labels.values{path.removeprefix('labels')}": place
+        for path, place in positions.items()
+        if path.startswith("labels.") and not path.startswith("labels.values")
+    }
+    return {**plain, **positions}

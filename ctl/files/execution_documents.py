@@ -1,0 +1,93 @@
+"""Execution documents: what a file says about one execution, and where in it a refusal of the admin points."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ctl.client.errors import InvalidRequest
+from ctl.client.words import count
+
+#: Keys that say what to run, of which a file may have one.
+WHAT = ("launchplan", "workflow", "task", "job", "jobspec")
+
+#: Where a field of the request stands in a file, by the start of its path.
+_PATHS = {
+    "spec.launch_plan.name": ("launchplan", "workflow", "task"),
+    "spec.launch_plan.version": ("version",),
+    "spec.launch_plan": ("launchplan", "workflow", "task"),
+    "spec.cluster_assignment": ("clusterPool",),
+    "spec.execution_cluster_label": ("executionClusterLabel", "targetExecutionCluster"),
+    "spec.security_context.run_as.k8s_service_account": ("kubeServiceAcct",),
+    "spec.security_context.run_as.iam_role": ("iamRoleARN",),
+    "spec.security_context": ("securityContext", "kubeServiceAcct", "iamRoleARN"),
+    "spec.quality_of_service": ("qualityOfService",),
+    "spec.execution_env_assignments": ("executionEnvAssignments",),
+    "spec.raw_output_data_config": ("outputLocationPrefix",),
+    "spec.max_parallelism": ("maxParallelism",),
+    "spec.overwrite_cache": ("overwriteCache",),
+    "spec.envs.values": ("envs",),
+    "spec.labels.values": ("labels",),
+    "spec.annotations.values": ("annotations",),
+    "project": ("targetProject",),
+    "domain": ("targetDomain",),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecutionDocument:
+    """A checked document with the values in it, by flytectl's names of the keys, and where they stand."""
+
+    name: str  #: of the file
+    values: Mapping[str, Any]
+    positions: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    line: int = 1
+    column: int = 1
+
+    @property
+    def place(self) -> str:
+        """Where it starts: `runs.yaml:12:1`."""
+        return f"{self.name}:{self.line}:{self.column}"
+
+    @property
+    def identity(self) -> Hashable:
+        """What no two documents of a file may share; those without a name never do."""
+        named = tuple(self.values.get(key) for key in ("targetProject", "targetDomain", "name"))
+        return named if "name" in self.values else self.place
+
+    @property
+    def title(self) -> str:
+        """What it is about, in words."""
+        return f"execution {self.values['name']}"
+
+    @property
+    def what(self) -> str | None:
+        """The key that says what to run."""
+        return next((key for key in WHAT if key in self.values), None)
+
+    def locate(self, error: InvalidRequest) -> InvalidRequest:
+        """The admin's refusal with the position of each field that stands in this file."""
+        found = [self._position(str(detail.get("field") or "")) for detail in error.details]
+        for detail, position in zip(error.details, found, strict=True):
+            if position:
+                detail["position"] = f"{self.name}:{position[0]}:{position[1]}"
+        if found and all(found):
+            # The message repeats what the details say; with positions they say it better.
+            error.message = f"The admin refused {self.name}: {count(len(found), 'problem')}."
+        return error
+
+    def _position(self, path: str) -> tuple[int, int] | None:
+        path = path.replace("[", ".").replace("]", "")
+        for start, keys in _PATHS.items():
+            if path == start or path.startswith(f"{start}."):
+                candidates = [f"{key}{path[len(start) :]}" for key in keys]
+                break
+        else:
+            candidates = [path.removeprefix("spec.")]
+        for inner in candidates:
+            while inner:
+                if inner in self.positions:
+                    return self.positions[inner]
+                inner = inner.rpartition(".")[0]
+        return None

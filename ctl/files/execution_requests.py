@@ -1,0 +1,356 @@
+"""What to run and how, from the flags of a command line and a file: the request that creates an execution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ctl.client.answers import Document
+from ctl.client.calls.changes import given
+from ctl.client.errors import ClientError, InvalidFile, InvalidInput, InvalidRequest
+from ctl.client.executions import ExecutionId
+from ctl.client.scopes import check_name
+from ctl.client.words import count, listed
+from ctl.files.execution_documents import ExecutionDocument
+from ctl.files.retries import retry_policy
+
+#: Flags that say what to run, by their parameters.
+_WHAT_FLAGS = {
+    "launch_plan": "--launchplan",
+    "workflow": "--workflow",
+    "task": "--task",
+    "jobspec": "--jobspec",
+    "command": "a command after --",
+}
+#: Flags for a job that is registered nowhere, by their parameters, with their place in the job.
+_JOB_FLAGS = {
+    "image": ("--image", ("image",)),
+    "cpu": ("--cpu", ("resources", "requests", "cpu")),
+    "memory": ("--memory", ("resources", "requests", "memory")),
+    "gpu": ("--gpu", ("resources", "requests", "gpu")),
+    "nodes": ("--nodes", ("resources", "nodes")),
+    "tasks": ("--tasks", ("resources", "tasks")),
+    "duration": ("--duration", ("resources", "duration")),
+}
+#: The other flags that describe an execution.
+_OTHER_FLAGS = {
+    "exec_file": "--execFile",
+    "version": "--version",
+    "inputs": "--input",
+    "cluster_pool": "--clusterPool",
+    "cluster_label": "--executionClusterLabel",
+    "cluster": "--cluster",
+    "target_project": "--targetProject",
+    "target_domain": "--targetDomain",
+    "service_account": "--kubeServiceAcct",
+    "iam_role": "--iamRoleARN",
+    "overwrite_cache": "--overwriteCache",
+    "labels": "--label",
+    "annotations": "--annotation",
+    "envs": "--env",
+    "retries": "--retries",
+    "backoff": "--backoff",
+    "on_lost": "--onLost",
+}
+#: What may be said of an execution that repeats another one.
+_REPEAT_FLAGS = ("cluster_pool", "cluster_label", "cluster", "overwrite_cache", "inputs")
+#: Where there is no file.
+_NO_DOCUMENT = ExecutionDocument(name="", values={})
+_RESOURCE_TYPES = {"launchplan": "LAUNCH_PLAN", "launch_plan": "LAUNCH_PLAN", "workflow": "WORKFLOW", "task": "TASK"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """A request to create an execution, or to place one."""
+
+    body: Document
+    files: tuple[ExecutionDocument, ...] = ()
+    notes: tuple[str, ...] = ()  #: what flags took out of the file
+    may_mean_workflow: bool = False  #: whether the launch plan, if there is none, stands for the workflow of that name
+    is_no_launch_plan: bool = False  #: whether there was no such launch plan
+
+    @property
+    def place(self) -> str:
+        """Where its document starts; empty where it is in no file."""
+        return self.files[0].place if self.files else ""
+
+    def of_workflow(self) -> Request:
+        """The same for the workflow that has the name of the launch plan."""
+        launched = {**self.body["spec"]["launch_plan"], "resource_type": "WORKFLOW"}
+        body = {**self.body, "spec": {**self.body["spec"], "launch_plan": launched}}
+        return Request(body=body, files=self.files, notes=self.notes, is_no_launch_plan=True)
+
+    @property
+    def launched(self) -> tuple[str, str, str]:
+        """Project, domain and name of what it launches."""
+        launched = {**self.body, **self.body["spec"]["launch_plan"]}
+        return str(launched["project"]), str(launched["domain"]), str(launched["name"])
+
+    def explain(self, error: ClientError) -> ClientError:
+        """The admin's refusal, with the place in a file of each field that stands in one."""
+        if isinstance(error, InvalidRequest):
+            for file in self.files:
+                error = file.locate(error)
+        elif self.is_no_launch_plan and error.name == "workflow_not_found":
+            error.message = f"There is neither a launch plan {self.launched[2]!r} nor a workflow. {error.message}"
+        return error
+
+
+def build_requests(
+    flags: Mapping[str, Any], project: str | None, domain: str | None, typed: Mapping[str, str | None] | None = None
+) -> list[Request]:
+    """
+    The requests that flags and their files describe, one for each document of a file; flags go before the file.
+
+    Parameters
+    ----------
+    project, domain
+        Where the launch plan or the workflow is registered.
+    typed
+        What was typed of the two, which must not contradict where a job runs that is registered nowhere.
+    """
+    if flags["exec_file"] == flags["jobspec"] == "-":
+        raise InvalidInput("--execFile and --jobspec cannot both be stdin.")
+    _typed_what(flags)  # before any file is read
+    documents, jobspec = _documents(flags)
+
+    def build(document: ExecutionDocument) -> Request:
+        request = _request(flags, document, jobspec, project, domain)
+        _check_place(request.body, typed or {})
+        return request
+
+    if len(documents) == 1:
+        return [build(documents[0])]
+    name = documents[0].name
+    if flags["name"] is not None:
+        raise InvalidInput(
+            f"{flags['name']} names one execution, and {name} holds {len(documents)}: write `name` into its documents."
+        )
+    requests: list[Request] = []
+    details: list[dict[str, Any]] = []
+    for document in documents:
+        try:
+            requests.append(build(document))
+        except InvalidInput as error:
+            details.append({"position": document.place, "reason": error.message})
+    if details:
+        raise InvalidFile(
+            f"{name} cannot be used: {count(len(details), 'problem')}. Nothing was sent.", details=details
+        )
+    return requests
+
+
+def _documents(flags: Mapping[str, Any]) -> tuple[list[ExecutionDocument], tuple[ExecutionDocument, ...]]:
+    """The documents of the file, or an empty one where there is no file; and the jobspec, if there is one."""
+    if not flags["exec_file"] and not flags["jobspec"]:
+        return [_NO_DOCUMENT], ()
+    from ctl.files.executions import read_execution_files, read_jobspec
+
+    documents = read_execution_files(flags["exec_file"]) if flags["exec_file"] else [_NO_DOCUMENT]
+    return documents, ((read_jobspec(flags["jobspec"]),) if flags["jobspec"] else ())
+
+
+def _request(
+    flags: Mapping[str, Any],
+    document: ExecutionDocument,
+    jobspec: tuple[ExecutionDocument, ...],
+    project: str | None,
+    domain: str | None,
+) -> Request:
+    what, notes = _what(flags, document)
+    target = {
+        "project": flags["target_project"] or document.values.get("targetProject") or project,
+        "domain": flags["target_domain"] or document.values.get("targetDomain") or domain,
+    }
+    _check_target(target)
+    spec: Document = _runs(what, flags, document, jobspec)
+    if "launch_plan" in spec:
+        spec["launch_plan"] |= _elsewhere(target, project, domain)
+    spec |= _how(flags, document)
+    inputs = {**(document.values.get("inputs") or {}), **dict(flags["inputs"])}
+    name = flags["name"] if flags["name"] is not None else document.values.get("name")
+    body: Document = {**target, **({"name": name} if name is not None else {})}
+    body |= {"inputs": inputs} if inputs else {}
+    return Request(
+        body={**body, "spec": spec},
+        files=((document,) if document.name else ()) + jobspec,
+        notes=notes,
+        may_mean_workflow=what == "workflow" and not flags["workflow"],
+    )
+
+
+def build_repeat(flags: Mapping[str, Any], how: str, id: ExecutionId) -> Document:
+    """The request that relaunches or recovers an execution; flags it has no place for are refused by name."""
+    every = {**_WHAT_FLAGS, **{key: flag for key, (flag, _path) in _JOB_FLAGS.items()}, **_OTHER_FLAGS}
+    wrong = [flag for key, flag in every.items() if key not in _REPEAT_FLAGS and _is_given(flags[key])]
+    if wrong:
+        may = listed(_OTHER_FLAGS[key] for key in _REPEAT_FLAGS)
+        raise InvalidInput(
+            f"--{how} runs again what {id.name} ran: leave out {listed(wrong)}. What may be changed with it: {may}."
+        )
+    body: Document = {"id": id.document(), **({"name": flags["name"]} if flags["name"] is not None else {})}
+    body |= _placed(flags, _NO_DOCUMENT)
+    body |= {"overwrite_cache": True} if flags["overwrite_cache"] else {}
+    return body | ({"inputs": dict(flags["inputs"])} if flags["inputs"] else {})
+
+
+def _is_given(value: Any) -> bool:
+    """Whether a flag says something; 0 does."""
+    return value is not None and value is not False and value not in ((), {})
+
+
+def _typed_what(flags: Mapping[str, Any]) -> str | None:
+    """The flag that says what to run, by its parameter."""
+    named = [key for key in _WHAT_FLAGS if flags[key]]
+    if len(named) > 1:
+        words = listed(_WHAT_FLAGS[key] for key in named)
+        raise InvalidInput(f"{words[0].upper()}{words[1:]} each say what to run: keep one of them.")
+    return named[0] if named else None
+
+
+def _what(flags: Mapping[str, Any], document: ExecutionDocument) -> tuple[str, tuple[str, ...]]:
+    """The key that says what to run, and what of the file that takes away."""
+    key = _typed_what(flags)
+    in_file = document.what
+    if key is None:
+        if in_file is None and not flags["image"]:
+            raise InvalidInput(
+                "Nothing says what to run: give --launchplan, --workflow, --task, --jobspec, --execFile, or a command "
+                "after --."
+            )
+        return in_file or "job", ()
+    if in_file is None or (key == "command" and in_file == "job"):
+        return ("job" if key == "command" else key), ()
+    with_version = " and its version" if key in {"command", "jobspec"} and "version" in document.values else ""
+    told = (
+        f"{_WHAT_FLAGS[key][0].upper()}{_WHAT_FLAGS[key][1:]} goes before {in_file}{with_version} in {document.name}."
+    )
+    return ("job" if key == "command" else key), (told,)
+
+
+def _check_target(target: Mapping[str, str | None]) -> None:
+    for key, flag in (("project", "-p"), ("domain", "-d")):
+        if target[key] is None:
+            raise InvalidInput(f"The execution needs a {key}: give {flag} {key.upper()}, or set one in the context.")
+        check_name(key, str(target[key]))
+
+
+def _check_place(body: Document, typed: Mapping[str, str | None]) -> None:
+    if "launch_plan" in body["spec"]:
+        return
+    for key, flag in (("project", "-p"), ("domain", "-d")):
+        if typed.get(key) not in (None, body[key]):
+            raise InvalidInput(
+                f"{flag} {typed[key]} says where something is registered, which this job is nowhere, and {body[key]} "
+                "where it runs: keep one of the two."
+            )
+
+
+def _elsewhere(target: Mapping[str, str | None], project: str | None, domain: str | None) -> Document:
+    """Where the launch plan or workflow is registered, as far as that is not where the execution runs."""
+    where = {"project": project, "domain": domain}
+    return {key: name for key, name in where.items() if name is not None and name != target[key]}
+
+
+def _runs(
+    what: str, flags: Mapping[str, Any], document: ExecutionDocument, jobspec: tuple[ExecutionDocument, ...]
+) -> dict[str, Any]:
+    """The part of the spec that says what runs."""
+    job_flags = [flag for key, (flag, _path) in _JOB_FLAGS.items() if flags[key] is not None]
+    if what in _RESOURCE_TYPES:
+        if job_flags:
+            raise InvalidInput(
+                f"{listed(job_flags)} can be said of a job of one's own; what a {_label(what)} needs is in its "
+                "definition. Leave it out, or give a command after --."
+            )
+        return {"launch_plan": _launched(what, flags, document)}
+    if flags["version"]:
+        raise InvalidInput("--version is that of a launch plan, workflow or task: a job has none. Leave it out.")
+    if what == "jobspec":
+        if job_flags:
+            raise InvalidInput(f"A jobspec says {listed(job_flags)} itself: change it there, or leave the flags out.")
+        return {"jobspec": jobspec[0].values["jobspec"] if jobspec else document.values["jobspec"]}
+    return {"job": _job(flags, document)}
+
+
+def _label(what: str) -> str:
+    return "launch plan" if what.startswith("launch") else what
+
+
+def _launched(what: str, flags: Mapping[str, Any], document: ExecutionDocument) -> Document:
+    typed = flags["launch_plan"] or flags["workflow"] or flags["task"]
+    # flytectl's key `workflow` names the launch plan; its flag --workflow is ours to mean what it says.
+    resource_type = _RESOURCE_TYPES[what] if typed or what != "workflow" else "LAUNCH_PLAN"
+    version = flags["version"] or document.values.get("version")
+    return {
+        "resource_type": resource_type,
+        "name": typed or document.values[what],
+        **({"version": version} if version else {}),
+    }
+
+
+def _job(flags: Mapping[str, Any], document: ExecutionDocument) -> Document:
+    """A job of one's own: the file's, with the leaves that flags name."""
+    job: Document = dict(document.values.get("job") or {})
+    if flags["command"]:
+        job["command"] = list(flags["command"])
+    for key, (_flag, path) in _JOB_FLAGS.items():
+        if flags[key] is not None:
+            job = _with(job, path, flags[key])
+    return job
+
+
+def _with(document: Mapping[str, Any], path: tuple[str, ...], value: Any) -> Document:
+    first, *rest = path
+    inner = document.get(first)
+    return {**document, first: _with(inner if isinstance(inner, dict) else {}, tuple(rest), value) if rest else value}
+
+
+def _how(flags: Mapping[str, Any], document: ExecutionDocument) -> Document:
+    """The rest of the spec."""
+    spec = _placed(flags, document)
+    for key in ("labels", "annotations", "envs"):
+        values = {**document.values.get(key, {}), **dict(flags[key])}
+        if values:
+            spec[key] = {"values": values}
+    spec |= _identity(flags, document)
+    if flags["overwrite_cache"] or "overwriteCache" in document.values:
+        spec["overwrite_cache"] = flags["overwrite_cache"] or document.values["overwriteCache"]
+    plain = {
+        "interruptible": "interruptible",
+        "maxParallelism": "max_parallelism",
+        "qualityOfService": "quality_of_service",
+        "executionEnvAssignments": "execution_env_assignments",
+    }
+    spec |= {name: document.values[key] for key, name in plain.items() if key in document.values}
+    if prefix := document.values.get("outputLocationPrefix"):
+        spec["raw_output_data_config"] = {"output_location_prefix": prefix}
+    if policy := retry_policy(document.values.get("retry") or {}, flags):
+        spec["retry"] = policy
+    return spec
+
+
+def _placed(flags: Mapping[str, Any], document: ExecutionDocument) -> Document:
+    """The cluster, pool and label that are asked for."""
+    in_file = document.values.get("executionClusterLabel") or document.values.get("targetExecutionCluster")
+    cluster = flags["cluster"] or document.values.get("cluster")
+    pool = flags["cluster_pool"] or document.values.get("clusterPool")
+    label = flags["cluster_label"] or in_file
+    return {
+        **({"cluster": cluster} if cluster else {}),
+        **({"cluster_assignment": {"cluster_pool_name": pool}} if pool else {}),
+        **({"execution_cluster_label": {"value": label}} if label else {}),
+    }
+
+
+def _identity(flags: Mapping[str, Any], document: ExecutionDocument) -> Document:
+    context = dict(document.values.get("securityContext") or {})
+    named = {
+        "k8s_service_account": flags["service_account"] or document.values.get("kubeServiceAcct"),
+        "iam_role": flags["iam_role"] or document.values.get("iamRoleARN"),
+    }
+    run_as = {**(context.pop("runAs", None) or context.get("run_as") or {}), **given(named)}
+    if run_as:
+        context["run_as"] = run_as
+    return {"security_context": context} if context else {}

@@ -1,0 +1,91 @@
+"""Files to start from for `create execution --execFile`: flytectl's keys in flytectl's order, inputs filled in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from ctl.client.answers import Document
+from ctl.client.calls.registrations import Identifier
+from ctl.client.formats import printable
+
+_INDENT = " " * 4
+
+
+def execution_sample(
+    key: str,
+    id: Identifier,
+    inputs: Mapping[str, Any],
+    *,
+    given: Mapping[str, Any],
+    fixed: Mapping[str, Any],
+    now: datetime,
+) -> str:
+    """
+    A file that runs one version of a workflow, task or launch plan.
+
+    Parameters
+    ----------
+    key
+        What flytectl calls it in such files: `workflow` for a launch plan, else `task`.
+    inputs
+        As the workflow declares them.
+    given, fixed
+        Inputs that a launch plan gives; those that it fixes can only be mentioned.
+    """
+    return "".join(
+        [
+            'iamRoleARN: ""\n',
+            _inputs(inputs, given, fixed, now),
+            "envs: {}\n",
+            'kubeServiceAcct: ""\n',
+            f"targetDomain: {_written(id.domain)}\n",
+            f"targetProject: {_written(id.project)}\n",
+            f"task: {_written(id.name)}\n" if key == "task" else "",
+            f"version: {_written(id.version)}\n",
+            f"workflow: {_written(id.name)}\n" if key == "workflow" else "",
+        ]
+    )
+
+
+def _inputs(inputs: Mapping[str, Any], given: Mapping[str, Any], fixed: Mapping[str, Any], now: datetime) -> str:
+    lines = [f"{_INDENT}# {name} is fixed to {_written(value)}" for name, value in fixed.items()]
+    for name, declared in inputs.items():
+        if name in fixed:
+            continue
+        declared = declared if isinstance(declared, dict) else {"type": declared}
+        value = given[name] if name in given else declared.get("default", sample_value(declared, now))
+        text = " ".join(str(declared.get("description") or "").split())
+        remark = f"  # {printable(text)}" if text not in {"", name} else ""
+        lines.append(f"{_INDENT}{name}: {_written(value)}{remark}")
+    is_empty = all(line.lstrip().startswith("#") for line in lines)
+    return "\n".join(["inputs: {}" if is_empty else "inputs:", *lines]) + "\n"
+
+
+def sample_value(declared: Any, now: datetime) -> Any:
+    """A value of the type of an input that has no default."""
+    declared = declared if isinstance(declared, dict) else {"type": declared}
+    kind = declared.get("type")
+    if kind == "list":
+        return [sample_value(declared.get("of"), now)]
+    if kind == "enum":
+        return next(iter(declared.get("values") or []), "")
+    plain: Document = {
+        "integer": 0,
+        "float": 0.0,
+        "boolean": False,
+        "duration": "1m",
+        "datetime": now.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "map": {},
+    }
+    return plain.get(str(kind), "")
+
+
+def _written(value: Any) -> str:
+    """A value as JSON, which YAML reads the same way; words that need no quotes have none."""
+    if isinstance(value, str) and value.replace("-", "").replace("_", "").replace(".", "").isalnum():
+        is_word = value[0].isalpha() and value.lower() not in {"true", "false", "null"}
+        return value if is_word else json.dumps(value)
+    return json.dumps(value, ensure_ascii=False)

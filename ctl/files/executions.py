@@ -1,0 +1,133 @@
+"""
+Execution files: what `--execFile` and `--jobspec` read.
+
+An execution file holds one document, or any number of them with `---` between two, or a list of them in JSON.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from ctl.client.errors import InvalidInput
+from ctl.client.kinds import Schema
+from ctl.client.words import fold
+from ctl.files.attributes import parse_flow
+from ctl.files.conversion import Converter
+from ctl.files.execution_documents import WHAT, ExecutionDocument
+from ctl.files.readings import MAX_BYTES, Reading
+from ctl.files.retries import RETRY_SCHEMA
+from ctl.files.sources import Problem, Source, compose_mapping, read_source
+
+_TEXT: Schema = {"type": "string"}
+_TEXTS: Schema = {"type": "object", "additionalProperties": _TEXT}
+_ANYTHING: Schema = {}
+
+#: flytectl's keys first, then ours.
+FILE_SCHEMA: Schema = {
+    "properties": {
+        "workflow": _TEXT,
+        "task": _TEXT,
+        "version": _TEXT,
+        "inputs": _ANYTHING,
+        "envs": _TEXTS,
+        "kubeServiceAcct": _TEXT,
+        "iamRoleARN": _TEXT,
+        "targetProject": _TEXT,
+        "targetDomain": _TEXT,
+        "clusterPool": _TEXT,
+        "targetExecutionCluster": _TEXT,
+        "overwriteCache": {"type": "boolean"},
+        "name": _TEXT,
+        "launchplan": _TEXT,
+        "job": _ANYTHING,
+        "jobspec": _ANYTHING,
+        "executionClusterLabel": _TEXT,
+        "cluster": _TEXT,
+        "labels": _TEXTS,
+        "annotations": _TEXTS,
+        "interruptible": {"type": "boolean"},
+        "maxParallelism": {"type": "integer", "minimum": 0},
+        "outputLocationPrefix": _TEXT,
+        "qualityOfService": _ANYTHING,
+        "securityContext": _ANYTHING,
+        "executionEnvAssignments": _ANYTHING,
+        "retry": RETRY_SCHEMA,
+    }
+}
+_REFUSED = {
+    fold(key): f"belongs on the command line: use --{key}" for key in ("dryRun", "relaunch", "recover", "execFile")
+}
+#: Pairs of keys for the same thing.
+_SAME = (
+    ("targetExecutionCluster", "executionClusterLabel"),
+    ("securityContext", "kubeServiceAcct"),
+    ("securityContext", "iamRoleARN"),
+)
+_MAPPINGS = ("inputs", "job", "jobspec", "qualityOfService", "securityContext")
+
+
+def read_execution_files(path: str) -> list[ExecutionDocument]:
+    """Read and check every document of a file for `--execFile`; every problem is reported at once."""
+    return parse_execution_files(read_source(path, MAX_BYTES))
+
+
+def parse_execution_files(source: Source) -> list[ExecutionDocument]:
+    """As `read_execution_files`, from text."""
+    reading = Reading(_convert)
+    reading.add(source)
+    return reading.finish()
+
+
+def _convert(node: yaml.MappingNode, name: str) -> tuple[ExecutionDocument, list[Problem]]:
+    converter = Converter()
+    read = converter.mapping(node, FILE_SCHEMA, refused=_REFUSED)
+    problems = converter.problems
+    # A file that flytectl generated leaves unset what it writes as an empty text.
+    values = {key: value for key, value in read.items() if value != ""}
+    place = {key: converter.positions[key] for key in values}
+    named = [key for key in WHAT if key in values]
+    for key in named[1:]:
+        problems.append(_at(place[key], key, f"{named[0]} says already what to run: keep one of the two"))
+    if "version" in values and named and named[0] in {"job", "jobspec"}:
+        problems.append(_at(place["version"], "version", f"a {named[0]} has no version: remove it"))
+    for one, other in _SAME:
+        if one in values and other in values:
+            problems.append(_at(place[other], other, f"says the same as {one}: keep one of the two"))
+    for key in _MAPPINGS:
+        if key in values and not isinstance(values[key], dict):
+            problems.append(_at(place[key], key, "must hold keys and values"))
+    line, column = node.start_mark.line + 1, node.start_mark.column + 1
+    document = ExecutionDocument(name=name, values=values, positions=converter.positions, line=line, column=column)
+    return document, problems
+
+
+def read_jobspec(path: str) -> ExecutionDocument:
+    """A jobspec, whose form is for the admin to judge."""
+    source = read_source(path)
+    node, problems = compose_mapping(source)
+    converter = Converter()
+    document = converter.value(node, _ANYTHING, "jobspec")
+    if problems + converter.problems:
+        raise source.refuse(problems + converter.problems)
+    return ExecutionDocument(name=source.name, values={"jobspec": document}, positions=converter.positions)
+
+
+def parse_input(text: str) -> Any:
+    """
+    The value of `--input NAME=VALUE`, read as YAML: 5, true, [1, 2]; quotes make text, and nothing is empty text.
+
+    Raises InvalidInput for what is no YAML.
+    """
+    if not text.strip():
+        return ""
+    try:
+        return parse_flow(text, _ANYTHING, "the value")
+    except InvalidInput as error:
+        reason = str(error.details[0]["reason"]) if error.details else error.message.removeprefix("the value: ")
+        raise InvalidInput(f"{reason.rstrip('.')}; text is quoted once more: '\"{text}\"'") from None
+
+
+def _at(position: tuple[int, int], key: str, reason: str) -> Problem:
+    return Problem(line=position[0], column=position[1], reason=reason, field=key)

@@ -1,0 +1,137 @@
+"""
+Exports: what is stored, as documents that `apply` takes as they are.
+
+The same state gives the same bytes: projects first, then clusters, pools and labels by name, then attributes by the
+number of their kind and by scope; fields in the order of the schema, keys of free-form maps sorted, no versions, no
+times.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import quote
+
+from ctl.client.answers import FLEET, Attribute, Document, RowChange
+from ctl.client.formats import to_yaml
+from ctl.client.kinds import Kind, Schema
+from ctl.client.scopes import LEVEL_FLAGS, Scope
+from ctl.files.fleet import FIELDS
+
+#: First line of every export, by which files of an earlier one are known.
+MARK = "# Exported by rainbowctl: `rainbowctl apply -f` takes it as it is."
+
+_LEVELS = list(LEVEL_FLAGS)
+_LONGEST_NAME = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exported:
+    """One document of an export."""
+
+    scope: Scope
+    document: Document
+
+    @property
+    def file(self) -> str:
+        """The file it belongs to, below the directory of an export."""
+        if self.document["kind"] in FLEET:
+            folder, name = f"{self.document['kind']}s", str(self.document["name"])
+            return str(PurePosixPath(folder, f"{_part(name)}.yaml"))
+        return file_name(self.scope)
+
+
+def exported_project(project: Mapping[str, Any]) -> Exported:
+    """A project, every field that can be changed."""
+    labels = (project.get("labels") or {}).get("values") or {}
+    document = {
+        "kind": "project",
+        "id": project["id"],
+        "name": project.get("name") or "",
+        "description": project.get("description") or "",
+        "labels": dict(sorted(labels.items())),
+        "state": project.get("state") or "ACTIVE",
+    }
+    return Exported(scope=Scope(project=str(project["id"])), document=document)
+
+
+def exported_definitions(noun: str, rows: Iterable[RowChange]) -> list[Exported]:
+    """Clusters, pools or labels as somebody defined them, sorted by name."""
+    schema: Schema = {"properties": FIELDS[noun]}
+    ordered = sorted(rows, key=lambda row: str(row.name))
+    return [
+        Exported(scope=Scope(), document={"kind": noun, "name": row.name, **in_order(row.before or {}, schema)})
+        for row in ordered
+    ]
+
+
+def exported_rows(rows: Iterable[Attribute], kinds: Mapping[str, Kind]) -> list[Exported]:
+    """Rows of known kinds, sorted."""
+    ordered = sorted(rows, key=lambda row: (kinds[str(row.kind)].number, _scope_key(row.scope)))
+    return [_exported_row(row, kinds[str(row.kind)]) for row in ordered]
+
+
+def _exported_row(row: Attribute, kind: Kind) -> Exported:
+    payload = in_order(row.payload, kind.schema)
+    return Exported(scope=row.scope, document={"kind": kind.noun, **row.scope.document(), **payload})
+
+
+def _scope_key(scope: Scope) -> tuple[Any, ...]:
+    names = scope.document()
+    return (
+        _LEVELS.index(scope.level),
+        *(names.get(key, "") for key in ("project", "domain", "workflow", "launch_plan")),
+    )
+
+
+def in_order(value: Any, schema: Schema) -> Any:
+    """A value with its fields in the order of the schema, and the keys of free-form maps sorted; lists as they are."""
+    if isinstance(value, Mapping):
+        properties = schema.get("properties", {})
+        if not properties:
+            return {key: in_order(value[key], {}) for key in sorted(value)}
+        order = [*(name for name in properties if name in value), *sorted(set(value) - set(properties))]
+        return {name: in_order(value[name], properties.get(name, {})) for name in order}
+    if isinstance(value, list):
+        return [in_order(item, schema.get("items", {})) for item in value]
+    return value
+
+
+def as_stream(documents: Sequence[Exported]) -> str:
+    """All documents as one text."""
+    return "".join([f"{MARK}\n", *(f"---\n{to_yaml(exported.document)}" for exported in documents)])
+
+
+def as_files(documents: Sequence[Exported]) -> dict[str, str]:
+    """
+    The documents by file, one file a scope: `domains/production.yaml`, `projects/flyteexamples/production.yaml`.
+
+    Each cluster, pool and label has its own: `pools/gpu.yaml`.
+    """
+    by_file: dict[str, list[Exported]] = {}
+    for exported in documents:
+        by_file.setdefault(exported.file, []).append(exported)
+    return {name: as_stream(group) for name, group in by_file.items()}
+
+
+def file_name(scope: Scope) -> str:
+    """The file of a scope, below the directory of an export."""
+    if scope.level == "domain":
+        return str(PurePosixPath("domains", f"{_part(str(scope.domain))}.yaml"))
+    *folders, last = [_part(name) for name in scope.document().values()]
+    return str(PurePosixPath("projects", *folders, f"{last}.yaml"))
+
+
+def _part(name: str) -> str:
+    """A name as part of a path: never hidden, never longer than file systems allow, never another's file or folder."""
+    safe = quote(name, safe="")
+    if safe.startswith("."):
+        safe = f"%2E{safe[1:]}"
+    if safe.endswith(".yaml"):
+        safe = f"{safe[:-5]}%2Eyaml"
+    if len(safe) > _LONGEST_NAME:
+        safe = f"{safe[: _LONGEST_NAME - 17]}~{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+    return safe

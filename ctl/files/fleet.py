@@ -1,0 +1,199 @@
+"""Clusters, pools and labels as files, documents and flags write them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from ctl.client.answers import FLEET, Document
+from ctl.client.errors import InvalidInput
+from ctl.client.kinds import Schema
+from ctl.client.schemas import scalar
+from ctl.client.scopes import Scope, check_name
+from ctl.client.words import did_you_mean, fold, listed, parse_pair
+from ctl.files.attributes import AttributeFile
+from ctl.files.conversion import Converter
+from ctl.files.sources import Problem, compose_mapping, read_source
+
+STRATEGIES = ("weighted", "spill", "least-loaded", "cheapest", "soonest")
+
+_TEXT: Schema = {"type": "string"}
+_COUNT: Schema = {"type": "integer", "minimum": 0}
+_WEIGHT: Schema = {"type": "number", "minimum": 0}
+_ANYTHING: Schema = {"type": "object", "additionalProperties": True}
+_RESOURCES: Mapping[str, Schema] = {
+    **dict.fromkeys(("cpu", "memory", "gpu", "ephemeral_storage"), _TEXT),
+    **dict.fromkeys(("nodes", "executions"), _COUNT),
+}
+_AMOUNTS: Schema = {"type": "object", "properties": _RESOURCES}
+_AUTH: Schema = {"type": "object", "properties": {"type": _TEXT, "token_path": _TEXT, "cert_path": _TEXT}}
+_MEMBERS: Schema = {
+    "type": "array",
+    "x-rainbow-keyed-by": "id",
+    "items": {"type": "object", "properties": {"id": _TEXT, "weight": _WEIGHT}, "required": ["id"]},
+}
+
+#: The fields of a definition, in the order they are written.
+FIELDS: Mapping[str, Mapping[str, Schema]] = {
+    "cluster": {
+        "endpoint": _TEXT,
+        "auth": _AUTH,
+        "enabled": {"type": "boolean"},
+        "cost": _WEIGHT,
+        "capacity": _AMOUNTS,
+        "properties": _ANYTHING,
+        "description": _TEXT,
+    },
+    "pool": {
+        "members": _MEMBERS,
+        "strategy": {"type": "string", "enum": list(STRATEGIES)},
+        "description": _TEXT,
+    },
+    "label": {"members": _MEMBERS, "description": _TEXT},
+}
+
+#: What an agent says of its cluster.
+STATE_SCHEMA: Schema = {
+    "properties": {
+        "capacity": _AMOUNTS,
+        "free": _AMOUNTS,
+        "eta": _TEXT,
+        "plugins": {"type": "array", "items": _TEXT},
+        "engine": _TEXT,
+        "engine_version": _TEXT,
+        "properties": _ANYTHING,
+    }
+}
+
+_DECIDED = "not part of the definition, but what has become of it: remove it; `rainbowctl export {noun}` leaves it out"
+_STATE_KEYS = ("state", "free", "waiting", "running", "pools", "labels", "engine", "engine_version", "plugins", "eta")
+_AGENT_KEYS = ("draining", "drain_deadline", "last_sync_at", "agent", "leases")
+_READ_ONLY = {
+    "cluster": (*_STATE_KEYS, "cordoned", "cordon_reason", *_AGENT_KEYS, "reported_at", "source"),
+    "pool": ("source",),
+    "label": ("source",),
+}
+
+
+def fleet_noun(word: str) -> str | None:
+    """The part of the fleet that a document's `kind` names, in singular or plural and any case."""
+    return next((noun for noun in FLEET if fold(word) in {noun, f"{noun}s"}), None)
+
+
+def read_definition(path: str, noun: str) -> tuple[str | None, AttributeFile]:
+    """The definition in a file, and its name if the file says one; every problem is reported at once."""
+    source = read_source(path)
+    node, problems = compose_mapping(source)
+    name, file, found = convert_definition(node, noun, source.name)
+    if problems + found:
+        raise source.refuse(problems + found)
+    return name, file
+
+
+def convert_definition(node: yaml.Node, noun: str, file: str) -> tuple[str | None, AttributeFile, list[Problem]]:
+    """What one document says of a part of the fleet: its name, its fields, and every problem with them."""
+    converter = Converter()
+    frame: Schema = {"kind": _TEXT, "name": _TEXT, "version": {"type": "integer", "minimum": 1}}
+    refused = {fold(key): _DECIDED.format(noun=noun) for key in _READ_ONLY[noun]}
+    found = converter.mapping(node, {"properties": {**frame, **FIELDS[noun]}}, refused=refused)
+    problems, positions = converter.problems, converter.positions
+    word, name, version = (found.pop(key, None) for key in ("kind", "name", "version"))
+    if word is not None and fleet_noun(word) != noun:
+        problems.append(_problem(positions, "kind", f"this is for {word}, not for {noun}"))
+    if name is not None:
+        try:
+            check_name(noun, name)
+        except InvalidInput as error:
+            problems.append(_problem(positions, "name", error.message.rstrip(".")))
+    for member in found.get("members", []):
+        member.setdefault("weight", 1)
+    return name, AttributeFile(name=file, scope=Scope(), payload=found, version=version, positions=positions), problems
+
+
+def in_order(noun: str, payload: Mapping[str, Any]) -> Document:
+    """A definition with its fields in the order they are written."""
+    return {key: payload[key] for key in FIELDS[noun] if key in payload}
+
+
+def _problem(positions: Mapping[str, tuple[int, int]], key: str, reason: str) -> Problem:
+    line, column = positions[key]
+    return Problem(line=line, column=column, reason=reason, field=key)
+
+
+def parse_members(texts: Sequence[str], flag: str) -> list[Document]:
+    """`a=6`, or `a` for a weight of 1, each a member, in the order they were typed."""
+    members = [_member(text, flag) for text in texts]
+    ids = [str(member["id"]) for member in members]
+    for twice in {id for id in ids if ids.count(id) > 1}:
+        raise InvalidInput(f"{flag} {twice} is given twice: keep one of the two.")
+    return members
+
+
+def _member(text: str, flag: str) -> Document:
+    id, equals, weight = text.partition("=")
+    try:
+        check_name("cluster", id)
+        return {"id": id, "weight": scalar(_WEIGHT, weight) if equals else 1}
+    except ValueError as error:
+        raise InvalidInput(f"{flag} {id}: the weight {error}.") from None
+    except InvalidInput as error:
+        raise InvalidInput(f"{flag} {text!r}: {error.message}") from None
+
+
+def changed_members(members: Sequence[Document], added: Sequence[Document], removed: Sequence[str]) -> list[Document]:
+    """Members with some added, or given another weight where they stand, and some taken out."""
+    known = [str(member["id"]) for member in members]
+    for id in removed:
+        if id not in known:
+            raise InvalidInput(f"--removeMember {id}: no member is called so.{did_you_mean(id, known)}")
+    weights = {str(member["id"]): member["weight"] for member in [*members, *added]}
+    if both := set(removed) & {str(member["id"]) for member in added}:
+        raise InvalidInput(f"{listed(sorted(both))} is both added and removed: keep one of the two.")
+    return [{"id": id, "weight": weight} for id, weight in weights.items() if id not in removed]
+
+
+def parse_amounts(text: str, flag: str) -> Document:
+    """`cpu=64,memory=256Gi,gpu=8` as amounts by resource; nothing for an empty text."""
+    amounts: Document = {}
+    by_fold = {fold(name): name for name in _RESOURCES}
+    for pair in text.split(",") if text else []:
+        try:
+            key, amount = parse_pair(pair.strip())
+        except ValueError as error:
+            raise InvalidInput(f"{flag} {error}.") from None
+        name = by_fold.get(fold(key))
+        if name is None:
+            hint = did_you_mean(key, _RESOURCES) or f" There is {listed(_RESOURCES)}."
+            raise InvalidInput(f"{flag}: there is no resource {key!r}.{hint}")
+        if name in amounts:
+            raise InvalidInput(f"{flag}: {name} is given twice: keep one of the two.")
+        try:
+            amounts[name] = scalar(_RESOURCES[name], amount)
+        except ValueError as error:
+            raise InvalidInput(f"{flag}: {name} {error}.") from None
+    return amounts
+
+
+def parse_cost(text: str, flag: str) -> float:
+    """A cost as it was typed: `3` stays a whole number."""
+    try:
+        cost: float = scalar(FIELDS["cluster"]["cost"], text)
+    except ValueError as error:
+        raise InvalidInput(f"{flag} {error}.") from None
+    return cost
+
+
+def show_amounts(amounts: Mapping[str, Any] | None) -> str:
+    """Amounts in one table cell, as a flag takes them."""
+    return ",".join(f"{name}={amount}" for name, amount in (amounts or {}).items())
+
+
+def show_members(members: Sequence[Document] | None) -> str:
+    """Members in one table cell: `a:1, b:99`."""
+    return ", ".join(f"{member.get('id')}:{_number(member.get('weight', 1))}" for member in members or [])
+
+
+def _number(value: Any) -> str:
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

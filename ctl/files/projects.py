@@ -1,0 +1,32 @@
+"""The fields of a project as files and documents write them."""
+
+from __future__ import annotations
+
+from ctl.client.kinds import Schema
+
+_TEXT: Schema = {"type": "string"}
+_LABELS: Schema = {"type": "object", "additionalProperties": _TEXT}
+
+#: A project's file; what the admin alone decides may stand in it, so that what `get -o yaml` printed can be read.
+FILE_SCHEMA: Schema = {
+    "properties": {
+        "id": _TEXT,
+        "name": _TEXT,
+        "description": _TEXT,
+        "labels": {"type": "object", "properties": {"values": _LABELS}},
+        "state": {
+            "type": "string",
+            "enum": ["ACTIVE", "ARCHIVED"],
+            "x-rainbow-enum-numbers": {"ACTIVE": 0, "ARCHIVED": 1},
+        },
+        "version": {"type": "integer", "minimum": 0},
+        "domains": {"type": "array", "items": {"type": "object", "properties": {"id": _TEXT, "name": _TEXT}}},
+        "created_at": _TEXT,
+        "updated_at": _TEXT,
+    }
+}
+EDITABLE = ("name", "description", "labels", "state")
+READ_ONLY = ("domains", "created_at", "updated_at")
+
+#: As FILE_SCHEMA, with the labels written as a plain map.
+PLAIN_SCHEMA: Schema = {"properties": {**FILE_SCHEMA["properties"], "labels": _LABELS}}

@@ -1,0 +1,103 @@
+"""Reading many documents from many files: every problem of all of them is reported at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+import yaml
+
+from ctl.client.errors import InvalidFile
+from ctl.client.words import count
+from ctl.files.paths import find_files
+from ctl.files.sources import MIB, Problem, Source, compose_all, read_source
+
+MAX_BYTES = 32 * MIB
+MAX_DOCUMENTS = 20_000
+
+
+class Placed(Protocol):
+    """A document that knows what it is about and where it stands."""
+
+    @property
+    def identity(self) -> Hashable:
+        """What no two documents of a set may share."""
+
+    @property
+    def title(self) -> str:
+        """What it is about, in words."""
+
+    @property
+    def place(self) -> str:
+        """Where it starts: `settings.yaml:12:1`."""
+
+
+Item = TypeVar("Item", bound=Placed)
+
+#: One document of the file of that name, and the problems with it.
+Convert = Callable[[yaml.MappingNode, str], tuple[Item | None, list[Problem]]]
+
+
+class Reading(Generic[Item]):
+    """Gathers documents and problems over several files."""
+
+    def __init__(self, convert: Convert[Item]) -> None:
+        self._convert = convert
+        self._items: list[Item] = []
+        self._details: list[dict[str, Any]] = []
+
+    def read_all(self, paths: Sequence[str]) -> list[Item]:
+        """Every document that files, directories and stdin hold."""
+        for path in find_files(paths):
+            self._read(path)
+        return self.finish()
+
+    def _read(self, path: str) -> None:
+        try:
+            self.add(read_source(path, MAX_BYTES))
+        except InvalidFile as error:
+            if not error.details:
+                raise
+            self._details += error.details
+
+    def add(self, source: Source) -> None:
+        """Take in the documents of one text."""
+        try:
+            nodes, problems = compose_all(source)
+        except InvalidFile as error:
+            self._details += error.details
+            return
+        if not nodes and not problems:
+            problems.append(Problem(line=1, column=1, reason="the file holds no document: write one, or remove it"))
+        if len(self._items) + len(nodes) > MAX_DOCUMENTS:
+            raise InvalidFile(f"More than {MAX_DOCUMENTS} documents: split the set and send its parts one by one.")
+        for node in nodes:
+            item, found = self._convert(node, source.name)
+            problems += found
+            if item is not None and not found:
+                self._items.append(item)
+        if problems:
+            self._details += source.refuse(problems).details
+
+    def finish(self) -> list[Item]:
+        """The documents, if there is no problem with any of them."""
+        self._details += _duplicates(self._items)
+        if self._details:
+            places = [str(detail["position"]).rsplit(":", 2)[0] for detail in self._details]
+            files = list(dict.fromkeys(places))
+            what = f"{files[0]} cannot be used" if len(files) == 1 else f"{len(files)} files cannot be used"
+            raise InvalidFile(
+                f"{what}: {count(len(self._details), 'problem')}. Nothing was sent.", details=self._details
+            )
+        return self._items
+
+
+def _duplicates(items: Iterable[Placed]) -> list[dict[str, Any]]:
+    seen: dict[Hashable, Placed] = {}
+    found = []
+    for item in items:
+        first = seen.setdefault(item.identity, item)
+        if first is not item:
+            reason = f"{item.title} is given twice: first at {first.place}. Keep one of the two"
+            found.append({"position": item.place, "reason": reason})
+    return found

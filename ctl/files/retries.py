@@ -1,0 +1,41 @@
+"""Retries: whether what did not succeed is run again, as flags and files say it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ctl.client.answers import Document
+from ctl.client.errors import InvalidInput
+from ctl.client.kinds import Schema
+
+ON_LOST = ("retry", "fail")
+
+#: The attempts that the admin allows, the first one included.
+MOST_ATTEMPTS = 100
+
+#: The key `retry` of execution files and launch plans.
+RETRY_SCHEMA: Schema = {
+    "type": "object",
+    "properties": {
+        "attempts": {"type": "integer", "minimum": 1, "maximum": MOST_ATTEMPTS},
+        "backoff": {"type": "string"},
+        "retry_on": {
+            "type": "array",
+            "items": {"type": "string", "enum": ["FAILED", "TIMED_OUT", "CLUSTER_LOST"]},
+        },
+        "on_lost": {"type": "string", "enum": list(ON_LOST)},
+    },
+}
+
+
+def retry_policy(in_file: Mapping[str, Any], flags: Mapping[str, Any]) -> Document:
+    """The policy that a file says, with what the flags say instead; nothing where neither says anything."""
+    typed: Document = {"backoff": flags["backoff"], "on_lost": flags["on_lost"]}
+    if flags["retries"] is not None:
+        # The admin counts attempts, the first one too.
+        typed["attempts"] = flags["retries"] + 1
+    policy = {**in_file, **{key: value for key, value in typed.items() if value is not None}}
+    if flags["backoff"] is not None and policy.get("attempts", 1) == 1:
+        raise InvalidInput("--backoff is the wait before another attempt, and there is none: give --retries N too.")
+    return policy

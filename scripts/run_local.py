@@ -1,0 +1,252 @@
+"""
+An admin, and beside it the agent of a cluster that is this machine: what `make run` starts.
+
+    python -m scripts.run_local --directory .rainbow --port 8088
+
+Everything is kept in the directory: the database, the registration secret, the agent's token and what it runs. Both
+programs end together, the agent first, so that it can still say what becomes of its work.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, NoReturn
+
+from ctl.client.client import Client
+from ctl.client.errors import ClientError, NotFound, Unauthenticated
+from ctl.client.times import moment_of
+
+ROOT = Path(__file__).parents[1]
+BIN = Path(sys.executable).parent
+CLUSTER = "local"
+_DEFAULT_PORT = 8088
+_READY_SECONDS = 60
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+
+_WELCOME = """
+Rainbow is up at {url}. The cluster '{cluster}' is this machine, and an agent runs there what is
+placed on it. In a second shell, in this directory:
+
+  . .venv/bin/activate{endpoint}
+  rainbowctl create execution -p flytesnacks -d development --cpu 1 --logs -- echo 'Hello, world'
+
+That runs a command and shows what it prints. More to try:
+
+  rainbowctl get cluster
+  rainbowctl update execution-cluster-label --attrFile config/ec.yaml
+  rainbowctl get execution-cluster-label -p flyteexamples -d development
+  rainbowctl explain task-resource-attribute -p flyteexamples -d development
+
+The API is described at {url}/api/v1/docs/. Stop everything with Ctrl-C.
+"""
+
+
+class Stopped(Exception):
+    """Somebody wants an end, or one of the programs has found its own."""
+
+    def __init__(self, status: int = 0, reason: str = "") -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+def main() -> int:
+    """Run both programs until one of them ends, or somebody stops them."""
+    options = _options()
+    directory = Path(options.directory).absolute()
+    running: list[subprocess.Popen[str]] = []
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, _stop)
+        _run(directory, options.config, options.port, running)
+    except Stopped as end:
+        if str(end):
+            print(f"error: {end}", file=sys.stderr)
+        return end.status
+    except (ClientError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    finally:
+        _end(running)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Run an admin and the agent of this machine together.")
+    parser.add_argument("--directory", default=".rainbow", metavar="DIR", help="where everything is kept")
+    parser.add_argument("--config", default=str(ROOT / "config/rainbow.yaml"), metavar="FILE", help="of the admin")
+    parser.add_argument("--port", type=int, default=_DEFAULT_PORT, help="of the admin, on loopback")
+    return parser.parse_args()
+
+
+def _stop(*_signal: object) -> NoReturn:
+    raise Stopped
+
+
+def _run(directory: Path, config: str, port: int, running: list[subprocess.Popen[str]]) -> NoReturn:
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    secret, token = directory / "registration.secret", directory / f"{CLUSTER}.token"
+    _make_secret(secret)
+    _check_free(port)
+    url = f"http://127.0.0.1:{port}"
+    started_at = datetime.now(UTC)
+    admin = _start(
+        *("rainbow-admin", "serve", "--config", config, "--database", f"sqlite:///{directory / 'rainbow.db'}"),
+        *("--host", "127.0.0.1", "--port", str(port), "--registration-secret-file", str(secret)),
+        *("--log-format", "text"),
+    )
+    running.append(admin)
+    with Client(url, token=os.environ.get("RAINBOW_TOKEN")) as client:
+        _wait_until(lambda: _answers(client), running, "the admin does not answer")
+        # Nothing of an agent's own configuration counts here; paths are whole, for they are meant from its file.
+        agent = ["--config", os.devnull, "--endpoint", url, "--cluster", CLUSTER, "--engine", "local"]
+        agent += ["--token-file", str(token), "--state-directory", str(directory / "agent")]
+        _sign_in(client, token, url, [*agent, "--secret-file", str(secret)])
+        running.append(_start("rainbow-agent", "run", *agent, prefix="agent: "))
+        _wait_until(lambda: _is_heard(client, started_at), running, "the agent does not reach the admin")
+    endpoint = "" if port == _DEFAULT_PORT else f"\n  export RAINBOW_ENDPOINT={url}"
+    print(_WELCOME.format(url=url, cluster=CLUSTER, endpoint=endpoint), flush=True)
+    while True:
+        _check(running)
+        time.sleep(0.2)
+
+
+def _check_free(port: int) -> None:
+    """Whatever else answers there would be taken for the admin."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            reason = f"port {port} cannot be listened on: {error.strerror}"
+            raise Stopped(1, f"{reason}. End what has it, or choose another: make run RUN_PORT=9000") from None
+
+
+def _make_secret(path: Path) -> None:
+    """A registration secret that only its owner can read, if there is none yet."""
+    if path.exists():
+        return
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(f"{secrets.token_hex(32)}\n")
+
+
+def _sign_in(client: Client, file: Path, url: str, arguments: list[str]) -> None:
+    """See to it that the agent has a token that counts: the one it has, else a new one."""
+    if file.exists():
+        if _counts(url, file.read_text(encoding="utf-8").strip()):
+            return
+        print(f"The token in {file} does not count any more: the agent registers anew.", file=sys.stderr)
+        file.unlink()
+    for token in _tokens(client):
+        client.revoke_token(CLUSTER, str(token["prefix"]))
+    done = subprocess.run(
+        [str(BIN / "rainbow-agent"), "register", *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+    if done.returncode != 0:
+        raise Stopped(1, f"the agent cannot register: {done.stderr.strip()}")
+
+
+def _counts(url: str, token: str) -> bool:
+    with Client(url, token=token) as client:
+        try:
+            next(client.executions(limit=1), None)
+        except Unauthenticated:
+            return False
+    return True
+
+
+def _tokens(client: Client) -> list[dict[str, object]]:
+    try:
+        return [token for token in client.cluster_tokens(CLUSTER) if token["state"] in ("live", "expiring")]
+    except NotFound:
+        return []
+
+
+def _answers(client: Client) -> bool:
+    try:
+        client.version()
+    except ClientError:
+        return False
+    return True
+
+
+def _is_heard(client: Client, since: datetime) -> bool:
+    """Whether the agent of this very run has been heard of."""
+    heard_at = moment_of(client.definition("cluster", CLUSTER).get("last_sync_at"))
+    return heard_at is not None and heard_at >= since
+
+
+def _start(*command: str, prefix: str = "") -> subprocess.Popen[str]:
+    """A program in a session of its own, so that Ctrl-C reaches this one alone; with a prefix for each of its lines."""
+    process = subprocess.Popen(
+        [str(BIN / command[0]), *command[1:]],
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE if prefix else None,
+        text=True,
+        start_new_session=True,
+        preexec_fn=_die_with_parent,
+    )
+    if prefix:
+        threading.Thread(target=_pass_on, args=(process.stderr, prefix), daemon=True).start()
+    return process
+
+
+def _die_with_parent() -> None:
+    """Let no program go on alone when this one is killed."""
+    if sys.platform == "linux":
+        _LIBC.prctl(_DIE_WITH_PARENT, signal.SIGTERM)
+
+
+#: Loaded here: between fork and exec is no time for it.
+_LIBC = ctypes.CDLL(None)
+
+
+def _pass_on(lines: IO[str], prefix: str) -> None:
+    for line in lines:
+        sys.stderr.write(f"{prefix}{line}")
+        sys.stderr.flush()
+
+
+def _wait_until(is_so: Callable[[], bool], running: list[subprocess.Popen[str]], reason: str) -> None:
+    deadline = time.monotonic() + _READY_SECONDS
+    while not is_so():
+        _check(running)
+        if time.monotonic() > deadline:
+            raise Stopped(1, f"{reason} within {_READY_SECONDS} s")
+        time.sleep(0.3)
+
+
+def _check(running: list[subprocess.Popen[str]]) -> None:
+    """End with the first program that has ended."""
+    for process in running:
+        if process.poll() is not None:
+            name = Path(str(process.args[0])).name  # type: ignore[index]
+            raise Stopped(process.returncode or 1, f"{name} has ended with status {process.returncode}")
+
+
+def _end(running: list[subprocess.Popen[str]]) -> None:
+    """End what runs, the agent before the admin; a second signal ends it the hard way."""
+
+    def kill(*_signal: object) -> None:
+        for process in running:
+            process.kill()
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, kill)
+    for process in reversed(running):
+        process.terminate()
+        process.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import pytest
+
+from ctl.cli.diffs import unified
+from ctl.cli.output import Printer, plain_table
+from ctl.client.answers import Attribute
+from ctl.client.formats import printable
+from ctl.client.scopes import Scope
+from ctl.files.attribute_documents import attribute_yaml, flat, sample_yaml
+from ctl.files.attributes import parse_attribute_file
+from ctl.files.sources import Source
+from tests.unit.ctl.kinds import kind
+
+HERE = Scope(project="p", domain="d")
+CONFIG = kind("workflow-execution-config")
+AWKWARD = {
+    "max_parallelism": 5,
+    "labels": {"values": {"no": "yes", "n": "~", "x": "010"}},
+    "raw_output_data_config": {"output_location_prefix": "null"},
+    "interruptible": None,
+    "envs": {"values": [{"key": "A", "value": "line\nline: # two"}, {"key": "B", "value": ""}]},
+}
+
+
+def test_what_is_written_to_a_file_is_read_back_the_same() -> None:
+    attribute = Attribute(scope=HERE, payload=AWKWARD, version=7)
+    file = parse_attribute_file(Source(name="f", text=attribute_yaml(attribute)), CONFIG)
+    assert (file.scope, file.payload, file.version) == (HERE, AWKWARD, 7)
+
+
+def test_an_inherited_value_says_so_in_comments_and_carries_no_version() -> None:
+    origin = {"level": "domain", "domain": "d", "version": 3}
+    attribute = Attribute(scope=HERE, payload={"value": "x"}, inherited_from=origin, origins={"value": origin})
+    assert attribute_yaml(attribute) == (
+        "# Nothing is set at project p, domain d itself; the value is inherited from domain d.\n"
+        "# Updating with this file pins the value here.\n"
+        "project: p\ndomain: d\nvalue: x\n"
+    )
+    assert flat(attribute) == {"project": "p", "domain": "d", "value": "x", "inherited_from": origin}
+
+
+@pytest.mark.parametrize(
+    "noun",
+    ["task-resource-attribute", "execution-cluster-label", "plugin-override", "workflow-execution-config"],
+)
+def test_a_sample_can_be_read_as_it_is(noun: str) -> None:
+    text = sample_yaml(kind(noun), HERE, "f.yaml")
+    file = parse_attribute_file(Source(name="f.yaml", text=text), kind(noun))
+    assert (file.scope, file.payload) == (HERE, kind(noun).example)
+
+
+def test_plain_tables_align_and_never_cut() -> None:
+    long = "x" * 300
+    assert plain_table(["A", "LONG"], [["1", long], ["", "2"]]) == f"A  LONG\n1  {long}\n-  2\n"
+
+
+def test_control_characters_cannot_steer_the_terminal() -> None:
+    assert printable("a\x1b[31mb\nc") == "a\\x1b[31mb\\nc"
+
+
+def test_tables_can_go_without_headers(capsys: pytest.CaptureFixture[str]) -> None:
+    Printer(has_headers=False).table(["A"], [["1"]])
+    assert capsys.readouterr().out == "1\n"
+
+
+def test_quiet_leaves_out_remarks_but_not_warnings(capsys: pytest.CaptureFixture[str]) -> None:
+    printer = Printer(is_quiet=True)
+    printer.note("remark")
+    printer.warning("careful")
+    assert capsys.readouterr().err == "warning: careful\n"
+
+
+def test_a_diff_is_of_the_row_alone() -> None:
+    assert unified(None, {"value": "x"}, ("not set", "after")) == [
+        "--- not set",
+        "+++ after",
+        "@@ -0,0 +1 @@",
+        "+value: x",
+    ]
+    assert unified({"value": "x"}, {"value": "x"}, ("a", "b")) == []

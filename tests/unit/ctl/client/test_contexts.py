@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from ctl.client.contexts import (
+    Configuration,
+    Setting,
+    load_configuration,
+    load_settings,
+    save_configuration,
+    write_private,
+)
+from ctl.client.errors import InvalidInput
+
+FILE = """
+current-context: staging
+contexts:
+  staging:
+    endpoint: https://staging.example.org
+    tokenFile: /tokens/staging
+    project: p
+    domain: d
+    timeout: 5
+  local: {endpoint: "http://127.0.0.1:8088"}
+  empty:
+"""
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    path = tmp_path / "config.yaml"
+    path.write_text(FILE)
+    return {"RAINBOW_CONFIG": str(path)}
+
+
+def test_a_flag_wins_over_a_variable_a_variable_over_the_context_the_context_over_the_default(
+    environ: dict[str, str],
+) -> None:
+    variables = {**environ, "RAINBOW_ENDPOINT": "http://variable", "RAINBOW_PROJECT": "q"}
+    assert load_settings({"endpoint": "http://flag"}, variables).endpoint == Setting(
+        value="http://flag", origin="--endpoint"
+    )
+    assert load_settings({}, variables).endpoint == Setting(value="http://variable", origin="RAINBOW_ENDPOINT")
+    assert load_settings({}, environ).endpoint == Setting(value="https://staging.example.org", origin="context staging")
+    assert load_settings({"context": "empty"}, environ).endpoint == Setting(
+        value="http://127.0.0.1:8088", origin="default"
+    )
+
+
+def test_a_typed_context_wins_over_the_variable_and_the_file(environ: dict[str, str]) -> None:
+    variables = {**environ, "RAINBOW_CONTEXT": "empty"}
+    assert load_settings({"context": "local"}, variables).context == Setting(value="local", origin="--context")
+    assert load_settings({}, variables).context == Setting(value="empty", origin="RAINBOW_CONTEXT")
+
+
+@pytest.mark.parametrize("typed", [{"project": "x"}, {"domain": "x"}])
+def test_a_typed_project_or_domain_switches_off_both_defaults(
+    typed: dict[str, str | None], environ: dict[str, str]
+) -> None:
+    variables = {**environ, "RAINBOW_DOMAIN": "v", "RAINBOW_PROJECT": "v"}
+    settings = load_settings(typed, variables)
+    assert (settings.project.value, settings.domain.value) == (typed.get("project"), typed.get("domain"))
+
+
+def test_without_a_typed_one_project_and_domain_come_from_variables_and_context(environ: dict[str, str]) -> None:
+    settings = load_settings({}, {**environ, "RAINBOW_DOMAIN": "v"})
+    assert (settings.project.value, settings.domain.value) == ("p", "v")
+
+
+def test_a_typed_token_file_wins_over_a_token_in_a_variable(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("from-file\n")
+    variables = {"RAINBOW_TOKEN": "from-variable", "XDG_CONFIG_HOME": str(tmp_path)}
+    assert load_settings({}, variables).token() == "from-variable"
+    assert load_settings({"token_file": str(tmp_path / "token")}, variables).token() == "from-file"
+
+
+@pytest.mark.parametrize("content", ["", "two\nlines", "käse"])
+def test_a_token_file_must_hold_one_token(content: str, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(content)
+    settings = load_settings({"token_file": str(tmp_path / "token")}, {"XDG_CONFIG_HOME": str(tmp_path)})
+    with pytest.raises(InvalidInput, match="must hold one token"):
+        settings.token()
+
+
+def test_a_file_asked_for_by_name_must_exist() -> None:
+    with pytest.raises(InvalidInput, match=r"nope.yaml \(--config\) does not exist"):
+        load_settings({"config": "/nonexistent/nope.yaml"}, {})
+
+
+def test_the_default_file_may_be_missing(tmp_path: Path) -> None:
+    settings = load_settings({}, {"XDG_CONFIG_HOME": str(tmp_path)})
+    assert settings.configuration == Configuration(path=tmp_path / "rainbow/config.yaml")
+
+
+def test_an_unknown_context_is_refused_with_the_closest(environ: dict[str, str]) -> None:
+    with pytest.raises(InvalidInput, match=r"no context 'stagign' \(--context\)\. Did you mean staging\?"):
+        load_settings({"context": "stagign"}, environ)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("contxts: {}", "unknown key 'contxts'. Did you mean contexts?"),
+        ("contexts: {a: {endpoin: x}}", "context a: unknown key 'endpoin'. Did you mean endpoint?"),
+        ("contexts: [a]", "contexts must hold keys and values"),
+        ("contexts: {a: b}", "context a must hold keys and values"),
+        ("contexts: [", "not valid YAML"),
+    ],
+)
+def test_wrong_keys_in_the_file_are_refused(text: str, told: str, tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    with pytest.raises(InvalidInput) as caught:
+        load_configuration(Setting(value=str(path), origin="--config"))
+    assert told in caught.value.message
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("30", 30.0), ("1.5s", 1.5)])
+def test_a_timeout_is_a_number_of_seconds(text: str, seconds: float, tmp_path: Path) -> None:
+    settings = load_settings({"timeout": text}, {"XDG_CONFIG_HOME": str(tmp_path)})
+    assert settings.timeout_seconds == seconds
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "soon"])
+def test_a_timeout_that_is_none_is_refused(text: str, tmp_path: Path) -> None:
+    settings = load_settings({"timeout": text}, {"XDG_CONFIG_HOME": str(tmp_path)})
+    with pytest.raises(InvalidInput, match="number of seconds"):
+        _ = settings.timeout_seconds
+
+
+def test_what_is_saved_is_read_again_and_private(tmp_path: Path) -> None:
+    path = tmp_path / "new/rainbow/config.yaml"
+    saved = Configuration(path=path, current_context="a", contexts={"a": {"endpoint": "http://x", "timeout": "5"}})
+    save_configuration(saved)
+    assert load_configuration(Setting(value=str(path), origin="default")) == saved
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_writing_through_a_link_keeps_the_link(tmp_path: Path) -> None:
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_text("old")
+    link.symlink_to(target)
+    write_private(link, "new")
+    assert link.is_symlink()
+    assert target.read_text() == "new"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "target"]

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ctl.client import Client
+from ctl.client.errors import NotFound, Unanswered
+from ctl.client.executions import ExecutionId
+
+ID = ExecutionId(project="p", domain="d", name="a1")
+JOB = {"project": "p", "domain": "d", "spec": {"job": {"command": ["true"]}}}
+
+
+class Admin:
+    """Notes what it is asked, and answers in turn."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+        self.calls: list[tuple[str, str, dict[str, Any]]] = []
+
+    def __call__(self, method: str, path: str, **call: Any) -> Any:
+        self.calls.append((method, path, call))
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+MakeClient = Callable[..., tuple[Client, Admin]]
+
+
+@pytest.fixture
+def make(monkeypatch: pytest.MonkeyPatch) -> MakeClient:
+    def make_client(*answers: Any) -> tuple[Client, Admin]:
+        client, admin = Client("http://127.0.0.1:9"), Admin(*answers)
+        monkeypatch.setattr(client._transport, "call", admin)
+        return client, admin
+
+    return make_client
+
+
+def test_an_execution_without_a_name_is_sent_again_under_the_same_key_and_made_once(make: MakeClient) -> None:
+    client, admin = make(Unanswered(), {"id": ID.document(), "created": False})
+    assert client.create_execution(JOB)["created"] is True
+    keys = [call["headers"]["Idempotency-Key"] for _method, _path, call in admin.calls]
+    assert len(keys) == 2
+    assert len(set(keys)) == 1
+    client.create_execution(JOB)
+    assert admin.calls[-1][2]["headers"]["Idempotency-Key"] not in keys
+
+
+def test_an_execution_with_a_name_is_never_sent_again(make: MakeClient) -> None:
+    client, admin = make(Unanswered())
+    with pytest.raises(Unanswered):
+        client.create_execution({**JOB, "name": "a1"})
+    assert len(admin.calls) == 1
+    assert "headers" not in admin.calls[0][2]
+
+
+def test_a_relaunch_carries_a_key_too_and_a_dry_run_none(make: MakeClient) -> None:
+    client, admin = make({"id": ID.document(), "created": True})
+    client.repeat_execution("relaunch", {"id": ID.document()})
+    client.repeat_execution("recover", {"id": ID.document()}, dry_run=True)
+    assert [path for _method, path, _call in admin.calls] == ["executions/relaunch", "executions/recover"]
+    assert "Idempotency-Key" in admin.calls[0][2]["headers"]
+    assert admin.calls[1][2]["query"] == {"dry_run": "true"}
+    assert admin.calls[1][2]["is_safe"]
+
+
+def test_lists_go_to_the_path_of_their_project_and_domain_or_to_all(make: MakeClient) -> None:
+    client, admin = make({"executions": []})
+    assert list(client.executions("p", "d e", phase="QUEUED", cluster=None)) == []
+    assert list(client.executions("p", state="ALL")) == []
+    assert [(path, call["query"]) for _method, path, call in admin.calls] == [
+        ("executions/p/d%20e", {"limit": 500, "phase": "QUEUED"}),
+        ("executions", {"limit": 500, "project": "p", "state": "ALL"}),
+    ]
+
+
+def test_a_long_poll_leaves_the_admin_its_time(make: MakeClient) -> None:
+    client, admin = make({"id": ID.document()})
+    client.wait_for_execution(ID, 3, 30)
+    assert admin.calls[0][2]["query"] == {"after_event": 3, "wait_seconds": 30}
+    assert admin.calls[0][2]["more_seconds"] > 30
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_there"), [({"launch_plans": [{}]}, True), ({"launch_plans": []}, False), (NotFound(), False)]
+)
+def test_whether_a_launch_plan_is_registered(make: MakeClient, answer: Any, is_there: bool) -> None:
+    client, _admin = make(answer)
+    assert client.has_launch_plan("p", "d", "lp") is is_there
+
+
+def test_what_is_not_said_is_not_sent(make: MakeClient) -> None:
+    client, admin = make({"matched": 0, "executions": []})
+    client.terminate_execution(ID)
+    client.terminate_executions({"filters": "eq(phase,QUEUED)"}, cause="why", dry_run=True)
+    client.place(JOB)
+    assert [call["body"] for _method, _path, call in admin.calls] == [
+        {},
+        {"selector": {"filters": "eq(phase,QUEUED)"}, "cause": "why"},
+        JOB,
+    ]
+
+
+def test_a_cluster_is_told_and_its_tokens_are_asked_for_by_path(make: MakeClient) -> None:
+    client, admin = make({"tokens": [], "changed": True})
+    client.switch_cluster("a b", "drain", deadline="10m")
+    client.cluster_tokens("a")
+    client.rotate_token("a", overlap="1h")
+    client.rotate_token("a")
+    client.revoke_token("a", "12345678")
+    assert [(method, path, call.get("body")) for method, path, call in admin.calls] == [
+        ("POST", "clusters/a%20b/drain", {"deadline": "10m"}),
+        ("GET", "clusters/a/tokens", None),
+        ("POST", "clusters/a/tokens", {"overlap": "1h"}),
+        ("POST", "clusters/a/tokens", {}),
+        ("DELETE", "clusters/a/tokens/12345678", None),
+    ]
+    # A second answer to a rotation would be a second token.
+    assert not any(call.get("is_safe") for method, _path, call in admin.calls if method != "GET")

@@ -1,0 +1,83 @@
+"""What a program may import from `ctl.client`, and the older names that still work."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from pathlib import Path
+
+import pytest
+
+import ctl.client
+
+EXPORTED = [
+    "Attribute",
+    "Change",
+    "ChangeSet",
+    "Client",
+    "ClientError",
+    "Conflict",
+    "Effective",
+    "Endpoint",
+    "Execution",
+    "ExecutionId",
+    "Forbidden",
+    "Identifier",
+    "InvalidInput",
+    "InvalidRequest",
+    "Kind",
+    "NotFound",
+    "RainbowError",
+    "RowChange",
+    "Scope",
+    "ServerError",
+    "Settings",
+    "Transport",
+    "Unanswered",
+    "Unauthenticated",
+    "Unreachable",
+    "built_in",
+    "load_settings",
+    "parse_endpoint",
+]
+
+
+def test_the_exported_names_are_these() -> None:
+    assert ctl.client.__all__ == EXPORTED
+    assert dir(ctl.client) == EXPORTED
+
+
+@pytest.mark.parametrize("name", EXPORTED)
+def test_an_exported_name_is_the_one_that_type_checkers_see(name: str) -> None:
+    """The module of each name is written twice: once for type checkers, once for the import at run time."""
+    tree = ast.parse(Path(str(ctl.client.__file__)).read_text())
+    checked = {
+        alias.name: str(node.module)
+        for block in tree.body
+        if isinstance(block, ast.If)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert getattr(ctl.client, name) is getattr(importlib.import_module(checked.pop(name)), name)
+    assert {name, *checked} == set(EXPORTED)
+
+
+def test_a_name_that_is_not_exported_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
+        _ = ctl.client.Nothing  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("module", "names"),
+    [
+        ("ctl.errors", ["ClientError", "Conflict", "NotFound", "InvalidInput", "EXIT_CODES"]),
+        ("ctl.executions", ["Execution", "ExecutionId"]),
+        ("ctl.scopes", ["Scope"]),
+    ],
+)
+def test_the_modules_of_earlier_versions_give_the_same_objects(module: str, names: list[str]) -> None:
+    older = importlib.import_module(module)
+    newer = importlib.import_module(module.replace("ctl.", "ctl.client."))
+    assert [getattr(older, name) for name in names] == [getattr(newer, name) for name in names]
+    assert set(names) <= set(older.__all__)

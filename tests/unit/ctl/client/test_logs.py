@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ctl.client import Client
+from ctl.client.executions import ExecutionId
+from ctl.client.logs import Stream, last_lines
+
+ID = ExecutionId(project="p", domain="d", name="a1")
+
+
+@pytest.mark.parametrize(
+    ("pieces", "number", "expected"),
+    [
+        ([], 3, ""),
+        (["a\nb\nc\n"], 2, "b\nc\n"),
+        (["a\nb\nc"], 2, "b\nc"),
+        (["a\nb", "b\nc", "c\n"], 2, "bb\ncc\n"),
+        (["a\n", "\n", "\n"], 2, "\n\n"),
+        (["a\r\x0bb\u2028c\n"], 1, "a\r\x0bb\u2028c\n"),
+        (["a\nb\n"], 9, "a\nb\n"),
+        (["a\nb"], 0, ""),
+    ],
+)
+def test_the_last_lines_of_a_text_in_pieces(pieces: list[str], number: int, expected: str) -> None:
+    assert last_lines(pieces, number) == expected
+
+
+class Log:
+    """Answers for a log as the admin does, and notes what it is asked."""
+
+    def __init__(self, *pieces: str, is_over: bool = True) -> None:
+        self.pieces = list(pieces)
+        self.is_over = is_over
+        self.asked: list[dict[str, Any]] = []
+
+    def __call__(self, _method: str, path: str, *, query: dict[str, Any], **call: Any) -> dict[str, Any]:
+        assert path == "executions/p/d/a1/logs"
+        self.asked.append({**query, "more_seconds": call["more_seconds"]})
+        data = self.pieces.pop(0) if self.pieces else ""
+        return {
+            "attempt": 2,
+            "data": data,
+            "next_offset": query["offset"] + len(data.encode()),
+            "complete": self.is_over and not self.pieces,
+            "truncated": False,
+        }
+
+
+def stream(monkeypatch: pytest.MonkeyPatch, log: Log) -> Stream:
+    client = Client("http://127.0.0.1:9")
+    monkeypatch.setattr(client._transport, "call", log)
+    return Stream(client, ID, "stderr", 2)
+
+
+def test_a_stream_is_read_on_from_where_the_last_piece_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log("é\n", "b\n")
+    found = stream(monkeypatch, log)
+    assert list(found.there()) == ["é\n", "b\n"]
+    assert found.is_complete
+    assert [(each["stream"], each["attempt"], each["offset"]) for each in log.asked] == [
+        ("stderr", 2, 0),
+        ("stderr", 2, 3),
+    ]
+    assert all("wait_seconds" not in each for each in log.asked)
+
+
+def test_what_is_there_ends_where_more_may_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log("a\n", is_over=False)
+    found = stream(monkeypatch, log)
+    assert list(found.there()) == ["a\n"]
+    assert not found.is_complete
+    found.read(30)
+    assert log.asked[-1]["wait_seconds"] == 30
+    assert log.asked[-1]["more_seconds"] > 30

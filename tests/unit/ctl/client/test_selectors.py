@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from ctl.client.errors import InvalidInput
+from ctl.client.selectors import SORT_KEYS, filters, find_field, parse_selector
+
+NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+
+
+def sent(text: str) -> str:
+    return filters(parse_selector(text, "--selector", now=NOW))
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("phase=QUEUED", "eq(phase,QUEUED)"),
+        ("phase = queued", "eq(phase,QUEUED)"),
+        ("phase==timed-out", "eq(phase,TIMED_OUT)"),
+        ("phase!=RUNNING", "ne(phase,RUNNING)"),
+        ("duration>90,duration>=5m", "gt(duration,90)+gte(duration,300)"),
+        ("execution.duration<200,name contains flyte", "lt(duration,200)+contains(name,flyte)"),
+        ("created_at<=2026-03-01", "lte(created_at,2026-03-01T00:00:00Z)"),
+        ("createdAt>24h", "gt(created_at,2026-03-01T12:00:00Z)"),
+        ("created_at>2026-03-01T10:00:00+02:00", "gt(created_at,2026-03-01T08:00:00Z)"),
+        ("cluster in (a;b)", "value_in(cluster,a;b)"),
+        ("cluster in(a, b)", "value_in(cluster,a;b)"),
+        ("cluster  not  in  ( a ; b )", "value_not_in(cluster,a;b)"),
+        ("phase in (queued;Running),pool=gpu", "value_in(phase,QUEUED;RUNNING)+eq(pool,gpu)"),
+        ("state=1", "eq(state,ARCHIVED)"),
+        ("state=EXECUTION_ACTIVE", "eq(state,ACTIVE)"),
+        ("reason=clusters-full", "eq(reason,CLUSTERS_FULL)"),
+        ("workflow.name=train,launch_plan.name=nightly", "eq(workflow,train)+eq(launch_plan,nightly)"),
+        ("launchplan.version=v1", "eq(version,v1)"),
+        (r"workflow=a\,b", "eq(workflow,a,b)"),
+        (r"workflow=a\=b\\c", "eq(workflow,a=b\\c)"),
+        ("name=in", "eq(name,in)"),
+        ("name contains not in", "contains(name,not in)"),
+    ],
+)
+def test_a_selector_becomes_filters_of_the_api(typed: str, expected: str) -> None:
+    assert sent(typed) == expected
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("", "is empty"),
+        ("  ", "is empty"),
+        ("phase", "'phase' has no operator: write FIELD=VALUE"),
+        ("cluster=a,phase", "'phase' has no operator"),
+        ("cluster=a,", "nothing between two separators"),
+        ("cluster=a,,pool=b", "nothing between two separators"),
+        ("phse=QUEUED", "there is no field 'phse'"),
+        ("phse=QUEUED", "Did you mean phase?"),
+        ("task.name=x", "there is no field 'task.name'"),
+        ("phase=QUEUD", "there is no phase 'QUEUD'"),
+        ("state=gone", "there is no state 'gone': choose ACTIVE or ARCHIVED"),
+        ("cluster=", "there is no value"),
+        ("cluster contains ", "there is no value"),
+        ("cluster in a", "write the values in brackets, in (A;B)"),
+        ("cluster in", "write the values in brackets"),
+        ("cluster in ()", "there is no value in the brackets"),
+        ("cluster in (a;)", "nothing between two separators"),
+        ("cluster in (a;b", "opened and never closed"),
+        (r"cluster in (a\;b)", "cannot hold a semicolon"),
+        ("cluster=a)", "closed that was never opened"),
+        ("cluster=a pool=b", "= in a value is written \\="),
+        (r"cluster=a\b", r"there is no escape \b"),
+        ("cluster=a\\", "\\ in a value is written \\\\"),
+        ("created_at>yesterday", "must be a span such as"),
+        ("duration>long", "must be a duration such as"),
+        ("insecure (a)", "has no operator"),
+    ],
+)
+def test_what_cannot_be_understood_is_refused_by_name(typed: str, told: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        parse_selector(typed, "--selector", now=NOW)
+    assert refused.value.message.startswith("--selector")
+    assert told in refused.value.message
+
+
+@pytest.mark.parametrize(("word", "field"), [("createdAt", "created_at"), ("execution.phase", "phase")])
+def test_lists_are_sorted_by_some_of_the_fields(word: str, field: str) -> None:
+    assert find_field(word, SORT_KEYS, "--filter.sortBy") == field
+
+
+def test_other_fields_to_sort_by_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="there is no field 'duration': choose created_at"):
+        find_field("duration", SORT_KEYS, "--filter.sortBy")

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from ctl.commands.fleet.clusters import age, state_words
+
+
+@pytest.mark.parametrize(
+    ("cluster", "expected"),
+    [
+        ({"state": "expected", "enabled": True}, "expected"),
+        ({"state": "ready", "enabled": True, "cordoned": True}, "ready,cordoned"),
+        ({"state": "lost", "enabled": True, "cordoned": True, "draining": True}, "lost,draining"),
+        ({"state": "ready", "enabled": False, "draining": True}, "ready,disabled,draining"),
+    ],
+)
+def test_a_state_says_what_an_operator_decided_too(cluster: dict[str, Any], expected: str) -> None:
+    assert state_words(cluster) == expected
+
+
+def test_the_last_sync_is_shown_by_itsage() -> None:
+    assert age(None) == ""
+    assert age((datetime.now(UTC) - timedelta(minutes=3, seconds=5)).isoformat()).startswith("3m")
+    # Clocks differ.
+    assert age((datetime.now(UTC) + timedelta(minutes=3)).isoformat()) == "0s ago"
