@@ -51,8 +51,8 @@ test: $(INSTALLED_DEV) check ## Install what the tests need, start it, run all t
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/install-servers
 	$(BIN)/pytest -n 3 --dist worksteal
 
-kinds: $(INSTALLED_DEV) ## Write ctl/client/kinds.json anew after a built-in kind has changed
-	$(BIN)/python -m scripts.kinds_snapshot > ctl/client/kinds.json
+kinds: $(INSTALLED_DEV) ## Write what ctl knows of the admin anew: kinds, phases, selectors, schemas
+	$(BIN)/python -m scripts.client_facts
 
 docs: $(INSTALLED_DEV) ## Write the command reference in docs/rainbowctl.md anew
 	$(BIN)/python -m scripts.ctl_reference

@@ -10,15 +10,14 @@ from urllib.parse import quote
 
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
+from ctl.client.facts import EXECUTION_STATES, FINISHED_PHASES, PHASES
 from ctl.client.scopes import check_name
 from ctl.client.times import in_words, moment_of, to_second
 from ctl.client.words import did_you_mean, fold, listed
 
 NOUN = "execution"
-PHASES = ("QUEUED", "RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTING", "ABORTED")
-FINISHED = frozenset({"SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"})
-#: States by every word for them; numbers are Flyte's.
-STATES = {"active": "ACTIVE", "archived": "ARCHIVED", "0": "ACTIVE", "1": "ARCHIVED"}
+#: States by their names in lower case and by Flyte's numbers.
+_STATES = {word: name for number, name in enumerate(EXECUTION_STATES) for word in (name.lower(), str(number))}
 _STATE_PREFIX = "execution"
 
 
@@ -86,7 +85,7 @@ def parse_phase(text: str, place: str) -> str:
     for phase in PHASES:
         if fold(phase) == fold(text):
             return phase
-    raise InvalidInput(f"{place}: there is no phase {text!r}: choose {listed(PHASES, 'or')}.{_hint(text, PHASES)}")
+    raise InvalidInput(f"{place}: there is no phase {text!r}: choose {listed(PHASES, 'or')}.{did_you_mean(text, PHASES)}")
 
 
 def parse_state(text: str, place: str, *, may_be_all: bool = False) -> str:
@@ -94,14 +93,10 @@ def parse_state(text: str, place: str, *, may_be_all: bool = False) -> str:
     word = fold(text).removeprefix(_STATE_PREFIX)
     if may_be_all and word == "all":
         return "ALL"
-    if word not in STATES:
-        known = ("ACTIVE", "ARCHIVED", *(("ALL",) if may_be_all else ()))
-        raise InvalidInput(f"{place}: there is no state {text!r}: choose {listed(known, 'or')}.{_hint(text, known)}")
-    return STATES[word]
-
-
-def _hint(text: str, known: tuple[str, ...]) -> str:
-    return did_you_mean(text, known)
+    if word not in _STATES:
+        known = (*EXECUTION_STATES, *(("ALL",) if may_be_all else ()))
+        raise InvalidInput(f"{place}: there is no state {text!r}: choose {listed(known, 'or')}.{did_you_mean(text, known)}")
+    return _STATES[word]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +144,7 @@ class Execution:
 
     @property
     def is_finished(self) -> bool:
-        return self.phase in FINISHED
+        return self.phase in FINISHED_PHASES
 
     @property
     def launched(self) -> str:

@@ -16,29 +16,9 @@ from datetime import datetime
 
 from ctl.client.errors import InvalidInput
 from ctl.client.executions import parse_phase, parse_state
+from ctl.client.facts import SELECTOR_FIELDS
 from ctl.client.times import parse_duration, parse_time
 from ctl.client.words import did_you_mean, fold, listed
-
-FIELDS = (
-    "name",
-    "project",
-    "domain",
-    "phase",
-    "reason",
-    "cluster",
-    "pool",
-    "label",
-    "workflow",
-    "launch_plan",
-    "version",
-    "state",
-    "created_at",
-    "updated_at",
-    "started_at",
-    "duration",
-)
-#: What lists can be sorted by.
-SORT_KEYS = ("created_at", "updated_at", "name", "phase", "cluster", "pool", "label")
 
 #: Flyte's names of the same things.
 _ALIASES = {
@@ -101,7 +81,7 @@ def _term(text: str, flag: str, now: datetime) -> Term:
             "not in (A;B)."
         )
     place = f"{flag}: {text.strip()}"
-    field = find_field(found[1], FIELDS, flag)
+    field = find_field(found[1], tuple(SELECTOR_FIELDS), flag)
     word = re.sub(r"\s+", " ", found[3] or "")
     if word in _LISTS:
         values, function = _members(found[4], place), _LISTS[word]
@@ -178,9 +158,7 @@ def _seconds(value: str, place: str, now: datetime) -> str:
 _READERS: dict[str, Callable[[str, str, datetime], str]] = {
     "phase": lambda value, place, now: parse_phase(value, place),
     "state": lambda value, place, now: parse_state(value, place),
-    "reason": lambda value, place, now: value.upper().replace("-", "_"),
-    "created_at": _time,
-    "updated_at": _time,
-    "started_at": _time,
-    "duration": _seconds,
+    **dict.fromkeys(("reason", "mode"), lambda value, place, now: value.upper().replace("-", "_")),
+    **{name: _time for name, type in SELECTOR_FIELDS.items() if type == "time"},
+    **{name: _seconds for name, type in SELECTOR_FIELDS.items() if type == "number"},
 }

@@ -9,6 +9,7 @@ import yaml
 
 from ctl.client.answers import FLEET, Document
 from ctl.client.errors import InvalidInput
+from ctl.client.facts import SCHEMAS
 from ctl.client.kinds import Schema
 from ctl.client.schemas import scalar
 from ctl.client.scopes import Scope, check_name
@@ -17,54 +18,16 @@ from ctl.files.attributes import AttributeFile
 from ctl.files.conversion import Converter
 from ctl.files.sources import Problem, compose_mapping, read_source
 
-STRATEGIES = ("weighted", "spill", "least-loaded", "cheapest", "soonest")
-
 _TEXT: Schema = {"type": "string"}
-_COUNT: Schema = {"type": "integer", "minimum": 0}
-_WEIGHT: Schema = {"type": "number", "minimum": 0}
-_ANYTHING: Schema = {"type": "object", "additionalProperties": True}
-_RESOURCES: Mapping[str, Schema] = {
-    **dict.fromkeys(("cpu", "memory", "gpu", "ephemeral_storage"), _TEXT),
-    **dict.fromkeys(("nodes", "executions"), _COUNT),
-}
-_AMOUNTS: Schema = {"type": "object", "properties": _RESOURCES}
-_AUTH: Schema = {"type": "object", "properties": {"type": _TEXT, "token_path": _TEXT, "cert_path": _TEXT}}
-_MEMBERS: Schema = {
-    "type": "array",
-    "x-rainbow-keyed-by": "id",
-    "items": {"type": "object", "properties": {"id": _TEXT, "weight": _WEIGHT}, "required": ["id"]},
-}
+#: Members may also be written as a map from id to weight.
+_MEMBERS: Schema = {**SCHEMAS["label"]["properties"]["members"], "x-rainbow-keyed-by": "id"}
+_WEIGHT: Schema = _MEMBERS["items"]["properties"]["weight"]
+_RESOURCES: Mapping[str, Schema] = SCHEMAS["cluster"]["properties"]["capacity"]["properties"]
 
 #: The fields of a definition, in the order they are written.
 FIELDS: Mapping[str, Mapping[str, Schema]] = {
-    "cluster": {
-        "endpoint": _TEXT,
-        "auth": _AUTH,
-        "enabled": {"type": "boolean"},
-        "cost": _WEIGHT,
-        "capacity": _AMOUNTS,
-        "properties": _ANYTHING,
-        "description": _TEXT,
-    },
-    "pool": {
-        "members": _MEMBERS,
-        "strategy": {"type": "string", "enum": list(STRATEGIES)},
-        "description": _TEXT,
-    },
-    "label": {"members": _MEMBERS, "description": _TEXT},
-}
-
-#: What an agent says of its cluster.
-STATE_SCHEMA: Schema = {
-    "properties": {
-        "capacity": _AMOUNTS,
-        "free": _AMOUNTS,
-        "eta": _TEXT,
-        "plugins": {"type": "array", "items": _TEXT},
-        "engine": _TEXT,
-        "engine_version": _TEXT,
-        "properties": _ANYTHING,
-    }
+    noun: {name: _MEMBERS if name == "members" else part for name, part in SCHEMAS[noun]["properties"].items()}
+    for noun in FLEET
 }
 
 _DECIDED = "not part of the definition, but what has become of it: remove it; `rainbowctl export {noun}` leaves it out"

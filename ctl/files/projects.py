@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ctl.client.facts import PROJECT_STATES
 from ctl.client.kinds import Schema
 
 _TEXT: Schema = {"type": "string"}
@@ -16,8 +17,8 @@ FILE_SCHEMA: Schema = {
         "labels": {"type": "object", "properties": {"values": _LABELS}},
         "state": {
             "type": "string",
-            "enum": ["ACTIVE", "ARCHIVED"],
-            "x-rainbow-enum-numbers": {"ACTIVE": 0, "ARCHIVED": 1},
+            "enum": list(PROJECT_STATES),
+            "x-rainbow-enum-numbers": {name: number for number, name in enumerate(PROJECT_STATES)},
         },
         "version": {"type": "integer", "minimum": 0},
         "domains": {"type": "array", "items": {"type": "object", "properties": {"id": _TEXT, "name": _TEXT}}},

@@ -28,6 +28,7 @@ import yaml
 
 from ctl.client.calls.registrations import LATEST, LAUNCH_PLAN, WORKFLOW, Identifier
 from ctl.client.errors import ClientError, InvalidInput, InvalidRequest
+from ctl.client.facts import INPUT_TYPES, SCHEMAS
 from ctl.client.kinds import Schema, built_in
 from ctl.client.scopes import Scope, check_name
 from ctl.client.words import count, did_you_mean, fold
@@ -41,9 +42,7 @@ TITLES = {WORKFLOW: "workflow", LAUNCH_PLAN: "launch plan"}
 
 _TEXT: Schema = {"type": "string"}
 _TEXTS: Schema = {"type": "array", "items": _TEXT}
-_TEXT_MAP: Schema = {"type": "object", "additionalProperties": _TEXT}
 _ANY_MAP: Schema = {"type": "object", "additionalProperties": True}
-_COUNT: Schema = {"type": "integer", "minimum": 1}
 
 #: How the values of an input are written, by its type; a list and a map say what they hold.
 _VALUES: Mapping[str, Schema] = {
@@ -52,36 +51,8 @@ _VALUES: Mapping[str, Schema] = {
     "boolean": {"type": "boolean"},
     **dict.fromkeys(("string", "duration", "datetime", "enum"), _TEXT),
 }
-_TYPE: Schema = {"type": "string", "enum": [*_VALUES, "list", "map"]}
+_TYPE: Schema = {"type": "string", "enum": list(INPUT_TYPES)}
 
-_AMOUNTS: Schema = {
-    "type": "object",
-    "properties": dict.fromkeys(("cpu", "memory", "gpu", "ephemeral_storage"), _TEXT),
-}
-_JOB: Schema = {
-    "type": "object",
-    "properties": {
-        "task_type": _TEXT,
-        "command": _TEXTS,
-        "image": _TEXT,
-        "environment": _TEXT_MAP,
-        "working_directory": _TEXT,
-        "resources": {
-            "type": "object",
-            "properties": {
-                "nodes": _COUNT,
-                "tasks": _COUNT,
-                "requests": _AMOUNTS,
-                "limits": _AMOUNTS,
-                "duration": _TEXT,
-            },
-        },
-        "requires": {"type": "array", "items": _ANY_MAP},
-        "outputs": _TEXTS,
-        "labels": _TEXT_MAP,
-        "annotations": _TEXT_MAP,
-    },
-}
 _FRAME: Mapping[str, Schema] = dict.fromkeys(("kind", "project", "domain", "name", "version", "description"), _TEXT)
 _WORKFLOW_ID: Schema = {
     "type": "object",
@@ -299,7 +270,7 @@ def _frame_problems(
 
 def _properties(node: yaml.MappingNode, noun: str) -> dict[str, Schema]:
     if noun == WORKFLOW:
-        return {**_FRAME, "inputs": _ANY_MAP, "job": _JOB}
+        return {**_FRAME, "inputs": _ANY_MAP, "job": SCHEMAS["job"]}
     config = _settings_schema()
     workflow = _child(node, "workflow")
     service = _child(node, "qualityofservice")

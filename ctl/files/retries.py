@@ -7,26 +7,14 @@ from typing import Any
 
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
+from ctl.client.facts import SCHEMAS
 from ctl.client.kinds import Schema
 
-ON_LOST = ("retry", "fail")
-
-#: The attempts that the admin allows, the first one included.
-MOST_ATTEMPTS = 100
-
 #: The key `retry` of execution files and launch plans.
-RETRY_SCHEMA: Schema = {
-    "type": "object",
-    "properties": {
-        "attempts": {"type": "integer", "minimum": 1, "maximum": MOST_ATTEMPTS},
-        "backoff": {"type": "string"},
-        "retry_on": {
-            "type": "array",
-            "items": {"type": "string", "enum": ["FAILED", "TIMED_OUT", "CLUSTER_LOST"]},
-        },
-        "on_lost": {"type": "string", "enum": list(ON_LOST)},
-    },
-}
+RETRY_SCHEMA: Schema = SCHEMAS["retry"]
+ON_LOST: tuple[str, ...] = tuple(RETRY_SCHEMA["properties"]["on_lost"]["enum"])
+#: The attempts that the admin allows, the first one included.
+MOST_ATTEMPTS: int = RETRY_SCHEMA["properties"]["attempts"]["maximum"]
 
 
 def retry_policy(in_file: Mapping[str, Any], flags: Mapping[str, Any]) -> Document:

@@ -43,7 +43,7 @@ FIELDS = {
     "duration": FieldType.NUMBER,
 }
 #: The fields that hold one of a few words.
-_WORDS = {
+WORDS = {
     "phase": tuple(phase.value for phase in Phase),
     "state": ("ACTIVE", "ARCHIVED"),
     "mode": ("MANUAL", "RELAUNCH", "RECOVERED"),
@@ -111,14 +111,14 @@ def typed(field: str, text: str) -> Any:
         raise _wrong(text, f"is no {FIELDS[field].value} for {field}") from None
     if "\0" in text:
         raise _wrong(text, "holds a character that no name has")
-    if field in _WORDS:
+    if field in WORDS:
         return _word(field, text)
     return text
 
 
 def _word(field: str, text: str) -> str:
     """One of the few words that a field can hold; Flyte numbers the states."""
-    known = _WORDS[field]
+    known = WORDS[field]
     word = {"0": "ACTIVE", "1": "ARCHIVED"}.get(text, text) if field == "state" else text
     if word and word not in known:
         raise Invalid(Problem(field=field, reason=unknown_word(field, text, known), closest=closest(text, known)))

@@ -18,7 +18,8 @@ from ctl.cli.watching import Patience
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, ServerError, Unreachable
 from ctl.client.executions import Execution, parse_phase, parse_state
-from ctl.client.selectors import SORT_KEYS, filters, find_field, parse_selector
+from ctl.client.facts import SORT_FIELDS
+from ctl.client.selectors import filters, find_field, parse_selector
 from ctl.client.times import parse_time
 from ctl.client.words import flags as flag_names
 from ctl.commands.executions.options import SELECTOR, execution_id, name_argument, scope_options, selected_scope
@@ -117,7 +118,7 @@ def _filters() -> list[click.Parameter]:
 def _paging() -> list[click.Parameter]:
     whole = click.IntRange(min=1)
     return [
-        text_option(flag_names("filter.sortBy"), "sort_by", "FIELD", f"Sort by {', '.join(SORT_KEYS)}."),
+        text_option(flag_names("filter.sortBy"), "sort_by", "FIELD", f"Sort by {', '.join(SORT_FIELDS)}."),
         Option(["--filter.asc", "is_ascending"], is_flag=True, help="Smallest or oldest first."),
         Option(["--filter.limit", "limit"], metavar="N", type=whole, help=f"How many at most, {_LIMIT} by default."),
         Option(["--filter.page", "page"], metavar="N", type=whole, help="Which of the pages of that size, from 1."),
@@ -161,7 +162,7 @@ def _query(session: Session, flags: Mapping[str, Any], where: Mapping[str, str])
         if any(term.field == "state" for term in terms):
             query.setdefault("state", "ALL")
     if flags["sort_by"]:
-        query["sort_by.key"] = find_field(flags["sort_by"], SORT_KEYS, "--filter.sortBy")
+        query["sort_by.key"] = find_field(flags["sort_by"], SORT_FIELDS, "--filter.sortBy")
     if flags["sort_by"] or flags["is_ascending"]:
         query["sort_by.direction"] = "ASCENDING" if flags["is_ascending"] else "DESCENDING"
     return query

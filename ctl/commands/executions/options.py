@@ -14,15 +14,16 @@ from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
 from ctl.client.executions import ExecutionId, parse_id
+from ctl.client.facts import SELECTOR_FIELDS
 from ctl.client.words import flags as flag_names
 from ctl.client.words import listed, parse_pair
 from ctl.files.retries import MOST_ATTEMPTS, ON_LOST
 
 #: Said in the help of every command that takes a selector.
-SELECTOR = """A selector is made of terms joined by commas, which must all hold: FIELD=VALUE, or with !=, >, >=, <, <=,
-contains, in (A;B) and not in (A;B). Fields are name, project, domain, phase, reason, cluster, pool, label, workflow,
-launch_plan, version, state, created_at, updated_at, started_at and duration. Times are written 24h (ago), 2026-03-01 or
-2026-03-01T12:00, durations 90s or 5m; a sign or comma in a value stands behind a backslash."""
+SELECTOR = f"""A selector is made of terms joined by commas, which must all hold: FIELD=VALUE, or with !=, >, >=, <, <=,
+contains, in (A;B) and not in (A;B). Fields are {listed(SELECTOR_FIELDS)}.
+Times are written 24h (ago), 2026-03-01 or 2026-03-01T12:00, durations 90s or 5m; a sign or comma in a value stands
+behind a backslash."""
 
 
 class RunCommand(Command):

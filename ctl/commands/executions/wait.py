@@ -11,7 +11,8 @@ from ctl.cli.groups import Command
 from ctl.cli.options import Option, domain_option, project_option, text_option
 from ctl.cli.session import Session
 from ctl.client.errors import EndedOtherwise, InvalidInput
-from ctl.client.executions import FINISHED, Execution, ExecutionId, parse_phase
+from ctl.client.executions import Execution, ExecutionId, parse_phase
+from ctl.client.facts import FINISHED_PHASES
 from ctl.client.times import in_words, parse_duration
 from ctl.client.words import listed
 from ctl.commands.executions.follow import follow
@@ -58,7 +59,7 @@ def _of_phases(phases: frozenset[str]) -> Goal:
     return Goal(
         words=listed(sorted(phases), "or"),
         is_reached=lambda execution: execution.phase in phases,
-        phases=phases - FINISHED,
+        phases=phases - FINISHED_PHASES,
     )
 
 

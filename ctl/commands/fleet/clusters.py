@@ -15,6 +15,7 @@ from ctl.cli.output import text_cells
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, InvalidRequest
+from ctl.client.facts import SCHEMAS
 from ctl.client.times import in_words, moment_of
 from ctl.client.words import flags as flag_names
 from ctl.commands.fleet.definitions import Part, create_definition, get_definition, located, show
@@ -85,11 +86,11 @@ def update_cluster_state() -> click.Command:
     def run(session: Session, name: str, file: str) -> None:
         from ctl.client.scopes import Scope
         from ctl.files.attributes import AttributeFile, read_document
-        from ctl.files.fleet import STATE_SCHEMA
 
-        source, state, positions = read_document(file, STATE_SCHEMA)
+        schema = SCHEMAS["cluster_state"]
+        source, state, positions = read_document(file, schema)
         if not state:
-            names = ", ".join(STATE_SCHEMA["properties"])
+            names = ", ".join(schema["properties"])
             raise InvalidInput(f"{source.name} says nothing: give at least one of {names}.")
         try:
             answer = session.client.report_cluster_state(name, state)

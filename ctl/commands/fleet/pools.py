@@ -9,16 +9,16 @@ import click
 
 from ctl.cli.options import Option
 from ctl.client.answers import Document
+from ctl.client.facts import SCHEMAS
 from ctl.commands.fleet.members import commands, member_parameters, member_part, set_members, with_text
 
 
 def _parameters() -> list[click.Parameter]:
-    from ctl.files.fleet import STRATEGIES
-
+    strategies = SCHEMAS["pool"]["properties"]["strategy"]["enum"]
     strategy = Option(
         ["--strategy"],
-        type=click.Choice(STRATEGIES, case_sensitive=False),
-        metavar="|".join(STRATEGIES),
+        type=click.Choice(strategies, case_sensitive=False),
+        metavar="|".join(strategies),
         help="How one of the clusters is chosen.",
     )
     members, *rest = member_parameters()

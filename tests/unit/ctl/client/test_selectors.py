@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from ctl.client.errors import InvalidInput
-from ctl.client.selectors import SORT_KEYS, filters, find_field, parse_selector
+from ctl.client.facts import SORT_FIELDS
+from ctl.client.selectors import filters, find_field, parse_selector
 
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 
@@ -26,6 +27,8 @@ def sent(text: str) -> str:
         ("created_at<=2026-03-01", "lte(created_at,2026-03-01T00:00:00Z)"),
         ("createdAt>24h", "gt(created_at,2026-03-01T12:00:00Z)"),
         ("created_at>2026-03-01T10:00:00+02:00", "gt(created_at,2026-03-01T08:00:00Z)"),
+        ("finished_at>24h", "gt(finished_at,2026-03-01T12:00:00Z)"),
+        ("mode=relaunch", "eq(mode,RELAUNCH)"),
         ("cluster in (a;b)", "value_in(cluster,a;b)"),
         ("cluster in(a, b)", "value_in(cluster,a;b)"),
         ("cluster  not  in  ( a ; b )", "value_not_in(cluster,a;b)"),
@@ -85,9 +88,9 @@ def test_what_cannot_be_understood_is_refused_by_name(typed: str, told: str) -> 
 
 @pytest.mark.parametrize(("word", "field"), [("createdAt", "created_at"), ("execution.phase", "phase")])
 def test_lists_are_sorted_by_some_of_the_fields(word: str, field: str) -> None:
-    assert find_field(word, SORT_KEYS, "--filter.sortBy") == field
+    assert find_field(word, SORT_FIELDS, "--filter.sortBy") == field
 
 
 def test_other_fields_to_sort_by_are_refused() -> None:
     with pytest.raises(InvalidInput, match="there is no field 'duration': choose created_at"):
-        find_field("duration", SORT_KEYS, "--filter.sortBy")
+        find_field("duration", SORT_FIELDS, "--filter.sortBy")

@@ -1,0 +1,30 @@
+"""
+What the admin knows and the client needs without asking: phases, fields of selectors, schemas of documents.
+
+`facts.json` is written by `make kinds`; a test fails where it is not what the admin says.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ctl.client.kinds import Schema
+
+_FACTS: Mapping[str, Any] = json.loads(Path(__file__).with_name("facts.json").read_text(encoding="utf-8"))
+
+PHASES: tuple[str, ...] = tuple(_FACTS["phases"])
+FINISHED_PHASES: frozenset[str] = frozenset(_FACTS["finished_phases"])
+#: Of executions and of projects; the position is Flyte's number.
+EXECUTION_STATES: tuple[str, ...] = tuple(_FACTS["execution_states"])
+PROJECT_STATES: tuple[str, ...] = tuple(_FACTS["project_states"])
+#: What executions can be selected by: `text`, `time` or `number` by the name of the field.
+SELECTOR_FIELDS: Mapping[str, str] = _FACTS["selector_fields"]
+#: What lists of executions can be sorted by.
+SORT_FIELDS: tuple[str, ...] = tuple(_FACTS["sort_fields"])
+#: Types of a workflow's inputs.
+INPUT_TYPES: tuple[str, ...] = tuple(_FACTS["input_types"])
+#: `job`, `retry`, `cluster`, `pool`, `label` and `cluster_state`, which an agent reports.
+SCHEMAS: Mapping[str, Schema] = _FACTS["schemas"]
