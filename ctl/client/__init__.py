@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ctl.client.answers import Attribute, Change, ChangeSet, Effective, RowChange
     from ctl.client.calls.registrations import Identifier
     from ctl.client.client import Client
+    from ctl.client.connections import Remedies
     from ctl.client.contexts import Settings, load_settings
     from ctl.client.endpoints import Endpoint, parse_endpoint
     from ctl.client.errors import (
@@ -58,6 +59,7 @@ __all__ = [
     "Kind",
     "NotFound",
     "RainbowError",
+    "Remedies",
     "RowChange",
     "Scope",
     "ServerError",
@@ -75,6 +77,7 @@ _MODULES = {
     "answers": ("Attribute", "Change", "ChangeSet", "Effective", "RowChange"),
     "calls.registrations": ("Identifier",),
     "client": ("Client",),
+    "connections": ("Remedies",),
     "contexts": ("Settings", "load_settings"),
     "endpoints": ("Endpoint", "parse_endpoint"),
     "errors": (

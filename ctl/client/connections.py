@@ -24,7 +24,16 @@ if TYPE_CHECKING:
 
 #: Files of certificate authorities that the environment may name; as of old, the first one counts.
 _BUNDLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
-_CHECK = "Check that it runs, and the endpoint that `rainbowctl config view` shows."
+
+
+class Remedies(NamedTuple):
+    """What a user is told to do where the admin does not answer; each program has flags and files of its own."""
+
+    check: str = "Check that it runs, and the endpoint that `rainbowctl config view` shows."
+    trust: str = "Give the file of its certificate authority with --ca-file."
+
+
+REMEDIES = Remedies()
 
 
 class Answer(NamedTuple):
@@ -39,7 +48,7 @@ class Answer(NamedTuple):
 class NoAnswer(Exception):
     """Nothing came back."""
 
-    def __init__(self, reason: str, *, remedy: str = _CHECK, was_sent: bool, may_pass: bool = True) -> None:
+    def __init__(self, reason: str, *, remedy: str, was_sent: bool, may_pass: bool = True) -> None:
         super().__init__(reason)
         self.reason = reason  #: in words
         self.remedy = remedy  #: a sentence
@@ -50,13 +59,21 @@ class NoAnswer(Exception):
 class Connections:
     """Opens connections and keeps those that can be used again; several threads may ask at once."""
 
-    def __init__(self, url: str, *, ca_file: str | None = None, proxy: Proxy | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        ca_file: str | None = None,
+        proxy: Proxy | None = None,
+        remedies: Remedies = REMEDIES,
+    ) -> None:
         parts = urlsplit(url)
         self._is_tls = parts.scheme == "https"
         self._host = parts.hostname or ""
         self._port = parts.port or (443 if self._is_tls else 80)
         self._ca_file = ca_file
         self._proxy = proxy
+        self._remedies = remedies
         # A proxy of plain http is told the whole URL.
         self._start = f"http://{parts.netloc}" if proxy and not self._is_tls else ""
         self._start += quote(parts.path, safe="/%~:@!$&'()*+,;=")
@@ -84,7 +101,8 @@ class Connections:
             is_done = True
         except (OSError, HTTPException) as error:
             is_late = isinstance(error, TimeoutError)
-            raise NoAnswer(_reason(error), remedy=_remedy(error), was_sent=True, may_pass=not is_late) from error
+            remedy = _remedy(error, self._remedies)
+            raise NoAnswer(_reason(error), remedy=remedy, was_sent=True, may_pass=not is_late) from error
         finally:
             if is_done and connection.sock is not None:
                 self._idle.append(connection)
@@ -116,7 +134,8 @@ class Connections:
             is_of_tls = isinstance(error, ssl.SSLError)
             who = f"the proxy {self._proxy}: " if self._proxy and not is_of_tls else ""
             reason = f"{who}{_reason(error)}"
-            raise NoAnswer(reason, remedy=_remedy(error), was_sent=False, may_pass=not is_of_tls) from error
+            remedy = _remedy(error, self._remedies)
+            raise NoAnswer(reason, remedy=remedy, was_sent=False, may_pass=not is_of_tls) from error
         return connection
 
     def _new(self, seconds: float) -> HTTPConnection:
@@ -170,14 +189,14 @@ def _reason(error: OSError | HTTPException) -> str:
     return text[0].lower() + text[1:]
 
 
-def _remedy(error: OSError | HTTPException) -> str:
+def _remedy(error: OSError | HTTPException, remedies: Remedies) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
-        return "Give the file of its certificate authority with --ca-file."
+        return remedies.trust
     if isinstance(error, ssl.SSLError):
         return "Write the endpoint with http://." if _is_plain(error) else "Check the certificate and the CA file."
     if isinstance(error, BadStatusLine) and not isinstance(error, ConnectionError):
         return "If it serves TLS, write the endpoint with https://."
-    return _CHECK
+    return remedies.check
 
 
 def _is_plain(error: ssl.SSLError) -> bool:

@@ -119,6 +119,7 @@ class ClientError(RainbowError):
         self.name = name or self.name  #: the stable name of the error, for programs
         self.code = self.code if code is None else code  #: gRPC number
         self.request_id = request_id
+        self.retry_after: float | None = None  #: seconds to wait before the next try, where the admin asks for it
 
     def lines(self) -> list[str]:
         told = super().lines()

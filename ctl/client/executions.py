@@ -85,7 +85,9 @@ def parse_phase(text: str, place: str) -> str:
     for phase in PHASES:
         if fold(phase) == fold(text):
             return phase
-    raise InvalidInput(f"{place}: there is no phase {text!r}: choose {listed(PHASES, 'or')}.{did_you_mean(text, PHASES)}")
+    raise InvalidInput(
+        f"{place}: there is no phase {text!r}: choose {listed(PHASES, 'or')}.{did_you_mean(text, PHASES)}"
+    )
 
 
 def parse_state(text: str, place: str, *, may_be_all: bool = False) -> str:
@@ -95,7 +97,9 @@ def parse_state(text: str, place: str, *, may_be_all: bool = False) -> str:
         return "ALL"
     if word not in _STATES:
         known = (*EXECUTION_STATES, *(("ALL",) if may_be_all else ()))
-        raise InvalidInput(f"{place}: there is no state {text!r}: choose {listed(known, 'or')}.{did_you_mean(text, known)}")
+        raise InvalidInput(
+            f"{place}: there is no state {text!r}: choose {listed(known, 'or')}.{did_you_mean(text, known)}"
+        )
     return _STATES[word]
 
 

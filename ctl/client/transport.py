@@ -9,6 +9,23 @@ What is tried again, with growing pauses and jitter, `Retry-After` honoured:
 
 A write that may have arrived is never repeated, with a version or without: its second answer would be a conflict with
 itself. It ends as `Unanswered`, which says to look first.
+
+rainbowctl and the agent both talk through it. A program that tries again by its own rules, as the agent does, takes
+`retries=0` and marks its calls `is_safe`, so that each failure to get an answer is `Unreachable`:
+
+    transport = Transport(
+        "https://rainbow.example.org",
+        token=read_token,  # called for each request, so that a new token counts at once
+        ca_file="/etc/rainbow/ca.pem",
+        retries=0,
+        connect_timeout=5.0,
+        user_agent="rainbow-agent",
+        replace_bad_text=True,
+        remedies=Remedies(check="Check that it runs, and `endpoint`.", trust="Give its authority as `caFile`."),
+    )
+    answer = transport.call("POST", "clusters/a/sync", body=report, is_safe=True, timeout=35.0)
+
+Several threads may share a transport; each takes a connection of its own while it waits.
 """
 
 from __future__ import annotations
@@ -21,7 +38,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from ctl.client.connections import Answer, Connections, NoAnswer
+from ctl.client.connections import REMEDIES, Answer, Connections, NoAnswer, Remedies
 from ctl.client.endpoints import Endpoint, parse_endpoint
 from ctl.client.errors import (
     ClientError,
@@ -63,18 +80,39 @@ class Transport:
         self,
         endpoint: str,
         *,
-        token: str | None = None,
+        token: str | Callable[[], str] | None = None,
         ca_file: str | None = None,
         timeout: float = 30.0,
+        connect_timeout: float = _CONNECT_SECONDS,
         retries: int = 2,
+        user_agent: str = "rainbowctl",
+        replace_bad_text: bool = False,
+        remedies: Remedies = REMEDIES,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
+        """
+        Parameters
+        ----------
+        token
+            Sent as a bearer token; a function is called for each request.
+        timeout, connect_timeout
+            Seconds to wait for an answer and for a connection, in each attempt.
+        retries
+            How often a failed read is tried again.
+        replace_bad_text
+            Send `?` for what is no valid Unicode, as names of files may hold; else the admin refuses it.
+        """
         where = parse_endpoint(endpoint, has_ca_file=ca_file is not None)
         self.url = where.url
         trusted = None if ca_file is None else _checked_ca_file(Path(ca_file).expanduser())
-        self._connections = Connections(where.url, ca_file=trusted, proxy=_proxy(where))
-        self._headers = {"Accept": "application/json", "User-Agent": "rainbowctl", **_bearer(token)}
-        self._timeout = (min(timeout, _CONNECT_SECONDS), timeout)
+        self._connections = Connections(where.url, ca_file=trusted, proxy=_proxy(where), remedies=remedies)
+        self._headers = {"Accept": "application/json", "User-Agent": user_agent}
+        self._token = token
+        if isinstance(token, str):
+            self._headers |= _bearer(token)
+        self._timeout = timeout
+        self._connect_timeout = connect_timeout
+        self._replace_bad_text = replace_bad_text
         self._retries = retries
         self._sleep = sleep
 
@@ -90,26 +128,31 @@ class Transport:
         body: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
         is_safe: bool = False,
+        timeout: float | None = None,
         more_seconds: float = 0.0,
     ) -> dict[str, Any]:
         """
         The JSON answer to one request below `/api/v1/`.
 
-        `is_safe` marks what may be sent twice; `more_seconds` is how much longer than usual the answer may take.
+        `is_safe` marks what may be sent twice; `timeout` stands for the usual one, and `more_seconds` is how much
+        longer the answer may take.
         """
         request_id = os.urandom(8).hex()
         sent = {**self._headers, **(headers or {}), "X-Request-Id": request_id}
+        if callable(self._token):
+            sent |= _bearer(self._token())
         content = None
         if body is not None:
             sent["Content-Type"] = "application/json"
-            content = _json(body)
+            content = _json(body, self._replace_bad_text)
         asked = {key: value for key, value in (query or {}).items() if value is not None}
         where = f"/api/v1/{path}" + (f"?{urlencode(asked, doseq=True)}" if asked else "")
-        connect, wait = self._timeout
+        seconds = self._timeout if timeout is None else timeout
+        limits = (min(seconds, self._connect_timeout), seconds + more_seconds)
         for attempt in range(self._retries + 1):
             is_last = attempt == self._retries
             try:
-                answer = self._connections.ask(method, where, sent, content, timeout=(connect, wait + more_seconds))
+                answer = self._connections.ask(method, where, sent, content, timeout=limits)
             except NoAnswer as error:
                 if is_last or not error.may_pass or (error.was_sent and not is_safe):
                     raise self._no_answer(error, is_safe, request_id) from error
@@ -128,9 +171,12 @@ class Transport:
             document = None
         if 200 <= answer.status < 300 and isinstance(document, dict):
             return document
-        if not isinstance(document, dict) or "message" not in document:
-            raise self._foreign_answer(answer)
-        raise refusal(answer.status, document, answer.headers.get("X-Request-Id") or request_id)
+        if isinstance(document, dict) and "message" in document:
+            error = refusal(answer.status, document, answer.headers.get("X-Request-Id") or request_id)
+        else:
+            error = self._foreign_answer(answer)
+        error.retry_after = _retry_after_seconds(answer.headers.get("Retry-After"))
+        raise error
 
     def _foreign_answer(self, answer: Answer) -> ClientError:
         """For what answers like no admin: a proxy, a login page, another service."""
@@ -168,8 +214,10 @@ def refusal(status: int, document: Mapping[str, Any], request_id: str | None = N
     )
 
 
-def _json(body: Mapping[str, Any]) -> bytes:
+def _json(body: Mapping[str, Any], replace_bad_text: bool = False) -> bytes:
     try:
+        if replace_bad_text:
+            return json.dumps(body, allow_nan=False, ensure_ascii=False).encode("utf-8", "replace")
         return json.dumps(body, allow_nan=False).encode()
     except ValueError:
         raise InvalidInput("JSON has no way to write a number that is infinite or none: give another one.") from None

@@ -28,6 +28,7 @@ EXPORTED = [
     "Kind",
     "NotFound",
     "RainbowError",
+    "Remedies",
     "RowChange",
     "Scope",
     "ServerError",

@@ -1,0 +1,125 @@
+"""What a program other than rainbowctl, such as the agent, sets in the transport."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from ctl.client import ClientError, Conflict, InvalidRequest, Remedies, ServerError, Transport, Unanswered, Unreachable
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Notes each request and gives the next answer: status, headers and body."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.server.requests.append((self.path, dict(self.headers), body))  # type: ignore[attr-defined]
+        status, headers, text = self.server.answers.pop(0)  # type: ignore[attr-defined]
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(text))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+class Admin(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.requests: list[tuple[str, dict[str, str], bytes]] = []
+        self.answers: list[tuple[int, dict[str, str], bytes]] = []
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+
+    def answer(self, status: int = 200, text: bytes = b"{}", **headers: str) -> None:
+        self.answers.append((status, {name.replace("_", "-"): value for name, value in headers.items()}, text))
+
+
+@pytest.fixture
+def admin() -> Iterator[Admin]:
+    with Admin() as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_a_token_that_is_a_function_is_read_for_each_request(admin: Admin) -> None:
+    tokens = iter(["first", "second"])
+    with closing(Transport(admin.url, token=lambda: next(tokens), user_agent="rainbow-agent")) as transport:
+        for _ in range(2):
+            admin.answer()
+            transport.call("POST", "clusters/a/sync", body={})
+    assert [headers["Authorization"] for _path, headers, _body in admin.requests] == ["Bearer first", "Bearer second"]
+    assert {headers["User-Agent"] for _path, headers, _body in admin.requests} == {"rainbow-agent"}
+    assert {path for path, _headers, _body in admin.requests} == {"/api/v1/clusters/a/sync"}
+
+
+@pytest.mark.parametrize(("header", "seconds"), [("7", 7.0), ("soon", None)])
+def test_an_error_says_how_long_the_admin_asks_to_wait(admin: Admin, header: str, seconds: float | None) -> None:
+    admin.answer(503, json.dumps({"message": "not ready", "error": "unavailable"}).encode(), Retry_After=header)
+    with closing(Transport(admin.url, retries=0)) as transport, pytest.raises(Unreachable) as caught:
+        transport.call("POST", "x", body={}, is_safe=True)
+    assert (caught.value.retry_after, caught.value.status, caught.value.name) == (seconds, 503, "unavailable")
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "expected", "name"),
+    [
+        (409, b'{"message": "m", "error": "agent_replaced"}', Conflict, "agent_replaced"),
+        (413, b'{"message": "m", "error": "too_large"}', InvalidRequest, "too_large"),
+        (413, b"<html>", ServerError, "server_error"),
+        (404, b"<html>", ServerError, "server_error"),
+        (500, b'{"message": "m", "error": "internal"}', ServerError, "internal"),
+    ],
+)
+def test_an_error_has_the_status_and_the_name_of_the_refusal(
+    admin: Admin, status: int, text: bytes, expected: type[ClientError], name: str
+) -> None:
+    admin.answer(status, text)
+    with closing(Transport(admin.url, retries=0)) as transport, pytest.raises(ClientError) as caught:
+        transport.call("POST", "x", body={}, is_safe=True)
+    assert (type(caught.value), caught.value.status) == (expected, status)
+    assert caught.value.name == name
+
+
+def test_without_retries_a_safe_call_is_sent_once_and_is_never_unanswered() -> None:
+    remedies = Remedies(check="Look at the file.")
+    with closing(Transport("http://127.0.0.1:1", retries=0, remedies=remedies)) as transport:
+        with pytest.raises(Unreachable, match=r"cannot be reached: connection refused\. Look at the file\.$") as caught:
+            transport.call("POST", "x", body={}, is_safe=True)
+        assert not isinstance(caught.value, Unanswered)
+
+
+def test_text_that_is_no_unicode_is_replaced_where_that_is_asked_for(admin: Admin) -> None:
+    for replaces in (True, False):
+        admin.answer()
+        with closing(Transport(admin.url, replace_bad_text=replaces)) as transport:
+            transport.call("POST", "x", body={"name": "ä\udce4"})
+    assert [body for _path, _headers, body in admin.requests] == [
+        '{"name": "ä?"}'.encode(),
+        b'{"name": "\\u00e4\\udce4"}',
+    ]
+
+
+def test_a_timeout_of_one_call_stands_for_the_usual_one() -> None:
+    """The server never answers, and the usual timeout would outlast the test."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:  # accepts by its backlog, serves nothing
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        transport = Transport(url, timeout=3600, retries=0)
+        with closing(transport), pytest.raises(Unreachable, match="no answer in time"):
+            transport.call("POST", "x", body={}, is_safe=True, timeout=0.05)
