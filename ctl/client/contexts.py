@@ -180,16 +180,9 @@ def load_configuration(path: Setting, *, may_be_missing: bool = False) -> Config
 
 
 def _parse(text: str, file: Path) -> Configuration:
-    import yaml
+    from ctl.client.yaml_files import Source, load_mapping
 
-    try:
-        document = yaml.load(text, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader))  # text only: no types
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else str(file)
-        raise InvalidInput(f"{place}: not valid YAML: {getattr(error, 'problem', None) or error}.") from None
-    if document in (None, ""):
-        return Configuration(path=file)
+    document = load_mapping(Source(name=str(file), text=text), as_text=True)
     top = _known_keys(document, _FILE_KEYS, str(file))
     contexts = {
         str(name): {

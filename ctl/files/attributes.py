@@ -13,8 +13,8 @@ from ctl.client.errors import InvalidInput, InvalidRequest
 from ctl.client.kinds import Kind, Schema
 from ctl.client.scopes import KEYS, Scope, a_level
 from ctl.client.words import count, fold, listed, sentence
+from ctl.client.yaml_files import Problem, Source, compose, compose_mapping, read_source
 from ctl.files.conversion import BAD, Converter
-from ctl.files.sources import Problem, Source, compose, compose_mapping, read_source
 
 _TEXT: Schema = {"type": "string"}
 

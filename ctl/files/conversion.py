@@ -15,7 +15,7 @@ import yaml
 from ctl.client.kinds import Schema
 from ctl.client.schemas import key_property, scalar, shape_of, types, value_property
 from ctl.client.words import did_you_mean, fold, listed
-from ctl.files.sources import Problem
+from ctl.client.yaml_files import Problem
 
 #: Stands for a value that had a problem, which has been noted.
 BAD: Any = object()

@@ -32,12 +32,12 @@ from ctl.client.errors import InvalidInput
 from ctl.client.kinds import Kind, Schema, built_in, by_word
 from ctl.client.scopes import Scope
 from ctl.client.words import did_you_mean, fold
+from ctl.client.yaml_files import Problem, Source
 from ctl.files.attributes import AttributeFile, convert_attribute, means
 from ctl.files.conversion import Converter
 from ctl.files.fleet import convert_definition, fleet_noun
 from ctl.files.projects import FILE_SCHEMA, PLAIN_SCHEMA, READ_ONLY
 from ctl.files.readings import Reading
-from ctl.files.sources import Problem, Source
 
 PROJECT = "project"
 

@@ -13,12 +13,12 @@ import yaml
 from ctl.client.errors import InvalidInput
 from ctl.client.kinds import Schema
 from ctl.client.words import fold
+from ctl.client.yaml_files import Problem, Source, compose_mapping, read_source
 from ctl.files.attributes import parse_flow
 from ctl.files.conversion import Converter
 from ctl.files.execution_documents import WHAT, ExecutionDocument
 from ctl.files.readings import MAX_BYTES, Reading
 from ctl.files.retries import RETRY_SCHEMA
-from ctl.files.sources import Problem, Source, compose_mapping, read_source
 
 _TEXT: Schema = {"type": "string"}
 _TEXTS: Schema = {"type": "object", "additionalProperties": _TEXT}

@@ -14,9 +14,9 @@ from ctl.client.kinds import Schema
 from ctl.client.schemas import scalar
 from ctl.client.scopes import Scope, check_name
 from ctl.client.words import did_you_mean, fold, listed, parse_pair
+from ctl.client.yaml_files import Problem, compose_mapping, read_source
 from ctl.files.attributes import AttributeFile
 from ctl.files.conversion import Converter
-from ctl.files.sources import Problem, compose_mapping, read_source
 
 _TEXT: Schema = {"type": "string"}
 #: Members may also be written as a map from id to weight.

@@ -9,8 +9,8 @@ import yaml
 
 from ctl.client.errors import InvalidFile
 from ctl.client.words import count
+from ctl.client.yaml_files import MIB, Problem, Source, compose_all, read_source
 from ctl.files.paths import find_files
-from ctl.files.sources import MIB, Problem, Source, compose_all, read_source
 
 MAX_BYTES = 32 * MIB
 MAX_DOCUMENTS = 20_000

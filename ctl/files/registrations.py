@@ -32,11 +32,11 @@ from ctl.client.facts import INPUT_TYPES, SCHEMAS
 from ctl.client.kinds import Schema, built_in
 from ctl.client.scopes import Scope, check_name
 from ctl.client.words import count, did_you_mean, fold
+from ctl.client.yaml_files import Problem, Source
 from ctl.files.attributes import AttributeFile
 from ctl.files.conversion import BAD, Converter
 from ctl.files.readings import Reading
 from ctl.files.retries import RETRY_SCHEMA
-from ctl.files.sources import Problem, Source
 
 TITLES = {WORKFLOW: "workflow", LAUNCH_PLAN: "launch plan"}
 

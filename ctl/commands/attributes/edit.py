@@ -112,8 +112,8 @@ class _Editing:
             raise
 
     def _write(self, text: str, row: Attribute | None, path: Path) -> None:
+        from ctl.client.yaml_files import Source
         from ctl.files.attributes import parse_attribute_file
-        from ctl.files.sources import Source
 
         file = parse_attribute_file(Source(name=str(path), text=text), self.kind)
         if file.scope.document() and file.scope != self.scope:

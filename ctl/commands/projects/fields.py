@@ -14,8 +14,8 @@ from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, NotFound
 from ctl.client.words import did_you_mean, parse_pair
 from ctl.client.words import flags as flag_names
+from ctl.client.yaml_files import Problem
 from ctl.files.projects import FILE_SCHEMA
-from ctl.files.sources import Problem
 
 
 def project_parameters(which: str) -> list[click.Parameter]:

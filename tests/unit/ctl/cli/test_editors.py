@@ -8,8 +8,8 @@ from ctl.cli.editors import editor_command, is_empty, is_kept, new_file, text_to
 from ctl.client.answers import Attribute, Effective
 from ctl.client.errors import InvalidFile, InvalidInput
 from ctl.client.scopes import Scope
+from ctl.client.yaml_files import Source
 from ctl.files.attributes import parse_attribute_file
-from ctl.files.sources import Source
 from tests.unit.ctl.kinds import kind
 
 RESOURCES = kind("task-resource-attribute")

@@ -7,9 +7,9 @@ from ctl.cli.output import Printer, plain_table
 from ctl.client.answers import Attribute
 from ctl.client.formats import printable
 from ctl.client.scopes import Scope
+from ctl.client.yaml_files import Source
 from ctl.files.attribute_documents import attribute_yaml, flat, sample_yaml
 from ctl.files.attributes import parse_attribute_file
-from ctl.files.sources import Source
 from tests.unit.ctl.kinds import kind
 
 HERE = Scope(project="p", domain="d")

@@ -108,6 +108,8 @@ def test_an_unknown_context_is_refused_with_the_closest(environ: dict[str, str])
         ("contexts: [a]", "contexts must hold keys and values"),
         ("contexts: {a: b}", "context a must hold keys and values"),
         ("contexts: [", "not valid YAML"),
+        ("[a, b]", "the file must hold keys and values"),
+        ("contexts: {a: {project: b, project: c}}", "contexts.a.project: given twice: keep one of the two"),
     ],
 )
 def test_wrong_keys_in_the_file_are_refused(text: str, told: str, tmp_path: Path) -> None:
@@ -115,7 +117,7 @@ def test_wrong_keys_in_the_file_are_refused(text: str, told: str, tmp_path: Path
     path.write_text(text)
     with pytest.raises(InvalidInput) as caught:
         load_configuration(Setting(value=str(path), origin="--config"))
-    assert told in caught.value.message
+    assert told in caught.value.in_one_line()
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("30", 30.0), ("1.5s", 1.5)])

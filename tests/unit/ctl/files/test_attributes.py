@@ -8,8 +8,8 @@ import pytest
 from ctl.client.errors import InvalidFile, InvalidInput, InvalidRequest
 from ctl.client.kinds import Kind
 from ctl.client.scopes import Scope
+from ctl.client.yaml_files import Source
 from ctl.files.attributes import AttributeFile, parse_attribute_file, read_attribute_file
-from ctl.files.sources import Source
 from tests.unit.ctl.kinds import PRIORITY, declared, kind
 
 LABEL = kind("execution-cluster-label")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from ctl.client.calls.registrations import Identifier
+from ctl.client.yaml_files import Source
 from ctl.files.execution_samples import execution_sample, sample_value
 from ctl.files.executions import parse_execution_files
-from ctl.files.sources import Source
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 ID = Identifier(project="flytesnacks", domain="development", name="my.flow", version="1")

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from ctl.client.errors import InvalidFile, InvalidInput, InvalidRequest
+from ctl.client.yaml_files import Source
 from ctl.files.execution_documents import ExecutionDocument
 from ctl.files.executions import parse_execution_files, parse_input
-from ctl.files.sources import Source
 
 #: As flytectl generates it.
 GENERATED = """\

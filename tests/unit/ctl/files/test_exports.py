@@ -11,6 +11,7 @@ from ctl.client.answers import Attribute, RowChange
 from ctl.client.errors import InvalidInput
 from ctl.client.kinds import built_in
 from ctl.client.scopes import Scope
+from ctl.client.yaml_files import Source
 from ctl.files.document_sets import KindWords, parse_documents
 from ctl.files.export_directories import write_directory
 from ctl.files.exports import (
@@ -22,7 +23,6 @@ from ctl.files.exports import (
     exported_rows,
     file_name,
 )
-from ctl.files.sources import Source
 from tests.unit.ctl.kinds import PRIORITY
 
 KINDS = {kind.name: kind for kind in (*built_in(), PRIORITY)}

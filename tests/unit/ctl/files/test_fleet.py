@@ -9,6 +9,7 @@ import pytest
 
 from ctl.client.errors import InvalidFile, InvalidInput
 from ctl.client.kinds import built_in
+from ctl.client.yaml_files import Source
 from ctl.files.document_sets import Declaration, KindWords, parse_documents
 from ctl.files.fleet import (
     changed_members,
@@ -20,7 +21,6 @@ from ctl.files.fleet import (
     show_amounts,
     show_members,
 )
-from ctl.files.sources import Source
 
 KINDS = KindWords(built_in)
 

@@ -8,9 +8,9 @@ from ctl.client.answers import Attribute, ChangeSet
 from ctl.client.errors import Conflict, InvalidRequest
 from ctl.client.kinds import built_in
 from ctl.client.scopes import Scope
+from ctl.client.yaml_files import Source
 from ctl.files.document_sets import KindWords, parse_documents
 from ctl.files.proposals import Proposal, moved_reason
-from ctl.files.sources import Source
 
 TEXT = """\
 kind: execution-cluster-label

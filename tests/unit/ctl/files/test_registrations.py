@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ctl.client.errors import InvalidFile, InvalidInput, InvalidRequest, NotFound
+from ctl.client.yaml_files import Source
 from ctl.files.registrations import Registration, parse_registrations
-from ctl.files.sources import Source
 
 
 def parse(text: str, noun: str | None = None) -> list[Registration]:

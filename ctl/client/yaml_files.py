@@ -1,13 +1,15 @@
 """
-YAML and JSON files as written: text to nodes that know their line and column.
+YAML and JSON files: documents as nodes that know their line and column, and configuration files as mappings.
 
-What YAML offers beyond plain data is refused rather than interpreted: anchors, aliases, tags. Several documents are
-read only where a set of them is asked for.
+In documents, what YAML offers beyond plain data is refused rather than interpreted: anchors, aliases, tags. Several
+documents are read only where a set of them is asked for. Configuration files may use anchors. A key that is given
+twice is refused everywhere.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ MAX_BYTES = MIB
 MAX_DEPTH = 20
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_TEXT_LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +88,43 @@ def read_source(path: str, max_bytes: int = MAX_BYTES) -> Source:
         column = error.start - (content.rfind(b"\n", 0, error.start) + 1) + 1
         problem = Problem(line=line, column=column, reason="not UTF-8 text: save the file as UTF-8")
         raise Source(name=name, text="").refuse([problem]) from None
+
+
+def load_mapping(source: Source, *, as_text: bool = False) -> dict[Any, Any]:
+    """
+    The keys and values of a configuration file; an empty file has none.
+
+    With `as_text`, values are text as written: `timeout: 010` is "010".
+    """
+    loader = (_TEXT_LOADER if as_text else _LOADER)(source.text)
+    try:
+        node = loader.get_single_node()
+        if node is None or (isinstance(node, yaml.ScalarNode) and not node.value):
+            return {}
+        if not isinstance(node, yaml.MappingNode):
+            raise source.refuse([Problem.at(node.start_mark, "the file must hold keys and values")])
+        if problems := list(_repeated_keys(node, set())):
+            raise source.refuse(problems)
+        return dict(loader.construct_document(node))
+    except yaml.YAMLError as error:
+        raise source.refuse([_syntax_problem(source, error)]) from None
+    finally:
+        loader.dispose()
+
+
+def _repeated_keys(node: yaml.Node, seen: set[yaml.Node], path: str = "") -> Iterator[Problem]:
+    if node in seen or isinstance(node, yaml.ScalarNode):
+        return
+    seen.add(node)  # an alias leads to a node for the second time
+    keys: set[str] = set()
+    for key, part in node.value if isinstance(node, yaml.MappingNode) else ((None, part) for part in node.value):
+        here = path
+        if isinstance(key, yaml.ScalarNode):
+            here = f"{path}.{key.value}" if path else key.value
+            if key.value in keys:
+                yield Problem.at(key.start_mark, "given twice: keep one of the two", here)
+            keys.add(key.value)
+        yield from _repeated_keys(part, seen, here)
 
 
 def compose_mapping(source: Source) -> tuple[yaml.Node, list[Problem]]:
