@@ -1,22 +1,14 @@
-"""
-The calls of the client that are about changes: many rows at once, revisions, and going back.
-
-`ctl.client.Client` has them all; they stand here because there are many.
-"""
+"""The calls of the client that are about changes: many rows at once, revisions, and going back."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from ctl.client.answers import ChangeSet, Document
-from ctl.client.errors import ServerError
-from ctl.client.kinds import Kind
+from ctl.client.calls.base import dry_run_query, non_empty, reason_fields
+from ctl.client.calls.kinds import KindCalls, KindLike
 from ctl.client.scopes import Scope
-from ctl.client.transport import Transport
-
-#: A kind, or its noun, name or number.
-KindLike = Kind | str | int
 
 #: How much longer a change may take for each of its rows; the admin checks all of them together.
 _SECONDS_FOR_A_CHANGE = 0.02
@@ -24,22 +16,8 @@ _SECONDS_FOR_A_CHANGE = 0.02
 _SPARE_SECONDS = 5.0
 
 
-class Kinds(Protocol):
-    """Knows the kinds, as the client does."""
-
-    def kind(self, word: KindLike) -> Kind:
-        """The kind meant by a noun, name or number."""
-
-
-class ChangeCalls(Kinds):
-    """Part of the client; see `ctl.client`."""
-
-    _transport: Transport
-
-    @property
-    def endpoint(self) -> str:
-        """The endpoint in use, with its protocol."""
-        return self._transport.url
+class ChangeCalls(KindCalls):
+    """Part of the client; see `ctl.client.Client`."""
 
     def change_attributes(
         self,
@@ -67,13 +45,13 @@ class ChangeCalls(Kinds):
         page_size
             How many of those to list; their number is always told.
         """
-        query = {**dry(dry_run), **({"limit": page_size} if page_size is not None else {})}
+        query = {**dry_run_query(dry_run), **({"limit": page_size} if page_size is not None else {})}
         return ChangeSet.from_document(
             self._transport.call(
                 "POST",
                 "attribute_changes",
                 query=query,
-                body={"changes": list(changes), **reasons(message, claimed_by)},
+                body={"changes": list(changes), **reason_fields(message, claimed_by)},
                 is_safe=dry_run,
                 more_seconds=len(changes) * _SECONDS_FOR_A_CHANGE,
             )
@@ -109,11 +87,11 @@ class ChangeCalls(Kinds):
         if to is not None:
             body |= scope.document() if scope is not None else {"everything": True}
             body |= {"resource_type": self.kind(kind).name} if kind is not None else {}
-        body |= reasons(message, claimed_by)
+        body |= reason_fields(message, claimed_by)
         body |= {"expected_head": expected_head} if expected_head is not None else {}
         return ChangeSet.from_document(
             self._transport.call(
-                "POST", "rollbacks", query=dry(dry_run), body=body, is_safe=dry_run, more_seconds=300.0
+                "POST", "rollbacks", query=dry_run_query(dry_run), body=body, is_safe=dry_run, more_seconds=300.0
             )
         )
 
@@ -127,7 +105,7 @@ class ChangeCalls(Kinds):
         answer = self._transport.call(
             "POST", "effective_attributes", body=body, is_safe=True, more_seconds=more_seconds
         )
-        return self._holding(answer, "values")
+        return self._require_list(answer, "values")
 
     # Revisions
 
@@ -139,7 +117,7 @@ class ChangeCalls(Kinds):
         `claimed_by`, `after` and `before` (RFC 3339), `since` (a number; then oldest first), and `limit`, the size of
         a page.
         """
-        yield from self._pages("revisions", "revisions", given(filters))
+        yield from self._pages("revisions", "revisions", non_empty(filters))
 
     def head(self) -> int:
         """The number of the latest revision, 0 before the first."""
@@ -151,7 +129,7 @@ class ChangeCalls(Kinds):
         answer = self._transport.call(
             "GET", "revisions", query=query, is_safe=True, more_seconds=seconds + _SPARE_SECONDS
         )
-        return self._holding(answer, "revisions")
+        return self._require_list(answer, "revisions")
 
     def revision(self, number: int) -> Document:
         """One revision with its changes, each with what was before and after."""
@@ -160,46 +138,3 @@ class ChangeCalls(Kinds):
     def revision_diff(self, before: int, after: int) -> list[Document]:
         """The net difference between the states at two revisions, row by row; 0 is before the first."""
         return list(self._read("revision_diff", {"from": before, "to": after}, holding="rows")["rows"])
-
-    def _read(self, path: str, query: Mapping[str, Any] | None = None, *, holding: str | None = None) -> Document:
-        answer = self._transport.call("GET", path, query=query, is_safe=True)
-        return answer if holding is None else self._holding(answer, holding)
-
-    def _holding(self, answer: Document, key: str, number: int | None = None) -> Document:
-        """The answer, which must hold a list, of so many entries where that is known."""
-        found = answer.get(key)
-        if not isinstance(found, list) or number not in (None, len(found)):
-            raise ServerError(f"{self.endpoint} answered without {key!r}: is that an admin of this version?")
-        return answer
-
-    def _pages(self, path: str, key: str, query: Document) -> Iterator[Document]:
-        while True:
-            page = self._read(path, query, holding=key)
-            yield from page[key]
-            token = page.get("token")
-            # A token that repeats would make this loop endless.
-            if not token or token == query.get("token"):
-                return
-            query = {**query, "token": token}
-
-
-def given(filters: Mapping[str, Any]) -> Document:
-    """What is neither None nor empty."""
-    return {key: value for key, value in filters.items() if value not in (None, "")}
-
-
-def dry(dry_run: bool) -> Document:
-    """The query of a dry run."""
-    return {"dry_run": "true"} if dry_run else {}
-
-
-def reasons(message: str | None, claimed_by: str | None) -> Document:
-    """Why, and who says so, as far as they are known."""
-    return {key: text for key, text in (("message", message), ("claimed_by", claimed_by)) if text}
-
-
-def precondition(if_match: int | None, if_none_match: bool = False) -> dict[str, str]:
-    """The header that says which version a write expects, or that there is none yet."""
-    if if_match is not None:
-        return {"If-Match": f'"{if_match}"'}
-    return {"If-None-Match": "*"} if if_none_match else {}

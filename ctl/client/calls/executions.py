@@ -4,8 +4,6 @@ The calls of the client that are about executions and where they run.
     answer = client.create_execution({"project": "p", "domain": "d", "spec": {"job": {"command": ["true"]}}})
     id = ExecutionId.from_document(answer["id"])
     client.terminate_execution(id, cause="a test")
-
-`ctl.client.Client` has them all.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from ctl.client.answers import Document
-from ctl.client.calls.changes import ChangeCalls, dry, given
+from ctl.client.calls.base import Calls, dry_run_query, non_empty
 from ctl.client.errors import NotFound, Unanswered, Unreachable
 
 if TYPE_CHECKING:
@@ -33,8 +31,8 @@ _SECONDS_FOR_ONE = 0.1
 _PAGE = 500
 
 
-class ExecutionCalls(ChangeCalls):
-    """Part of the client; see `ctl.client`."""
+class ExecutionCalls(Calls):
+    """Part of the client; see `ctl.client.Client`."""
 
     def create_execution(
         self, request: Mapping[str, Any], *, key: str | None = None, dry_run: bool = False
@@ -64,13 +62,13 @@ class ExecutionCalls(ChangeCalls):
             answer = self._transport.call(
                 "POST",
                 "executions",
-                query=dry(dry_run),
+                query=dry_run_query(dry_run),
                 body={"executions": list(requests)},
                 headers=headers,
                 is_safe=dry_run,
                 more_seconds=len(requests) * _SECONDS_FOR_ONE,
             )
-            return self._holding(answer, "results", len(requests))
+            return self._require_list(answer, "results", len(requests))
 
         try:
             return send()
@@ -111,10 +109,10 @@ class ExecutionCalls(ChangeCalls):
         """
         if project and domain:
             path = f"executions/{quote(project, safe='')}/{quote(domain, safe='')}"
-            yield from self._pages(path, "executions", {"limit": _PAGE, **given(query)})
+            yield from self._pages(path, "executions", {"limit": _PAGE, **non_empty(query)})
         else:
-            where = given({"project": project, "domain": domain})
-            yield from self._pages("executions", "executions", {"limit": _PAGE, **where, **given(query)})
+            where = non_empty({"project": project, "domain": domain})
+            yield from self._pages("executions", "executions", {"limit": _PAGE, **where, **non_empty(query)})
 
     def execution_events(self, id: ExecutionId) -> Iterator[Document]:
         """What happened to an execution, oldest first, page by page."""
@@ -136,7 +134,7 @@ class ExecutionCalls(ChangeCalls):
         Where there is nothing yet, the admin waits up to so many seconds for it.
         """
         wait = min(seconds, LONGEST_WAIT_SECONDS)
-        query = {"stream": stream, "offset": offset, **given({"attempt": attempt, "limit": limit})}
+        query = {"stream": stream, "offset": offset, **non_empty({"attempt": attempt, "limit": limit})}
         if wait:
             query["wait_seconds"] = wait
         more = wait + _SPARE_SECONDS if wait else 0.0
@@ -148,7 +146,7 @@ class ExecutionCalls(ChangeCalls):
 
     def explain_execution(self, id: ExecutionId, decision: int | None = None) -> Document:
         """The decision in force with its whole trail, or an earlier one by its number."""
-        return self._read(f"{id.path}/explanation", given({"decision": decision}))
+        return self._read(f"{id.path}/explanation", non_empty({"decision": decision}))
 
     def set_execution_state(self, id: ExecutionId, state: str) -> Document:
         """Make an execution ACTIVE or ARCHIVED; `changed` tells whether it was not."""
@@ -156,7 +154,7 @@ class ExecutionCalls(ChangeCalls):
 
     def terminate_execution(self, id: ExecutionId, *, cause: str = "", claimed_by: str | None = None) -> Document:
         """End an execution; `changed` is false where it was finished already."""
-        return self._transport.call("DELETE", id.path, body=given({"cause": cause, "claimed_by": claimed_by}))
+        return self._transport.call("DELETE", id.path, body=non_empty({"cause": cause, "claimed_by": claimed_by}))
 
     def terminate_executions(
         self,
@@ -167,7 +165,7 @@ class ExecutionCalls(ChangeCalls):
         dry_run: bool = False,
     ) -> Document:
         """End every execution that a selector, which must not be empty, matches."""
-        body = {"selector": dict(selector), **given({"cause": cause, "claimed_by": claimed_by})}
+        body = {"selector": dict(selector), **non_empty({"cause": cause, "claimed_by": claimed_by})}
         return self._many("executions/terminate", body, dry_run)
 
     def redecide(self, selector: Mapping[str, Any], *, dry_run: bool = False) -> Document:
@@ -176,13 +174,13 @@ class ExecutionCalls(ChangeCalls):
 
     def simulate(self, changes: Sequence[Mapping[str, Any]], since: str, **options: Any) -> Document:
         """Which executions since then would have gone elsewhere with these changes; `project`, `domain`, `limit`."""
-        body = {"changes": list(changes), "since": since, **given(options)}
+        body = {"changes": list(changes), "since": since, **non_empty(options)}
         answer = self._transport.call("POST", "simulations", body=body, is_safe=True, more_seconds=_MANY_SECONDS)
-        return self._holding(answer, "executions")
+        return self._require_list(answer, "executions")
 
     def placement_counts(self, by: str, since: str, **where: Any) -> Document:
         """How many executions went where since then, largest first."""
-        return self._read("placement_counts", {"by": by, "since": since, **given(where)}, holding="counts")
+        return self._read("placement_counts", {"by": by, "since": since, **non_empty(where)}, holding="counts")
 
     def has_launch_plan(self, project: str, domain: str, name: str) -> bool:
         """Whether any version of a launch plan is registered under that name."""
@@ -194,7 +192,7 @@ class ExecutionCalls(ChangeCalls):
 
     def _create(self, path: str, request: Mapping[str, Any], key: str | None, dry_run: bool) -> Document:
         if request.get("name") or dry_run:
-            return self._transport.call("POST", path, query=dry(dry_run), body=request, is_safe=dry_run)
+            return self._transport.call("POST", path, query=dry_run_query(dry_run), body=request, is_safe=dry_run)
         headers = {"Idempotency-Key": key or os.urandom(16).hex()}
         try:
             answer = self._transport.call("POST", path, body=request, headers=headers)
@@ -205,5 +203,5 @@ class ExecutionCalls(ChangeCalls):
 
     def _many(self, path: str, body: Document, dry_run: bool) -> Document:
         return self._transport.call(
-            "POST", path, query=dry(dry_run), body=body, is_safe=dry_run, more_seconds=_MANY_SECONDS
+            "POST", path, query=dry_run_query(dry_run), body=body, is_safe=dry_run, more_seconds=_MANY_SECONDS
         )

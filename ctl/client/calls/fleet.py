@@ -3,8 +3,6 @@ The calls of the client that are about the fleet: clusters, pools and labels.
 
     client.put_definition("pool", "gpu", {"members": [{"id": "a", "weight": 6}, {"id": "b", "weight": 1}]})
     client.switch_cluster("a", "cordon", reason="new disks")
-
-`ctl.client.Client` has them all.
 """
 
 from __future__ import annotations
@@ -14,7 +12,8 @@ from typing import Any
 from urllib.parse import quote
 
 from ctl.client.answers import Document, RowChange
-from ctl.client.calls.changes import ChangeCalls, dry, precondition, reasons
+from ctl.client.calls.base import dry_run_query, reason_fields, version_headers
+from ctl.client.calls.changes import ChangeCalls
 from ctl.client.scopes import check_name
 
 #: What a cluster can be told, each as a path of its own.
@@ -24,7 +23,7 @@ _PAGE = 500
 
 
 class FleetCalls(ChangeCalls):
-    """Part of the client; see `ctl.client`. A noun is `cluster`, `pool` or `label`."""
+    """Part of the client; see `ctl.client.Client`. A noun is `cluster`, `pool` or `label`."""
 
     def definitions(self, noun: str, **filters: str | None) -> Iterator[Document]:
         """Every cluster, pool or label, page by page; clusters can be filtered by `pool` and `label`."""
@@ -58,8 +57,8 @@ class FleetCalls(ChangeCalls):
     ) -> Document:
         """Define a new cluster, pool or label; Conflict if there is one of that name."""
         check_name(noun, name)
-        body = {noun: {"name": name, **payload}, **reasons(message, claimed_by)}
-        return self._transport.call("POST", f"{noun}s", query=dry(dry_run), body=body, is_safe=dry_run)
+        body = {noun: {"name": name, **payload}, **reason_fields(message, claimed_by)}
+        return self._transport.call("POST", f"{noun}s", query=dry_run_query(dry_run), body=body, is_safe=dry_run)
 
     def put_definition(
         self,
@@ -77,9 +76,9 @@ class FleetCalls(ChangeCalls):
         return self._transport.call(
             "PUT",
             _path(noun, name),
-            query=dry(dry_run),
-            body={noun: dict(payload), **reasons(message, claimed_by)},
-            headers=precondition(if_match, if_none_match),
+            query=dry_run_query(dry_run),
+            body={noun: dict(payload), **reason_fields(message, claimed_by)},
+            headers=version_headers(if_match, if_none_match),
             is_safe=dry_run,
         )
 
@@ -98,9 +97,9 @@ class FleetCalls(ChangeCalls):
         return self._transport.call(
             "DELETE",
             _path(noun, name),
-            query={**dry(dry_run), **({"force": "true"} if force else {})},
-            body=reasons(message, claimed_by) or None,
-            headers=precondition(if_match),
+            query={**dry_run_query(dry_run), **({"force": "true"} if force else {})},
+            body=reason_fields(message, claimed_by) or None,
+            headers=version_headers(if_match),
             is_safe=dry_run,
         )
 

@@ -2,8 +2,6 @@
 The calls of the client that are about workflows and launch plans, which are registered under versions.
 
     client.register("workflow", Identifier(project="p", domain="d", name="train", version="v1"), {"job": {…}})
-
-`ctl.client.Client` has them all.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ctl.client.answers import Document
-from ctl.client.calls.changes import ChangeCalls, dry
+from ctl.client.calls.base import Calls, dry_run_query
 from ctl.client.scopes import check_name
 
 WORKFLOW = "workflow"
@@ -43,8 +41,8 @@ class Identifier:
         return {"project": self.project, "domain": self.domain, "name": self.name, "version": self.version}
 
 
-class RegistrationCalls(ChangeCalls):
-    """Part of the client; see `ctl.client`. A noun is `workflow` or `launch_plan`."""
+class RegistrationCalls(Calls):
+    """Part of the client; see `ctl.client.Client`. A noun is `workflow` or `launch_plan`."""
 
     def registered(
         self, noun: str, project: str, domain: str, name: str | None = None, *, workflow: str | None = None
@@ -85,7 +83,7 @@ class RegistrationCalls(ChangeCalls):
         for key, word in id.document().items():
             check_name(key, word)
         body = {"id": id.document(), "spec": dict(spec), **({"state": "ACTIVE"} if is_active else {})}
-        return self._transport.call("POST", f"{noun}s", query=dry(dry_run), body=body, is_safe=dry_run)
+        return self._transport.call("POST", f"{noun}s", query=dry_run_query(dry_run), body=body, is_safe=dry_run)
 
     def set_launch_plan_state(self, id: Identifier, state: str) -> Document:
         """Make a version of a launch plan ACTIVE, and every other one inactive; or make it INACTIVE."""

@@ -1,0 +1,178 @@
+"""The calls of the client that are about attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ctl.client.answers import Attribute, Change, Document, Effective
+from ctl.client.calls.base import dry_run_query, reason_fields, version_headers
+from ctl.client.calls.kinds import KindCalls, KindLike
+from ctl.client.errors import NotFound
+from ctl.client.kinds import Kind
+from ctl.client.scopes import Scope
+
+
+class AttributeCalls(KindCalls):
+    """Part of the client; see `ctl.client.Client`."""
+
+    def get_attribute(self, kind: KindLike, scope: Scope, exact: bool = False, *, at: int | None = None) -> Attribute:
+        """
+        The row of a kind at a scope, or the inherited value, which has no version; with `at`, as of that revision.
+
+        Raises NotFound where there is neither, and with `exact` where there is no row.
+        """
+        if at is not None:
+            return self._attribute_at(self.kind(kind), scope, exact, at)
+        query = {"resource_type": self.kind(kind).name, **({"exact": "true"} if exact else {})}
+        return Attribute.from_document(self._read(scope.path, query), scope)
+
+    def _attribute_at(self, kind: Kind, scope: Scope, exact: bool, at: int) -> Attribute:
+        filters: Document = {**scope.document(), "level": scope.level, "at": at}
+        for row in self.list_attributes(kind, **filters):
+            if row.scope == scope:
+                return row
+        found = None if exact else next(iter(self.effective(scope, kind, at=at)), None)
+        if found is None or found.is_empty:
+            raise NotFound(f"No {kind.noun} applied at {scope.describe()} then.", name="attribute_not_found")
+        return Attribute.inherited(found, scope)
+
+    def put_attribute(
+        self,
+        kind: KindLike,
+        scope: Scope,
+        payload: Mapping[str, Any],
+        *,
+        message: str | None = None,
+        claimed_by: str | None = None,
+        if_match: int | None = None,
+        if_none_match: bool = False,
+        dry_run: bool = False,
+    ) -> Change:
+        """
+        Replace the whole payload at exactly this scope.
+
+        Parameters
+        ----------
+        message, claimed_by
+            Why, and who says so; kept with the revision.
+        if_match
+            Only if the row still has this version; Conflict otherwise.
+        if_none_match
+            Only if there is no row yet; Conflict otherwise.
+        dry_run
+            Check everything and answer as if, but write nothing.
+        """
+        wrapped = {"matching_attributes": {self.kind(kind).payload_key: payload}}
+        body = {"attributes": wrapped, **reason_fields(message, claimed_by)}
+        headers = version_headers(if_match, if_none_match)
+        return Change.from_document(
+            self._transport.call(
+                "PUT", scope.path, query=dry_run_query(dry_run), body=body, headers=headers, is_safe=dry_run
+            )
+        )
+
+    def patch_attribute(
+        self,
+        kind: KindLike,
+        scope: Scope,
+        *,
+        set: Mapping[str, Any] | None = None,
+        unset: Sequence[str] = (),
+        inherit: Sequence[str] = (),
+        message: str | None = None,
+        claimed_by: str | None = None,
+        if_match: int | None = None,
+        if_none_match: bool = False,
+        dry_run: bool = False,
+    ) -> Change:
+        """
+        Change some leaves of the row at this scope and leave the others.
+
+        Parameters
+        ----------
+        set
+            A partial payload, nested.
+        unset
+            Leaves that shall have no value here, and inherit none.
+        inherit
+            Leaves this row shall no longer speak about. A row without leaves is removed.
+        """
+        body: Document = {"set": dict(set or {}), "unset": list(unset), "inherit": list(inherit)}
+        body = {key: value for key, value in body.items() if value} | reason_fields(message, claimed_by)
+        return Change.from_document(
+            self._transport.call(
+                "PATCH",
+                scope.path,
+                query={"resource_type": self.kind(kind).name, **dry_run_query(dry_run)},
+                body=body,
+                headers=version_headers(if_match, if_none_match),
+                is_safe=dry_run,
+            )
+        )
+
+    def delete_attribute(
+        self,
+        kind: KindLike,
+        scope: Scope,
+        *,
+        message: str | None = None,
+        claimed_by: str | None = None,
+        if_match: int | None = None,
+        dry_run: bool = False,
+    ) -> Change:
+        """Delete the row at exactly this scope; `changed` tells whether there was one."""
+        return Change.from_document(
+            self._transport.call(
+                "DELETE",
+                scope.path,
+                query={"resource_type": self.kind(kind).name, **dry_run_query(dry_run)},
+                body=reason_fields(message, claimed_by) or None,
+                headers=version_headers(if_match),
+                is_safe=dry_run,
+            )
+        )
+
+    def list_attributes(
+        self,
+        kind: KindLike | None = None,
+        *,
+        level: str | None = None,
+        project: str | None = None,
+        domain: str | None = None,
+        workflow: str | None = None,
+        launch_plan: str | None = None,
+        at: int | None = None,
+        page_size: int = 500,
+    ) -> Iterator[Attribute]:
+        """
+        Every stored row, page by page: of one kind or all, filtered by level and by scope keys.
+
+        With `at`, the rows as they were at that revision.
+        """
+        filters = {
+            "level": level,
+            "project": project,
+            "domain": domain,
+            "workflow": workflow,
+            "launch_plan": launch_plan,
+            "at": at,
+        }
+        query: Document = {"resource_type": "all" if kind is None else self.kind(kind).name, "limit": page_size}
+        query |= {key: value for key, value in filters.items() if value not in (None, "")}
+        for entry in self._pages("matchable_attributes", "configurations", query):
+            yield Attribute.from_entry(entry)
+
+    def effective(self, scope: Scope, kind: KindLike | None = None, *, at: int | None = None) -> list[Effective]:
+        """What one kind, or every kind, resolves to at a scope; with `at`, what it resolved to at that revision."""
+        return [Effective.from_document(value) for value in self.effective_document(scope, kind, at=at)["values"]]
+
+    def effective_document(self, scope: Scope, kind: KindLike | None = None, *, at: int | None = None) -> Document:
+        """The answer behind `effective` as it came, with the revision it was resolved at."""
+        query: Document = {**scope.document(), **({"resource_type": self.kind(kind).name} if kind is not None else {})}
+        query |= {"at": at} if at is not None else {}
+        return self._read("effective_attributes", query, holding="values")
+
+    def warnings(self) -> list[Document]:
+        """Every stored row that is still questionable, and why."""
+        return list(self._read("warnings", holding="warnings")["warnings"])

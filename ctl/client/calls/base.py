@@ -1,0 +1,64 @@
+"""What all calls of the client share: how answers are read, page by page where there are many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ctl.client.answers import Document
+from ctl.client.errors import ServerError
+from ctl.client.transport import Transport
+
+
+class Calls:
+    """Part of the client; see `ctl.client.Client`."""
+
+    _transport: Transport
+
+    @property
+    def endpoint(self) -> str:
+        """The endpoint in use, with its protocol."""
+        return self._transport.url
+
+    def _read(self, path: str, query: Mapping[str, Any] | None = None, *, holding: str | None = None) -> Document:
+        answer = self._transport.call("GET", path, query=query, is_safe=True)
+        return answer if holding is None else self._require_list(answer, holding)
+
+    def _require_list(self, answer: Document, key: str, number: int | None = None) -> Document:
+        """The answer, which must hold a list, of so many entries where that is known."""
+        found = answer.get(key)
+        if not isinstance(found, list) or number not in (None, len(found)):
+            raise ServerError(f"{self.endpoint} answered without {key!r}: is that an admin of this version?")
+        return answer
+
+    def _pages(self, path: str, key: str, query: Document) -> Iterator[Document]:
+        while True:
+            page = self._read(path, query, holding=key)
+            yield from page[key]
+            token = page.get("token")
+            # A token that repeats would make this loop endless.
+            if not token or token == query.get("token"):
+                return
+            query = {**query, "token": token}
+
+
+def non_empty(filters: Mapping[str, Any]) -> Document:
+    """What is neither None nor empty."""
+    return {key: value for key, value in filters.items() if value not in (None, "")}
+
+
+def dry_run_query(dry_run: bool) -> Document:
+    """The query of a dry run."""
+    return {"dry_run": "true"} if dry_run else {}
+
+
+def reason_fields(message: str | None, claimed_by: str | None) -> Document:
+    """Why, and who says so, as far as they are known."""
+    return {key: text for key, text in (("message", message), ("claimed_by", claimed_by)) if text}
+
+
+def version_headers(if_match: int | None, if_none_match: bool = False) -> dict[str, str]:
+    """The header that says which version a write expects, or that there is none yet."""
+    if if_match is not None:
+        return {"If-Match": f'"{if_match}"'}
+    return {"If-None-Match": "*"} if if_none_match else {}

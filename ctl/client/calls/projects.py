@@ -1,0 +1,54 @@
+"""The calls of the client that are about projects and domains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+from ctl.client.answers import Document
+from ctl.client.calls.base import Calls, reason_fields, version_headers
+from ctl.client.scopes import check_name
+
+
+class ProjectCalls(Calls):
+    """Part of the client; see `ctl.client.Client`."""
+
+    def projects(self, state: str = "ACTIVE") -> Iterator[Document]:
+        """Projects that are ACTIVE, ARCHIVED, or ALL of them, page by page."""
+        yield from self._pages("projects", "projects", {"state": state, "limit": 500})
+
+    def project(self, id: str) -> Document:
+        """One project, archived or not."""
+        return self._read(_project_path(id))
+
+    def create_project(
+        self, id: str, *, message: str | None = None, claimed_by: str | None = None, **fields: Any
+    ) -> Document:
+        """Create a project; fields are name, description and labels (`{"values": {…}}`)."""
+        check_name("project", id)
+        body = {"project": {"id": id, **fields}, **reason_fields(message, claimed_by)}
+        return self._transport.call("POST", "projects", body=body)
+
+    def update_project(
+        self,
+        id: str,
+        *,
+        message: str | None = None,
+        claimed_by: str | None = None,
+        if_match: int | None = None,
+        **fields: Any,
+    ) -> Document:
+        """Change some of name, description, labels and state; the others stay. The rest is as in `put_attribute`."""
+        headers = version_headers(if_match)
+        body = {**fields, **reason_fields(message, claimed_by)}
+        return self._transport.call("PATCH", _project_path(id), body=body, headers=headers)
+
+    def domains(self) -> list[Document]:
+        """The domains every project has."""
+        return list(self._read("domains", holding="domains")["domains"])
+
+
+def _project_path(id: str) -> str:
+    check_name("project", id)
+    return f"projects/{quote(id, safe='')}"
