@@ -37,12 +37,10 @@ from admin.metrics import StateCollector
 from admin.services.agents import RegistrationLimiter
 from admin.services.context import Context, system_clock
 from admin.services.state import StateSummary
-from admin.store import executions as execution_store
-from admin.store import revisions as revision_store
 from admin.store.cache.cluster_wakeups import ClusterWakeups
 from admin.store.cache.index import Index
-from admin.store.cache.revision_watcher import RevisionWatcher
 from admin.store.cache.shared_counter import SharedCounter
+from admin.store.cache.watchers import EventWatcher, RevisionWatcher
 from admin.store.creations import CreationWriter
 from admin.store.database import Database, db, engine_options, prepare_directory
 from admin.store.group_commit import GroupCommit
@@ -67,9 +65,9 @@ DOCS_PATH = "/api/v1/docs"
 
 
 def create_app(
-    settings: Settings, clock: Callable[[], datetime] = system_clock, announcements: str | None = None
+    settings: Settings, clock: Callable[[], datetime] = system_clock, counter_path: str | None = None
 ) -> Flask:
-    """A Flask app that answers for one database; the apps of one admin share a file of announcements."""
+    """A Flask app that answers for one database; the workers of one admin share the counter's file."""
     app = Flask("admin")
     app.config["MAX_CONTENT_LENGTH"] = settings.server.max_body_bytes
     app.config["SQLALCHEMY_DATABASE_URI"] = settings.database_url
@@ -84,12 +82,12 @@ def create_app(
     context = Context(
         settings=settings,
         database=database,
-        heads=RevisionWatcher(database, revision_store.head),
-        execution_events=RevisionWatcher(database, execution_store.last_event),
-        news=ClusterWakeups(database, settings.server.threads),
-        index=Index(database, SharedCounter(announcements), settings.kinds),
+        revision_watcher=RevisionWatcher(database),
+        event_watcher=EventWatcher(database),
+        cluster_wakeups=ClusterWakeups(database, settings.server.threads),
+        index=Index(database, SharedCounter(counter_path), settings.kinds),
         effective_texts=EffectiveTexts(settings.kinds, settings.platform),
-        creations=GroupCommit(CreationWriter(database), right=database.turn),
+        creations=GroupCommit(CreationWriter(database), lock=database.write_lock),
         clock=clock,
     )
     app.extensions["rainbow"] = context

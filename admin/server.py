@@ -181,7 +181,7 @@ def serve(config_file: str | None, overrides: Mapping[str, Mapping[str, Any]]) -
     app.extensions["rainbow"].database.engine.dispose()
     server = _granian(settings.server, port, logs)
     threading.Thread(target=_announce, args=(settings, port), daemon=True).start()
-    with tempfile.NamedTemporaryFile(prefix="rainbow-announcements-") as shared:
+    with tempfile.NamedTemporaryFile(prefix="rainbow-counter-") as shared:
         load = partial(_worker, server, os.getpid(), shared.name, config_file, overrides)
         server.serve(target_loader=load, wrap_loader=False)
     _log.info("stopped")
@@ -213,7 +213,7 @@ def _granian(server: Server, port: int, logs: dict[str, Any]) -> Any:
 
 
 def _worker(
-    server: Any, parent: int, announcements: str, config_file: str | None, overrides: Mapping[str, Mapping[str, Any]]
+    server: Any, parent: int, counter_path: str, config_file: str | None, overrides: Mapping[str, Mapping[str, Any]]
 ) -> Flask:
     """The app of one worker process."""
     _end_when_told(server)
@@ -222,7 +222,7 @@ def _worker(
         del os.environ[name]  # the server would pass them on as if they were request headers
     settings = load_settings(config_file, os.environ, overrides)
     logging.config.dictConfig(log_configuration(settings.log_level, settings.log_format))
-    app = create_app(settings, announcements=announcements)
+    app = create_app(settings, counter_path=counter_path)
     context = app.extensions["rainbow"]
     context.index.start()
     gc.collect()
@@ -232,7 +232,7 @@ def _worker(
         context, [WaitingLoop(context), LeaseLoop(context), RetentionLoop(context), StatisticsLoop(context)]
     )
     leader.start()
-    _on_stop(context.heads.close, context.execution_events.close, context.news.close, leader.close)
+    _on_stop(context.close, leader.close)
     return app
 
 

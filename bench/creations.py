@@ -87,8 +87,7 @@ def _service(database: str) -> Iterator[Measure]:
         try:
             yield partial(in_threads, create)
         finally:
-            for news in (context.heads, context.execution_events, context.news):
-                news.close()
+            context.close()
             context.database.engine.dispose()
 
 

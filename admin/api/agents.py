@@ -28,7 +28,7 @@ from admin.services import agents, fleet
 from admin.services.agents import Issued, RegistrationLimiter
 from admin.services.syncs import Answer, LogPiece, Report, Sync, sync, time_limit_of
 from admin.store.executions import ExecutionId
-from admin.store.leases import Held
+from admin.store.leases import LeasedExecution
 
 operations = Operations("agents")
 
@@ -449,11 +449,11 @@ def _answer(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _held(row: Held) -> dict[str, Any]:
+def _held(row: LeasedExecution) -> dict[str, Any]:
     return {"id": {"project": row.project, "domain": row.domain, "name": row.name}, "attempt": row.attempt}
 
 
-def _lease(row: Held) -> dict[str, Any]:
+def _lease(row: LeasedExecution) -> dict[str, Any]:
     content, settings = row.content, context().settings.agents
     lease = {
         **_held(row),

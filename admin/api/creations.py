@@ -33,7 +33,7 @@ from admin.errors import InvalidRequest
 from admin.metrics import count_created
 from admin.services import creations, executions
 from admin.services.creations import Created, Refusal
-from admin.services.launches import Request, check_name, read_request
+from admin.services.launches import CreationRequest, check_name, read_request
 from admin.store.executions import ExecutionId
 
 operations = Operations("executions")
@@ -98,16 +98,16 @@ class RepeatBody(RequestSchema):
 
 
 #: Requests that were read before, for they are often alike but for their names; and specs, where inputs differ too.
-_requests: Memo[Request] = Memo(1024)
+_requests: Memo[CreationRequest] = Memo(1024)
 _specs: Memo[dict[str, Any]] = Memo(1024)
 
 
-def request_of(body: dict[str, Any]) -> Request:
+def request_of(body: dict[str, Any]) -> CreationRequest:
     """What a body asks to run."""
     project, domain, spec, inputs = body["project"], body["domain"], body["spec"], body.get("inputs")
     name = body.get("name") or None
 
-    def read() -> Request:
+    def read() -> CreationRequest:
         return read_request(project=project, domain=domain, name=name, spec=spec, inputs=inputs, read=_read_spec)
 
     text = json_text([project, domain, spec, inputs])
@@ -115,7 +115,7 @@ def request_of(body: dict[str, Any]) -> Request:
         return read()
     known = _requests.find(text, read)
     check_name(name)
-    return Request(known.asked, name)
+    return CreationRequest(known.run, name)
 
 
 def _read_spec(spec: Any) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def _read_spec(spec: Any) -> dict[str, Any]:
     return read_spec(spec) if len(text) > _LONGEST_REMEMBERED else _specs.find(text, lambda: read_spec(spec))
 
 
-def _create(wanted: Request, *, dry_run: bool) -> dict[str, Any]:
+def _create(wanted: CreationRequest, *, dry_run: bool) -> dict[str, Any]:
     started = time.perf_counter()
     created = creations.create_execution(context(), wanted, dry_run=dry_run, idempotency_key=_idempotency_key())
     if created.is_new and not dry_run:
@@ -134,12 +134,12 @@ def _create(wanted: Request, *, dry_run: bool) -> dict[str, Any]:
 def _create_many(bodies: list[Any], *, dry_run: bool) -> dict[str, Any]:
     started = time.perf_counter()
     read = [_read(body) for body in bodies]
-    wanted = {place: one for place, one in enumerate(read) if isinstance(one, Request)}
+    wanted = {place: one for place, one in enumerate(read) if isinstance(one, CreationRequest)}
     answers = creations.create_executions(
         context(), wanted.values(), dry_run=dry_run, idempotency_key=_idempotency_key(), places=wanted
     )
     following = iter(answers)
-    found = [next(following) if isinstance(one, Request) else one for one in read]
+    found = [next(following) if isinstance(one, CreationRequest) else one for one in read]
     new = [one.execution for one in found if isinstance(one, Created) and one.is_new]
     if not dry_run:
         count_created(new, (time.perf_counter() - started) / len(bodies))
@@ -153,7 +153,7 @@ def _create_many(bodies: list[Any], *, dry_run: bool) -> dict[str, Any]:
     }
 
 
-def _read(body: Any) -> Request | Refusal:
+def _read(body: Any) -> CreationRequest | Refusal:
     if not isinstance(body, dict):
         return Invalid(Problem(field="", reason="is not a mapping: give one with project, domain and spec."))
     try:

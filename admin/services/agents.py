@@ -134,7 +134,7 @@ def _hash(text: str) -> str:
 def cluster_of(context: Context, token: str) -> str:
     """The cluster that a token belongs to; Unauthenticated for one that does not count."""
     now, hashed = context.clock(), _hash(token)
-    known = context.tokens.get(hashed)
+    known = context.token_cache.get(hashed)
     found = known or _stored(context, token, hashed)
     if found is None or state_of(found, now) in ("revoked", "expired"):
         raise Unauthenticated("This cluster token does not count (any more). Register again, or use the newer one.")
@@ -142,7 +142,7 @@ def cluster_of(context: Context, token: str) -> str:
         with context.database.writing() as connection:
             tokens.touch(connection, found.prefix, now)
     elif known is None:
-        context.tokens.keep(hashed, found)
+        context.token_cache.keep(hashed, found)
     cluster: str = found.cluster
     return cluster
 
@@ -180,7 +180,7 @@ def rotate(context: Context, cluster: str, overlap_seconds: float) -> Issued:
         older = [one.prefix for one in tokens.of(connection, cluster) if one.revoked_at is None]
         tokens.expire(connection, older, now + timedelta(seconds=overlap_seconds))
         issued = _issue(context, connection, cluster)
-    context.tokens.forget()
+    context.token_cache.forget()
     return issued
 
 
@@ -194,7 +194,7 @@ def revoke(context: Context, cluster: str, prefix: str) -> bool:
         if state_of(found, now) in ("revoked", "expired"):
             return False
         tokens.revoke(connection, prefix, now)
-    context.tokens.forget()
+    context.token_cache.forget()
     return True
 
 

@@ -1,4 +1,4 @@
-"""Inventories: the projects, workflows and launch plans that a launch may name."""
+"""Catalogs: the projects, workflows and launch plans that a launch may name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from admin.store.registrations import Registered
 from admin.store.revisions import PROJECT, RowChange
 
 
-class Inventory(Protocol):
+class Catalog(Protocol):
     """Where a launch finds what it names; an error where it is not there."""
 
     def project(self, scope: Scope) -> Project: ...
@@ -86,13 +86,13 @@ class CachedCatalog:
             with self._context.database.reading() as connection:
                 return find(self._context, connection, wanted)
 
-        return self._context.recollection.registered.find((find, wanted), read, self._number)
+        return self._context.creation_cache.registered.find((find, wanted), read, self._number)
 
 
 def known_registrations(context: Context) -> int:
     """How often something had been registered, as far as this process knows."""
-    recollection = context.recollection
-    if recollection.registrations < 0:
+    cache = context.creation_cache
+    if cache.registrations < 0:
         with context.database.reading() as connection:
-            recollection.registrations = registrations.number(connection)
-    return recollection.registrations
+            cache.registrations = registrations.number(connection)
+    return cache.registrations

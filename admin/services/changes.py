@@ -464,7 +464,7 @@ def _forget_clusters(context: Context, connection: Connection, changes: list[Row
     if gone:
         gone -= set(fleet_after(context, connection, changes).clusters)
         tokens.revoke_all(connection, gone, context.clock())
-        context.tokens.forget()
+        context.token_cache.forget()
         leased = gone & executions.leases_by_cluster(connection).keys()
         fleet.forget(connection, gone - leased)
         fleet.lose(connection, leased)

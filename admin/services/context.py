@@ -1,4 +1,4 @@
-"""What every service needs: settings, the database, and the time."""
+"""What every service needs: settings, the database, caches and the clock."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from admin.core.settings.effective_text import EffectiveTexts
 from admin.services.creation_cache import CreationCache
 from admin.store.cache.cluster_wakeups import ClusterWakeups
 from admin.store.cache.index import Index
-from admin.store.cache.revision_watcher import RevisionWatcher
+from admin.store.cache.watchers import EventWatcher, RevisionWatcher
 from admin.store.creations import Creation, Outcome
 from admin.store.database import Database
-from admin.store.fleet import Fleets
+from admin.store.fleet import FleetCache
 from admin.store.group_commit import GroupCommit
-from admin.store.tokens import KnownTokens
+from admin.store.tokens import TokenCache
 
 
 def system_clock() -> datetime:
@@ -26,17 +26,22 @@ def system_clock() -> datetime:
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """One admin's settings, database and clock."""
+    """One admin's settings, database, caches and clock."""
 
     settings: Settings
     database: Database
-    heads: RevisionWatcher  #: of revisions
-    execution_events: RevisionWatcher  #: of executions
-    news: ClusterWakeups  #: of clusters
-    index: Index  #: of settings
+    revision_watcher: RevisionWatcher
+    event_watcher: EventWatcher
+    cluster_wakeups: ClusterWakeups
+    index: Index  #: attributes and projects in memory
     effective_texts: EffectiveTexts
     creations: GroupCommit[Creation, Outcome]
-    fleets: Fleets = field(default_factory=Fleets)
-    recollection: CreationCache = field(default_factory=CreationCache)
-    tokens: KnownTokens = field(default_factory=KnownTokens)
+    fleet_cache: FleetCache = field(default_factory=FleetCache)
+    creation_cache: CreationCache = field(default_factory=CreationCache)
+    token_cache: TokenCache = field(default_factory=TokenCache)
     clock: Callable[[], datetime] = system_clock
+
+    def close(self) -> None:
+        """Wake every request that waits and end the threads that serve them."""
+        for waiting in (self.revision_watcher, self.event_watcher, self.cluster_wakeups):
+            waiting.close()

@@ -37,7 +37,7 @@ from admin.services.context import Context
 from admin.services.decisions import run_plan_values
 from admin.services.definitions import current_fleet
 from admin.services.launches import (
-    Request,
+    CreationRequest,
     ResolvedLaunch,
     RunRequest,
     find_launch,
@@ -68,7 +68,7 @@ class Created(NamedTuple):
 class _Draft(NamedTuple):
     """A creation in the making."""
 
-    request: Request
+    request: CreationRequest
     creation: Creation
     warnings: list[dict[str, str]]
 
@@ -77,7 +77,7 @@ class _Draft(NamedTuple):
 
 
 def create_execution(
-    context: Context, request: Request, *, dry_run: bool = False, idempotency_key: str | None = None
+    context: Context, request: CreationRequest, *, dry_run: bool = False, idempotency_key: str | None = None
 ) -> Created:
     """Resolve everything, decide, and store it as one; the same request under the same name is no second execution."""
     [found] = create_executions(context, [request], dry_run=dry_run, idempotency_key=idempotency_key)
@@ -88,7 +88,7 @@ def create_execution(
 
 def create_executions(
     context: Context,
-    requests: Iterable[Request],
+    requests: Iterable[CreationRequest],
     *,
     dry_run: bool = False,
     idempotency_key: str | None = None,
@@ -119,7 +119,7 @@ def create_executions(
 
 
 def _drafts(
-    context: Context, wanted: list[Request], found: dict[int, Created | Refusal], *, dry_run: bool
+    context: Context, wanted: list[CreationRequest], found: dict[int, Created | Refusal], *, dry_run: bool
 ) -> tuple[dict[int, _Draft], dict[int, Refusal]]:
     """Creations as memory has them, and what it would refuse."""
     drafts: dict[int, _Draft] = {}
@@ -170,13 +170,13 @@ class _Pattern:
     heads: DecisionBasis
     templates: dict[str | None, Template] = field(default_factory=dict)  #: by queue
 
-    def draft(self, request: Request, now: datetime) -> _Draft:
+    def draft(self, request: CreationRequest, now: datetime) -> _Draft:
         key = request.key
         decision = choose(self.judgement, key)
         queue = self.run_plan.queue_of(key)
         template = self.templates.get(queue)
         if template is None:
-            template = self.templates[queue] = self._template(request.asked, queue)
+            template = self.templates[queue] = self._template(request.run, queue)
         deadline = queue_deadline(self.run_plan.quality_of_service, now)
         creation = Creation(template, request.name or "", decision.cluster, decision.message, deadline, now)
         return _Draft(request, creation, self.resolved.warnings)
@@ -211,14 +211,14 @@ class _Pattern:
         )
 
 
-def _pattern_of(context: Context, request: Request, fleet: Fleet, heads: DecisionBasis) -> _Pattern:
+def _pattern_of(context: Context, request: CreationRequest, fleet: Fleet, heads: DecisionBasis) -> _Pattern:
     """The pattern of a request, which is the same as long as nothing has changed that it was made from."""
-    asked = request.asked
+    asked = request.run
     if len(asked.text) > _LONGEST_REMEMBERED:
         return _pattern(context, request, fleet, heads)
     key = (asked.project, asked.domain, asked.text)
     made = partial(_pattern, context, request, fleet, heads)
-    found: _Pattern = context.recollection.patterns.find(key, made, heads)
+    found: _Pattern = context.creation_cache.patterns.find(key, made, heads)
     return found
 
 
@@ -230,8 +230,8 @@ def _revision(context: Context) -> int:
         return revisions.head(connection)
 
 
-def _pattern(context: Context, request: Request, fleet: Fleet, heads: DecisionBasis) -> _Pattern:
-    resolved = find_launch(CachedCatalog(context, heads.registrations), request.asked)
+def _pattern(context: Context, request: CreationRequest, fleet: Fleet, heads: DecisionBasis) -> _Pattern:
+    resolved = find_launch(CachedCatalog(context, heads.registrations), request.run)
     effective = _settled(context, resolved, heads.revision)
     run_plan = compose(resolved.launch, request.name or "", effective, context.settings.rules)
     check_place(effective, fleet)
@@ -258,11 +258,11 @@ def _settled(context: Context, resolved: ResolvedLaunch, revision: int) -> Effec
         return settle(launch, rows, context.settings.rules)
 
     wishes = (launch.scope, resolved.plan, json_text(launch.request, sort_keys=True))
-    return context.recollection.effective.find(wishes, made, revision)
+    return context.creation_cache.effective.find(wishes, made, revision)
 
 
 def _fleet(context: Context) -> Fleet:
-    known = context.fleets.last
+    known = context.fleet_cache.last
     if known is not None:
         return known
     with context.database.reading() as connection:
@@ -272,12 +272,12 @@ def _fleet(context: Context) -> Fleet:
 def _judgement(context: Context, run_plan: RunPlan, fleet: Fleet) -> Judgement:
     route, wanted = run_plan.route, run_plan.wanted
     want = (route.kind, route.name, tuple(wanted.demand.items()), wanted.plugins)
-    judgement = context.recollection.judgements.find(want, lambda: judge(route, fleet, wanted, {}), fleet.number)
+    judgement = context.creation_cache.judgements.find(want, lambda: judge(route, fleet, wanted, {}), fleet.number)
     refuse_hopeless(judgement)
     return judgement
 
 
-def _in_transaction(context: Context, request: Request, *, dry_run: bool) -> Created | Refusal:
+def _in_transaction(context: Context, request: CreationRequest, *, dry_run: bool) -> Created | Refusal:
     """A creation as the database has it, while the fleet is held still; again if settings have changed meanwhile."""
     while True:
         try:
@@ -296,9 +296,9 @@ def _in_transaction(context: Context, request: Request, *, dry_run: bool) -> Cre
             return refusal
 
 
-def _drafted_in(context: Context, connection: Connection, request: Request, *, hold: bool) -> _Draft:
+def _drafted_in(context: Context, connection: Connection, request: CreationRequest, *, hold: bool) -> _Draft:
     heads = creations.heads(connection, share=hold)
-    resolved = find_launch(StoredCatalog(context, connection), request.asked)
+    resolved = find_launch(StoredCatalog(context, connection), request.run)
     situation = find_situation(context, connection, resolved.launch.scope)
     placement = place_launch(context, connection, resolved.launch, request.name or "", situation, hold=hold)
     judgement = placement.decision.judgement
@@ -308,8 +308,8 @@ def _drafted_in(context: Context, connection: Connection, request: Request, *, h
 
 def _is_true(context: Context) -> bool:
     """Whether what is remembered is how things are."""
-    known = context.fleets.last
-    remembered = (context.index.revision, context.recollection.registrations, known.number if known else None)
+    known = context.fleet_cache.last
+    remembered = (context.index.revision, context.creation_cache.registrations, known.number if known else None)
     with context.database.reading() as connection:
         return creations.heads(connection) == remembered
 
@@ -317,15 +317,17 @@ def _is_true(context: Context) -> bool:
 def _recall(context: Context) -> None:
     """Bring what is remembered up to date."""
     with context.database.reading() as connection:
-        context.recollection.registrations = creations.heads(connection).registrations
+        context.creation_cache.registrations = creations.heads(connection).registrations
         current_fleet(context, connection)
     context.index.catch_up()
 
 
-def _named(requests: Iterable[Request], idempotency_key: str | None, places: Iterable[int]) -> Iterator[Request]:
+def _named(
+    requests: Iterable[CreationRequest], idempotency_key: str | None, places: Iterable[int]
+) -> Iterator[CreationRequest]:
     for place, request in zip(places, requests, strict=False):
         key = idempotency_key if idempotency_key is None or place == 0 else f"{idempotency_key}/{place}"
-        yield request if request.name else request._replace(name=generated_name(request.asked, key))
+        yield request if request.name else request._replace(name=generated_name(request.run, key))
 
 
 def generated_name(asked: RunRequest, idempotency_key: str | None = None) -> str:
@@ -341,12 +343,12 @@ def generated_name(asked: RunRequest, idempotency_key: str | None = None) -> str
     return "a" + "".join(letters)
 
 
-def _there(context: Context, request: Request) -> Execution | None:
+def _there(context: Context, request: CreationRequest) -> Execution | None:
     with context.database.reading() as connection:
         return executions.get(connection, request.id)
 
 
-def _again(context: Context, request: Request) -> Created | Refusal | None:
+def _again(context: Context, request: CreationRequest) -> Created | Refusal | None:
     """The answer to a request whose name is taken; None where it is not."""
     there = _there(context, request)
     if there is None:
@@ -357,8 +359,8 @@ def _again(context: Context, request: Request) -> Created | Refusal | None:
         return refusal
 
 
-def _repeated(there: Execution, request: Request) -> Created:
-    if there.digest != request.asked.digest:
+def _repeated(there: Execution, request: CreationRequest) -> Created:
+    if there.digest != request.run.digest:
         since = there.created_at.isoformat(timespec="seconds").replace("+00:00", "Z")
         raise ExecutionExists(
             f"An execution called '{there.name}' exists in {there.project}/{there.domain} since {since}, for another "

@@ -32,7 +32,7 @@ def current_fleet(context: Context, connection: Connection) -> Fleet:
         defined = [*context.settings.fleet, *fleet.definitions(connection)]
         return build_fleet(number, defined, fleet.states(connection))
 
-    return context.fleets.at(number, build, keep=not is_writing(connection))
+    return context.fleet_cache.at(number, build, keep=not is_writing(connection))
 
 
 def are_enabled(context: Context, connection: Connection, states: Iterable[ClusterState]) -> dict[str, bool]:

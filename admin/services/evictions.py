@@ -11,7 +11,7 @@ from admin.core.fleet.fleet import ClusterState, Health
 from admin.services.context import Context
 from admin.store import fleet, leases
 from admin.store.fleet import ClusterEvent
-from admin.store.leases import Held
+from admin.store.leases import LeasedExecution
 
 _BATCH = 200
 
@@ -45,14 +45,14 @@ def judge_health(context: Context) -> list[tuple[str, str]]:
     return found
 
 
-def evict_from_lost(context: Context, most: int) -> list[tuple[Held, Ended | None]]:
+def evict_from_lost(context: Context, most: int) -> list[tuple[LeasedExecution, Ended | None]]:
     """Take work from lost clusters whose leases are over; answers each with how it ended, if it did."""
     if most <= 0:
         return []
     now = context.clock()
     with context.database.reading() as connection:
         lost = leases.clusters_with_expired(connection, fleet.lost(connection), now)
-    done: list[tuple[Held, Ended | None]] = []
+    done: list[tuple[LeasedExecution, Ended | None]] = []
     for name in lost:
         if len(done) >= most:
             break

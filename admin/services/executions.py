@@ -20,9 +20,9 @@ from admin.core.settings.scopes import Scope
 from admin.errors import ExecutionNotFound, NotRecoverable
 from admin.services.context import Context
 from admin.services.launches import (
-    Request,
+    CreationRequest,
     RunRequest,
-    asked_of,
+    run_request_of,
 )
 from admin.services.scopes import check_readable
 from admin.store import decisions, execution_lists, executions
@@ -41,9 +41,9 @@ def get_execution(context: Context, wanted: ExecutionId, after_event: int | None
             found = find_execution(context, connection, wanted)
         remaining = deadline - time.monotonic()
         is_news = after_event is None or found.events > after_event
-        if is_news or remaining <= 0 or context.execution_events.is_closing:
+        if is_news or remaining <= 0 or context.event_watcher.is_closing:
             return found
-        context.execution_events.wait_above(last, min(remaining, 1.0))  # events of two transactions may cross
+        context.event_watcher.wait_above(last, min(remaining, 1.0))  # events of two transactions may cross
 
 
 def find_execution(context: Context, connection: Connection, wanted: ExecutionId, *, lock: bool = False) -> Execution:
@@ -221,7 +221,7 @@ def end(
 
 def repeat_request(
     context: Context, wanted: ExecutionId, *, mode: str, name: str | None, changes: Mapping[str, Any]
-) -> Request:
+) -> CreationRequest:
     """The request of an execution once more, with some things changed; settings will be resolved afresh."""
     with context.database.reading() as connection:
         row = find_execution(context, connection, wanted)
@@ -231,7 +231,7 @@ def repeat_request(
             f"Execution '{row.name}' cannot be recovered: {why}. Only what failed, timed out or was aborted can be; "
             "relaunch runs anything again."
         )
-    first = asked_of(row)
+    first = run_request_of(row)
     spec, inputs = dict(first.spec), dict(first.inputs)
     for field, value in changes.items():
         if field == "inputs":
@@ -252,7 +252,7 @@ def repeat_request(
         mode=mode,
         reference={"project": row.project, "domain": row.domain, "name": row.name},
     )
-    return Request(asked, name)
+    return CreationRequest(asked, name)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,7 +35,7 @@ from admin.core.resources import Amounts, less
 from admin.core.settings.resolution import Row, RowsByKind
 from admin.core.settings.scopes import Scope, check_scope
 from admin.core.settings.trails import digest
-from admin.services.catalogs import Inventory
+from admin.services.catalogs import Catalog
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, fleet_after
 from admin.services.scopes import check_active
@@ -76,20 +76,20 @@ class RunRequest:
         return Scope(project=self.project, domain=self.domain)
 
 
-class Request(NamedTuple):
+class CreationRequest(NamedTuple):
     """What somebody asks to run under some name, or under one that is to be made up."""
 
-    asked: RunRequest
+    run: RunRequest
     name: str | None
 
     @property
     def id(self) -> ExecutionId:
-        return ExecutionId(project=self.asked.project, domain=self.asked.domain, name=self.name or "")
+        return ExecutionId(project=self.run.project, domain=self.run.domain, name=self.name or "")
 
     @property
     def key(self) -> str:
         """What it draws queues and clusters by, once it has a name."""
-        return draw_key(self.asked.project, self.asked.domain, self.name or "")
+        return draw_key(self.run.project, self.run.domain, self.name or "")
 
 
 def read_request(
@@ -100,7 +100,7 @@ def read_request(
     spec: Any,
     inputs: Any,
     read: Callable[[Any], dict[str, Any]] = read_spec,
-) -> Request:
+) -> CreationRequest:
     """A request in its normal form; Invalid with every problem. `read` may know specs that were read before."""
     for key, value in (("project", project), ("domain", domain)):
         if not value:
@@ -111,7 +111,7 @@ def read_request(
     given = plain_values({} if inputs is None else inputs, ("inputs",), problems)
     if problems:
         raise Invalid(*problems)
-    return Request(RunRequest(project=project, domain=domain, spec=read(spec), inputs=given), name)
+    return CreationRequest(RunRequest(project=project, domain=domain, spec=read(spec), inputs=given), name)
 
 
 def check_name(name: str | None) -> None:
@@ -137,7 +137,7 @@ class ResolvedLaunch:
         return {name: vars(one) for name, one in found.items() if one is not None}
 
 
-def asked_of(row: Execution) -> RunRequest:
+def run_request_of(row: Execution) -> RunRequest:
     """What a stored execution was asked for by, with the very versions that it resolved."""
     spec = dict(row.request["spec"])
     target = row.launched.get("launch_plan") or row.launched.get("workflow")
@@ -154,10 +154,10 @@ def asked_of(row: Execution) -> RunRequest:
     )
 
 
-def find_launch(inventory: Inventory, asked: RunRequest) -> ResolvedLaunch:
+def find_launch(catalog: Catalog, asked: RunRequest) -> ResolvedLaunch:
     """What a request launches, with its inputs bound; an error where it names what is not there."""
     scope = asked.scope
-    project = inventory.project(scope)
+    project = catalog.project(scope)
     check_active(project)
     warnings = request_warnings(asked.spec)
     request_settings = settings_of(asked.spec)
@@ -165,7 +165,7 @@ def find_launch(inventory: Inventory, asked: RunRequest) -> ResolvedLaunch:
         job = _ad_hoc(asked)
         launch = Launch(scope=scope, job=job, request=request_settings, project_labels=project.labels)
         return ResolvedLaunch(launch=launch, warnings=warnings)
-    plan, workflow = _registered(inventory, asked, warnings)
+    plan, workflow = _registered(catalog, asked, warnings)
     spec = plan.spec if plan else {}
     launch = Launch(
         scope=Scope(
@@ -201,7 +201,7 @@ def _ad_hoc(asked: RunRequest) -> dict[str, Any]:
 
 
 def _registered(
-    inventory: Inventory, asked: RunRequest, warnings: list[dict[str, str]]
+    catalog: Catalog, asked: RunRequest, warnings: list[dict[str, str]]
 ) -> tuple[Registered | None, Registered]:
     target = asked.spec["launch_plan"]
     wanted = Identifier(
@@ -211,12 +211,12 @@ def _registered(
         version=target.get("version", ""),
     )
     if target.get("resource_type", "LAUNCH_PLAN") != "LAUNCH_PLAN":
-        return None, inventory.workflow(wanted)
-    plan = inventory.launch_plan(wanted)
+        return None, catalog.workflow(wanted)
+    plan = catalog.launch_plan(wanted)
     if not wanted.version and plan.state != "ACTIVE":
         message = f"No version of launch plan '{wanted.name}' is active; the newest, '{plan.id.version}', was taken."
         warnings.append({"code": "inactive_launch_plan", "message": message})
-    return plan, inventory.workflow(Identifier(**plan.spec["workflow_id"]))
+    return plan, catalog.workflow(Identifier(**plan.spec["workflow_id"]))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -56,7 +56,7 @@ def read_log(
         is_over = number < row.attempt or Phase(row.phase).is_finished
         is_pruned = not data and (offset < end or (end == 0 and is_log_past(context, row)))
         text, used = _text(data, is_last=is_over and offset + len(data) >= end)
-        if used or is_over or time.monotonic() >= deadline or context.news.is_closing:
+        if used or is_over or time.monotonic() >= deadline or context.cluster_wakeups.is_closing:
             break
         time.sleep(min(_NAP_SECONDS, max(0.0, deadline - time.monotonic())))
     return LogText(

@@ -25,14 +25,14 @@ from admin.services.context import Context
 from admin.services.creations import generated_name
 from admin.services.executions import matching_in
 from admin.services.launches import (
+    CreationRequest,
     Placement,
-    Request,
     RunRequest,
     Situation,
-    asked_of,
     find_launch,
     find_situation,
     place_launch,
+    run_request_of,
 )
 from admin.services.scopes import check_readable
 from admin.store import execution_lists, executions
@@ -66,12 +66,12 @@ class PlacementPreview:
         return placement_decisions.candidates_shown(judged.trail.body, judged.scores, str(self.id), decision.cluster)
 
 
-def where_would(context: Context, request: Request, proposed: ChangeSet | None = None) -> PlacementPreview:
+def where_would(context: Context, request: CreationRequest, proposed: ChangeSet | None = None) -> PlacementPreview:
     """Where a request would run if it came now; perhaps after a change. Nothing is written."""
     changes = _planned(context, proposed)
-    named = request if request.name else request._replace(name=generated_name(request.asked))
+    named = request if request.name else request._replace(name=generated_name(request.run))
     with context.database.reading() as connection:
-        resolved = find_launch(StoredCatalog(context, connection, changes), request.asked)
+        resolved = find_launch(StoredCatalog(context, connection, changes), request.run)
         situation = find_situation(context, connection, resolved.launch.scope, changes)
         placement = place_launch(context, connection, resolved.launch, named.id.name, situation)
     return PlacementPreview(id=named.id, placement=placement, revision=situation.revision, warnings=resolved.warnings)
@@ -186,7 +186,7 @@ def simulate(context: Context, proposed: ChangeSet, conditions: Iterable[Conditi
     with context.database.reading() as connection:
         today, then = _World(context, connection, []), _World(context, connection, changes)
         for row in matching_in(connection, conditions):
-            asked = asked_of(row)
+            asked = run_request_of(row)
             key = trails.digest([asked.project, asked.domain, asked.body])
             compared += 1
             one, other = today.answer(row, asked, key), then.answer(row, asked, key)

@@ -27,7 +27,7 @@ from admin.services.context import Context
 from admin.services.decisions import add_decision, decided_values, decision_row, placement_values
 from admin.services.definitions import current_fleet
 from admin.services.executions import end, matching
-from admin.services.launches import Placement, asked_of, find_launch, find_situation, place_launch
+from admin.services.launches import Placement, find_launch, find_situation, place_launch, run_request_of
 from admin.store import decisions, executions, fleet
 from admin.store.executions import Event, Execution
 
@@ -231,7 +231,7 @@ def _redecide(context: Context, row: Execution, *, dry_run: bool) -> Redecided:
         if held is None or held.phase != Phase.QUEUED.value or held.lease_expires_at is not None:
             return _unchanged(row, row.reason, row.reason_message)
         try:
-            resolved = find_launch(StoredCatalog(context, connection), asked_of(held))
+            resolved = find_launch(StoredCatalog(context, connection), run_request_of(held))
             situation = find_situation(context, connection, resolved.launch.scope)
             placement = place_launch(
                 context, connection, resolved.launch, row.name, situation, hold=not dry_run, moving=held

@@ -51,9 +51,9 @@ def list_revisions(
             head, oldest = revisions.head(connection), revisions.oldest(connection)
             found = revisions.page(connection, wanted, from_number, limit + 1)
         remaining = deadline - time.monotonic()
-        if found or remaining <= 0 or context.heads.is_closing:
+        if found or remaining <= 0 or context.revision_watcher.is_closing:
             break
-        context.heads.wait_above(head, remaining)
+        context.revision_watcher.wait_above(head, remaining)
     more = found[limit - 1].number if len(found) > limit else None
     return RevisionPage(revisions=tuple(found[:limit]), head=head, oldest=oldest, next_number=more)
 

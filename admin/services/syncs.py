@@ -24,7 +24,7 @@ from admin.store import fleet, leases, logs
 from admin.store.cache.cluster_wakeups import Waiting
 from admin.store.executions import ExecutionId
 from admin.store.fleet import ClusterEvent
-from admin.store.leases import Held
+from admin.store.leases import LeasedExecution
 
 #: A lease that was renewed within this part of its time is not renewed again: agents end their work much sooner.
 _RENEWED = 1 / 60
@@ -99,18 +99,18 @@ class _Careless(Exception):
 class Answer:
     """What the admin says."""
 
-    leases: list[Held] = field(default_factory=list)
-    confirmed: list[Held] = field(default_factory=list)
+    leases: list[LeasedExecution] = field(default_factory=list)
+    confirmed: list[LeasedExecution] = field(default_factory=list)
     lost: list[tuple[ExecutionId, int, str]] = field(default_factory=list)
-    cancels: list[Held] = field(default_factory=list)
-    questions: list[Held] = field(default_factory=list)
+    cancels: list[LeasedExecution] = field(default_factory=list)
+    questions: list[LeasedExecution] = field(default_factory=list)
     accepted: list[str] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
     log_offsets: list[tuple[LogPiece, int, bool]] = field(default_factory=list)
     state: ClusterState
     enabled: bool = True
-    finished: list[tuple[Held, Ended]] = field(default_factory=list)  #: what ended, for metrics
-    started: list[Held] = field(default_factory=list)
+    finished: list[tuple[LeasedExecution, Ended]] = field(default_factory=list)  #: what ended, for metrics
+    started: list[LeasedExecution] = field(default_factory=list)
     is_permission: bool = False  #: whether something may be started that might not before
     next_at: datetime | None = None  #: when the next attempt that backs off may start
     is_crowded: bool = False  #: whether there was no room to wait, so that the agent should stay away for a while
@@ -135,7 +135,7 @@ def sync(context: Context, said: Sync) -> Answer:
     wait = min(said.wait_seconds, _longest_wait(context, said))
     if wait <= 0 or said.events or said.logs:
         return _exchange(context, replace(said, wait_seconds=0))
-    with context.news.expect(said.cluster) as waiting:  # before the first look, so that nothing comes between
+    with context.cluster_wakeups.subscribe(said.cluster) as waiting:  # before the first look, so that none is missed
         return _wait(context, said, waiting, time.monotonic() + wait)
 
 
@@ -151,7 +151,7 @@ def _wait(context: Context, said: Sync, waiting: Waiting, deadline: float) -> An
     answer = first = _exchange(context, said)
     # A process takes over once: by its first words, not by waiting for the answer to them.
     said = replace(said, sequence=max(said.sequence, 2), report=None)
-    while not answer.has_news and not _changed(first, answer) and not context.news.is_closing:
+    while not answer.has_news and not _changed(first, answer) and not context.cluster_wakeups.is_closing:
         if waiting.is_crowded:
             return replace(answer, is_crowded=True)
         heard_at = answer.state.last_sync_at
@@ -205,8 +205,8 @@ class _Look:
     failure: Exception | None = None  #: why there was no look: nothing is written then, and no other fails for it
     before: ClusterState = field(init=False)
     counts: bool = False  #: whether the cluster is another one to whoever decides
-    held: dict[ExecutionId, Held] = field(default_factory=dict)
-    unanswered: list[Held] = field(default_factory=list)
+    held: dict[ExecutionId, LeasedExecution] = field(default_factory=dict)
+    unanswered: list[LeasedExecution] = field(default_factory=list)
     answer: Answer = field(init=False)
 
 
@@ -320,7 +320,7 @@ def _hold(connection: Connection, looks: list[_Look]) -> list[_Look]:
     clusters = [one.said.cluster for one in looks]
     strangers = {report.id for one in looks if _Care.STRANGERS in one.cares for report in one.said.events}
     found = leases.reported(connection, clusters, strangers) if strangers else leases.leased(connection, clusters)
-    by_cluster: dict[str | None, dict[ExecutionId, Held]] = {}
+    by_cluster: dict[str | None, dict[ExecutionId, LeasedExecution]] = {}
     for held in found:
         by_cluster.setdefault(held.cluster, {})[held.key] = held
     named = {held.key: held for held in found} if strangers else {}
@@ -333,12 +333,14 @@ def _hold(connection: Connection, looks: list[_Look]) -> list[_Look]:
     return [one for one in looks if one.failure is None]
 
 
-def _needing_details(look: _Look) -> Iterable[Held]:
+def _needing_details(look: _Look) -> Iterable[LeasedExecution]:
     """What is reported on in a way that another attempt may follow."""
     return [look.held[one.id] for one in look.said.events if one.type in NEED_DETAILS and one.id in look.held]
 
 
-def _unanswered(context: Context, said: Sync, held: Mapping[ExecutionId, Held], now: datetime) -> list[Held]:
+def _unanswered(
+    context: Context, said: Sync, held: Mapping[ExecutionId, LeasedExecution], now: datetime
+) -> list[LeasedExecution]:
     """What the agent was asked about for so long that it must be thought to know nothing of it."""
     too_long = now - timedelta(seconds=context.settings.agents.lost_seconds)
     named = {*(key for key, _ in said.holding), *(report.id for report in said.events)}
@@ -353,7 +355,7 @@ def _unanswered(context: Context, said: Sync, held: Mapping[ExecutionId, Held], 
     ]
 
 
-def _may_have_started(one: Held) -> bool:
+def _may_have_started(one: LeasedExecution) -> bool:
     return one.phase != Phase.QUEUED.value or one.confirmed
 
 
@@ -361,7 +363,7 @@ def _take(
     context: Context,
     connection: Connection,
     said: Sync,
-    held: Mapping[ExecutionId, Held],
+    held: Mapping[ExecutionId, LeasedExecution],
     answer: Answer,
     now: datetime,
 ) -> None:
@@ -385,7 +387,7 @@ def _take(
     logs.replace_outputs(connection, files)
 
 
-def _apply(one: Held, report: Report, answer: Answer, now: datetime) -> bool:
+def _apply(one: LeasedExecution, report: Report, answer: Answer, now: datetime) -> bool:
     """Do what a report that counts means; False where it is no news."""
     outcome = Outcome(
         phase=REPORTS[report.type] or Phase.FAILED,
@@ -414,7 +416,7 @@ def _output(one: Mapping[str, Any], limit: int) -> dict[str, Any]:
 
 
 def _keep(
-    context: Context, connection: Connection, said: Sync, held: Mapping[ExecutionId, Held], answer: Answer
+    context: Context, connection: Connection, said: Sync, held: Mapping[ExecutionId, LeasedExecution], answer: Answer
 ) -> None:
     """Keep pieces of logs, each if it goes on where the last one ended and there is room."""
     limit = context.settings.agents.log_limit_bytes
@@ -437,7 +439,9 @@ def _keep(
     logs.append(connection, pieces)
 
 
-def _renew(context: Context, said: Sync, held: Mapping[ExecutionId, Held], answer: Answer, now: datetime) -> None:
+def _renew(
+    context: Context, said: Sync, held: Mapping[ExecutionId, LeasedExecution], answer: Answer, now: datetime
+) -> None:
     """Renew what the agent has and may have; tell it what it has and may not, and what it should have and does not."""
     theirs = {key: one for key, one in held.items() if one.lease_expires_at is not None and one.cluster == said.cluster}
     seconds = context.settings.agents.lease_seconds
@@ -469,7 +473,7 @@ def _renew(context: Context, said: Sync, held: Mapping[ExecutionId, Held], answe
             one.set(lease_expires_at=None)
 
 
-def time_limit_of(row: Held) -> float | None:
+def time_limit_of(row: LeasedExecution) -> float | None:
     """The longest that an execution may run, in seconds."""
     duration = row.content["job"].get("resources", {}).get("duration")
     return float(parse_duration(duration)) if duration else None

@@ -29,7 +29,7 @@ from sqlalchemy import Row as DatabaseRow
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import Level, Scope
 from admin.store.database import UtcDateTime, metadata
-from admin.store.keys import ByKeys
+from admin.store.keys import KeyedQuery
 from admin.store.revisions import Authorship, RowChange
 
 attributes = Table(
@@ -50,8 +50,10 @@ attributes = Table(
 _SCOPE_COLUMNS = (attributes.c.project, attributes.c.domain, attributes.c.workflow, attributes.c.launch_plan)
 _SCOPE_NAMES = tuple(column.name for column in _SCOPE_COLUMNS)
 _KEY = (attributes.c.kind, *_SCOPE_COLUMNS)
-_APPLYING = ByKeys(select(attributes).where(attributes.c.kind.in_(bindparam("kinds", expanding=True))), _SCOPE_COLUMNS)
-_EXACTLY = ByKeys(select(attributes), _KEY)
+_APPLYING = KeyedQuery(
+    select(attributes).where(attributes.c.kind.in_(bindparam("kinds", expanding=True))), _SCOPE_COLUMNS
+)
+_EXACTLY = KeyedQuery(select(attributes), _KEY)
 
 #: Keys in one statement; databases limit how many values a statement may carry.
 _CHUNK = 1000
@@ -109,7 +111,7 @@ def _at(kind: str, scope: Scope) -> ColumnElement[bool]:
 def applying(connection: Connection, kinds: Iterable[str], scope: Scope) -> list[StoredAttribute]:
     """The rows of some kinds at a scope and at every broader one."""
     places = [(place.project, place.domain, place.workflow, place.launch_plan) for place in scope.chain()]
-    return [_stored(row) for row in _APPLYING.ask(connection, places, kinds=list(kinds))]
+    return [_stored(row) for row in _APPLYING.execute(connection, places, kinds=list(kinds))]
 
 
 def touching(connection: Connection, kind: str, scope: Scope) -> list[StoredAttribute]:
@@ -169,7 +171,7 @@ def exactly(connection: Connection, keys: list[tuple[str, Scope]]) -> dict[tuple
             (kind, scope.project, scope.domain, scope.workflow, scope.launch_plan)
             for kind, scope in keys[start : start + _CHUNK]
         ]
-        for row in _EXACTLY.ask(connection, places):
+        for row in _EXACTLY.execute(connection, places):
             stored = _stored(row)
             found[stored.kind, stored.scope] = stored
     return found

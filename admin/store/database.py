@@ -99,16 +99,16 @@ class Database:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.turn: AbstractContextManager[object] = nullcontext()  #: to write, for as long as others must not
+        self.write_lock: AbstractContextManager[object] = nullcontext()  #: to write, for as long as others must not
         if engine.dialect.name == "sqlite":
-            self.turn = _Turn(engine.url.database)
+            self.write_lock = _WriteLock(engine.url.database)
             event.listen(engine, "connect", _set_up_sqlite)
             event.listen(engine, "begin", _begin_sqlite)
         else:
             event.listen(engine, "checkin", _note_use)
             event.listen(engine, "checkout", partial(_check, engine.dialect))
         self._together: GroupCommit[tuple[Act[Any, Any], Any], Any] = GroupCommit(
-            self._write_all, _MOST_TOGETHER, self.turn
+            self._write_all, _MOST_TOGETHER, self.write_lock
         )
 
     @contextmanager
@@ -128,7 +128,7 @@ class Database:
     def writing(self) -> Iterator[Connection]:
         """A change that is committed as a whole, or not at all."""
         with (
-            self.turn,
+            self.write_lock,
             self.engine.connect().execution_options(**{_WRITES: True}) as connection,
             connection.begin(),
         ):
@@ -166,7 +166,7 @@ def insert_new(connection: Connection, table: Table, rows: list[dict[str, Any]])
     return len(connection.execute(insert, rows).all())
 
 
-class _Turn:
+class _WriteLock:
     """One writer at a time, of all threads and processes, in about the order they came; who has it may take it again.
 
     SQLite's own way of waiting for its lock is to try again later, which lets unlucky writers starve.

@@ -302,7 +302,7 @@ def events(connection: Connection, cluster: str, below: int | None, limit: int) 
     return [ClusterEvent(**row._mapping) for row in rows]
 
 
-class Fleets:
+class FleetCache:
     """The fleet as it was last read, for as long as its number stays the same."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Joint writes: what several threads write at the same time goes into one transaction."""
+"""Group commit: what several threads write at the same time goes into one transaction."""
 
 from __future__ import annotations
 
@@ -12,97 +12,101 @@ from typing import Generic, TypeVar
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
-#: So many at once that a commit is shared by all who wait, for it writes a page once however many rows have changed
-#: it; and so few that none of them waits long.
-_MOST = 1024
-#: Where several came at the same time more are on their way, and a commit costs more than to wait for them.
+#: Items in one batch: many enough to share the cost of a commit, few enough that nobody waits long for it.
+_MAX_ITEMS = 1024
+#: After a shared commit more writers are likely to follow, and waiting this long for them costs less than a commit.
 _LINGER_SECONDS = 0.001
-_FREELY: AbstractContextManager[object] = nullcontext()
+_NO_LOCK: AbstractContextManager[object] = nullcontext()
 
 
-class _Turn(Generic[Item, Outcome]):
-    """What one thread wants to write, and what became of it."""
+class _Submission(Generic[Item, Outcome]):
+    """The items of one thread, and their outcomes."""
 
     def __init__(self, items: list[Item]) -> None:
         self.items = items
         self.outcomes: list[Outcome] = []
         self.failure: Exception | None = None
         self.is_done = False
-        self.woken = threading.Event()  #: it is done, or it is this thread's turn to write for all who wait
+        self.woken = threading.Event()  #: it is done, or this thread is to write the next batch
 
 
 class GroupCommit(Generic[Item, Outcome]):
     """Gathers items while a batch is written, and writes them as the next one.
 
-    Who comes alone writes at once. Whoever comes meanwhile waits, and the first of them then writes for them all.
+    A lone writer commits at once; writers arriving during a commit queue, and the first of them commits for all.
     Each is answered after the commit of its own batch.
     """
 
     def __init__(
         self,
         write: Callable[[list[Item]], list[Outcome]],
-        most: int = _MOST,
-        right: AbstractContextManager[object] = _FREELY,
+        max_items: int = _MAX_ITEMS,
+        lock: AbstractContextManager[object] = _NO_LOCK,
     ) -> None:
         self._write = write
-        self._most = most
-        self._right = right  #: to write; who comes while it is waited for comes along
+        self._max_items = max_items
+        self._write_lock = lock  #: taken for each batch; writers that arrive while it is waited for join the batch
         self._lock = threading.Lock()
-        self._waiting: deque[_Turn[Item, Outcome]] = deque()
+        self._queue: deque[_Submission[Item, Outcome]] = deque()
         self._is_writing = False
-        self._had_company = False
+        self._was_shared = False
+
+    @property
+    def queued(self) -> int:
+        """How many submissions wait to be written."""
+        return len(self._queue)
 
     def submit(self, items: list[Item]) -> list[Outcome]:
-        """Write some items, together with what others want to write; answers what became of each."""
-        mine: _Turn[Item, Outcome] = _Turn(items)
+        """Write items, together with those of other threads; returns the outcome of each."""
+        submission: _Submission[Item, Outcome] = _Submission(items)
         with self._lock:
-            self._waiting.append(mine)
-            writes = not self._is_writing
+            self._queue.append(submission)
+            is_writer = not self._is_writing
             self._is_writing = True
-        if not writes:
-            mine.woken.wait()
-        if not mine.is_done:
+        if not is_writer:
+            submission.woken.wait()
+        if not submission.is_done:
             self._write_next()
-        if mine.failure is not None:
-            raise mine.failure
-        return mine.outcomes
+        if submission.failure is not None:
+            raise submission.failure
+        return submission.outcomes
 
     def _write_next(self) -> None:
-        if self._had_company:
+        if self._was_shared:
             time.sleep(_LINGER_SECONDS)
-        batch: list[_Turn[Item, Outcome]] = []
+        batch: list[_Submission[Item, Outcome]] = []
         try:
-            with self._right:
+            with self._write_lock:
                 batch = self._next_batch()
-                self._settle(batch)
+                self._write_batch(batch)
         finally:
             with self._lock:
-                following = self._waiting[0] if self._waiting else None
+                following = self._queue[0] if self._queue else None
                 self._is_writing = following is not None
-            for turn in batch:
-                turn.is_done = True
-                turn.woken.set()
+            for submission in batch:
+                submission.is_done = True
+                submission.woken.set()
             if following is not None:
                 following.woken.set()
 
-    def _next_batch(self) -> list[_Turn[Item, Outcome]]:
+    def _next_batch(self) -> list[_Submission[Item, Outcome]]:
         with self._lock:
-            batch = [self._waiting.popleft()]
+            batch = [self._queue.popleft()]
             size = len(batch[0].items)
-            while self._waiting and size + len(self._waiting[0].items) <= self._most:
-                batch.append(self._waiting.popleft())
+            while self._queue and size + len(self._queue[0].items) <= self._max_items:
+                batch.append(self._queue.popleft())
                 size += len(batch[-1].items)
-            self._had_company = len(batch) > 1 or bool(self._waiting)
+            self._was_shared = len(batch) > 1 or bool(self._queue)
         return batch
 
-    def _settle(self, batch: list[_Turn[Item, Outcome]]) -> None:
+    def _write_batch(self, batch: list[_Submission[Item, Outcome]]) -> None:
         try:
-            outcomes = iter(self._write([item for turn in batch for item in turn.items]))
-            for turn in batch:
-                turn.outcomes = [next(outcomes) for _ in turn.items]
+            outcomes = iter(self._write([item for submission in batch for item in submission.items]))
+            for submission in batch:
+                submission.outcomes = [next(outcomes) for _ in submission.items]
         except Exception as failure:
             if len(batch) == 1:
                 batch[0].failure = failure
                 return
-            for turn in batch:  # what one of them has spoilt is not the others' fault
-                self._settle([turn])
+            for submission in batch:  # one bad item must not fail the submissions of other threads
+                self._write_batch([submission])

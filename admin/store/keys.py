@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, CursorResult, Select, bindpara
 _KEYS = "keys"
 
 
-class ByKeys:
+class KeyedQuery:
     """A query of those rows whose columns hold one of some keys; built once, for that takes longer than to ask it."""
 
     def __init__(self, query: Select[*tuple[Any, ...]], columns: Sequence[ColumnElement[Any]]) -> None:
@@ -22,7 +22,7 @@ class ByKeys:
         parts = (func.json_extract(given.c.value, f"$[{number}]") for number in range(len(columns)))
         self._query_of_sqlite = query.where(held.in_(select(*parts)))
 
-    def ask(
+    def execute(
         self, connection: Connection, keys: Iterable[tuple[Any, ...]], **parameters: Any
     ) -> CursorResult[*tuple[Any, ...]]:
         """What is found by some keys, and by what else the query is to know."""

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, CursorResult, bindparam, func, or_, select
 from admin.core.executions.attempts import Change
 from admin.store.batches import update_all
 from admin.store.executions import LEASED, UNLEASED, Event, Execution, ExecutionId, add_events, executions, identity
-from admin.store.keys import ByKeys
+from admin.store.keys import KeyedQuery
 
 _columns = executions.c
 _KEY = (_columns.project, _columns.domain, _columns.name)
@@ -54,10 +54,10 @@ _NEXT = (
 _these = _columns.id.in_(bindparam("ids", expanding=True))
 _DETAILS = select(_columns.id, _columns.content, _columns.avoid).where(_these)
 _HELD = select(*_SMALL).where(_these).order_by(_columns.id).with_for_update()
-_IDS, _NAMED = ByKeys(select(_columns.id), _KEY), ByKeys(select(*_SMALL), _KEY)
+_IDS, _NAMED = KeyedQuery(select(_columns.id), _KEY), KeyedQuery(select(*_SMALL), _KEY)
 
 
-class Held:
+class LeasedExecution:
     """An execution that this transaction holds, and what becomes of it; `save` writes that."""
 
     id: int
@@ -111,7 +111,7 @@ class Held:
         self._happened.append(event)
 
 
-def save(connection: Connection, some: Iterable[Held]) -> None:
+def save(connection: Connection, some: Iterable[LeasedExecution]) -> None:
     """Write what has become of executions: one statement for each set of columns, and one for all that happened."""
     changes: dict[frozenset[str], list[dict[str, Any]]] = {}
     events = []
@@ -124,26 +124,26 @@ def save(connection: Connection, some: Iterable[Held]) -> None:
     add_events(connection, events)
 
 
-def _held(found: CursorResult[Any]) -> list[Held]:
+def _held(found: CursorResult[Any]) -> list[LeasedExecution]:
     names = tuple(found.keys())
-    return [Held(names, row) for row in found.all()]
+    return [LeasedExecution(names, row) for row in found.all()]
 
 
-def offered(connection: Connection, cluster: str, now: datetime, limit: int) -> list[Held]:
+def offered(connection: Connection, cluster: str, now: datetime, limit: int) -> list[LeasedExecution]:
     """What a cluster may have next, in order: tier, priority, age. Those that others hold are left to them."""
     return _held(connection.execute(_OFFERED, {"cluster": cluster, "now": now, "most": limit}))
 
 
-def leased(connection: Connection, clusters: Sequence[str]) -> list[Held]:
+def leased(connection: Connection, clusters: Sequence[str]) -> list[LeasedExecution]:
     """Everything that the agents of clusters have a lease of, held until the transaction ends."""
     return _held(connection.execute(_LEASED, {"clusters": clusters}))
 
 
-def reported(connection: Connection, clusters: Sequence[str], named: Iterable[ExecutionId]) -> list[Held]:
+def reported(connection: Connection, clusters: Sequence[str], named: Iterable[ExecutionId]) -> list[LeasedExecution]:
     """The same together with others that agents report on, all by id: two agents may report on each other's."""
     keys = [(one.project, one.domain, one.name) for one in named]
     ids = {
-        *_IDS.ask(connection, keys).scalars(),
+        *_IDS.execute(connection, keys).scalars(),
         *connection.execute(_LEASED_IDS, {"clusters": clusters}).scalars(),
     }
     return _held(connection.execute(_HELD, {"ids": ids}))
@@ -154,7 +154,7 @@ def named(connection: Connection, keys: Iterable[ExecutionId]) -> dict[Execution
     wanted = [(one.project, one.domain, one.name) for one in keys]
     if not wanted:
         return {}
-    return {identity(row): row for row in _NAMED.ask(connection, wanted)}
+    return {identity(row): row for row in _NAMED.execute(connection, wanted)}
 
 
 def clusters_with_expired(connection: Connection, clusters: Iterable[str], now: datetime) -> list[str]:
@@ -163,12 +163,12 @@ def clusters_with_expired(connection: Connection, clusters: Iterable[str], now: 
     return sorted(connection.execute(_HAVE_EXPIRED, {"clusters": wanted, "now": now}).scalars()) if wanted else []
 
 
-def expired(connection: Connection, cluster: str, now: datetime, limit: int) -> list[Held]:
+def expired(connection: Connection, cluster: str, now: datetime, limit: int) -> list[LeasedExecution]:
     """What a cluster's agent has had for longer than its lease, in detail, held until the transaction ends."""
     return _held(connection.execute(_EXPIRED, {"cluster": cluster, "now": now, "most": limit}))
 
 
-def add_details(connection: Connection, some: Iterable[Held]) -> None:
+def add_details(connection: Connection, some: Iterable[LeasedExecution]) -> None:
     """Learn of executions what only the end or the beginning of an attempt needs."""
     by_id = {one.id: one for one in some}
     if by_id:

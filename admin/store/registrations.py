@@ -93,7 +93,7 @@ def add(connection: Connection, table: Table, new: Registered) -> bool:
         values |= {"workflow": new.workflow, "state": new.state, "updated_at": new.updated_at}
     is_new = insert_new(connection, table, [values]) == 1
     if is_new:
-        _count_up(connection)
+        _bump_generation(connection)
     return is_new
 
 
@@ -157,7 +157,7 @@ def number(connection: Connection) -> int:
     return int(connection.execute(select(registration_head.c.number)).scalar_one())
 
 
-def _count_up(connection: Connection) -> None:
+def _bump_generation(connection: Connection) -> None:
     connection.execute(update(registration_head).values(number=registration_head.c.number + 1))
 
 
@@ -174,7 +174,7 @@ def set_state(connection: Connection, wanted: Identifier, state: str, now: datet
         connection.execute(update(launch_plans).where(*others).values(state=INACTIVE, updated_at=now))
     mine = (*_named(launch_plans, wanted), launch_plans.c.version == wanted.version)
     connection.execute(update(launch_plans).where(*mine).values(state=state, updated_at=now))
-    _count_up(connection)
+    _bump_generation(connection)
 
 
 def active_plans(connection: Connection) -> list[Registered]:

@@ -31,7 +31,7 @@ from sqlalchemy import Row as DatabaseRow
 from admin.core.settings.scopes import Scope
 from admin.core.settings.writes import is_same
 from admin.store.database import UtcDateTime, metadata
-from admin.store.keys import ByKeys
+from admin.store.keys import KeyedQuery
 
 #: What a change of a project is called where changes of attributes have the name of their kind.
 PROJECT = "PROJECT"
@@ -260,7 +260,7 @@ def changes_above(
         rows = connection.execute(found)
     else:
         places = [(one.project, one.domain, one.workflow, one.launch_plan) for one in scopes]
-        rows = ByKeys(found, _SCOPE).ask(connection, places)
+        rows = KeyedQuery(found, _SCOPE).execute(connection, places)
     for row in rows:
         yield _change(row)
 

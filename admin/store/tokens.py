@@ -33,7 +33,7 @@ KNOWN_SECONDS = 1.0
 _MOST_KNOWN = 10_000
 
 
-class KnownTokens:
+class TokenCache:
     """Tokens as they were a moment ago, by their hashes, so that a busy agent costs no query each time."""
 
     def __init__(self) -> None:

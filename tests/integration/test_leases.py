@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
@@ -28,6 +27,7 @@ from tests.support.placing import (
     refused,
     switch,
 )
+from tests.support.waiting import wait_until
 
 SECTIONS = {"agents": {"leaseSeconds": 60, "logLimitBytes": 1000}}
 Play = Callable[..., PlayedAgent]
@@ -469,7 +469,7 @@ def test_a_first_sync_that_waits_does_not_take_the_cluster_back(shared_app: Flas
     answers = []
     waiting = threading.Thread(target=lambda: answers.append(old.post(want=5, wait_seconds=20)))
     waiting.start()
-    _until(lambda: get(agent.client, f"clusters/{agent.cluster}")["agent"] == "old")
+    wait_until(lambda: get(agent.client, f"clusters/{agent.cluster}")["agent"] == "old")
     new = PlayedAgent(client=agent.client, cluster=agent.cluster, token=agent.token, id="new", project=agent.project)
     new.sync()
     add(agent, "e")  # news, by which the old one looks again
@@ -490,20 +490,13 @@ def test_a_sync_that_is_overtaken_while_it_waits_gives_no_leases(
     began = get(agent.client, f"clusters/{agent.cluster}")["last_sync_at"]
     clock.advance(1)
     waiting.start()
-    _until(lambda: get(agent.client, f"clusters/{agent.cluster}")["last_sync_at"] > began)
+    wait_until(lambda: get(agent.client, f"clusters/{agent.cluster}")["last_sync_at"] > began)
     clock.advance(1)
     agent.sync(want=0)  # the same process says meanwhile that it wants nothing
     add(agent, "e")
     waiting.join(15)
     assert [(one["leases"], one["questions"]) for one in answers] == [([], [])]
     assert "lease_expires_at" not in shown(agent, "e")
-
-
-def _until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 # Ending

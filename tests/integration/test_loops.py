@@ -23,6 +23,7 @@ from admin.services.redecisions import decide_waiting
 from admin.store import loop_leases
 from tests.conftest import MakeApp
 from tests.support.placing import created, execution, pool, put_attribute, put_pool, switch
+from tests.support.waiting import wait_until
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 QUICK = {"intervalMilliseconds": 10, "leaseSeconds": 1}
@@ -82,28 +83,21 @@ def leading(context: Context, work: Callable[[], None]) -> Iterator[Leader]:
         leader.close()
 
 
-def until(condition: Callable[[], bool], seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
-
-
 def test_one_of_two_does_the_work_and_the_other_takes_over_when_it_stops(make_app: MakeApp) -> None:
     contexts = [make_app(loops=QUICK).extensions["rainbow"] for _ in range(2)]
     first, second = Rounds(), Rounds()
     with leading(contexts[0], first) as leader:
-        until(lambda: first.count >= 3)
+        wait_until(lambda: first.count >= 3)
         with leading(contexts[1], second):
             done = first.count
-            until(lambda: first.count >= done + 10)
+            wait_until(lambda: first.count >= done + 10)
             assert second.count == 0
             leader.close()
             stopped = time.monotonic()
-            until(lambda: second.count >= 3)
+            wait_until(lambda: second.count >= 3)
             assert time.monotonic() - stopped < 3
             done = first.count
-            until(lambda: second.count >= 10)
+            wait_until(lambda: second.count >= 10)
             assert first.count == done
 
 
@@ -116,7 +110,7 @@ def test_work_that_fails_is_tried_again(make_app: MakeApp, caplog: pytest.LogCap
 
     rounds = Rounds(fail)
     with leading(make_app(loops=QUICK).extensions["rainbow"], rounds):
-        until(lambda: rounds.count >= 4)
+        wait_until(lambda: rounds.count >= 4)
     assert sum("failed, and is tried again" in one.message for one in caplog.records) == 2
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -25,6 +25,7 @@ from tests.robustness.lease_histories import checked
 from tests.robustness.test_many_waiting import copied
 from tests.support.agents import Clock, closure, event_types, played_agent, set_clock
 from tests.support.placing import API, DOMAIN, PROJECT, created, execution, get, ok, put_cluster, put_pool, refused
+from tests.support.waiting import wait_until
 
 
 def key(name: str) -> ExecutionId:
@@ -171,13 +172,6 @@ def test_what_an_agent_never_answers_for_is_thought_to_be_lost(make_app: MakeApp
 # Waiting
 
 
-def until(is_so: Callable[[], bool], seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 @contextmanager
 def waiting(context: Context, *clusters: str, seconds: float = 30) -> Iterator[dict[str, Future[Answer]]]:
     """Agents that wait, each for itself."""
@@ -187,18 +181,18 @@ def waiting(context: Context, *clusters: str, seconds: float = 30) -> Iterator[d
 
     with ThreadPoolExecutor(len(clusters)) as pool:
         answers = {cluster: pool.submit(wait, cluster) for cluster in clusters}
-        until(lambda: _waiting(context) == len(clusters))
+        wait_until(lambda: _waiting(context) == len(clusters))
         try:
             yield answers
         finally:
-            context.news.close()
+            context.cluster_wakeups.close()
 
 
 def _waiting(context: Context) -> int:
     """How many sleep; the first look of all is over by then."""
     time.sleep(0.2)
-    with context.news._lock:
-        return sum(one._heard_at is not None for some in context.news._waiting.values() for one in some)
+    with context.cluster_wakeups._lock:
+        return sum(one._heard_at is not None for some in context.cluster_wakeups._waiting.values() for one in some)
 
 
 def test_nobody_asks_the_database_for_one_that_waits(app: Flask, context: Context) -> None:
@@ -276,7 +270,7 @@ def test_where_too_many_wait_others_are_sent_away_and_nobody_else_is_kept(make_a
 
     with ThreadPoolExecutor(3) as pool:
         waits = [pool.submit(call, name) for name in names[:3]]
-        until(lambda: _waiting(context) == 3)
+        wait_until(lambda: _waiting(context) == 3)
         began = time.monotonic()
         away = call("d")
         assert time.monotonic() - began < 2
@@ -286,7 +280,7 @@ def test_where_too_many_wait_others_are_sent_away_and_nobody_else_is_kept(make_a
         created(api, "f", cluster="a")
         answer = waits[0].result(10)
         assert ([one["id"]["name"] for one in answer["leases"]], answer["intervals"]["pause_seconds"]) == (["f"], 0)
-        context.news.close()
+        context.cluster_wakeups.close()
 
 
 # Tokens

@@ -27,15 +27,9 @@ from admin.services.syncs import Answer, Sync, sync
 from tests.conftest import MakeApp
 from tests.support.admins import RunningAdmin, running_admin
 from tests.support.placing import API, DOMAIN, PROJECT, asked, created, ok, put_pool
+from tests.support.waiting import wait_until
 
 AGENTS = 200
-
-
-def until(is_so: Callable[[], bool], seconds: float = 10, pause: float = 0.005) -> None:
-    deadline = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(pause)
 
 
 # In one process
@@ -53,10 +47,10 @@ def waiting(context: Context, clusters: list[str], seconds: float = 20) -> Itera
     with ThreadPoolExecutor(len(clusters)) as threads:
         for cluster in clusters:
             threads.submit(wait, cluster)
-        until(lambda: _heard(context) >= len(clusters))
+        wait_until(lambda: _heard(context) >= len(clusters))
         time.sleep(0.2)
         yield answers
-        context.news.close()
+        context.cluster_wakeups.close()
 
 
 def _heard(context: Context) -> int:
@@ -78,10 +72,10 @@ def test_who_waits_holds_no_connection_and_is_woken_only_for_a_reason(app: Flask
         assert answers == {}
         began = time.monotonic()
         created(app.test_client(), "e", cluster="c07")
-        until(lambda: "c07" in answers)
+        wait_until(lambda: "c07" in answers)
         set_cordoned(context, "c11", True, None, None)
         set_draining(context, "c13", True, None, None, None)
-        until(lambda: {"c11", "c13"} <= answers.keys())
+        wait_until(lambda: {"c11", "c13"} <= answers.keys())
         time.sleep(0.2)
         assert answers.keys() == {"c07", "c11", "c13"}
         at, answer = answers["c07"]
@@ -201,7 +195,7 @@ def test_two_hundred_agents_wait_and_a_creation_wakes_the_right_one_at_once(
         crowd = [WaitingAgent(admin, cluster, token) for cluster, token in tokens.items()]
         for agent in crowd:
             agent.start()
-        until(lambda: _all_ready(admin, crowd), 180, pause=0.5)
+        wait_until(lambda: _all_ready(admin, crowd), 180, interval=0.5)
         if database_url.startswith("postgresql"):
             assert _connections(database_url) < 50  # two workers and their pools, not an agent each
         reads = _timed(lambda number: admin.get(f"{API}/clusters/c{number:03}"), range(0, AGENTS, 5))
@@ -257,7 +251,7 @@ def _wakes(admin: RunningAdmin, crowd: list[WaitingAgent]) -> list[float]:
             answer = session.post(f"{admin.url}{API}/executions", json=body, timeout=10)
             at = time.monotonic()
             assert answer.status_code == 200, answer.text
-            until(lambda number=number, name=name: name in crowd[number].leases)  # type: ignore[misc]
+            wait_until(lambda number=number, name=name: name in crowd[number].leases)  # type: ignore[misc]
             times.append(crowd[number].leases[name] - at)
     assert [len(agent.leases) for agent in crowd] == [int(number % 7 == 0) for number in range(AGENTS)]
     return times

@@ -40,7 +40,6 @@ def opened_app(url: str, config_file: str | None = None, **sections: dict[str, A
         seed_projects(context)
         yield app
     finally:
-        for news in (context.heads, context.execution_events, context.news):
-            news.close()
+        context.close()
         with app.app_context():
             db.engine.dispose()

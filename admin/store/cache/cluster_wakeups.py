@@ -63,7 +63,7 @@ class ClusterWakeups:
         self.is_closing = False
 
     @contextmanager
-    def expect(self, cluster: str) -> Iterator[Waiting]:
+    def subscribe(self, cluster: str) -> Iterator[Waiting]:
         """Wait, within the context, for what happens for a cluster from now on."""
         with self._lock:
             waiting = Waiting(is_crowded=self._count >= self._most)

@@ -62,9 +62,9 @@ class Applying:
 class Index:
     """Settings in memory, kept current by revision."""
 
-    def __init__(self, database: Database, announcements: SharedCounter, kinds: Kinds) -> None:
+    def __init__(self, database: Database, shared_counter: SharedCounter, kinds: Kinds) -> None:
         self._database = database
-        self._announcements = announcements
+        self._shared_counter = shared_counter
         self._shapes = Shapes(kinds)
         self._reading = threading.Lock()  #: held for moments, so that nobody sees half of a revision
         self._catching_up = threading.Lock()
@@ -89,7 +89,7 @@ class Index:
 
     def announce(self, number: int) -> None:
         """A revision has been committed here: no worker of this admin answers without it from now on."""
-        self._announcements.announce(number)
+        self._shared_counter.announce(number)
 
     def current(self) -> int | None:
         """The revision it is at, with nothing missing; None while it cannot say."""
@@ -130,7 +130,7 @@ class Index:
     def _is_current(self) -> bool:
         """Make sure that nothing is missing; False where that cannot be."""
         now = time.monotonic()
-        if self._places is not None and self._revision >= self._announcements.latest():
+        if self._places is not None and self._revision >= self._shared_counter.latest():
             if now - self._checked_at < STALE_SECONDS:
                 return True
         elif self._places is None and (now < self._retry_at or self._is_loading()):

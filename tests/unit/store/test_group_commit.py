@@ -1,4 +1,4 @@
-"""Joint writes: who comes while others write is written with the next batch, and answered for itself."""
+"""Group commit: items submitted during a commit share the next one, and each submission is answered for itself."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from admin.store.group_commit import GroupCommit
+from tests.support.waiting import wait_until
 
 
-def test_one_alone_writes_at_once() -> None:
+def test_a_lone_writer_commits_at_once() -> None:
     batches: list[list[int]] = []
 
     def write(items: list[int]) -> list[int]:
@@ -21,7 +22,7 @@ def test_one_alone_writes_at_once() -> None:
     assert batches == [[1, 2]]
 
 
-def test_those_who_come_meanwhile_are_written_together() -> None:
+def test_submissions_during_a_commit_share_the_next_one() -> None:
     batches: list[list[int]] = []
     begun, go_on = threading.Event(), threading.Event()
 
@@ -36,36 +37,34 @@ def test_those_who_come_meanwhile_are_written_together() -> None:
         first = pool.submit(writes.submit, [0])
         assert begun.wait(10)
         others = [pool.submit(writes.submit, [number]) for number in range(1, 9)]
-        while len(writes._waiting) < 8:
-            pass
+        wait_until(lambda: writes.queued == 8)
         go_on.set()
         assert first.result(10) == [0]
-        assert [one.result(10) for one in others] == [[2 * number] for number in range(1, 9)]
+        assert [result.result(10) for result in others] == [[2 * number] for number in range(1, 9)]
     assert batches[0] == [0]
     assert sorted(batches[1]) == list(range(1, 9))
     assert len(batches) == 2
 
 
-def test_those_who_come_while_the_right_to_write_is_waited_for_come_along() -> None:
+def test_submissions_that_arrive_while_the_lock_is_waited_for_join_the_batch() -> None:
     batches: list[list[int]] = []
 
     def write(items: list[int]) -> list[int]:
         batches.append(sorted(items))
         return items
 
-    right = threading.Lock()
-    writes = GroupCommit(write, right=right)
+    lock = threading.Lock()
+    writes = GroupCommit(write, lock=lock)
     with ThreadPoolExecutor(5) as pool:
-        with right:
+        with lock:
             several = [pool.submit(writes.submit, [number]) for number in range(5)]
-            while len(writes._waiting) < 5:
-                pass
-        assert [one.result(10) for one in several] == [[number] for number in range(5)]
+            wait_until(lambda: writes.queued == 5)
+        assert [result.result(10) for result in several] == [[number] for number in range(5)]
     assert batches == [[0, 1, 2, 3, 4]]
-    assert not right.locked()
+    assert not lock.locked()
 
 
-def test_what_one_has_spoilt_does_not_spoil_the_others() -> None:
+def test_a_failing_item_fails_its_own_submission_only() -> None:
     begun, go_on = threading.Event(), threading.Event()
 
     def write(items: list[int]) -> list[int]:
@@ -80,17 +79,16 @@ def test_what_one_has_spoilt_does_not_spoil_the_others() -> None:
         first = pool.submit(writes.submit, [0])
         assert begun.wait(10)
         others = {number: pool.submit(writes.submit, [number]) for number in range(1, 6)}
-        while len(writes._waiting) < 5:
-            pass
+        wait_until(lambda: writes.queued == 5)
         go_on.set()
         assert first.result(10) == [0]
-        for number, one in others.items():
+        for number, result in others.items():
             if number == 3:
                 with pytest.raises(ValueError, match="three"):
-                    one.result(10)
+                    result.result(10)
             else:
-                assert one.result(10) == [number]
-    assert writes.submit([9]) == [9]  # and the next one is not kept waiting
+                assert result.result(10) == [number]
+    assert writes.submit([9]) == [9]  # the next writer is not blocked
 
 
 def test_every_item_of_many_threads_is_written_once() -> None:
