@@ -18,7 +18,7 @@ from bench.figures import Figure, Figures
 from bench.load import QUICK, Pace
 from bench.promises import judged
 
-#: What there is to run, on each kind of database, in the order of the table.
+#: The benches, in the order of the table; each runs on both databases.
 BENCHES = {
     "effective": "bench.effective",
     "attributes": "bench.attributes",
@@ -28,7 +28,7 @@ BENCHES = {
     "commands": "bench.commands",
     "peers": "bench.peers.measured",
 }
-#: What takes long.
+#: The benches of `make bench-large`.
 LARGE = {
     "memory": "bench.memory",
     "waiting": "bench.waiting",
@@ -43,22 +43,22 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="measure for a moment, to see that everything works")
     parser.add_argument("--large", action="store_true", help="run the long benches instead")
     parser.add_argument("--database", choices=("sqlite", "postgresql"), help="on this kind of database only")
-    wanted = parser.parse_args()
+    options = parser.parse_args()
     known = {**BENCHES, **LARGE}
-    unknown = [name for name in wanted.names if name not in known]
+    unknown = [name for name in options.names if name not in known]
     if unknown:
         parser.error(f"there is no bench {', '.join(unknown)}; there are {', '.join(known)}")
-    names = wanted.names or list(LARGE if wanted.large else BENCHES)
+    names = options.names or list(LARGE if options.large else BENCHES)
     _allow_descriptors()
     failed: list[str] = []
-    found = list(_measured(names, wanted.database, QUICK if wanted.quick else Pace(), failed))
+    measured = list(_measured(names, options.database, QUICK if options.quick else Pace(), failed))
     order = list(known)
-    figures = Figures(sorted(found, key=lambda one: order.index(one.bench)))
+    figures = Figures(sorted(measured, key=lambda figure: order.index(figure.bench)))
     promises = judged(figures)
     tables.show(figures)
-    tables.show_promises([one for one in promises if one.kept is not None])
-    if not (wanted.names or wanted.quick or wanted.database or failed):
-        results.save(results.LARGE if wanted.large else results.STANDARD, figures, promises)
+    tables.show_promises([promise for promise in promises if promise.kept is not None])
+    if not (options.names or options.quick or options.database or failed):
+        results.save(results.LARGE if options.large else results.STANDARD, figures, promises)
     for line in failed:
         print(line, file=sys.stderr)
     sys.exit(1 if failed else 0)
@@ -71,7 +71,7 @@ def _allow_descriptors() -> None:
 
 
 def _measured(names: list[str], only: str | None, pace: Pace, failed: list[str]) -> Iterator[Figure]:
-    """The figures of some benches; what fails is left out and told."""
+    """The figures of the benches; a bench that fails is reported and left out."""
     for backend in _backends(only):
         for name in names:
             begin = time.monotonic()

@@ -1,4 +1,4 @@
-"""Agents without engines: they take leases and say that the work runs, and then that it is done."""
+"""Agents without an engine: they take leases, report the work as running, then as done."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Client:
         text = answer.read()
         if answer.status != 200:
             raise RuntimeError(f"POST {path} was answered {answer.status}: {text[:500].decode(errors='replace')}")
-        found: Document = orjson.loads(text)
-        return found
+        answer_body: Document = orjson.loads(text)
+        return answer_body
 
     def close(self) -> None:
         self._connection.close()
@@ -51,7 +51,7 @@ def register(port: int, cluster: str) -> str:
 
 @dataclass(kw_only=True)
 class Agent:
-    """The agent of one cluster. Every sync says all there is to say: what it holds, what runs, and what is done."""
+    """The agent of one cluster; every sync reports what it holds, what runs and what is done."""
 
     client: Client
     cluster: str
@@ -66,7 +66,7 @@ class Agent:
     _sequence: int = 0
 
     def sync(self) -> None:
-        """Lease so many more, and take each of the others one step on."""
+        """Lease more executions, and advance those that are held by one step."""
         done, started = self._running, self._confirmed
         self._sequence += 1
         body = {
@@ -82,15 +82,15 @@ class Agent:
         self.taken.append(time.monotonic() - begin)
         self.refused += len(answer["refused"]) + len(answer["lost"])
         self.finished += len(done)
-        confirmed = {(one["id"]["project"], one["id"]["domain"], one["id"]["name"]) for one in answer["confirmed"]}
+        confirmed = {tuple(_id(lease["id"]).values()) for lease in answer["confirmed"]}
         self._running = started
-        self._confirmed = [one for one in self._offered if tuple(one["id"].values()) in confirmed]
-        self._offered = [{"id": _id(one["id"]), "attempt": one["attempt"]} for one in answer["leases"]]
+        self._confirmed = [lease for lease in self._offered if tuple(lease["id"].values()) in confirmed]
+        self._offered = [{"id": _id(lease["id"]), "attempt": lease["attempt"]} for lease in answer["leases"]]
 
-    def _events(self, type: str, held: list[Document]) -> list[Document]:
-        return [{"event": f"{self.cluster}-{next(self._numbers)}", "type": type, **one} for one in held]
+    def _events(self, type: str, leases: list[Document]) -> list[Document]:
+        return [{"event": f"{self.cluster}-{next(self._numbers)}", "type": type, **lease} for lease in leases]
 
 
-def _id(given: Document) -> Document:
-    """The keys in an order of our own, so that their values can be compared."""
-    return {key: given[key] for key in ("project", "domain", "name")}
+def _id(execution_id: Document) -> Document:
+    """The keys in a fixed order, so that their values can be compared."""
+    return {key: execution_id[key] for key in ("project", "domain", "name")}

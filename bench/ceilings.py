@@ -1,4 +1,4 @@
-"""Ceilings: what the same server and the same databases manage when there is next to nothing to do."""
+"""Ceilings: the rates of the same server and databases with next to no work per request."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SPEC = {"job": stock.JOB}
 
 @contextmanager
 def running_ceilings(database: str) -> Iterator[int]:
-    """The port of a server that does next to nothing; its table is made in the database."""
+    """The port of a server that does next to nothing; its table is created in the database."""
     engine = plain_engine(database)
     metadata.create_all(engine)
     engine.dispose()
@@ -79,29 +79,29 @@ class Direct:
         self._threads = 1 if engine.dialect.name == "sqlite" else CONNECTIONS
 
     def insert(self, count: int) -> Measure:
-        """So many rows, and a commit."""
+        """Insert `count` rows and commit."""
         store = inserter(self._engine)
         return partial(in_threads, lambda: store([_row() for _ in range(count)]), threads=self._threads, times=count)
 
     def live(self, count: int) -> Measure:
-        """So many rows, which then change their state three times, with a commit each time."""
+        """Insert `count` rows, then change their state three times, with a commit each time."""
         store = inserter(self._engine)
         change = update(items).values(state=bindparam("new"))
 
         def act() -> None:
             rows = [_row() for _ in range(count)]
             store(rows)
-            mine = change.where(items.c.name.in_([row["name"] for row in rows]))
+            statement = change.where(items.c.name.in_([row["name"] for row in rows]))
             for state in ("LEASED", "RUNNING", "SUCCEEDED"):
                 with self._engine.begin() as connection:
-                    connection.execute(mine, {"new": state})
+                    connection.execute(statement, {"new": state})
 
         return partial(in_threads, act, threads=self._threads, times=count)
 
 
 @contextmanager
 def without_http(database: str) -> Iterator[Direct]:
-    """Clients of a database, the tables of which are made."""
+    """Clients of a database in which the table has been created."""
     engine = plain_engine(database)
     metadata.create_all(engine)
     try:
@@ -115,7 +115,7 @@ def _row() -> dict[str, Any]:
 
 
 def in_threads(act: Callable[[], object], seconds: int, *, threads: int = CONNECTIONS, times: int = 1) -> Rate:
-    """The rate at which some threads of this process do something."""
+    """The rate at which threads of this process call a function."""
     taken: list[float] = []
     end = time.monotonic() + seconds
 

@@ -72,7 +72,7 @@ def run(backend: Backend, pace: Pace) -> Iterator[Figure]:
 
 @contextmanager
 def _service(database: str) -> Iterator[Measure]:
-    """What the admin does to create an execution, in this process."""
+    """The admin's service that creates an execution, called in this process."""
     with tempfile.TemporaryDirectory(prefix="rainbow-bench-") as directory:
         configuration = stock.configure(Path(directory))
         app = create_app(load_settings(str(configuration), {}, {"database": {"url": database}}))
@@ -81,8 +81,8 @@ def _service(database: str) -> Iterator[Measure]:
 
         def create() -> None:
             name = f"s{secrets.token_hex(10)}"
-            wanted = read_request(project=project, domain=domain, name=name, spec={"job": stock.JOB}, inputs=None)
-            create_execution(context, wanted)
+            request = read_request(project=project, domain=domain, name=name, spec={"job": stock.JOB}, inputs=None)
+            create_execution(context, request)
 
         try:
             yield partial(in_threads, create)
@@ -92,7 +92,7 @@ def _service(database: str) -> Iterator[Measure]:
 
 
 def create_call(port: int, body: dict[str, Any], times: int = 1) -> Call:
-    """A creation, or so many in one."""
+    """A creation of one execution, or of a batch."""
     return Call(
         port=port,
         path=f"{API}/executions",
@@ -105,7 +105,7 @@ def create_call(port: int, body: dict[str, Any], times: int = 1) -> Call:
 
 
 def _register(url: str) -> None:
-    """Every workflow of the stock, each with its launch plan."""
+    """Register every workflow of the stock with its launch plan."""
     with requests.Session() as session:
 
         def post(noun: str, body: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""A decision in the core among a thousand clusters, in time of the processor."""
+"""A decision of the core among a thousand clusters, in processor time."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def run(backend: Backend, pace: Pace) -> Iterator[Figure]:
 def _took(fleet: Fleet, name: str, waiting: Mapping[str, Amounts], number: int) -> float:
     """Milliseconds that one decision takes."""
     begin = time.process_time()
-    found = decided(fleet, pool(name), key=f"team-1/development/e{number}", waiting=waiting)
+    decision = decided(fleet, pool(name), key=f"team-1/development/e{number}", waiting=waiting)
     taken = time.process_time() - begin
-    assert found.cluster is not None, found.message
+    assert decision.cluster is not None, decision.message
     return taken * 1000
 
 

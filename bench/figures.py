@@ -1,4 +1,4 @@
-"""Figures: what was measured, and beside what it stands."""
+"""Figures: measurements, each with the ceiling it is compared to."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ class Figures:
 
     def __init__(self, all: Iterable[Figure]) -> None:
         self.all = list(all)
-        self._by_key = {(one.bench, one.what, one.database): one for one in self.all if one.size is None}
+        self._by_key = {
+            (figure.bench, figure.what, figure.database): figure for figure in self.all if figure.size is None
+        }
 
     def find(self, bench: str, what: str, database: str = "") -> Figure | None:
         """One figure, None where it was not measured."""
@@ -57,16 +59,16 @@ class Figures:
 
     def value(self, bench: str, what: str, database: str = "") -> float | None:
         """The value of one figure, None where it was not measured."""
-        found = self.find(bench, what, database)
-        return None if found is None else found.value
+        figure = self.find(bench, what, database)
+        return None if figure is None else figure.value
 
     def curves(self, bench: str) -> dict[tuple[str, str], list[Figure]]:
-        """What grows, by what it is and the database; the smallest first."""
-        found: dict[tuple[str, str], list[Figure]] = {}
-        for one in sorted((one for one in self.all if one.bench == bench), key=lambda one: one.size or 0):
-            if one.size is not None:
-                found.setdefault((one.what, one.database), []).append(one)
-        return found
+        """Figures by size, keyed by what was measured and the database; the smallest size first."""
+        curves: dict[tuple[str, str], list[Figure]] = {}
+        for figure in sorted(self.all, key=lambda figure: figure.size or 0):
+            if figure.bench == bench and figure.size is not None:
+                curves.setdefault((figure.what, figure.database), []).append(figure)
+        return curves
 
     def share(self, figure: Figure) -> float | None:
         """What part of its ceiling a figure reaches."""

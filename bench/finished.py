@@ -1,4 +1,4 @@
-"""Finished executions with their decisions and events, put into a database by itself: as many as years of use leave."""
+"""Finished executions with their decisions and events, generated in the database: as many as years of use leave."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _EXECUTION = {
     "pool": "CASE n % 5 WHEN 0 THEN 'training' ELSE 'batch' END",
     "content": f"'{json.dumps(_CONTENT)}'",
     "required_plugins": "'[]'",
-    **{f"demand_{one}": "1" for one in ("cpu", "memory", "gpu", "ephemeral_storage", "nodes")},
+    **{f"demand_{resource}": "1" for resource in ("cpu", "memory", "gpu", "ephemeral_storage", "nodes")},
     **dict.fromkeys(("revision", "attempt", "decisions"), "1"),
     "events": "3",
     **dict.fromkeys(("created_at", "updated_at", "started_at", "finished_at"), "<time>"),
@@ -96,7 +96,7 @@ _TABLES = [
     ("execution_events", _event(2, "RUNNING", "RUNNING")),
     ("execution_events", _event(3, "SUCCEEDED", "SUCCEEDED")),
 ]
-#: How each database counts, scatters names as drawn ones are, and tells the time: one execution every half second.
+#: How each database generates numbers, random-looking names and times, one execution every half second.
 _WORDS = {
     "postgresql": {
         "<numbers>": "generate_series(<first>::bigint, <last>::bigint) AS numbers(n)",
@@ -135,9 +135,9 @@ def _insert(table: str, columns: dict[str, str], words: dict[str, Any]) -> str:
 
 
 @contextmanager
-def _without_indexes(run: _Run, made: str) -> Iterator[None]:
-    """Indexes, which a query names with what makes them, are made at the end; that is quicker."""
-    indexes = run(made)
+def _without_indexes(run: _Run, indexes_query: str) -> Iterator[None]:
+    """Drop the indexes that a query lists with their definitions, and create them at the end: that is quicker."""
+    indexes = run(indexes_query)
     for name, _ in indexes:
         run(f"DROP INDEX {name}")
     yield
@@ -147,7 +147,7 @@ def _without_indexes(run: _Run, made: str) -> Iterator[None]:
 
 @contextmanager
 def _sqlite(database: str) -> Iterator[_Run]:
-    """A connection that waits for no disk."""
+    """A connection that does not wait for the disk."""
     connection = sqlite3.connect(make_url(database).database or "", isolation_level=None)
     for pragma in ("journal_mode=WAL", "synchronous=OFF", "cache_size=-500000", "temp_store=MEMORY"):
         connection.execute(f"PRAGMA {pragma}")
@@ -155,8 +155,10 @@ def _sqlite(database: str) -> Iterator[_Run]:
     def run(statement: str) -> list[tuple[Any, ...]]:
         return connection.execute(statement).fetchall()
 
-    made = "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND tbl_name = 'executions' AND sql IS NOT NULL"
-    with _without_indexes(run, made):
+    indexes_query = (
+        "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND tbl_name = 'executions' AND sql IS NOT NULL"
+    )
+    with _without_indexes(run, indexes_query):
         yield run
     run("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
@@ -164,7 +166,7 @@ def _sqlite(database: str) -> Iterator[_Run]:
 
 @contextmanager
 def _postgresql(database: str) -> Iterator[_Run]:
-    """The same; references are not checked one by one, and everything is as tidy at the end as it would be by then."""
+    """The same without checks of foreign keys; tables are vacuumed and analyzed at the end."""
     plain = make_url(database).set(drivername="postgresql").render_as_string(hide_password=False)
     with psycopg.connect(plain, autocommit=True) as server:
 
@@ -178,8 +180,10 @@ def _postgresql(database: str) -> Iterator[_Run]:
             "maintenance_work_mem = '1GB'",
         ):
             run(f"SET {setting}")
-        made = "SELECT indexname, indexdef FROM pg_indexes WHERE tablename = 'executions' AND indexname LIKE 'ix%'"
-        with _without_indexes(run, made):
+        indexes_query = (
+            "SELECT indexname, indexdef FROM pg_indexes WHERE tablename = 'executions' AND indexname LIKE 'ix%'"
+        )
+        with _without_indexes(run, indexes_query):
             yield run
         run("SELECT setval(pg_get_serial_sequence('executions', 'id'), max(id)) FROM executions")
         run("VACUUM ANALYZE executions, decisions, execution_events")

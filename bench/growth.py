@@ -1,4 +1,4 @@
-"""Growth: what creation, leasing, lists and reads take when ever more executions have ended."""
+"""Growth: the cost of creation, leasing, lists and reads as finished executions accumulate."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PER_SECOND = 2000
 
 
 def run(backend: Backend, pace: Pace, sizes: tuple[int, ...] = ()) -> Iterator[Figure]:
-    """Figures at every size, with an admin on each running at the same time, so that they are measured in turns."""
+    """Figures at every size; an admin runs on each database at the same time, and they are measured in turns."""
     admins: dict[int, tuple[str, int]] = {}
     with ExitStack() as stack:
         for size in sizes or (QUICK_SIZES if pace == QUICK else SIZES):
@@ -52,14 +52,14 @@ def _list(query: str) -> Callable[[str, int], Measure]:
 
 
 def _leasing(_database: str, port: int) -> Measure:
-    """An agent that takes 50 at a time, says that they run, and ends them."""
+    """An agent that takes 50 leases at a time, reports them running, and finishes them."""
     agents: list[Agent] = []
 
     def measure(seconds: int) -> Rate:
         if not agents:
             agents.append(Agent(client=Client(port, register(port, _CLUSTER)), cluster=_CLUSTER))
         [agent] = agents
-        _let_wait(port, seconds * _PER_SECOND)
+        _create_waiting(port, seconds * _PER_SECOND)
         finished, syncs = agent.finished, len(agent.taken)
         begin = time.monotonic()
         while time.monotonic() < begin + seconds:
@@ -71,7 +71,7 @@ def _leasing(_database: str, port: int) -> Measure:
     return measure
 
 
-def _let_wait(port: int, count: int) -> None:
+def _create_waiting(port: int, count: int) -> None:
     client = Client(port)
     numbers = itertools.count()
     run = f"{time.monotonic_ns():x}"
@@ -88,19 +88,19 @@ def _body(name: str) -> dict[str, Any]:
 
 
 def _read(database: str, port: int) -> Measure:
-    """Executions from everywhere in the table, by name."""
+    """Reads by name of executions from all over the table."""
     calls: list[Call] = []
 
     def measure(seconds: int) -> Rate:
         if not calls:
             path = f"{API}/executions/<execution>"
-            calls.append(Call(port=port, path=path, draws={"execution": _some(database)}))
+            calls.append(Call(port=port, path=path, draws={"execution": _sample_ids(database)}))
         return calls[0].measure(seconds)
 
     return measure
 
 
-def _some(database: str) -> tuple[str, ...]:
+def _sample_ids(database: str) -> tuple[str, ...]:
     engine = sqlalchemy.create_engine(database)
     with engine.connect() as connection:
         last = connection.exec_driver_sql("SELECT max(id) FROM executions").scalar_one()

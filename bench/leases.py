@@ -39,12 +39,12 @@ def run(backend: Backend, pace: Pace) -> Iterator[Figure]:
         agents = [Agent(client=Client(port, register(port, name)), cluster=name) for name in clusters]
         for agent in agents:
             agent.sync()  # every cluster has been seen
-        rate = _lived(port, agents, seconds * _PER_SECOND, seconds * _PATIENCE)
+        rate = _measure_lifetimes(port, agents, seconds * _PER_SECOND, seconds * _PATIENCE)
     yield rate_figure(NAME, WHOLE, backend.name, rate, ceiling=LIFE)
 
 
-def _lived(port: int, agents: list[Agent], count: int, most_seconds: float) -> Rate:
-    """The rate at which executions are created and end, from the first creation to the last report."""
+def _measure_lifetimes(port: int, agents: list[Agent], count: int, most_seconds: float) -> Rate:
+    """The rate of executions from the first creation to the last report."""
     stop, is_enough = threading.Event(), threading.Event()
     created = itertools.count(BATCH, BATCH)
     begin = time.monotonic()
@@ -71,8 +71,8 @@ def _lived(port: int, agents: list[Agent], count: int, most_seconds: float) -> R
     with ThreadPoolExecutor(len(agents) + CREATORS) as pool:
         working = [pool.submit(work, agent) for agent in agents] + [pool.submit(create) for _ in range(CREATORS)]
         try:
-            for one in as_completed(working):
-                one.result()
+            for future in as_completed(working):
+                future.result()
         finally:
             stop.set()
             is_enough.set()
@@ -83,7 +83,7 @@ def _lived(port: int, agents: list[Agent], count: int, most_seconds: float) -> R
 
 
 def _body() -> dict[str, object]:
-    """A creation, its draws made here."""
+    """The body of a creation with random values filled in."""
     draws = {
         "project": stock.project_name(0),
         "domain": secrets.choice(stock.DOMAINS),

@@ -1,6 +1,6 @@
-"""A bounded load on loopback: some keep-alive connections, each sending its next request when it has its answer.
+"""A closed load on loopback: keep-alive connections, each sending its next request when it has its answer.
 
-`wrk` makes it where it is installed; else asyncio does, at the price of a good part of the same cores.
+`wrk` generates it if it is installed; otherwise asyncio does, which costs a good part of the same cores.
 """
 
 from __future__ import annotations
@@ -27,10 +27,9 @@ _DRAWN = re.compile("<([a-z]+)>")
 _REFUSED = re.compile(rb'"failed": ?(\d+)')
 #: How long the last answers may take once the load is over.
 _LAST_SECONDS = 30
-#: What a server was asked last it still works on when nobody waits any more; the next load is not to pay for it.
+#: A server may still work on the last requests when the load is over; the next load must not pay for that.
 _REST_SECONDS = 0.5
-#: What is under way when the time is up does not count, and of batches that is much: so many times as long are they
-#: measured.
+#: Requests in flight when the time is up do not count, which is a large share of batches: measure those longer.
 _TIMES_AS_LONG = 3
 
 
@@ -46,33 +45,33 @@ class Rate:
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """A request with draws in it: `<name>` is drawn anew each time, `<unique>` is what never came before."""
+    """A request with random parts: `<name>` is drawn for each request, `<unique>` never repeats."""
 
     port: int
     path: str
     method: str = "GET"
     body: str = ""
-    #: A number below a limit, or one of some words.
+    #: A number below a limit, or a choice of words.
     draws: Mapping[str, int | Sequence[str]] = field(default_factory=dict)
-    #: How often the body stands in one request, between two ends.
+    #: How many times the body is repeated in one request, between the two ends.
     times: int = 1
     ends: tuple[str, str] = ("", "")
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def measure(self, seconds: int) -> Rate:
-        """The rate at which a server answers it well; a batch counts as many times as it has bodies."""
+        """The rate of successful answers; a batch counts once for each of its bodies."""
         seconds *= _TIMES_AS_LONG if self.times > 1 else 1
         return _with_wrk(self, seconds) if _wrk() else asyncio.run(_with_asyncio(self, seconds))
 
     @property
     def refuses_singly(self) -> bool:
-        """Whether a good answer may still tell of failures, as the `failed` of a batch."""
+        """Whether a successful answer may report failures, as `failed` in the answer to a batch."""
         return self.times > 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
-    """How long is measured: rounds of seconds, each after a moment that does not count."""
+    """How long to measure: rounds of seconds, after a warm-up that does not count."""
 
     seconds: int = 2
     rounds: int = 7
@@ -87,17 +86,20 @@ Measure = Callable[[int], Rate]
 
 
 def measure_in_turns(measures: Mapping[str, Measure], pace: Pace) -> dict[str, Rate]:
-    """Several rates, round by round, so that whatever else the machine does meets them all alike."""
+    """Several rates, measured in turns, so that other load on the machine affects all of them alike."""
 
-    def measure(one: Measure, seconds: int) -> Rate:
-        rate = one(seconds)
+    def measure_and_rest(measure: Measure, seconds: int) -> Rate:
+        rate = measure(seconds)
         time.sleep(_REST_SECONDS)
         return rate
 
-    for one in measures.values():
-        measure(one, pace.warm_up)
-    rounds = [{name: measure(one, pace.seconds) for name, one in measures.items()} for _ in range(pace.rounds)]
-    return {name: _median([one[name] for one in rounds]) for name in measures}
+    for measure in measures.values():
+        measure_and_rest(measure, pace.warm_up)
+    rounds = [
+        {name: measure_and_rest(measure, pace.seconds) for name, measure in measures.items()}
+        for _ in range(pace.rounds)
+    ]
+    return {name: _median([rates[name] for rates in rounds]) for name in measures}
 
 
 def _median(rates: list[Rate]) -> Rate:
@@ -111,10 +113,10 @@ def _median(rates: list[Rate]) -> Rate:
 
 @cache
 def _wrk() -> str | None:
-    found = shutil.which("wrk")
-    if found is None:
+    program = shutil.which("wrk")
+    if program is None:
         print("wrk is not installed: asyncio makes the load, and takes time from the servers.", file=sys.stderr)
-    return found
+    return program
 
 
 def _with_wrk(call: Call, seconds: int) -> Rate:
@@ -129,23 +131,23 @@ def _with_wrk(call: Call, seconds: int) -> Rate:
             check=True,
             timeout=seconds + _LAST_SECONDS,
         )
-    found = json.loads(done.stdout.splitlines()[-1])
-    usual = found["microseconds"] // max(1, found["answers"] // CONNECTIONS)
-    latencies = _as_they_came(dict(found["latencies"]), usual)
+    counts = json.loads(done.stdout.splitlines()[-1])
+    usual = counts["microseconds"] // max(1, counts["answers"] // CONNECTIONS)
+    latencies = _without_correction(dict(counts["latencies"]), usual)
     return Rate(
-        per_second=(found["answers"] * call.times - found["refused"]) / (found["microseconds"] / 1e6),
+        per_second=(counts["answers"] * call.times - counts["refused"]) / (counts["microseconds"] / 1e6),
         p50=_percentile(latencies, 50) / 1000,
         p99=_percentile(latencies, 99) / 1000,
-        failures=found["lost"] + found["refused"] + (0 if found["answers"] else CONNECTIONS),
+        failures=counts["lost"] + counts["refused"] + (0 if counts["answers"] else CONNECTIONS),
     )
 
 
-def _as_they_came(counts: Mapping[int, int], usual: int) -> dict[int, int]:
-    """How often each latency was measured, out of what wrk makes of that.
+def _without_correction(counts: Mapping[int, int], usual: int) -> dict[int, int]:
+    """How often each latency was measured, without the correction that wrk applies.
 
-    It adds what requests would have seen that it might have sent while it waited for slow answers, as if it had meant
-    to send them at a steady rate. Our clients mean to wait. Whatever an answer has added stands below it, by multiples
-    of the usual time, so it is taken away again from the slowest answer down.
+    wrk adds the latencies of requests it would have sent at a steady rate while it waited for a slow answer (its
+    correction for coordinated omission). Our clients are meant to wait. Each slow answer adds latencies below it, in
+    steps of the usual latency, so they are subtracted again from the slowest answer down.
     """
     measured = dict(counts)
     for latency in sorted(counts, reverse=True):
@@ -155,12 +157,12 @@ def _as_they_came(counts: Mapping[int, int], usual: int) -> dict[int, int]:
 
 
 def _percentile(counts: Mapping[int, int], share: float) -> int:
-    """The latency that so many of a hundred answers do not exceed."""
-    wanted = share / 100 * sum(counts.values())
+    """The latency that this percentage of answers does not exceed."""
+    rank = share / 100 * sum(counts.values())
     seen = 0
     for latency in sorted(counts):
         seen += counts[latency]
-        if seen >= wanted:
+        if seen >= rank:
             return latency
     return 0
 
@@ -214,7 +216,7 @@ class _Requests:
             for name, among in self._call.draws.items()
         }
         drawn["unique"] = f"{self._run}-{self._count}"
-        return _DRAWN.sub(lambda found: drawn[found[1]], text)
+        return _DRAWN.sub(lambda match: drawn[match[1]], text)
 
 
 async def _with_asyncio(call: Call, seconds: int) -> Rate:

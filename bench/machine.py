@@ -36,8 +36,8 @@ def _system() -> str:
 
 
 def _memory() -> str:
-    found = re.findall(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text())
-    return f"{int(found[0]) / 1024**2:.0f} GiB"
+    kibibytes = re.findall(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text())
+    return f"{int(kibibytes[0]) / 1024**2:.0f} GiB"
 
 
 def _postgresql() -> str:
@@ -50,5 +50,5 @@ def _first_number(command: list[str]) -> str:
         done = subprocess.run(command, capture_output=True, text=True, timeout=10)
     except OSError:
         return "not installed"
-    found = re.findall(r"\d+\.\d+(?:\.\d+)?", done.stdout + done.stderr)
-    return found[0] if found else "unknown"
+    numbers = re.findall(r"\d+\.\d+(?:\.\d+)?", done.stdout + done.stderr)
+    return numbers[0] if numbers else "unknown"

@@ -1,4 +1,4 @@
-"""Memory: what a worker holds, and how long an admin takes to start, as more attributes are stored."""
+"""Memory: the size of a worker, and the time an admin takes to start, by the number of stored attributes."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def run(backend: Backend, pace: Pace) -> Iterator[Figure]:
         count = stock.fill(database, projects)
         with timed_admin_on(database) as (admin, ready, loaded):
             stock.effective_call(port_of(admin), projects).measure(pace.seconds)
-            held = largest_worker(admin)
+            resident = largest_worker(admin)
         for what, value, unit in (
-            ("memory of a worker", held, "MiB"),
+            ("memory of a worker", resident, "MiB"),
             ("start to the first answer", ready, "s"),
             ("start to all in memory", loaded, "s"),
         ):

@@ -33,7 +33,7 @@ def draw(figures: Figures, bench: str, stored: str, path: Path) -> None:
         drawn = [curves[what, database] for database in _NAMES if (what, database) in curves]
         for curve in drawn:
             database = curve[0].database
-            values = [one.value for one in curve]
+            values = [figure.value for figure in curve]
             panel.plot(_sizes(curve), values, marker="o", color=_COLOURS[database], label=_NAMES[database])
         unit = drawn[0][0].unit
         panel.set_title(what, fontsize=9)
@@ -42,7 +42,7 @@ def draw(figures: Figures, bench: str, stored: str, path: Path) -> None:
         panel.set_xticks([], minor=True)
         panel.set_xlabel(stored)
         panel.set_ylabel("a second" if unit == "/s" else unit)
-        panel.set_ylim(0, 1.2 * max(one.value for curve in drawn for one in curve))
+        panel.set_ylim(0, 1.2 * max(figure.value for curve in drawn for figure in curve))
         panel.grid(alpha=0.3)
     panels[0].legend(frameon=False)
     picture.tight_layout()
@@ -51,7 +51,7 @@ def draw(figures: Figures, bench: str, stored: str, path: Path) -> None:
 
 
 def _sizes(curve: list[Figure]) -> list[int]:
-    return [one.size or 0 for one in curve]
+    return [figure.size or 0 for figure in curve]
 
 
 def _short(size: int) -> str:

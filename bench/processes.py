@@ -1,4 +1,4 @@
-"""Processes: what those of an admin use of the machine."""
+"""Memory and processor time of an admin's processes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def processor_seconds(admin: RunningAdmin) -> float:
     """Processor time that all of them have used so far."""
     ticks = os.sysconf("SC_CLK_TCK")
     processes = [admin.process.pid, *_workers(admin)]
-    fields = [Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split() for pid in processes]
-    return sum(int(one[11]) + int(one[12]) for one in fields) / ticks
+    stats = [Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split() for pid in processes]
+    return sum(int(stat[11]) + int(stat[12]) for stat in stats) / ticks
 
 
 def _workers(admin: RunningAdmin) -> list[int]:

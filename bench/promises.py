@@ -27,7 +27,7 @@ def judged(figures: Figures) -> list[Promise]:
     """Every promise, beside what was measured."""
     by_database = (_effective, _creations, _leases, _memory)
     return [
-        *(one for judge in by_database for database in _DATABASES for one in judge(figures, database)),
+        *(promise for judge in by_database for database in _DATABASES for promise in judge(figures, database)),
         *_decisions(figures),
         *_commands(figures),
         *_growth(figures),
@@ -52,8 +52,8 @@ def _creations(figures: Figures, database: str) -> Iterator[Promise]:
     where = f"creation, {_DATABASES[database]}"
     of_insert = _least(_quotient(value(single), value(ceilings.INSERT)) for single, _ in _CREATIONS)
     yield _at_least(0.7, of_insert, "×", f"{where}, one by one ÷ route that inserts a row")
-    found = [figures.find(creations.NAME, single, database) for single, _ in _CREATIONS]
-    late = [one.p99 for one in found if one is not None and one.p99 is not None]
+    singles = [figures.find(creations.NAME, single, database) for single, _ in _CREATIONS]
+    late = [figure.p99 for figure in singles if figure is not None and figure.p99 is not None]
     yield _at_most(50, max(late, default=None), "ms", f"{where}, p99 with 16 clients")
     of_single = _least(_quotient(value(batch), value(single)) for single, batch in _CREATIONS)
     yield _at_least(8, of_single, "×", f"{where}, in batches of 100 ÷ one by one")
@@ -67,8 +67,8 @@ def _leases(figures: Figures, database: str) -> Iterator[Promise]:
 
 
 def _memory(figures: Figures, database: str) -> Iterator[Promise]:
-    held = figures.value(effective.NAME, effective.MEMORY, database)
-    yield _at_most(1024, held, "MiB", f"a worker with a million attributes, {_DATABASES[database]}")
+    resident = figures.value(effective.NAME, effective.MEMORY, database)
+    yield _at_most(1024, resident, "MiB", f"a worker with a million attributes, {_DATABASES[database]}")
 
 
 def _decisions(figures: Figures) -> Iterator[Promise]:
@@ -115,4 +115,4 @@ def _quotient(value: float | None, by: float | None) -> float | None:
 
 
 def _least(values: Iterator[float | None]) -> float | None:
-    return min((one for one in values if one is not None), default=None)
+    return min((value for value in values if value is not None), default=None)

@@ -1,6 +1,6 @@
 """`python -m bench.report`: writes the figures of the last runs into docs/performance.md, and the pictures beside it.
 
-Text between `<!-- NAME -->` and `<!-- /NAME -->` is written anew; everything else there is for people to write.
+Text between `<!-- NAME -->` and `<!-- /NAME -->` is generated; everything else in the page is written by hand.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from bench.promises import Promise
 from bench.tables import COLUMNS, KEPT, cells
 
 _DOCUMENT = Path(__file__).parents[1] / "docs/performance.md"
-#: What there is more of to the right in the pictures.
+#: The x axis of each picture.
 _STORED = {"growth": "finished executions", "memory": "attributes"}
 
 
 def main() -> None:
-    """Write what there is; a run that was not made leaves its part as it is."""
+    """Write the results that exist; a part without results is left as it is."""
     text = _DOCUMENT.read_text()
     for path in (results.STANDARD, results.LARGE):
         if not path.exists():
@@ -29,19 +29,19 @@ def main() -> None:
             continue
         machine, figures, promises = results.load(path)
         text = _with(text, f"machine {path.stem}", _machine(machine))
-        for bench in dict.fromkeys(one.bench for one in figures.all):
+        for bench in dict.fromkeys(figure.bench for figure in figures.all):
             text = _with(text, bench, [*_picture(figures, bench), *_figures(figures, bench)])
         text = _with(text, f"promises {path.stem}", _promises(promises))
     _DOCUMENT.write_text(text)
 
 
 def _with(text: str, name: str, lines: Iterable[str]) -> str:
-    """The text with another part between the marks of a name."""
+    """The text with the part between the marks of a name replaced."""
     part = "\n".join(["", *lines, ""])
     marked = re.compile(rf"(<!-- {re.escape(name)} -->\n).*?(<!-- /{re.escape(name)} -->)", re.DOTALL)
     if not marked.search(text):
         print(f"{_DOCUMENT.name} has no place for {name}.", file=sys.stderr)
-    return marked.sub(lambda found: f"{found[1]}{part}\n{found[2]}", text)
+    return marked.sub(lambda match: f"{match[1]}{part}\n{match[2]}", text)
 
 
 def _machine(machine: dict[str, str]) -> list[str]:
@@ -49,7 +49,7 @@ def _machine(machine: dict[str, str]) -> list[str]:
 
 
 def _figures(figures: Figures, bench: str) -> list[str]:
-    rows = [cells(figures, one)[1:] for one in figures.all if one.bench == bench]
+    rows = [cells(figures, figure)[1:] for figure in figures.all if figure.bench == bench]
     used = [index for index in range(len(COLUMNS) - 1) if any(row[index] for row in rows)]
     heads = [COLUMNS[1:][index] for index in used]
     left = ("database", "what", "ceiling")
@@ -61,8 +61,8 @@ def _figures(figures: Figures, bench: str) -> list[str]:
 
 
 def _promises(promises: list[Promise]) -> list[str]:
-    found = [one for one in promises if one.kept is not None]
-    rows = [_row((one.promise, one.measured, KEPT[one.kept])) for one in found]
+    judged = [promise for promise in promises if promise.kept is not None]
+    rows = [_row((promise.promise, promise.measured, KEPT[promise.kept])) for promise in judged]
     return [_row(("promise", "measured", "kept?")), _row(("---", "---:", "---")), *rows]
 
 

@@ -1,4 +1,4 @@
-"""Results: what a run measured, in a file for others to read."""
+"""Results: the figures of a run, saved as JSON."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def save(path: Path, figures: Figures, promises: list[Promise]) -> None:
     """Write everything that was measured; a figure with a ceiling also says what part of it that is."""
     document: dict[str, Any] = {
         "machine": machine.described(),
-        "figures": [_stated(figures, one) for one in figures.all],
-        "promises": [asdict(one) for one in promises],
+        "figures": [_document(figures, figure) for figure in figures.all],
+        "promises": [asdict(promise) for promise in promises],
     }
     path.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 
 
-def _stated(figures: Figures, figure: Figure) -> dict[str, Any]:
-    said = asdict(figure) | {"of_ceiling": figures.share(figure)}
-    return {name: value for name, value in said.items() if value is not None}
+def _document(figures: Figures, figure: Figure) -> dict[str, Any]:
+    fields = asdict(figure) | {"of_ceiling": figures.share(figure)}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def load(path: Path) -> tuple[dict[str, str], Figures, list[Promise]]:

@@ -52,12 +52,12 @@ class Server:
 
     def tree(self) -> list[int]:
         """The process ids of the server and its descendants."""
-        found = [self.process.pid]
-        for pid in found:
+        pids = [self.process.pid]
+        for pid in pids:
             for children in Path(f"/proc/{pid}/task").glob("*/children"):
                 with contextlib.suppress(OSError):
-                    found += [int(child) for child in children.read_text().split()]
-        return found
+                    pids += [int(child) for child in children.read_text().split()]
+        return pids
 
     def memory(self) -> int:
         """Resident MiB of the tree; pages that processes share are counted in each."""
@@ -164,17 +164,17 @@ def running(arguments: list[str]) -> Iterator[Server]:
 
 async def rate(server: Server, path: str) -> str:
     """Requests over 16 keep-alive connections for a few seconds."""
-    found = await asyncio.to_thread(Call(port=server.port, path=path).measure, RATE_SECONDS)
-    failed = f", {found.failures} failed" if found.failures else ""
-    return f"{found.per_second:,.0f}/s, {found.p50:.1f}/{found.p99:.1f} ms{failed}"
+    measured = await asyncio.to_thread(Call(port=server.port, path=path).measure, RATE_SECONDS)
+    failed = f", {measured.failures} failed" if measured.failures else ""
+    return f"{measured.per_second:,.0f}/s, {measured.p50:.1f}/{measured.p99:.1f} ms{failed}"
 
 
-async def held(server: Server, wanted: int) -> list[int]:
+async def held_polls(server: Server, expected: int) -> list[int]:
     """The polls each process holds, once all are or after ten seconds."""
     deadline = time.monotonic() + 10
     while True:
         counts = server.control(b"count")
-        if sum(counts) >= wanted or time.monotonic() > deadline:
+        if sum(counts) >= expected or time.monotonic() > deadline:
             return counts
         await asyncio.sleep(0.1)
 
@@ -182,7 +182,7 @@ async def held(server: Server, wanted: int) -> list[int]:
 async def stop(server: Server, release: bool) -> str:
     """SIGTERM with a request of one second and some polls in flight."""
     polls = start_polls(server, f"/poll?wait={STOP_POLL_SECONDS}", STOP_POLLS)
-    await held(server, STOP_POLLS)
+    await held_polls(server, STOP_POLLS)
     slow = start_polls(server, "/slow", 1)
     await asyncio.sleep(0.3)
     begin = time.monotonic()
@@ -208,7 +208,7 @@ async def measure(arguments: list[str]) -> dict[str, str]:
         row["SQLite write"] = await rate(server, "/write")
         row["RSS before polls"] = f"{server.memory()} MiB"
         polls = start_polls(server, f"/poll?wait={POLL_SECONDS}", POLLS)
-        counts = await held(server, POLLS)
+        counts = await held_polls(server, POLLS)
         row["polls held"] = f"{sum(counts)} ({' + '.join(map(str, counts))})"
         row["empty, polls held"] = await rate(server, "/empty")
         row["RSS, polls held"] = f"{server.memory()} MiB"

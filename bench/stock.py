@@ -1,4 +1,4 @@
-"""Stock: configurations, fleets and stored attributes like those of a real platform, put into a database in one go."""
+"""Stock: configuration, fleet and attributes like those of a real platform, loaded into a database in bulk."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def _rows(projects: int, now: datetime) -> Iterator[tuple[Any, ...]]:
     """Every attribute, kind by kind as the table keeps them."""
     kinds = load_settings(None, {}, {}).kinds
     at = now.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
-    for kind in sorted(kinds, key=lambda one: one.name):
+    for kind in sorted(kinds, key=lambda kind: kind.name):
         payloads = [json.dumps(kind.read(payload)) for payload in _PAYLOADS[kind.name]]
         for count, scope in enumerate(_scopes(projects, kind.levels, kind.name in _BELOW)):
             payload = payloads[count % len(payloads)].replace(_OWN, f"{scope.project}-{count}")
@@ -178,7 +178,7 @@ def _task_resources(cpu: int) -> dict[str, Any]:
     }
 
 
-#: What stands in a payload for a word that no other row has.
+#: A placeholder in a payload for a word that is unique to the row.
 _OWN = "own"
 #: Several payloads of each kind, given out in turn; their numbers share no factor with the scopes of a project.
 _PAYLOADS: dict[str, list[dict[str, Any]]] = {

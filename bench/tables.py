@@ -24,12 +24,12 @@ def show(figures: Figures) -> None:
 
 
 def show_promises(promises: list[Promise]) -> None:
-    """Print what was promised beside what was measured."""
+    """Print each promise with the figure that was measured."""
     table = Table(title="Promises, by the same run", title_justify="left")
     for name in ("promise", "measured", "kept?"):
         table.add_column(name, justify="right" if name == "measured" else "left")
-    for one in promises:
-        table.add_row(one.promise, one.measured, KEPT[one.kept])
+    for promise in promises:
+        table.add_row(promise.promise, promise.measured, KEPT[promise.kept])
     Console(width=160).print(table)
 
 

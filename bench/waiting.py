@@ -55,11 +55,11 @@ class _Poller:
             writer.close()
 
     def _request(self, sequence: int) -> bytes:
-        said = {"agent": "bench", "sequence": sequence, "want": 1, "wait_seconds": _WAIT_SECONDS}
-        body = json.dumps(said)
+        body = {"agent": "bench", "sequence": sequence, "want": 1, "wait_seconds": _WAIT_SECONDS}
+        text = json.dumps(body)
         return (
             f"POST {API}/clusters/{self.cluster}/sync HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n"
-            f"Authorization: Bearer {self.token}\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+            f"Authorization: Bearer {self.token}\r\nContent-Length: {len(text)}\r\n\r\n{text}"
         ).encode()
 
 
@@ -88,10 +88,12 @@ async def _measured(backend: Backend, database: str, admin: RunningAdmin, pace: 
     call = stock.effective_call(port, stock.THOUSAND)
     rate = await asyncio.to_thread(call.measure, pace.seconds)
     taken = [await _lease(port, poller) for poller in pollers[:_SAMPLES]]
-    held = sum(not poll.done() for poll in polls)
+    waiting = sum(not poll.done() for poll in polls)
     for poll in polls:
         poll.cancel()
-    failed = [one for one in await asyncio.gather(*polls, return_exceptions=True) if isinstance(one, RuntimeError)]
+    failed = [
+        result for result in await asyncio.gather(*polls, return_exceptions=True) if isinstance(result, RuntimeError)
+    ]
     if failed:
         raise failed[0]
 
@@ -100,14 +102,14 @@ async def _measured(backend: Backend, database: str, admin: RunningAdmin, pace: 
 
     cuts = statistics.quantiles(taken, n=100)
     lease = figure("from a creation's answer to the agent's lease", cuts[49], "ms")
-    found = [
-        figure("agents that wait", held + _SAMPLES, "agents"),
+    figures = [
+        figure("agents that wait", waiting + _SAMPLES, "agents"),
         figure("processor they cost, of one core", busy * 100, "%"),
         figure("memory of a worker meanwhile", largest_worker(admin), "MiB"),
         Figure(**{**vars(lease), "p50": cuts[49], "p99": cuts[98]}),
         rate_figure(NAME, "effective attributes, all kinds, meanwhile", backend.name, rate),
     ]
-    return found if connections is None else [*found, figure("database connections", connections, "connections")]
+    return figures if connections is None else [*figures, figure("database connections", connections, "connections")]
 
 
 async def _lease(port: int, poller: _Poller) -> float:
@@ -132,6 +134,6 @@ def _connections(database: str) -> int | None:
     engine = sqlalchemy.create_engine(database)
     with engine.connect() as connection:
         query = "SELECT count(*) - 1 FROM pg_stat_activity WHERE datname = current_database()"
-        found = int(connection.exec_driver_sql(query).scalar_one())
+        count = int(connection.exec_driver_sql(query).scalar_one())
     engine.dispose()
-    return found
+    return count

@@ -1,4 +1,4 @@
-"""Environments of peers: each has its own, kept from one run to the next."""
+"""A virtual environment for each peer, kept from one run to the next."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ class Unavailable(Exception):
 
 
 def environment(name: str, *requirements: str) -> Path:
-    """The programs of an environment that has some packages, which is made where it is not there yet."""
+    """The bin directory of an environment with these packages; it is created if it does not exist yet."""
     directory = _DIRECTORY / name
     programs, done = directory / "bin", directory / ".installed"
-    wanted = "\n".join(requirements)
-    if not done.exists() or done.read_text() != wanted:
+    packages = "\n".join(requirements)
+    if not done.exists() or done.read_text() != packages:
         print(f"Installing {', '.join(requirements)} …", file=sys.stderr)
         venv.create(directory, with_pip=True, clear=True)
         _install(programs / "pip", requirements)
-        done.write_text(wanted)
+        done.write_text(packages)
     return programs
 
 

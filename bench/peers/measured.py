@@ -63,14 +63,14 @@ def _script(name: str, requirements: tuple[str, ...], backend: Backend, pace: Pa
     except subprocess.TimeoutExpired as error:
         raise Unavailable("its script did not end") from error
     for line in done.stdout.splitlines():
-        found = json.loads(line)
+        measured = json.loads(line)
         yield Figure(
             bench=NAME,
-            what=f"{name}: {found['what']}",
+            what=f"{name}: {measured['what']}",
             database=backend.name,
-            value=found["per_second"],
-            p50=found.get("p50"),
-            p99=found.get("p99"),
+            value=measured["per_second"],
+            p50=measured.get("p50"),
+            p99=measured.get("p99"),
         )
 
 

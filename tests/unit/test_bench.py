@@ -102,7 +102,7 @@ def test_latencies_are_those_of_the_answers_that_came(counts: dict[int, int], us
         while counts.get(latency) and added > usual:
             told[added] += counts[latency]
             added -= usual
-    assert +Counter(load._as_they_came(told, usual)) == counts
+    assert +Counter(load._without_correction(told, usual)) == counts
 
 
 def test_a_percentile_is_a_latency_that_so_many_do_not_exceed() -> None:
