@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,7 @@ import requests
 
 from tests.support.admins import RunningAdmin, running_admin
 from tests.support.programs import run
+from tests.support.waiting import wait_until
 
 EXECUTIONS = "/api/v1/executions"
 HERE = f"{EXECUTIONS}/flytesnacks/development"
@@ -29,7 +28,7 @@ def end(admin: RunningAdmin, *names: str) -> None:
 
 
 def names(admin: RunningAdmin) -> set[str]:
-    return {one["id"]["name"] for one in admin.get(HERE).json()["executions"]}
+    return {execution["id"]["name"] for execution in admin.get(HERE).json()["executions"]}
 
 
 def prune(directory: Path, *arguments: str, database: str = "rainbow.db") -> subprocess.CompletedProcess[bytes]:
@@ -43,21 +42,13 @@ def counts(done: subprocess.CompletedProcess[bytes]) -> dict[str, int]:
     return {word.strip(): int(number) for word, number in rows}
 
 
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.1)
-
-
 def test_finished_executions_are_pruned_while_the_admin_works(admin: RunningAdmin, tmp_path: Path) -> None:
     create(admin, "waits", "a", "b", "c", "last")
     end(admin, "a", "b", "c")
-    time.sleep(0.01)
-    would = counts(prune(tmp_path, "--executions", "10ms", "--dryRun"))
+    would = counts(prune(tmp_path, "--executions", "1ms", "--dryRun"))
     assert would == {"executions": 2, "decisions": 2, "execution_events": 5, "would be deleted": 9}
     assert names(admin) == {"waits", "a", "b", "c", "last"}
-    done = counts(prune(tmp_path, "--executions", "10ms"))
+    done = counts(prune(tmp_path, "--executions", "1ms"))
     assert done.pop("deleted") == would.pop("would be deleted")
     assert done == would
     assert names(admin) == {"waits", "c", "last"}  # of c is the last event
@@ -71,7 +62,7 @@ def test_finished_executions_are_pruned_while_the_admin_works(admin: RunningAdmi
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "said"),
+    ("arguments", "status", "message"),
     [
         ([], 2, "kept for ever. Say how long to keep what, with options such as --executions 90d"),
         (["--dryRun"], 2, "or in the configuration under retention"),
@@ -81,10 +72,10 @@ def test_finished_executions_are_pruned_while_the_admin_works(admin: RunningAdmi
         (["--logs", "1d"], 1, "The database is empty"),
     ],
 )
-def test_what_cannot_be_pruned_is_said(tmp_path: Path, arguments: list[str], status: int, said: str) -> None:
+def test_what_cannot_be_pruned_is_said(tmp_path: Path, arguments: list[str], status: int, message: str) -> None:
     done = prune(tmp_path, *arguments, database="other.db")
     assert (done.returncode, done.stdout) == (status, b"")
-    assert said in " ".join(done.stderr.decode().split())
+    assert message in " ".join(done.stderr.decode().split())
     assert "Traceback" not in done.stderr.decode()
 
 
@@ -93,10 +84,10 @@ def test_an_admin_prunes_by_itself_if_it_is_told_to(tmp_path: Path) -> None:
     with running_admin(tmp_path, "--config", "kept.yaml") as admin:
         create(admin, "waits", "a", "b", "last")
         end(admin, "a", "b")
-        until(lambda: names(admin) == {"waits", "b", "last"})
+        wait_until(lambda: names(admin) == {"waits", "b", "last"})
         assert 'rainbow_pruned_rows_total{table="executions"} 1.0' in admin.get("/metrics").text
         assert "kept for 1s after their end" in admin.get(f"{HERE}/a").json()["message"]
         last = ("flytesnacks/development/b", "--endpoint", admin.url)
-        until(lambda: b"its stdout is gone" in run("rainbowctl", "logs", *last).stderr)
-        until(lambda: b"are no longer kept" in run("rainbowctl", "get", "execution-event", *last).stderr)
-        until(lambda: '"message": "pruned"' in admin.log.read_text())  # at the end of a round
+        wait_until(lambda: b"its stdout is gone" in run("rainbowctl", "logs", *last).stderr)
+        wait_until(lambda: b"are no longer kept" in run("rainbowctl", "get", "execution-event", *last).stderr)
+        wait_until(lambda: '"message": "pruned"' in admin.log.read_text())  # at the end of a round

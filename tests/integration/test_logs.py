@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from flask.testing import FlaskClient
 from admin.services.context import Context
 from tests.support.agents import PlayedAgent, played_agent
 from tests.support.placing import API, DOMAIN, created, get, refused
+from tests.support.waiting import wait_until
 
 LIMIT = 1024 * 1024
 SECTIONS = {"agents": {"logLimitBytes": LIMIT, "outputLimitBytes": 1000}}
@@ -22,15 +22,21 @@ SECTIONS = {"agents": {"logLimitBytes": LIMIT, "outputLimitBytes": 1000}}
 @pytest.fixture
 def agent(shared: FlaskClient, shared_context: Context, project: str) -> PlayedAgent:
     """An agent that runs an execution called e, which may be run three times."""
-    found = played_agent(shared, shared_context, f"a-{project}", project=project)
+    agent = played_agent(shared, shared_context, f"a-{project}", project=project)
     retry = {"attempts": 3, "backoff": "1ms"}
-    created(shared, "e", project=project, cluster=found.cluster, retry=retry)
-    found.start()
-    return found
+    created(shared, "e", project=project, cluster=agent.cluster, retry=retry)
+    agent.start()
+    return agent
 
 
-def path(agent: PlayedAgent, what: str, name: str = "e") -> str:
-    return f"executions/{agent.project}/{DOMAIN}/{name}/{what}"
+def start_again(agent: PlayedAgent) -> None:
+    """Run the next attempt, which is offered when its back-off is over."""
+    agent.holding = agent.offered(wait_seconds=60)
+    assert agent.sync(agent.event("e", "RUNNING"))["refused"] == []
+
+
+def path(agent: PlayedAgent, noun: str, name: str = "e") -> str:
+    return f"executions/{agent.project}/{DOMAIN}/{name}/{noun}"
 
 
 def read(agent: PlayedAgent, query: str = "", name: str = "e") -> Any:
@@ -39,7 +45,7 @@ def read(agent: PlayedAgent, query: str = "", name: str = "e") -> Any:
 
 def send(agent: PlayedAgent, *pieces: dict[str, Any]) -> list[tuple[int, bool]]:
     """How far each stream is stored after each piece, and whether it is full."""
-    return [(one["offset"], one["full"]) for one in agent.sync(logs=list(pieces))["log_offsets"]]
+    return [(stored["offset"], stored["full"]) for stored in agent.sync(logs=list(pieces))["log_offsets"]]
 
 
 def test_pieces_are_joined_and_read_from_any_offset(agent: PlayedAgent) -> None:
@@ -84,13 +90,13 @@ def test_ten_megabytes_at_once_are_cut_at_the_limit_and_it_is_said(agent: Played
     data = line * (10 * LIMIT // len(line))
     pieces = [agent.log("e", 0, data), agent.log("e", 0, data, "stderr"), agent.log("e", len(data), b"more")]
     assert send(agent, *pieces) == [(LIMIT, True), (LIMIT, True), (LIMIT, True)]
-    found, offset = [], 0
+    pages, offset = [], 0
     while offset < LIMIT:
         answer = read(agent, f"offset={offset}&limit=262144")
-        found.append(answer["data"])
+        pages.append(answer["data"])
         offset = answer["next_offset"]
-    assert "".join(found) == data[:LIMIT].decode()
-    assert (answer["truncated"], answer["complete"], len(found)) == (True, False, 4)
+    assert "".join(pages) == data[:LIMIT].decode()
+    assert (answer["truncated"], answer["complete"], len(pages)) == (True, False, 4)
     agent.finish(["e"])
     assert read(agent, f"offset={LIMIT}") | {"offset": 0} == {
         "attempt": 1,
@@ -116,13 +122,13 @@ def test_text_is_cut_between_characters_and_what_is_no_text_is_replaced(agent: P
     data = text.encode()
     send(agent, agent.log("e", 0, data))
     for limit in (4, 5, 7, 11, 100):
-        found, offset = [], 0
+        pages, offset = [], 0
         while offset < len(data):
             answer = read(agent, f"offset={offset}&limit={limit}")
             assert answer["next_offset"] > offset
-            found.append(answer["data"])
+            pages.append(answer["data"])
             offset = answer["next_offset"]
-        assert "".join(found) == text
+        assert "".join(pages) == text
     send(agent, {**agent.log("e", len(data), b"\xff\xfe\xe2\x98")})
     tail = read(agent, f"offset={len(data)}")
     assert (tail["data"], tail["next_offset"]) == ("\ufffd\ufffd", len(data) + 2)  # half a character may be completed
@@ -145,10 +151,9 @@ def test_every_attempt_keeps_its_own_log_to_the_last_piece(agent: PlayedAgent) -
     send(agent, agent.log("e", 0, b"first"))
     last = agent.log("e", 5, b", and last words")
     answer = agent.sync(agent.event("e", "FAILED"), logs=[last])  # both at once, and another attempt follows
-    assert [one["offset"] for one in answer["log_offsets"]] == [21]
+    assert [stored["offset"] for stored in answer["log_offsets"]] == [21]
     agent.holding = {}
-    time.sleep(0.01)
-    agent.start()
+    start_again(agent)
     assert agent.holding == {"e": 2}
     assert send(agent, agent.log("e", 0, b"second")) == [(6, False)]
     assert (read(agent)["attempt"], read(agent)["data"]) == (2, "second")
@@ -168,23 +173,23 @@ def test_logs_of_what_is_not_the_agents_are_not_kept(
 
 
 def test_a_log_can_be_followed(shared_app: Flask, agent: PlayedAgent) -> None:
-    answers = []
+    answers: list[str] = []
 
     def follow() -> None:
         client, offset, complete = shared_app.test_client(), 0, False
         while not complete:
-            answer = get(client, f"{path(agent, 'logs')}?offset={offset}&wait_seconds=10")
+            answer = get(client, f"{path(agent, 'logs')}?offset={offset}&wait_seconds=60")
             offset, complete = answer["next_offset"], answer["complete"]
             answers.append(answer["data"])
 
     follower = threading.Thread(target=follow)
     follower.start()
-    for offset, data in ((0, b"a"), (1, b"b")):
-        time.sleep(0.05)
-        send(agent, agent.log("e", offset, data))
+    send(agent, agent.log("e", 0, b"a"))
+    wait_until(lambda: "".join(answers) == "a")
+    send(agent, agent.log("e", 1, b"b"))
+    wait_until(lambda: "".join(answers) == "ab")
     agent.finish(["e"])
-    follower.join(10)
-    assert not follower.is_alive()
+    follower.join()
     assert "".join(answers) == "ab"
     assert len(answers) <= 5  # it waited, and did not ask all the time
 
@@ -200,18 +205,18 @@ def test_outputs_are_kept_up_to_a_limit_and_those_of_the_last_attempt_count(agen
 
     assert get(agent.client, path(agent, "outputs")) == {"outputs": []}
     agent.finish(["e"], "FAILED", outputs=[file("old", b"1"), file("result", b"2")])
-    agent.start()
+    start_again(agent)
     large, cut = file("large", b"x" * 1001), file("cut", b"x", size=5000, truncated=True)
     agent.finish(["e"], outputs=[file("result", b"\0\xff"), large, cut, file("empty", b""), file("empty", b"")])
-    found = {one["path"]: one for one in get(agent.client, path(agent, "outputs"))["outputs"]}
-    assert list(found) == ["cut", "empty", "large", "result"]
-    assert base64.b64decode(found["result"]["content_base64"]) == b"\0\xff"
-    assert {name: (one["size"], one["truncated"], one["attempt"]) for name, one in found.items()} == {
+    outputs = {output["path"]: output for output in get(agent.client, path(agent, "outputs"))["outputs"]}
+    assert list(outputs) == ["cut", "empty", "large", "result"]
+    assert base64.b64decode(outputs["result"]["content_base64"]) == b"\0\xff"
+    assert {name: (output["size"], output["truncated"], output["attempt"]) for name, output in outputs.items()} == {
         "cut": (5000, True, 2),
         "empty": (0, False, 2),
         "large": (1001, True, 2),
         "result": (2, False, 2),
     }
-    assert len(base64.b64decode(found["large"]["content_base64"])) == 1000
+    assert len(base64.b64decode(outputs["large"]["content_base64"])) == 1000
     assert agent.report("e", "FAILED", 1, outputs=[file("late", b"")]) == "OLD_ATTEMPT"
     assert len(get(agent.client, path(agent, "outputs"))["outputs"]) == 4

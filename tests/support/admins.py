@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import requests
 
 from tests.support.postgresql import free_port
 from tests.support.programs import Process, clean_environment, start
+from tests.support.waiting import wait_until
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,13 +73,11 @@ def running_admin(
 
 
 def _wait_until_ready(process: Process, url: str, log: Path, verify: str | bool) -> None:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            raise AssertionError(f"the admin ended with {process.returncode}:\n{log.read_text()}")
+    def is_ready() -> bool:
+        assert process.poll() is None, f"the admin ended with {process.returncode}:\n{log.read_text()}"
         try:
-            if requests.get(f"{url}/readyz", timeout=5, verify=verify).status_code == 200:
-                return
+            return requests.get(f"{url}/readyz", timeout=5, verify=verify).status_code == 200
         except requests.ConnectionError:
-            time.sleep(0.05)
-    raise AssertionError(f"the admin did not become ready:\n{log.read_text()}")
+            return False
+
+    wait_until(is_ready, interval=0.05, explain=lambda: f"the admin is not ready:\n{log.read_text()}")

@@ -8,13 +8,13 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tests.support.servers import ended_with_us, owned_directory
+from tests.support.waiting import wait_until
 
 
 def binaries() -> Path | None:
@@ -53,11 +53,12 @@ def running_postgresql(settings: str = "-c fsync=off -c full_page_writes=off") -
 
 def _wait_until_ready(server: subprocess.Popen[bytes], directory: Path) -> None:
     state, log = directory / "data/postmaster.pid", directory / "log"
-    deadline = time.monotonic() + 60
-    while not (state.exists() and "ready" in state.read_text().split()):
+
+    def is_ready() -> bool:
         assert server.poll() is None, f"PostgreSQL has ended:\n{log.read_text()}"
-        assert time.monotonic() < deadline, f"PostgreSQL is not ready:\n{log.read_text()}"
-        time.sleep(0.05)
+        return state.exists() and "ready" in state.read_text().split()
+
+    wait_until(is_ready, interval=0.05, explain=lambda: f"PostgreSQL is not ready:\n{log.read_text()}")
 
 
 def free_port() -> int:

@@ -4,11 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+#: Far longer than anything takes on a busy machine, so that only what never happens fails.
+_SECONDS = 60.0
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 30, interval: float = 0.005) -> None:
-    """Return when a condition holds; fails if it never does."""
+def wait_until(
+    condition: Callable[[], T],
+    seconds: float = _SECONDS,
+    interval: float = 0.02,
+    explain: Callable[[], str] = lambda: "the condition never became true",
+) -> T:
+    """Return what a condition gives once that is true; fails with an explanation if it never is.
+
+    For the state of real processes and threads only: time itself is a clock that a test moves.
+    """
     deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "the condition never became true"
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"after {seconds:g} s: {explain()}"
         time.sleep(interval)
+    return value
