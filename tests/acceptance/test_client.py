@@ -28,8 +28,9 @@ from ctl.client.errors import (
     Unreachable,
 )
 from ctl.client.scopes import Scope
-from tests.support.admins import RunningAdmin, clean_environment, running_admin
+from tests.support.admins import RunningAdmin, running_admin
 from tests.support.postgresql import free_port
+from tests.support.programs import clean_environment
 
 PAGE = Path(__file__).parents[2] / "docs/client.md"
 SCOPES = [

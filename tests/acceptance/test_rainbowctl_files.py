@@ -187,7 +187,9 @@ def test_every_example_file_is_stored_and_what_is_read_back_changes_nothing(new_
         ("workflow-priority", "priority: 7", {"priority": 7}),
     ],
 )
-def test_values_are_taken_as_they_are_written(shell: Shell, noun: str, text: str, payload: dict[str, Any]) -> None:
+def test_values_are_taken_as_they_are_written(
+    shell: Shell, noun: str, text: str, payload: dict[str, Any] | None
+) -> None:
     name = f"written-{zlib.crc32(f'{noun} {text}'.encode())}"
     shell.project(name)
     command = f"rainbowctl update {noun} -p {name} --attrFile - -q"

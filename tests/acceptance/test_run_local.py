@@ -16,8 +16,8 @@ from pathlib import Path
 
 import requests
 
-from tests.support.admins import clean_environment
 from tests.support.postgresql import free_port
+from tests.support.programs import clean_environment
 
 ROOT = Path(__file__).parents[2]
 _SECONDS = 90

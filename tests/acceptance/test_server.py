@@ -165,7 +165,8 @@ def test_a_token_guards_every_route_of_the_api(tmp_path: Path) -> None:
     token.write_text("correct-horse-battery-staple\n")
     with running_admin(tmp_path, "--apiTokenFile", str(token)) as admin:
         document = admin.get("/api/v1/openapi.json").json()
-        refused, open_paths = set(), set()
+        refused: set[str] = set()
+        open_paths: set[str] = set()
         for path, operations in document["paths"].items():
             url = admin.url + path.format(
                 domain="development",

@@ -34,8 +34,8 @@ def put_label(api: FlaskClient, path: str, value: str | None, **kwargs: Any) -> 
 
 def effective(api: FlaskClient, scope: str = SCOPE, kind: str = "3") -> Any:
     answer = api.get(f"{API}/effective_attributes?{scope}&resource_type={kind}")
-    assert answer.status_code == 200, answer.json
-    return answer.json["values"][0]
+    assert answer.status_code == 200, answer.get_json()
+    return answer.get_json()["values"][0]
 
 
 def test_a_label_at_each_level_gives_way_to_the_next_as_they_are_deleted(api: FlaskClient) -> None:
@@ -46,7 +46,7 @@ def test_a_label_at_each_level_gives_way_to_the_next_as_they_are_deleted(api: Fl
         assert found["value"] == {"value": f"at-{level}"}
         assert found["origins"]["value"]["level"] == level
         assert [step["level"] for step in found["trail"]] == ["platform", *PATHS]
-        assert api.delete(f"{API}/{PATHS[level]}?resource_type=3").json["deleted"] is True
+        assert api.delete(f"{API}/{PATHS[level]}?resource_type=3").get_json()["deleted"] is True
     assert effective(api)["value"] == {}
 
 
@@ -54,7 +54,7 @@ def test_deleting_a_projects_row_leaves_what_is_below(api: FlaskClient) -> None:
     for level, path in PATHS.items():
         put_label(api, path, f"at-{level}")
     api.delete(f"{API}/{PATHS['project']}?resource_type=EXECUTION_CLUSTER_LABEL")
-    listed = api.get(f"{API}/matchable_attributes?resource_type=3").json["configurations"]
+    listed = api.get(f"{API}/matchable_attributes?resource_type=3").get_json()["configurations"]
     assert sorted(row["level"] for row in listed) == ["domain", "launch-plan", "project-domain", "workflow"]
 
 
@@ -85,71 +85,71 @@ def test_every_kind_is_written_read_listed_and_deleted_at_each_of_its_levels(api
         path = PATHS[level.value]
         written = put(api, path, {kind.payload_key: kind.example})
         if level not in kind.levels:
-            assert (written.status_code, written.json["details"][0]["field"]) == (400, "resource_type")
+            assert (written.status_code, written.get_json()["details"][0]["field"]) == (400, "resource_type")
             continue
-        assert written.status_code == 200, written.json
+        assert written.status_code == 200, written.get_json()
         read = api.get(f"{API}/{path}?resource_type={kind.number}")
-        assert read.json["attributes"]["matching_attributes"] == {kind.payload_key: kind.example}
-        assert read.json["version"] == written.json["version"] == written.json["revision"]
-        assert read.headers["ETag"] == f'"{written.json["version"]}"'
-    listed = api.get(f"{API}/matchable_attributes?resource_type={kind.name}").json["configurations"]
+        assert read.get_json()["attributes"]["matching_attributes"] == {kind.payload_key: kind.example}
+        assert read.get_json()["version"] == written.get_json()["version"] == written.get_json()["revision"]
+        assert read.headers["ETag"] == f'"{written.get_json()["version"]}"'
+    listed = api.get(f"{API}/matchable_attributes?resource_type={kind.name}").get_json()["configurations"]
     assert [row["level"] for row in listed] == sorted(
         [level.value for level in kind.levels],
         key=lambda name: [row["level"] for row in listed].index(name),
     )
     assert len(listed) == len(kind.levels)
     for level in kind.levels:
-        assert api.delete(f"{API}/{PATHS[level.value]}?resource_type={kind.noun}").json["deleted"] is True
-    assert api.get(f"{API}/matchable_attributes?resource_type={kind.number}").json == {"configurations": []}
+        assert api.delete(f"{API}/{PATHS[level.value]}?resource_type={kind.noun}").get_json()["deleted"] is True
+    assert api.get(f"{API}/matchable_attributes?resource_type={kind.number}").get_json() == {"configurations": []}
 
 
 def test_reading_where_nothing_is_set_gives_what_is_inherited_and_says_from_where(api: FlaskClient) -> None:
     put_label(api, PATHS["domain"], "mycluster")
-    read = api.get(f"{API}/{PATHS['workflow']}?resource_type=3").json
+    read = api.get(f"{API}/{PATHS['workflow']}?resource_type=3").get_json()
     assert read["attributes"]["matching_attributes"] == {"execution_cluster_label": {"value": "mycluster"}}
     assert read["inherited_from"] == {"level": "domain", "domain": "development", "version": 1}
     assert "version" not in read
     exact = api.get(f"{API}/{PATHS['workflow']}?resource_type=3&exact=true")
-    assert (exact.status_code, exact.json["error"]) == (404, "attribute_not_found")
+    assert (exact.status_code, exact.get_json()["error"]) == (404, "attribute_not_found")
     put_label(api, PATHS["project"], None)
     unset = api.get(f"{API}/{PATHS['workflow']}?resource_type=3")
     assert unset.status_code == 404
 
 
 def test_an_unchanged_write_makes_no_revision(api: FlaskClient) -> None:
-    first = put_label(api, PATHS["domain"], "mycluster").json
-    second = put_label(api, PATHS["domain"], "mycluster").json
+    first = put_label(api, PATHS["domain"], "mycluster").get_json()
+    second = put_label(api, PATHS["domain"], "mycluster").get_json()
     assert (first["changed"], second["changed"]) == (True, False)
     assert (first["revision"], second["revision"], second["version"]) == (1, 1, 1)
-    assert api.get(f"{API}/effective_attributes?{SCOPE}").json["revision"] == 1
+    assert api.get(f"{API}/effective_attributes?{SCOPE}").get_json()["revision"] == 1
 
 
 def test_a_write_may_say_which_version_it_expects(api: FlaskClient) -> None:
     path = PATHS["domain"]
-    assert put_label(api, path, "a", headers={"If-Match": '"1"'}).json["error"] == "version_conflict"
+    assert put_label(api, path, "a", headers={"If-Match": '"1"'}).get_json()["error"] == "version_conflict"
     assert put_label(api, path, "a", headers={"If-None-Match": "*"}).status_code == 200
     clash = put_label(api, path, "b", headers={"If-None-Match": "*"})
-    assert (clash.status_code, clash.json["details"][0]["current_version"]) == (409, 1)
-    assert put_label(api, path, "b", headers={"If-Match": '"1"'}).json["version"] == 2
-    assert put_label(api, path, "c", headers={"If-Match": "1"}).json["details"][0]["current_version"] == 2
+    assert (clash.status_code, clash.get_json()["details"][0]["current_version"]) == (409, 1)
+    assert put_label(api, path, "b", headers={"If-Match": '"1"'}).get_json()["version"] == 2
+    assert put_label(api, path, "c", headers={"If-Match": "1"}).get_json()["details"][0]["current_version"] == 2
     stale = api.delete(f"{API}/{path}?resource_type=3", headers={"If-Match": '"1"'})
     assert stale.status_code == 409
-    assert api.delete(f"{API}/{path}?resource_type=3", headers={"If-Match": '"2"'}).json["revision"] == 3
+    assert api.delete(f"{API}/{path}?resource_type=3", headers={"If-Match": '"2"'}).get_json()["revision"] == 3
 
 
 def test_a_dry_run_checks_everything_and_changes_nothing(api: FlaskClient) -> None:
     path = PATHS["domain"]
-    dry = put_label(api, f"{path}?dry_run=true", "elsewhere").json
+    dry = put_label(api, f"{path}?dry_run=true", "elsewhere").get_json()
     assert (dry["changed"], dry["dry_run"], [one["code"] for one in dry["warnings"]]) == (True, True, ["unknown_label"])
     assert "version" not in dry
     put_label(api, path, "mycluster")
-    assert api.delete(f"{API}/{path}?resource_type=3&dryRun=true").json == {
+    assert api.delete(f"{API}/{path}?resource_type=3&dryRun=true").get_json() == {
         "deleted": False,
         "dry_run": True,
         "before": {"value": "mycluster"},
         "warnings": [],
     }
-    patch = api.patch(f"{API}/{path}?resource_type=3&dry_run=true", json={"unset": ["value"]}).json
+    patch = api.patch(f"{API}/{path}?resource_type=3&dry_run=true", json={"unset": ["value"]}).get_json()
     assert (patch["changed"], patch["version"]) == (True, 1)
     assert effective(api)["value"] == {"value": "mycluster"}
     assert put(api, f"{path}?dry_run=true", {"execution_cluster_label": {"value": 7}}).status_code == 400
@@ -157,19 +157,19 @@ def test_a_dry_run_checks_everything_and_changes_nothing(api: FlaskClient) -> No
 
 def test_a_patch_changes_leaves_and_an_empty_row_is_removed(api: FlaskClient) -> None:
     path = f"{API}/{PATHS['domain']}?resource_type=TASK_RESOURCE"
-    assert api.patch(path, json={"set": {"limits": {"cpu": "1", "memory": "1Gi"}}}).json["version"] == 1
-    patched = api.patch(path, json={"unset": ["limits.cpu"], "inherit": ["limits.memory"]}).json
+    assert api.patch(path, json={"set": {"limits": {"cpu": "1", "memory": "1Gi"}}}).get_json()["version"] == 1
+    patched = api.patch(path, json={"unset": ["limits.cpu"], "inherit": ["limits.memory"]}).get_json()
     assert patched["attributes"]["matching_attributes"] == {"task_resource_attributes": {"limits": {"cpu": None}}}
-    emptied = api.patch(path, json={"inherit": ["limits.cpu"]}).json
+    emptied = api.patch(path, json={"inherit": ["limits.cpu"]}).get_json()
     assert ("version" in emptied, emptied["revision"]) == (False, 3)
     assert api.get(f"{API}/{PATHS['domain']}?resource_type=0&exact=true").status_code == 404
 
 
 def test_deleting_what_is_absent_is_fine_and_makes_no_revision(api: FlaskClient) -> None:
     answer = api.delete(f"{API}/{PATHS['domain']}", json={"resource_type": "TASK_RESOURCE"})
-    assert (answer.status_code, answer.json) == (200, {"deleted": False, "dry_run": False, "warnings": []})
+    assert (answer.status_code, answer.get_json()) == (200, {"deleted": False, "dry_run": False, "warnings": []})
     missing = api.delete(f"{API}/{PATHS['domain']}")
-    assert (missing.status_code, missing.json["details"][0]["field"]) == (400, "resource_type")
+    assert (missing.status_code, missing.get_json()["details"][0]["field"]) == (400, "resource_type")
 
 
 def test_messages_as_flytes_clients_send_them(api: FlaskClient) -> None:
@@ -179,10 +179,10 @@ def test_messages_as_flytes_clients_send_them(api: FlaskClient) -> None:
     path = f"{API}/{PATHS['project-domain']}"
     assert api.put(path, json=body).status_code == 200
     other = api.put(path, json={**body, "domain": "staging"})
-    assert (other.status_code, other.json["details"][0]["field"]) == (400, "domain")
-    read = api.get(f"{path}?resourceType=EXECUTION_CLUSTER_LABEL").json
-    assert api.put(path, json={"attributes": read["attributes"]}).json["changed"] is False
-    assert api.delete(path, json={**scope, "resource_type": "EXECUTION_CLUSTER_LABEL"}).json["deleted"] is True
+    assert (other.status_code, other.get_json()["details"][0]["field"]) == (400, "domain")
+    read = api.get(f"{path}?resourceType=EXECUTION_CLUSTER_LABEL").get_json()
+    assert api.put(path, json={"attributes": read["attributes"]}).get_json()["changed"] is False
+    assert api.delete(path, json={**scope, "resource_type": "EXECUTION_CLUSTER_LABEL"}).get_json()["deleted"] is True
 
 
 def test_a_filter_by_an_unknown_name_is_refused_rather_than_empty(api: FlaskClient) -> None:
@@ -192,7 +192,7 @@ def test_a_filter_by_an_unknown_name_is_refused_rather_than_empty(api: FlaskClie
 
 
 def test_a_limit_of_zero_is_warned_of(api: FlaskClient) -> None:
-    written = put(api, PATHS["domain"], {"task_resource_attributes": {"limits": {"cpu": 0, "gpu": 0}}}).json
+    written = put(api, PATHS["domain"], {"task_resource_attributes": {"limits": {"cpu": 0, "gpu": 0}}}).get_json()
     assert [(one["code"], one["field"]) for one in written["warnings"]] == [
         ("default_capped", "defaults.cpu"),
         ("zero_limit", "limits.cpu"),
@@ -207,35 +207,36 @@ def test_lists_are_filtered_and_paged(api: FlaskClient) -> None:
     token = ""
     while True:
         url = f"{API}/matchable_attributes?resource_type=3&domain=development&limit=2"
-        page = api.get(url + (f"&token={token}" if token else "")).json
+        page = api.get(url + (f"&token={token}" if token else "")).get_json()
         seen += [row["workflow"] for row in page["configurations"]]
         if "token" not in page:
             break
         token = page["token"]
     assert seen == [f"wf{number}" for number in range(5)]
-    assert len(api.get(f"{API}/matchable_attributes?resource_type=all&level=workflow").json["configurations"]) == 6
-    assert api.get(f"{API}/matchable_attributes?resource_type=3&level=project").json["configurations"] == []
+    every_kind = api.get(f"{API}/matchable_attributes?resource_type=all&level=workflow").get_json()
+    assert len(every_kind["configurations"]) == 6
+    assert api.get(f"{API}/matchable_attributes?resource_type=3&level=project").get_json()["configurations"] == []
     assert api.get(f"{API}/matchable_attributes").status_code == 400
 
 
 def test_warnings_are_listed_for_as_long_as_they_are_true(api: FlaskClient) -> None:
     put_label(api, PATHS["domain"], "mycluster")
-    written = put_label(api, PATHS["project"], "myclustre").json
+    written = put_label(api, PATHS["project"], "myclustre").get_json()
     assert [one["code"] for one in written["warnings"]] == ["unknown_label", "overrides_domain"]
     assert written["warnings"][0]["closest"] == ["mycluster"]
-    assert api.get(f"{API}/warnings").json["warnings"] == written["warnings"]
+    assert api.get(f"{API}/warnings").get_json()["warnings"] == written["warnings"]
     assert 'rainbow_warnings{code="unknown_label"} 1.0' in api.get("/metrics").text
     put_label(api, PATHS["project"], "local")
-    assert [one["code"] for one in api.get(f"{API}/warnings").json["warnings"]] == ["overrides_domain"]
+    assert [one["code"] for one in api.get(f"{API}/warnings").get_json()["warnings"]] == ["overrides_domain"]
     api.delete(f"{API}/{PATHS['domain']}?resource_type=3")
-    assert api.get(f"{API}/warnings").json["warnings"] == []
+    assert api.get(f"{API}/warnings").get_json()["warnings"] == []
     assert "unknown_label" not in api.get("/metrics").text.split("rainbow_warnings")[-1]
 
 
 def test_unknown_names_can_be_refused(make_app: MakeApp) -> None:
     api = make_app(attributes={"unknownNames": "refuse"}).test_client()
     refused = put_label(api, PATHS["domain"], "myclustre")
-    assert (refused.status_code, refused.json["details"][0]["closest"]) == (400, ["mycluster"])
+    assert (refused.status_code, refused.get_json()["details"][0]["closest"]) == (400, ["mycluster"])
     assert effective(api)["value"] == {}
 
 
@@ -263,10 +264,10 @@ def test_a_declared_kind_is_set_inherited_explained_and_refused_with_no_code(mak
         "most": "workflow",
     }
     refused = put(api, PATHS["project"], {"gpu_policy": {"most": 9, "model": "v100"}})
-    assert [detail["field"] for detail in refused.json["details"]] == ["model", "most"]
-    listed = {kind["name"]: kind for kind in api.get(f"{API}/kinds").json["kinds"]}
+    assert [detail["field"] for detail in refused.get_json()["details"]] == ["model", "most"]
+    listed = {kind["name"]: kind for kind in api.get(f"{API}/kinds").get_json()["kinds"]}
     assert listed["GPU_POLICY"]["declared"] is True
-    document = api.get(f"{API}/openapi.json").json
+    document = api.get(f"{API}/openapi.json").get_json()
     assert "gpu_policy" in document["components"]["schemas"]["MatchingAttributes"]["properties"]
 
 
@@ -274,8 +275,8 @@ def test_rows_of_a_kind_that_is_no_longer_declared_are_kept_and_warned_of(make_a
     api = make_app().test_client()
     put(api, PATHS["domain"], {"workflow_priority": {"priority": 80}})
     without = make_app(kinds={"OTHER": {"number": 10, "fields": {"a": "int"}}}).test_client()
-    assert [one["code"] for one in without.get(f"{API}/warnings").json["warnings"]] == ["undeclared_kind"]
-    assert without.get(f"{API}/matchable_attributes?resource_type=all").json == {"configurations": []}
+    assert [one["code"] for one in without.get(f"{API}/warnings").get_json()["warnings"]] == ["undeclared_kind"]
+    assert without.get(f"{API}/matchable_attributes?resource_type=all").get_json() == {"configurations": []}
     assert effective(make_app().test_client(), kind="10")["value"] == {"priority": 80}
 
 

@@ -27,8 +27,8 @@ def change(api: FlaskClient, *changes: dict[str, Any], query: str = "", **more: 
 
 def rows(api: FlaskClient, query: str = "") -> list[dict[str, Any]]:
     listed = api.get(f"{API}/matchable_attributes?resource_type=all&limit=1000{query}")
-    assert listed.status_code == 200, listed.json
-    return [{**row, "updated_at": None, "updated_by": None} for row in listed.json["configurations"]]
+    assert listed.status_code == 200, listed.get_json()
+    return [{**row, "updated_at": None, "updated_by": None} for row in listed.get_json()["configurations"]]
 
 
 def bare(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -40,7 +40,7 @@ def bare(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def head(api: FlaskClient) -> int:
-    number: int = api.get(f"{API}/revisions?limit=1").json["head"]
+    number: int = api.get(f"{API}/revisions?limit=1").get_json()["head"]
     return number
 
 
@@ -52,17 +52,17 @@ def test_many_rows_are_one_revision(api: FlaskClient) -> None:
         {"resource_type": 0, "domain": "development", "payload": {"limits": {"cpu": "4"}}},
         message="set up",
         claimed_by="ann",
-    ).json
+    ).get_json()
     assert (answer["revision"], answer["counts"]) == (1, {"create": 3, "update": 0, "delete": 0, "unchanged": 0})
     assert [row["version"] for row in answer["rows"]] == [1, 1, 1]
-    one = api.get(f"{API}/revisions/1").json
+    one = api.get(f"{API}/revisions/1").get_json()
     assert (one["message"], one["claimed_by"], one["change_count"]) == ("set up", "ann", 3)
     assert [row["resource_type"] for row in one["changes"]] == ["PROJECT", "EXECUTION_CLUSTER_LABEL", "TASK_RESOURCE"]
     again = change(
         api,
         {"project_definition": {"id": "search"}},
         label("mycluster", project="search", domain="development", expected_version=1),
-    ).json
+    ).get_json()
     assert (again["changed"], again["revision"], again["counts"]["unchanged"]) == (False, 1, 2)
 
 
@@ -76,12 +76,13 @@ def test_one_bad_row_among_many_and_nothing_is_written(api: FlaskClient) -> None
         label("mycluster", domain="prodution"),
     )
     assert answer.status_code == 400
-    assert [(detail["index"], detail["field"]) for detail in answer.json["details"]] == [(2, "limits.cpu")]
+    assert [(detail["index"], detail["field"]) for detail in answer.get_json()["details"]] == [(2, "limits.cpu")]
     answer = change(
         api, label("mycluster", project="nobody"), label("a", domain="prodution"), label("b", domain="staging")
     )
-    assert [(detail["index"], detail["field"]) for detail in answer.json["details"]] == [(0, "project"), (1, "domain")]
-    assert (rows(api), head(api), len(api.get(f"{API}/projects").json["projects"])) == ([], 0, 2)
+    details = answer.get_json()["details"]
+    assert [(detail["index"], detail["field"]) for detail in details] == [(0, "project"), (1, "domain")]
+    assert (rows(api), head(api), len(api.get(f"{API}/projects").get_json()["projects"])) == ([], 0, 2)
 
 
 @pytest.mark.parametrize(
@@ -116,14 +117,14 @@ def test_one_bad_row_among_many_and_nothing_is_written(api: FlaskClient) -> None
 )
 def test_a_change_that_makes_no_sense_is_refused_by_its_position(api: FlaskClient, bad: Any) -> None:
     answer = api.post(f"{API}/attribute_changes", json={"changes": [label("mycluster", domain="staging"), bad]})
-    assert answer.status_code == 400, answer.json
-    assert answer.json["details"][0].get("index") == 1
+    assert answer.status_code == 400, answer.get_json()
+    assert answer.get_json()["details"][0].get("index") == 1
     assert rows(api) == []
 
 
 def test_the_same_row_twice_is_refused(api: FlaskClient) -> None:
     answer = change(api, label("a", domain="staging"), label("b", domain="production"), label("c", domain="staging"))
-    assert (answer.status_code, [detail["index"] for detail in answer.json["details"]]) == (400, [2])
+    assert (answer.status_code, [detail["index"] for detail in answer.get_json()["details"]]) == (400, [2])
     assert change(api).status_code == 400
 
 
@@ -139,7 +140,7 @@ def test_rows_are_checked_against_the_state_that_all_of_them_leave(api: FlaskCli
     both = {**default, "payload": {"defaults": {"memory": "8Gi"}, "limits": {"memory": "16Gi"}}}
     assert change(api, limit, both).status_code == 200
     lower = {**limit, "payload": {"defaults": {"memory": "10Gi"}, "limits": {"memory": "9Gi"}}}
-    assert change(api, lower).json["details"][0] == {
+    assert change(api, lower).get_json()["details"][0] == {
         "field": "defaults.memory",
         "index": 0,
         "reason": "10Gi is above the limit of 9Gi set at project-domain flytesnacks/staging: "
@@ -156,8 +157,8 @@ def test_expectations_that_fail_say_what_moved(api: FlaskClient) -> None:
         label("c", domain="production", expected_version=1),
         label("c", domain="development", expected_absent=True),
     )
-    assert (stale.status_code, stale.json["error"]) == (409, "version_conflict")
-    assert stale.json["details"] == [
+    assert (stale.status_code, stale.get_json()["error"]) == (409, "version_conflict")
+    assert stale.get_json()["details"] == [
         {
             "index": 0,
             "resource_type": "EXECUTION_CLUSTER_LABEL",
@@ -178,7 +179,7 @@ def test_a_plan_says_what_becomes_of_each_row_and_of_effective_values(api: Flask
         {"resource_type": 3, "project": "flytesnacks", "domain": "development", "delete": True},
         label("mycluster", domain="staging"),
         query="?dry_run=true&limit=2",
-    ).json
+    ).get_json()
     assert [row["action"] for row in plan["rows"]] == ["update", "delete", "create"]
     assert (plan["revision"], plan["dry_run"], plan["changed"]) == (1, True, True)
     # development itself and both projects in it; staging itself and both projects in it
@@ -199,7 +200,7 @@ def test_a_plan_says_what_becomes_of_each_row_and_of_effective_values(api: Flask
         {"resource_type": 3, "project": "flytesnacks", "domain": "development", "delete": True},
         label("mycluster", domain="staging"),
         query=f"?dry_run=true&limit=100&token={plan['effective']['token']}",
-    ).json["effective"]
+    ).get_json()["effective"]
     assert (len(rest["changes"]), "token" in rest) == (4, False)
     assert head(api) == 1
 
@@ -214,10 +215,10 @@ def test_a_revision_is_undone_and_that_undone_again(api: FlaskClient) -> None:
         {"project_definition": {"id": "search", "name": "T"}},
     )
     after = rows(api)
-    undone = api.post(f"{API}/rollbacks", json={"revision": 2, "message": "oops"}).json
+    undone = api.post(f"{API}/rollbacks", json={"revision": 2, "message": "oops"}).get_json()
     assert (undone["revision"], undone["counts"]) == (3, {"create": 0, "update": 2, "delete": 1, "unchanged": 0})
     assert bare(rows(api)) == bare(before)
-    assert api.get(f"{API}/projects/search").json["name"] == "S"
+    assert api.get(f"{API}/projects/search").get_json()["name"] == "S"
     api.post(f"{API}/rollbacks", json={"revision": 3})
     assert bare(rows(api)) == bare(after)
 
@@ -226,7 +227,7 @@ def test_a_revision_whose_rows_have_moved_on_is_not_undone(api: FlaskClient) -> 
     change(api, label("a", domain="staging"))
     change(api, label("b", domain="staging"))
     refused = api.post(f"{API}/rollbacks", json={"revision": 1})
-    assert (refused.status_code, refused.json["details"]) == (
+    assert (refused.status_code, refused.get_json()["details"]) == (
         409,
         [{"resource_type": "EXECUTION_CLUSTER_LABEL", "domain": "staging", "changed_by_revision": 2}],
     )
@@ -236,9 +237,9 @@ def test_a_scope_goes_back_alone(api: FlaskClient) -> None:
     change(api, label("a", domain="staging"), label("a", domain="production"))
     task = {"resource_type": 0, "domain": "staging", "payload": {"limits": {"cpu": "4"}}}
     change(api, label("b", domain="staging"), label("b", domain="production"), task)
-    only = api.post(f"{API}/rollbacks", json={"to": 1, "domain": "staging", "resource_type": "3"}).json
+    only = api.post(f"{API}/rollbacks", json={"to": 1, "domain": "staging", "resource_type": "3"}).get_json()
     assert [(row["action"], row["after"]) for row in only["rows"]] == [("update", {"value": "a"})]
-    rest = api.post(f"{API}/rollbacks", json={"to": 1, "domain": "staging"}).json
+    rest = api.post(f"{API}/rollbacks", json={"to": 1, "domain": "staging"}).get_json()
     assert [(row["action"], row["resource_type"]) for row in rest["rows"]] == [("delete", "TASK_RESOURCE")]
     assert [row["attributes"]["execution_cluster_label"]["value"] for row in rows(api)] == ["b", "a"]
 
@@ -248,9 +249,9 @@ def test_everything_goes_back_to_the_beginning(api: FlaskClient) -> None:
     api.put(f"{API}/projects/flytesnacks", json={"state": "ARCHIVED"})
     api.post(f"{API}/rollbacks", json={"to": 0, "everything": True})
     assert (rows(api), head(api)) == ([], 3)
-    assert [one["id"] for one in api.get(f"{API}/projects").json["projects"]] == ["flyteexamples", "flytesnacks"]
+    assert [one["id"] for one in api.get(f"{API}/projects").get_json()["projects"]] == ["flyteexamples", "flytesnacks"]
     api.post(f"{API}/rollbacks", json={"to": 2, "everything": True})
-    assert [one["id"] for one in api.get(f"{API}/projects").json["projects"]] == ["flyteexamples", "search"]
+    assert [one["id"] for one in api.get(f"{API}/projects").get_json()["projects"]] == ["flyteexamples", "search"]
     assert bare(rows(api))[0]["attributes"] == {"execution_cluster_label": {"value": "a"}}
 
 
@@ -279,11 +280,11 @@ def test_a_rollback_that_makes_no_sense_is_refused(api: FlaskClient, body: dict[
 
 def test_a_rollback_may_say_what_it_was_planned_at(api: FlaskClient) -> None:
     change(api, label("a", domain="staging"))
-    plan = api.post(f"{API}/rollbacks?dry_run=true", json={"to": 0, "everything": True}).json
+    plan = api.post(f"{API}/rollbacks?dry_run=true", json={"to": 0, "everything": True}).get_json()
     change(api, label("b", domain="production"))
     body = {"to": 0, "everything": True, "expected_head": plan["revision"]}
     refused = api.post(f"{API}/rollbacks", json=body)
-    assert (refused.status_code, refused.json["error"], len(rows(api))) == (409, "version_conflict", 2)
+    assert (refused.status_code, refused.get_json()["error"], len(rows(api))) == (409, "version_conflict", 2)
     assert api.post(f"{API}/rollbacks", json={**body, "expected_head": 2}).status_code == 200
     assert rows(api) == []
 
@@ -294,8 +295,8 @@ def test_a_kind_that_is_no_longer_declared_is_not_brought_back(make_app: MakeApp
     change(first, {"resource_type": "workflow-priority", "domain": "staging", "delete": True})
     without = make_app(kinds={"OTHER": {"number": 10, "fields": {"a": "int"}}}).test_client()
     refused = without.post(f"{API}/rollbacks", json={"to": 1, "everything": True})
-    assert (refused.status_code, refused.json["error"]) == (400, "undeclared_kind")
-    assert "WORKFLOW_PRIORITY" in refused.json["message"]
+    assert (refused.status_code, refused.get_json()["error"]) == (400, "undeclared_kind")
+    assert "WORKFLOW_PRIORITY" in refused.get_json()["message"]
 
 
 def test_history_is_filtered_and_paged(api: FlaskClient) -> None:
@@ -314,8 +315,8 @@ def test_history_is_filtered_and_paged(api: FlaskClient) -> None:
 
     def numbers(query: str) -> list[int]:
         answer = api.get(f"{API}/revisions?{query}")
-        assert answer.status_code == 200, answer.json
-        return [one["number"] for one in answer.json["revisions"]]
+        assert answer.status_code == 200, answer.get_json()
+        return [one["number"] for one in answer.get_json()["revisions"]]
 
     assert numbers("") == [4, 3, 2, 1]
     assert numbers("claimed_by=bob") == [3, 2]
@@ -325,11 +326,13 @@ def test_history_is_filtered_and_paged(api: FlaskClient) -> None:
     assert numbers("since=2") == [3, 4]
     assert numbers("before=2000-01-01T00:00:00Z") == []
     assert numbers("after=2000-01-01T00:00:00Z&author=anonymous") == [4, 3, 2, 1]
-    page = api.get(f"{API}/revisions?limit=3").json
-    assert [one["number"] for one in api.get(f"{API}/revisions?limit=3&token={page['token']}").json["revisions"]] == [1]
-    difference = api.get(f"{API}/revision_diff?from=0&to=2").json["rows"]
+    page = api.get(f"{API}/revisions?limit=3").get_json()
+    last = api.get(f"{API}/revisions?limit=3&token={page['token']}").get_json()
+    assert [revision["number"] for revision in last["revisions"]] == [1]
+    difference = api.get(f"{API}/revision_diff?from=0&to=2").get_json()["rows"]
     assert [(row["action"], row["level"]) for row in difference] == [("create", "domain"), ("create", "project-domain")]
-    assert [row["action"] for row in api.get(f"{API}/revision_diff?from=2&to=0").json["rows"]] == ["delete", "delete"]
+    backwards = api.get(f"{API}/revision_diff?from=2&to=0").get_json()["rows"]
+    assert [row["action"] for row in backwards] == ["delete", "delete"]
     assert api.get(f"{API}/revision_diff?from=0&to=99").status_code == 404
     assert api.get(f"{API}/revisions/99").status_code == 404
     assert api.get(f"{API}/revisions/x").status_code == 400
@@ -354,7 +357,7 @@ def test_what_applied_then_is_what_was_recorded_then(api: FlaskClient) -> None:
         answer = api.get(f"{API}/effective_attributes?{SCOPE}{query}")
         return [
             (value["resource_type"], value["value"], value["origins"], value["trail"])
-            for value in answer.json["values"]
+            for value in answer.get_json()["values"]
         ]
 
     recorded = {0: (effective(""), bare(rows(api)))}
@@ -366,8 +369,8 @@ def test_what_applied_then_is_what_was_recorded_then(api: FlaskClient) -> None:
             what = {"delete": True} if dice.random() < 0.3 else {"payload": payload()}
             wanted[kind, str(keys)] = {"resource_type": kind, **keys, **what}
         answer = change(api, *wanted.values())
-        assert answer.status_code == 200, answer.json
-        recorded[answer.json["revision"]] = (effective(""), bare(rows(api)))
+        assert answer.status_code == 200, answer.get_json()
+        recorded[answer.get_json()["revision"]] = (effective(""), bare(rows(api)))
     assert len(recorded) > 15
     for number, (then, listed) in recorded.items():
         assert effective(f"&at={number}") == then
@@ -380,18 +383,19 @@ def test_what_would_apply_is_what_applies_once_it_is_made(api: FlaskClient) -> N
     changes = [label("b", project="search", domain="development"), {"project_definition": {"id": "search"}}]
     body = {"project": "search", "domain": "development", "workflow": "w", "resource_type": "3", "changes": changes}
     proposed = api.post(f"{API}/effective_attributes", json=body)
-    assert proposed.status_code == 200, proposed.json
+    assert proposed.status_code == 200, proposed.get_json()
     assert head(api) == 1
     change(api, *changes)
-    made = api.get(f"{API}/effective_attributes?project=search&domain=development&workflow=w&resource_type=3").json
-    assert proposed.json["values"][0]["value"] == made["values"][0]["value"] == {"value": "b"}
+    scope = "project=search&domain=development&workflow=w"
+    applied = api.get(f"{API}/effective_attributes?{scope}&resource_type=3").get_json()
+    assert proposed.get_json()["values"][0]["value"] == applied["values"][0]["value"] == {"value": "b"}
 
 
 def test_a_waiting_reader_is_answered_as_soon_as_something_changes(app: Flask) -> None:
     answers: list[tuple[list[int], float]] = []
 
     def wait() -> None:
-        answer = app.test_client().get(f"{API}/revisions?since=0&wait=20").json
+        answer = app.test_client().get(f"{API}/revisions?since=0&wait=20").get_json()
         answers.append(([one["number"] for one in answer["revisions"]], time.monotonic()))
 
     waiters = [threading.Thread(target=wait) for _ in range(5)]
@@ -405,14 +409,14 @@ def test_a_waiting_reader_is_answered_as_soon_as_something_changes(app: Flask) -
         waiter.join(10)
     assert [numbers for numbers, _ in answers] == [[1]] * 5
     assert max(at for _, at in answers) - written < 2
-    assert app.test_client().get(f"{API}/revisions?since=1&wait=0.05").json["revisions"] == []
+    assert app.test_client().get(f"{API}/revisions?since=1&wait=0.05").get_json()["revisions"] == []
     assert app.test_client().get(f"{API}/revisions?wait=5").status_code == 400
 
 
 def test_an_export_of_an_archived_project_can_be_applied_again(api: FlaskClient) -> None:
     archived = {"project_definition": {"id": "old", "state": "ARCHIVED"}}
     assert change(api, archived, label("a", project="old")).status_code == 200
-    assert change(api, archived, label("a", project="old")).json["changed"] is False
+    assert change(api, archived, label("a", project="old")).get_json()["changed"] is False
     assert change(api, archived, label("b", project="old")).status_code == 400
     active = {"project_definition": {"id": "old", "state": "ACTIVE"}}
     assert change(api, active, label("b", project="old")).status_code == 200
@@ -422,5 +426,5 @@ def test_an_export_of_an_archived_project_can_be_applied_again(api: FlaskClient)
 def test_a_plan_over_thousands_of_scopes_counts_them_all(api: FlaskClient) -> None:
     definitions = [{"project_definition": {"id": f"p{number}"}} for number in range(300)]
     assert change(api, *definitions).status_code == 200
-    plan = change(api, label("mycluster", domain="production"), query="?dry_run=true").json
+    plan = change(api, label("mycluster", domain="production"), query="?dry_run=true").get_json()
     assert (plan["effective"]["scopes"], len(plan["effective"]["changes"])) == (303, 100)

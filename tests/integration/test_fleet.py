@@ -132,17 +132,16 @@ def test_what_configuration_declares_cannot_be_changed_or_deleted(
     name = {"pool": "pool_1", "label": "production", "cluster": "flyte-1-k8s"}[noun]
     body: dict[str, Any] = {} if noun == "cluster" else group(["flyte-2-k8s"])
     before = get(shared, f"{noun}s/{name}")
+    change = {f"{noun}_definition": {"name": name, **body}}
     with nothing_stored(shared_context):
-        for send in (
-            lambda: shared.put(f"{API}/{noun}s/{name}", json={noun: body}),
-            lambda: shared.post(f"{API}/{noun}s", json={noun: {"name": name, **body}}),
-            lambda: shared.delete(f"{API}/{noun}s/{name}"),
-            lambda: shared.delete(f"{API}/{noun}s/{name}?force=true"),
-            lambda: shared.post(
-                f"{API}/attribute_changes", json={"changes": [{f"{noun}_definition": {"name": name, **body}}]}
-            ),
+        for answer in (
+            shared.put(f"{API}/{noun}s/{name}", json={noun: body}),
+            shared.post(f"{API}/{noun}s", json={noun: {"name": name, **body}}),
+            shared.delete(f"{API}/{noun}s/{name}"),
+            shared.delete(f"{API}/{noun}s/{name}?force=true"),
+            shared.post(f"{API}/attribute_changes", json={"changes": [change]}),
         ):
-            refused(send(), 409, "declared_in_configuration", "name")
+            refused(answer, 409, "declared_in_configuration", "name")
     assert get(shared, f"{noun}s/{name}") == before
 
 
@@ -180,7 +179,7 @@ def test_a_weight_that_is_no_finite_number_is_refused(
 ) -> None:
     with nothing_stored(shared_context):
         response = shared.put(f"{API}/pools/bad", json={"pool": group({"a": weight, "b": 1})})
-        assert (response.status_code, response.json["error"]) == (400, "invalid_request")
+        assert (response.status_code, response.get_json()["error"]) == (400, "invalid_request")
 
 
 def test_a_bad_cluster_or_report_is_refused_by_field_and_nothing_is_stored(

@@ -216,7 +216,7 @@ def test_a_wrong_launch_plan_is_refused_by_field_and_not_stored(
 @pytest.mark.parametrize("version", ["latest", "", "a b", ".."])
 def test_a_version_that_could_not_be_asked_for_is_refused(shared: FlaskClient, version: str) -> None:
     answer = register_workflow(shared, "wf", version)
-    assert (answer.status_code, answer.json["error"]) == (400, "invalid_request")
+    assert (answer.status_code, answer.get_json()["error"]) == (400, "invalid_request")
 
 
 def test_a_pool_attribute_at_a_launch_plan_moves_only_its_executions_and_a_request_beats_it(api: FlaskClient) -> None:

@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
@@ -280,7 +280,7 @@ def test_a_dry_run_changes_nothing(
     created(api, "new")
     clock.advance(2 * DAY)
     before = row_counts(context)
-    ages = {"executions": "1d", "events": "12h", "logs": "6h", "revisions": "1d"}
+    ages: dict[str, Any] = {"executions": "1d", "events": "12h", "logs": "6h", "revisions": "1d"}
     would = pruned(context, dry_run=True, **ages)
     assert row_counts(context) == before
     assert pruned(context, **ages) == would
@@ -305,7 +305,7 @@ def test_a_dry_run_knows_what_the_newest_execution_keeps(
 def test_a_run_that_is_killed_at_any_step_is_made_good_by_the_next(
     api: FlaskClient, context: Context, clock: Clock, agent: PlayedAgent, few_at_once: None
 ) -> None:
-    ages = {"executions": "1d", "revisions": "1d"}
+    ages: dict[str, Any] = {"executions": "1d", "revisions": "1d"}
     for turn in range(12):
         run(agent, *(f"old-{turn}-{number}" for number in range(3)))
         put_attribute(api, "domain", "workflow_execution_config", {"max_parallelism": turn + 1})
@@ -313,6 +313,7 @@ def test_a_run_that_is_killed_at_any_step_is_made_good_by_the_next(
         steps = prune(context, Retention(**ages))
         for _ in islice(steps, 3 * turn):
             pass
+        assert isinstance(steps, Generator)
         steps.close()
         for name in stored_names(context):
             assert explanation(api, name)["candidates"]
@@ -384,7 +385,7 @@ def test_a_trail_that_is_decided_by_while_it_is_swept_stays(
     end(api, "old")
     end(api, "last")
     clock.advance(2 * DAY)
-    came = []
+    came: list[Any] = []
 
     def meanwhile(*arguments: Any) -> Any:
         if not came:  # the trails of "old" are known to be unused, and are about to go
@@ -583,9 +584,11 @@ def test_a_round_that_fails_is_begun_again_later(context: Context, monkeypatch: 
     kept = replace(context.settings, retention=Retention(executions="1d"), retention_interval_seconds=0.01)
     loop = RetentionLoop(replace(context, settings=kept))
 
-    def fail(*_arguments: Any, **_options: Any) -> Iterator[dict[str, int]]:
+    def mistake() -> dict[str, int]:
         raise ValueError("a mistake")
-        yield {}
+
+    def fail(*_arguments: Any, **_options: Any) -> Iterator[dict[str, int]]:
+        yield mistake()
 
     with monkeypatch.context() as patch:
         patch.setattr("admin.loops.retention.prune", fail)

@@ -29,9 +29,9 @@ def put_body(payload_key: str, payload: Any, **more: Any) -> dict[str, Any]:
 def stored(api: FlaskClient) -> dict[str, Any]:
     """Everything that a refused request must leave as it is."""
     return {
-        "rows": api.get(f"{BASE}/matchable_attributes?resource_type=all&limit=1000").json["configurations"],
-        "revision": api.get(f"{BASE}/effective_attributes").json["revision"],
-        "projects": api.get(f"{BASE}/projects?state=ALL&limit=1000").json["projects"],
+        "rows": api.get(f"{BASE}/matchable_attributes?resource_type=all&limit=1000").get_json()["configurations"],
+        "revision": api.get(f"{BASE}/effective_attributes").get_json()["revision"],
+        "projects": api.get(f"{BASE}/projects?state=ALL&limit=1000").get_json()["projects"],
     }
 
 

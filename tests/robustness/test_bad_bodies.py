@@ -145,16 +145,18 @@ def test_a_number_beyond_every_bound_is_refused_even_where_anything_goes(api: Fl
 def test_what_belongs_to_someone_else_comes_back_as_it_was_sent(api: FlaskClient, value: str) -> None:
     body = FREE_FORM.replace('"HERE"', value).encode()
     assert send(api, "PUT", PROJECT, body).status_code == 200
-    found = api.get(f"{PROJECT}?resource_type=6").json["attributes"]["matching_attributes"]["workflow_execution_config"]
-    assert found == {"execution_env_assignments": [{"execution_env": {"spec": {"x": json.loads(value)}}}]}
-    assert send(api, "PUT", PROJECT, body).json["changed"] is False
+    payloads = api.get(f"{PROJECT}?resource_type=6").get_json()["attributes"]["matching_attributes"]
+    assert payloads["workflow_execution_config"] == {
+        "execution_env_assignments": [{"execution_env": {"spec": {"x": json.loads(value)}}}]
+    }
+    assert send(api, "PUT", PROJECT, body).get_json()["changed"] is False
 
 
 @pytest.mark.parametrize(("before", "after"), [("true", "1"), ("0", "false"), ("[1]", "[true]")])
 def test_a_truth_value_and_a_number_are_not_the_same(new_api: FlaskClient, before: str, after: str) -> None:
     assert send(new_api, "PUT", PROJECT, FREE_FORM.replace('"HERE"', before).encode()).status_code == 200
     answer = send(new_api, "PUT", PROJECT, FREE_FORM.replace('"HERE"', after).encode())
-    assert (answer.json["changed"], answer.json["revision"]) == (True, 2)
+    assert (answer.get_json()["changed"], answer.get_json()["revision"]) == (True, 2)
     found = new_api.get(f"{PROJECT}?resource_type=6").get_data(as_text=True)
     assert f'"spec":{{"x":{after}}}' in found
 

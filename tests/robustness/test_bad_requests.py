@@ -412,9 +412,9 @@ def test_a_filter_of_odd_letters_finds_nothing_or_is_refused(api: FlaskClient, k
     seeded(api)
     response = api.get(f"{BASE}/matchable_attributes", query_string={"resource_type": "all", key: value})
     if response.status_code == 200:
-        assert response.json == {"configurations": []}
+        assert response.get_json() == {"configurations": []}
     else:
-        assert (response.status_code, response.json["details"][0]["field"]) == (400, key)
+        assert (response.status_code, response.get_json()["details"][0]["field"]) == (400, key)
 
 
 @pytest.mark.parametrize(
@@ -702,7 +702,7 @@ def test_a_project_is_not_created_twice(api: FlaskClient) -> None:
 @pytest.mark.parametrize("query", ["", "&dry_run=true"])
 def test_an_archived_project_is_readable_and_not_writable(new_api: FlaskClient, query: str) -> None:
     seeded(new_api)
-    assert new_api.patch(f"{BASE}/projects/flyteexamples", json={"state": "ARCHIVED"}).json["state"] == "ARCHIVED"
+    assert new_api.patch(f"{BASE}/projects/flyteexamples", json={"state": "ARCHIVED"}).get_json()["state"] == "ARCHIVED"
     for path in (PROJECT, PROJECT_DOMAIN, WORKFLOW, LAUNCH_PLAN):
         for send in (
             lambda path=path: new_api.put(f"{path}?{query}", json=LABEL),

@@ -30,18 +30,18 @@ LEVELS = {
 
 
 def kind_called(api: FlaskClient, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = {kind["name"]: kind for kind in api.get(f"{BASE}/kinds").json["kinds"]}[name]
+    found: dict[str, Any] = {kind["name"]: kind for kind in api.get(f"{BASE}/kinds").get_json()["kinds"]}[name]
     return found
 
 
 def payload_at(api: FlaskClient, path: str, name: str) -> Any:
-    answer = api.get(f"{path}?resource_type={name}&exact=true").json
+    answer = api.get(f"{path}?resource_type={name}&exact=true").get_json()
     [payload] = answer["attributes"]["matching_attributes"].values()
     return payload
 
 
 def test_every_kind_is_named_here(api: FlaskClient) -> None:
-    assert [kind["name"] for kind in api.get(f"{BASE}/kinds").json["kinds"]] == KIND_NAMES
+    assert [kind["name"] for kind in api.get(f"{BASE}/kinds").get_json()["kinds"]] == KIND_NAMES
 
 
 @pytest.mark.parametrize("name", KIND_NAMES)
@@ -50,13 +50,15 @@ def test_reading_and_writing_back_changes_nothing_at_any_level(api: FlaskClient,
     for level in kind["levels"]:
         path = LEVELS[level]
         first = api.put(path, json=put_body(kind["payload_key"], kind["example"]))
-        assert (first.status_code, first.json["changed"]) == (200, True), first.json
+        assert (first.status_code, first.get_json()["changed"]) == (200, True), first.get_json()
         read = api.get(f"{path}?resource_type={name}")
+        version = read.get_json()["version"]
         before = stored(api)
-        for body in ({"attributes": read.json["attributes"]}, put_body(name, kind["example"])):
+        for body in ({"attributes": read.get_json()["attributes"]}, put_body(name, kind["example"])):
             again = api.put(path, json=body, headers={"If-Match": read.headers["ETag"]})
-            assert (again.status_code, again.json["changed"]) == (200, False)
-            assert (again.json["version"], again.json["revision"]) == (read.json["version"], read.json["version"])
+            answer = again.get_json()
+            assert (again.status_code, answer["changed"]) == (200, False)
+            assert (answer["version"], answer["revision"]) == (version, version)
         assert stored(api) == before
 
 
@@ -89,13 +91,13 @@ def test_reading_and_writing_back_changes_nothing_at_any_level(api: FlaskClient,
 )
 def test_a_row_with_nulls_comes_back_as_it_was_written(api: FlaskClient, payload_key: str, payload: Any) -> None:
     first = api.put(PROJECT_DOMAIN, json=put_body(payload_key, payload))
-    assert (first.status_code, first.json["changed"]) == (200, True), first.json
-    [row] = api.get(f"{BASE}/matchable_attributes?resource_type=all").json["configurations"]
+    assert (first.status_code, first.get_json()["changed"]) == (200, True), first.get_json()
+    [row] = api.get(f"{BASE}/matchable_attributes?resource_type=all").get_json()["configurations"]
     assert row["attributes"] == {payload_key: payload}
     before = stored(api)
-    attributes = api.get(f"{PROJECT_DOMAIN}?resource_type={row['resource_type']}").json["attributes"]
+    attributes = api.get(f"{PROJECT_DOMAIN}?resource_type={row['resource_type']}").get_json()["attributes"]
     again = api.put(PROJECT_DOMAIN, json={"attributes": attributes})
-    assert (again.status_code, again.json["changed"]) == (200, False)
+    assert (again.status_code, again.get_json()["changed"]) == (200, False)
     assert stored(api) == before
 
 
@@ -156,11 +158,11 @@ def test_another_spelling_is_stored_in_the_one_normal_form(
     api: FlaskClient, name: str, given: Any, normal: Any
 ) -> None:
     answer = api.put(PROJECT, json={"attributes": {"matchingAttributes": given}, "claimedBy": "ännchen"})
-    assert (answer.status_code, answer.json["changed"]) == (200, True), answer.json
+    assert (answer.status_code, answer.get_json()["changed"]) == (200, True), answer.get_json()
     assert payload_at(api, PROJECT, name) == normal
-    assert api.get(f"{PROJECT}?resourceType={name}").json["claimed_by"] == "ännchen"
-    [payload_key] = api.get(f"{PROJECT}?resource_type={name}").json["attributes"]["matching_attributes"]
-    assert api.put(PROJECT, json=put_body(payload_key, normal)).json["changed"] is False
+    assert api.get(f"{PROJECT}?resourceType={name}").get_json()["claimed_by"] == "ännchen"
+    [payload_key] = api.get(f"{PROJECT}?resource_type={name}").get_json()["attributes"]["matching_attributes"]
+    assert api.put(PROJECT, json=put_body(payload_key, normal)).get_json()["changed"] is False
 
 
 @pytest.mark.parametrize("key", ["app.kubernetes.io/name", "a", "a.b.c", "x-y.z/A_b.C", "values", "labels.values.x"])
@@ -171,7 +173,7 @@ def test_a_key_with_dots_and_slashes_goes_through_every_patch(api: FlaskClient, 
 
     def after(patch: dict[str, Any]) -> Any:
         answer = api.patch(path, json=patch)
-        assert (answer.status_code, answer.json["changed"]) == (200, True), answer.json
+        assert (answer.status_code, answer.get_json()["changed"]) == (200, True), answer.get_json()
         return payload_at(api, WORKFLOW, "6")
 
     row = {"max_parallelism": 5}
@@ -206,14 +208,15 @@ def test_an_entry_of_a_keyed_list_is_set_by_its_plain_value(
     """A path names the entry, so its value is all that is left to say; or the answer says what to send instead."""
     answer = api.patch(f"{WORKFLOW}?resource_type={number}", json={"set": {leaf: value}})
     if answer.status_code == 400:
-        assert answer.json["details"][0]["field"] == leaf
+        assert answer.get_json()["details"][0]["field"] == leaf
     else:
         assert (answer.status_code, payload_at(api, WORKFLOW, str(number))) == (200, payload)
 
 
 def test_a_patch_that_leaves_nothing_removes_the_row(api: FlaskClient) -> None:
-    assert api.put(WORKFLOW, json=put_body("execution_cluster_label", {"value": "mycluster"})).json["revision"] == 1
-    answer = api.patch(f"{WORKFLOW}?resource_type=3", json={"inherit": ["value"]}).json
+    body = put_body("execution_cluster_label", {"value": "mycluster"})
+    assert api.put(WORKFLOW, json=body).get_json()["revision"] == 1
+    answer = api.patch(f"{WORKFLOW}?resource_type=3", json={"inherit": ["value"]}).get_json()
     expected = {"changed": True, "dry_run": False, "revision": 2, "before": {"value": "mycluster"}, "warnings": []}
     assert answer == expected
     assert stored(api)["rows"] == []
@@ -221,11 +224,11 @@ def test_a_patch_that_leaves_nothing_removes_the_row(api: FlaskClient) -> None:
 
 @pytest.mark.parametrize("header", ['"1"', "1", 'W/"1"', " 1 ", "*"])
 def test_a_version_is_matched_with_and_without_quotes(api: FlaskClient, header: str) -> None:
-    assert api.put(PROJECT, json=put_body("execution_cluster_label", {"value": "mycluster"})).json["version"] == 1
+    assert api.put(PROJECT, json=put_body("execution_cluster_label", {"value": "mycluster"})).get_json()["version"] == 1
     answer = api.put(
         PROJECT, json=put_body("execution_cluster_label", {"value": "local"}), headers={"If-Match": header}
     )
-    assert (answer.status_code, answer.json["version"], answer.headers["ETag"]) == (200, 2, '"2"')
+    assert (answer.status_code, answer.get_json()["version"], answer.headers["ETag"]) == (200, 2, '"2"')
 
 
 @sqlite_only
@@ -233,7 +236,7 @@ def test_a_version_is_matched_with_and_without_quotes(api: FlaskClient, header: 
 def test_a_message_may_say_anything_printable(api: FlaskClient, message: str) -> None:
     body = put_body("execution_cluster_label", {"value": "mycluster"}, message=message)
     assert api.put(PROJECT, json=body).status_code == 200
-    assert api.delete(PROJECT, query_string={"resource_type": "3", "message": message}).json["deleted"] is True
+    assert api.delete(PROJECT, query_string={"resource_type": "3", "message": message}).get_json()["deleted"] is True
 
 
 @sqlite_only
@@ -241,27 +244,27 @@ def test_a_message_may_say_anything_printable(api: FlaskClient, message: str) ->
 def test_a_kind_is_found_by_any_of_its_words(api: FlaskClient, word: str) -> None:
     assert api.put(PROJECT, json=put_body("execution_cluster_label", {"value": "mycluster"})).status_code == 200
     assert payload_at(api, PROJECT, word) == {"value": "mycluster"}
-    assert api.delete(PROJECT, json={"resource_type": word}).json["deleted"] is True
+    assert api.delete(PROJECT, json={"resource_type": word}).get_json()["deleted"] is True
 
 
 @sqlite_only
 def test_a_deletion_takes_the_number_of_a_kind_as_a_number(api: FlaskClient) -> None:
     assert api.put(PROJECT, json=put_body("execution_cluster_label", {"value": "mycluster"})).status_code == 200
     answer = api.delete(PROJECT, json={"resource_type": 3})
-    assert (answer.status_code, answer.json.get("deleted")) == (200, True), answer.json
+    assert (answer.status_code, answer.get_json().get("deleted")) == (200, True), answer.get_json()
 
 
 @sqlite_only
 def test_a_deletion_may_name_its_kind_twice_in_two_words(api: FlaskClient) -> None:
     assert api.put(PROJECT, json=put_body("execution_cluster_label", {"value": "mycluster"})).status_code == 200
     answer = api.delete(f"{PROJECT}?resource_type=3", json={"resource_type": "EXECUTION_CLUSTER_LABEL"})
-    assert (answer.status_code, answer.json.get("deleted")) == (200, True), answer.json
+    assert (answer.status_code, answer.get_json().get("deleted")) == (200, True), answer.get_json()
 
 
 def test_deleting_what_is_absent_changes_nothing(api: FlaskClient) -> None:
     before = stored(api)
     answer = api.delete(f"{PROJECT}?resource_type=3")
-    assert (answer.status_code, answer.json) == (200, {"deleted": False, "dry_run": False, "warnings": []})
+    assert (answer.status_code, answer.get_json()) == (200, {"deleted": False, "dry_run": False, "warnings": []})
     assert stored(api) == before
 
 
@@ -283,7 +286,7 @@ def test_pages_hold_every_row_once(api: FlaskClient) -> None:
     paged: list[str] = []
     token = ""
     while True:
-        page = api.get(f"{BASE}/matchable_attributes?resource_type=all&limit=5&token={token}").json
+        page = api.get(f"{BASE}/matchable_attributes?resource_type=all&limit=5&token={token}").get_json()
         paged += [row["workflow"] for row in page["configurations"]]
         if "token" not in page:
             break
@@ -303,9 +306,9 @@ def test_a_project_keeps_what_an_update_leaves_out(api: FlaskClient) -> None:
             }
         },
     )
-    assert created.status_code == 200, created.json
+    assert created.status_code == 200, created.get_json()
     for method, body in (("PUT", {}), ("PATCH", {"name": "Sück 😀"}), ("PUT", {"state": 0})):
-        assert api.open(f"{BASE}/projects/search", method=method, json=body).json == created.json
-    archived = api.put(f"{BASE}/projects/search", json={"state": 1}).json
-    assert archived == {**created.json, "state": "ARCHIVED", "updated_at": archived["updated_at"], "version": 2}
-    assert api.get(f"{BASE}/projects/search").json == archived
+        assert api.open(f"{BASE}/projects/search", method=method, json=body).get_json() == created.get_json()
+    archived = api.put(f"{BASE}/projects/search", json={"state": 1}).get_json()
+    assert archived == {**created.get_json(), "state": "ARCHIVED", "updated_at": archived["updated_at"], "version": 2}
+    assert api.get(f"{BASE}/projects/search").get_json() == archived

@@ -61,7 +61,7 @@ def _rows() -> list[dict[str, Any]]:
     draw = Random(7)
     whole = dict.fromkeys(("revision", "attempt", "decisions", "events"), 1)
     whole |= {f"demand_{one}": 1 for one in ("cpu", "memory", "gpu", "ephemeral_storage", "nodes")}
-    documents = {"request": {}, "launched": {}, "content": {}, "required_plugins": []}
+    documents: dict[str, Any] = {"request": {}, "launched": {}, "content": {}, "required_plugins": []}
     words = {"digest": "d", "version": "v1", "mode": "MANUAL", "reason_message": "", "route_kind": "", "route_name": ""}
     return [
         {

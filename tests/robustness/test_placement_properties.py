@@ -149,14 +149,13 @@ def check(api: FlaskClient, context: Context, body: dict[str, Any]) -> list[str]
     if said.status_code != 200:
         with nothing_stored(context):
             refusal = api.post(f"{API}/executions", json=body)
-        assert (refusal.status_code, refusal.json["error"], refusal.json["message"], refusal.json["details"]) == (
-            said.status_code,
-            said.json["error"],
-            said.json["message"],
-            said.json["details"],
-        )
-        return [said.json["error"]]
-    placement = said.json
+        problem, expected = refusal.get_json(), said.get_json()
+        assert refusal.status_code == said.status_code
+        assert [problem[key] for key in ("error", "message", "details")] == [
+            expected[key] for key in ("error", "message", "details")
+        ]
+        return [expected["error"]]
+    placement = said.get_json()
     execution = ok(api.post(f"{API}/executions", json=body))["execution"]
     explanation = get(api, f"executions/{PROJECT}/{DOMAIN}/{body['name']}/explanation")
     for key in ("cluster", "pool", "label"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
+from typing import Any
 
 import pytest
 from flask import Flask
@@ -52,10 +53,10 @@ def numbers(context: Context) -> list[int]:
 def test_writers_of_one_new_scope_all_succeed_one_after_the_other(app: Flask, context: Context) -> None:
     answers = at_once(app, [put(PROJECT_DOMAIN, f"label{number}") for number in range(WRITERS)])
     assert [answer.status_code for answer in answers] == [200] * WRITERS
-    in_order = sorted(answers, key=lambda answer: answer.json["revision"])
-    assert [answer.json["revision"] for answer in in_order] == list(range(1, WRITERS + 1))
-    values = [answer.json["attributes"]["matching_attributes"]["execution_cluster_label"] for answer in in_order]
-    earlier = [answer.json.get("before") for answer in in_order]
+    in_order = sorted(answers, key=lambda answer: answer.get_json()["revision"])
+    assert [answer.get_json()["revision"] for answer in in_order] == list(range(1, WRITERS + 1))
+    values = [answer.get_json()["attributes"]["matching_attributes"]["execution_cluster_label"] for answer in in_order]
+    earlier = [answer.get_json().get("before") for answer in in_order]
     assert earlier == [None, *values[:-1]]
     expected = list(zip(range(1, WRITERS + 1), earlier, values, strict=True))
     assert history(context) == expected
@@ -67,27 +68,27 @@ def test_of_writers_who_want_a_row_to_be_new_one_succeeds(app: Flask, context: C
     requests = [put(WORKFLOW, f"label{number}", **{"If-None-Match": "*"}) for number in range(WRITERS)]
     answers = at_once(app, requests)
     assert sorted(answer.status_code for answer in answers) == [200] + [409] * (WRITERS - 1)
-    refusals = [answer.json for answer in answers if answer.status_code == 409]
+    refusals = [answer.get_json() for answer in answers if answer.status_code == 409]
     assert {(refusal["error"], refusal["code"]) for refusal in refusals} == {("version_conflict", 10)}
     assert all(refusal["details"][0]["current_version"] == 1 for refusal in refusals)
     assert numbers(context) == [1]
 
 
 def test_of_writers_who_expect_one_version_one_succeeds(app: Flask, context: Context) -> None:
-    assert put(WORKFLOW, "mycluster")(app.test_client()).json["version"] == 1
+    assert put(WORKFLOW, "mycluster")(app.test_client()).get_json()["version"] == 1
     requests = [put(WORKFLOW, f"label{number}", **{"If-Match": '"1"'}) for number in range(WRITERS)]
     answers = at_once(app, requests)
     assert sorted(answer.status_code for answer in answers) == [200] + [409] * (WRITERS - 1)
-    assert all(a.json["details"][0]["current_version"] == 2 for a in answers if a.status_code == 409)
+    assert all(a.get_json()["details"][0]["current_version"] == 2 for a in answers if a.status_code == 409)
     assert numbers(context) == [1, 2]
 
 
 def test_writers_of_the_same_value_make_one_revision(app: Flask, context: Context) -> None:
     answers = at_once(app, [put(PROJECT_DOMAIN, "mycluster") for _ in range(WRITERS)])
-    assert sorted((answer.status_code, answer.json["changed"]) for answer in answers) == [(200, False)] * 9 + [
+    assert sorted((answer.status_code, answer.get_json()["changed"]) for answer in answers) == [(200, False)] * 9 + [
         (200, True)
     ]
-    assert {answer.json["version"] for answer in answers} == {1}
+    assert {answer.get_json()["version"] for answer in answers} == {1}
     assert numbers(context) == [1]
 
 
@@ -139,9 +140,9 @@ def test_nothing_is_written_after_its_project_is_archived(app: Flask, context: C
         head = len(numbers(context))
         writers = [put(WORKFLOW, f"label{turn}-{number}") for number in range(WRITERS)]
         *answers, archived = at_once(app, [*writers, lambda one: one.patch(project, json={"state": "ARCHIVED"})])
-        assert archived.json["state"] == "ARCHIVED"
-        written = [answer.json["revision"] for answer in answers if answer.status_code == 200]
-        refusals = [answer.json["error"] for answer in answers if answer.status_code != 200]
+        assert archived.get_json()["state"] == "ARCHIVED"
+        written = [answer.get_json()["revision"] for answer in answers if answer.status_code == 200]
+        refusals = [answer.get_json()["error"] for answer in answers if answer.status_code != 200]
         assert refusals == ["project_archived"] * (WRITERS - len(written))
         assert sorted(written) == list(range(head + 1, head + 1 + len(written)))
         with context.database.reading() as connection:
@@ -149,8 +150,8 @@ def test_nothing_is_written_after_its_project_is_archived(app: Flask, context: C
             last = connection.execute(found).scalar_one_or_none()
         if written:
             assert last is not None
-            assert last.isoformat().replace("+00:00", "Z") <= archived.json["updated_at"]
-        assert client.patch(project, json={"state": "ACTIVE"}).json["state"] == "ACTIVE"
+            assert last.isoformat().replace("+00:00", "Z") <= archived.get_json()["updated_at"]
+        assert client.patch(project, json={"state": "ACTIVE"}).get_json()["state"] == "ACTIVE"
 
 
 def test_one_project_is_created_once(app: Flask) -> None:
@@ -159,17 +160,21 @@ def test_one_project_is_created_once(app: Flask) -> None:
 
     answers = at_once(app, [create(number) for number in range(WRITERS)])
     assert sorted(answer.status_code for answer in answers) == [200] + [409] * (WRITERS - 1)
-    assert {answer.json["error"] for answer in answers if answer.status_code == 409} == {"project_exists"}
-    [made] = [answer.json for answer in answers if answer.status_code == 200]
-    assert app.test_client().get(f"{BASE}/projects/search").json == made
+    assert {answer.get_json()["error"] for answer in answers if answer.status_code == 409} == {"project_exists"}
+    [made] = [answer.get_json() for answer in answers if answer.status_code == 200]
+    assert app.test_client().get(f"{BASE}/projects/search").get_json() == made
 
 
 def test_updates_of_different_fields_of_a_project_are_all_kept(app: Flask) -> None:
-    changes = [{"name": "n"}, {"description": "d"}, {"labels": {"values": {"a": "b"}}}]
+    changes: list[dict[str, Any]] = [{"name": "n"}, {"description": "d"}, {"labels": {"values": {"a": "b"}}}]
     path = f"{BASE}/projects/flytesnacks"
-    answers = at_once(app, [lambda client, change=change: client.patch(path, json=change) for change in changes])
+
+    def update(change: dict[str, Any]) -> Callable[[FlaskClient], TestResponse]:
+        return lambda client: client.patch(path, json=change)
+
+    answers = at_once(app, [update(change) for change in changes])
     assert [answer.status_code for answer in answers] == [200] * 3
-    found = app.test_client().get(path).json
+    found = app.test_client().get(path).get_json()
     assert (found["name"], found["description"], found["labels"]) == ("n", "d", {"values": {"a": "b"}})
 
 
@@ -182,9 +187,9 @@ def test_readers_see_whole_changes(app: Flask) -> None:
     writers = [put(PROJECT_DOMAIN, f"label{number}") for number in range(WRITERS)]
     answers = at_once(app, [*writers, *[read] * WRITERS])
     by_revision = {
-        answer.json["revision"]: answer.json["attributes"]["matching_attributes"]["execution_cluster_label"]
+        answer.get_json()["revision"]: answer.get_json()["attributes"]["matching_attributes"]["execution_cluster_label"]
         for answer in answers[:WRITERS]
     }
     for answer in answers[WRITERS:]:
-        [value] = answer.json["values"]
-        assert value["value"] == by_revision.get(answer.json["revision"], {})
+        [value] = answer.get_json()["values"]
+        assert value["value"] == by_revision.get(answer.get_json()["revision"], {})

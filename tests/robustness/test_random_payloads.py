@@ -57,7 +57,7 @@ def near(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
 @sqlite_only
 @pytest.mark.parametrize("payload_key", PAYLOAD_KEYS)
 def test_a_random_payload_is_stored_for_good_or_refused(api: FlaskClient, payload_key: str) -> None:
-    kind = {kind["payload_key"]: kind for kind in api.get(f"{BASE}/kinds").json["kinds"]}[payload_key]
+    kind = {kind["payload_key"]: kind for kind in api.get(f"{BASE}/kinds").get_json()["kinds"]}[payload_key]
 
     @given(payload=near(kind["schema"]))
     @settings(max_examples=150, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
@@ -65,13 +65,13 @@ def test_a_random_payload_is_stored_for_good_or_refused(api: FlaskClient, payloa
         answer = api.put(PROJECT, json=put_body(payload_key, payload))
         text = answer.get_data(as_text=True)
         if answer.status_code == 400:
-            assert answer.json["error"] == "invalid_request"
-            assert answer.json["details"], text
+            assert answer.get_json()["error"] == "invalid_request"
+            assert answer.get_json()["details"], text
             return
         assert answer.status_code == 200, text
-        read = api.get(f"{PROJECT}?resource_type={kind['number']}&exact=true").json
+        read = api.get(f"{PROJECT}?resource_type={kind['number']}&exact=true").get_json()
         again = api.put(PROJECT, json={"attributes": read["attributes"]})
-        assert (again.status_code, again.json.get("changed")) == (200, False), again.json
+        assert (again.status_code, again.get_json().get("changed")) == (200, False), again.get_json()
         assert api.get(f"{BASE}/effective_attributes?project=flyteexamples&domain=staging").status_code == 200
         assert json.loads(text)["attributes"] == read["attributes"]
 
@@ -81,7 +81,7 @@ def test_a_random_payload_is_stored_for_good_or_refused(api: FlaskClient, payloa
 @sqlite_only
 @pytest.mark.parametrize("payload_key", PAYLOAD_KEYS)
 def test_a_random_patch_is_stored_for_good_or_refused(api: FlaskClient, payload_key: str) -> None:
-    kind = {kind["payload_key"]: kind for kind in api.get(f"{BASE}/kinds").json["kinds"]}[payload_key]
+    kind = {kind["payload_key"]: kind for kind in api.get(f"{BASE}/kinds").get_json()["kinds"]}[payload_key]
     fields = list(kind["schema"]["properties"])
     parts = ["cpu", "memory", "values", "HOME", "a.b/c", "queueing_budget", "run_as", "iam_role", "python", "", "."]
     paths = st.lists(st.sampled_from([*fields, *parts]), min_size=1, max_size=3).map(".".join)
@@ -96,8 +96,8 @@ def test_a_random_patch_is_stored_for_good_or_refused(api: FlaskClient, payload_
     def check(patch: Any) -> None:
         answer = api.patch(f"{PROJECT}?resource_type={kind['number']}", json=patch)
         assert answer.status_code in {200, 400}, answer.get_data(as_text=True)
-        if answer.status_code == 200 and "attributes" in answer.json:
-            again = api.put(PROJECT, json={"attributes": answer.json["attributes"]})
-            assert (again.status_code, again.json.get("changed")) == (200, False), again.json
+        if answer.status_code == 200 and "attributes" in answer.get_json():
+            again = api.put(PROJECT, json={"attributes": answer.get_json()["attributes"]})
+            assert (again.status_code, again.get_json().get("changed")) == (200, False), again.get_json()
 
     check()

@@ -22,8 +22,8 @@ import yaml
 from agent.engines import processes
 from agent.keys import key_of
 from tests.support import programs
-from tests.support.admins import RunningAdmin, clean_environment
-from tests.support.programs import Process
+from tests.support.admins import RunningAdmin
+from tests.support.programs import Process, clean_environment
 
 PROJECT, DOMAIN = "flytesnacks", "development"
 SECRET = "open-sesame"

@@ -56,8 +56,9 @@ class Nursery:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the keyboard; who asks will end, and we with them
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wakeup)
+        sources: list[Any] = [self._requests, self._signals]
         while True:
-            readable, _, _ = select.select([self._requests, self._signals], [], [])
+            readable, _, _ = select.select(sources, [], [])
             if self._signals in readable:
                 with suppress(BlockingIOError):
                     os.read(self._signals, 4096)
@@ -136,7 +137,7 @@ def _end_after(act: Callable[[], None]) -> NoReturn:
     except BaseException:
         sys.excepthook(*sys.exc_info())
         status = 1
-    threading._shutdown()
+    threading._shutdown()  # type: ignore[attr-defined]  # what the interpreter calls at its end; typeshed leaves it out
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):

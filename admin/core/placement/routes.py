@@ -1,6 +1,6 @@
 """Routes: which pool, label or cluster an execution goes to.
 
-The most specific rung wins; at the same level the pool wins over the label.
+The most specific statement wins; at the same level the pool.
 
 cluster in the request > pool there > label there
 > pool in the launch plan's definition > label there
@@ -24,34 +24,37 @@ from admin.core.settings.scopes import PLATFORM, Scope
 
 
 class RouteKind(Enum):
-    """What a rung names."""
+    """What a statement names."""
 
     CLUSTER = "cluster"
     POOL = "pool"
     LABEL = "label"
-    ANY = "any"  # every enabled cluster, where no rung names anything
+    ANY = "any"  # nothing was said, so every enabled cluster will do
 
 
 REQUEST, DEFINITION, PLATFORM_RUNG, EVERYWHERE = "request", "launch-plan-definition", "platform", "everywhere"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Target:
-    """Where a request, or a launch plan's definition, asks to run."""
+class Wish:
+    """What a request, or a launch plan's definition, says of where to run."""
 
     cluster: str | None = None
     pool: str | None = None
     label: str | None = None
 
+    def __bool__(self) -> bool:
+        return any((self.cluster, self.pool, self.label))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Rung:
-    """One source of the route: the request, the definition, a row of an attribute, or configuration."""
+    """One place that could have said where to run."""
 
     rung: str  #: request, launch-plan-definition, a level of the hierarchy, or everywhere
     kind: RouteKind
-    name: str | None = None  #: the cluster, pool or label it names; None where it is silent or unset
-    is_set: bool = False  #: whether it is given at all; with no name it unsets what broader rows of its kind say
+    name: str | None = None  #: what it says; None where it is silent
+    is_set: bool = False  #: it says something, which may be null: nothing from here on down
     scope: Scope = PLATFORM
     version: int | None = None
     key: str = ""  #: the configuration key, for the platform
@@ -65,7 +68,7 @@ class Rung:
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """The cluster, pool or label that an execution goes to, and every rung that was considered."""
+    """Where an execution is to go, and everything that had a say in it."""
 
     kind: RouteKind
     name: str
@@ -81,37 +84,36 @@ class Route:
 
 def find_route(
     *,
-    request: Target,
-    definition: Target,
+    request: Wish,
+    definition: Wish,
     scope: Scope,
     rows: RowsByKind,
     platform: PlatformValues,
 ) -> Route:
     """The route of an execution at a scope."""
-    rungs = [
-        *_targets(REQUEST, request),
-        *_targets(DEFINITION, definition),
+    said = [
+        *_wish(REQUEST, request),
+        *_wish(DEFINITION, definition),
         *_attributes(scope, rows),
         *_configured(platform, scope.domain),
         Rung(rung=EVERYWHERE, kind=RouteKind.ANY, is_set=True, name=""),
     ]
-    ranked = tuple(_with_states(rungs))
-    winner = next(rung for rung in ranked if rung.state == "wins")
-    return Route(kind=winner.kind, name=winner.name or "", rungs=ranked)
+    rungs = tuple(_judged(said))
+    winner = next(rung for rung in rungs if rung.state == "wins")
+    return Route(kind=winner.kind, name=winner.name or "", rungs=rungs)
 
 
-def _targets(rung: str, target: Target) -> Iterator[Rung]:
-    if rung == REQUEST:
-        yield Rung(rung=rung, kind=RouteKind.CLUSTER, name=target.cluster, is_set=target.cluster is not None)
-    yield Rung(rung=rung, kind=RouteKind.POOL, name=target.pool, is_set=target.pool is not None)
-    yield Rung(rung=rung, kind=RouteKind.LABEL, name=target.label, is_set=target.label is not None)
+def _wish(rung: str, wish: Wish) -> Iterator[Rung]:
+    for kind, name in ((RouteKind.CLUSTER, wish.cluster), (RouteKind.POOL, wish.pool), (RouteKind.LABEL, wish.label)):
+        if kind is not RouteKind.CLUSTER or rung == REQUEST:
+            yield Rung(rung=rung, kind=kind, name=name, is_set=name is not None)
 
 
 def _attributes(scope: Scope, rows: RowsByKind) -> Iterator[Rung]:
-    for level_scope in reversed(scope.chain()):
+    for place in reversed(scope.chain()):
         for kind, route_kind, field in _KINDS:
-            row = rows.get(kind.name, {}).get(level_scope)
-            rung = Rung(rung=level_scope.level.value, kind=route_kind, scope=level_scope)
+            row = rows.get(kind.name, {}).get(place)
+            rung = Rung(rung=place.level.value, kind=route_kind, scope=place)
             if row is None:
                 yield rung
             else:
@@ -126,22 +128,22 @@ _KINDS: tuple[tuple[Kind, RouteKind, str], ...] = (
 
 def _configured(platform: PlatformValues, domain: str) -> Iterator[Rung]:
     pool = ("cluster_pool_name",)
-    domain_pool = platform.by_domain.get((CLUSTER_ASSIGNMENT.name, domain), {}).get(pool)
-    default_pool = platform.everywhere.get(CLUSTER_ASSIGNMENT.name, {}).get(pool)
-    default_label = platform.everywhere.get(EXECUTION_CLUSTER_LABEL.name, {}).get(("value",))
+    mine = platform.by_domain.get((CLUSTER_ASSIGNMENT.name, domain), {}).get(pool)
+    anyones = platform.everywhere.get(CLUSTER_ASSIGNMENT.name, {}).get(pool)
+    label = platform.everywhere.get(EXECUTION_CLUSTER_LABEL.name, {}).get(("value",))
     for kind, leaf, key in (
-        (RouteKind.POOL, domain_pool, f"clusterPools.clusterPoolAssignments.{domain}"),
-        (RouteKind.POOL, default_pool, "clusters.defaultClusterPool"),
-        (RouteKind.LABEL, default_label, "clusters.defaultExecutionLabel"),
+        (RouteKind.POOL, mine, f"clusterPools.clusterPoolAssignments.{domain}"),
+        (RouteKind.POOL, anyones, "clusters.defaultClusterPool"),
+        (RouteKind.LABEL, label, "clusters.defaultExecutionLabel"),
     ):
         yield Rung(rung=PLATFORM_RUNG, kind=kind, name=leaf.value if leaf else None, is_set=leaf is not None, key=key)
 
 
-def _with_states(rungs: list[Rung]) -> Iterator[Rung]:
-    """Each rung with its state. A null cancels the broader rungs of its own kind, and no others."""
+def _judged(said: list[Rung]) -> Iterator[Rung]:
+    """Each statement with what became of it. A null ends its own kind's rows, and no other's."""
     cancelled: set[RouteKind] = set()
     is_won = False
-    for rung in rungs:
+    for rung in said:
         if not rung.is_set:
             yield rung
         elif rung.name is None:
@@ -155,11 +157,11 @@ def _with_states(rungs: list[Rung]) -> Iterator[Rung]:
 
 
 def as_json(route: Route) -> list[dict[str, Any]]:
-    """The rungs of a route, as answers and trails show them."""
+    """The rungs as they stand in answers."""
     return [_rung(rung) for rung in route.rungs]
 
 
 def _rung(rung: Rung) -> dict[str, Any]:
-    fields: dict[str, Any] = {"rung": rung.rung, "kind": rung.kind.value, "state": rung.state, **rung.scope.keys()}
-    optional = {"name": rung.name or None, "version": rung.version, "key": rung.key or None}
-    return fields | {name: value for name, value in optional.items() if value is not None}
+    said: dict[str, Any] = {"rung": rung.rung, "kind": rung.kind.value, "state": rung.state, **rung.scope.keys()}
+    more = {"name": rung.name or None, "version": rung.version, "key": rung.key or None}
+    return said | {name: value for name, value in more.items() if value is not None}

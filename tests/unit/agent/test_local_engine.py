@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +77,7 @@ def until(condition: Any) -> None:
         time.sleep(0.02)
 
 
-def limits(**amounts: str) -> dict[str, Mapping[str, Any]]:
+def limits(**amounts: str) -> dict[str, Any]:
     return {"resources": {"requests": amounts, "limits": amounts}}
 
 
@@ -303,7 +303,7 @@ def test_a_job_runs_once_whatever_the_moment_its_agent_is_killed(engine: LocalEn
         directory.mkdir()
         command = [sys.executable, "-c", AGENT, str(directory), f"echo x >> {ran}"]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL) as agent:
-            until(lambda found=directory / f"{KEY}/lock": found.exists())  # type: ignore[misc]
+            until(lambda found=directory / f"{KEY}/lock": found.exists())
             time.sleep(0.02 * number)
             agent.kill()
         later = LocalEngine({}, directory)

@@ -144,7 +144,11 @@ def test_nobody_there() -> None:
 
 
 def test_an_answer_that_takes_too_long(script: Script) -> None:
-    script.answers = [lambda body: time.sleep(0.5) or answer()]
+    def slow(_body: Any) -> Any:
+        time.sleep(0.5)
+        return answer()
+
+    script.answers = [slow]
     transport = Transport(script.url)
     with pytest.raises(Unreachable, match="in time"):
         transport.post("/x", {}, seconds=0.1)

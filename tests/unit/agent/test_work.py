@@ -296,7 +296,7 @@ def test_a_time_limit_that_the_engine_does_not_keep(
     work: Work, engine: FakeEngine, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [1_000_000.0]
-    monkeypatch.setattr(work_module.time, "time", lambda: now[0])
+    monkeypatch.setattr("agent.work.time.time", lambda: now[0])
     started(work, clock, time_limit_seconds=10)
     engine.jobs[KEY] = RUNNING
     work.step()

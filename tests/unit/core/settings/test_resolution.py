@@ -49,7 +49,7 @@ def test_the_most_specific_label_wins_and_removing_it_gives_the_next() -> None:
 
 
 def test_task_resources_come_leaf_by_leaf_from_their_own_levels() -> None:
-    platform = {
+    platform: dict[tuple[str, ...], PlatformLeaf] = {
         ("defaults", "cpu"): PlatformLeaf(value="2", key="task_resources.defaults.cpu"),
         ("limits", "cpu"): PlatformLeaf(value="2", key="task_resources.limits.cpu"),
         ("limits", "gpu"): PlatformLeaf(value="1", key="task_resources.limits.gpu"),

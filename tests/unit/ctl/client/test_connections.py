@@ -241,7 +241,7 @@ def test_a_body_that_is_refused_before_its_end_is_told_why() -> None:
 def test_several_threads_may_ask_at_once() -> None:
     with serving() as server, open_to(f"http://127.0.0.1:{server.port}") as get:
         found: list[bytes] = []
-        threads = [threading.Thread(target=lambda n=n: found.append(get(f"/{n}").content)) for n in range(8)]  # type: ignore[misc]
+        threads = [threading.Thread(target=lambda n=n: found.append(get(f"/{n}").content)) for n in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from ctl.cli import watching
 from ctl.client.errors import ClientError, Conflict, Forbidden, InvalidRequest, ServerError, Unanswered, Unreachable
 from ctl.client.transport import Transport
 from ctl.commands.executions import batches
@@ -83,7 +82,7 @@ def admin(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Admin:
     monkeypatch.setenv("RAINBOW_DOMAIN", "d")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(watching.time, "sleep", lambda _seconds: None)
+    monkeypatch.setattr("ctl.cli.watching.time.sleep", lambda _seconds: None)
     admin = Admin()
     monkeypatch.setattr(Transport, "call", lambda _self, *args, **call: admin.call(*args, **call))
     return admin

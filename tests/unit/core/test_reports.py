@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -27,7 +28,7 @@ class Held:
     reason_message: str = "It goes to a."
     started_at: datetime | None = None
     confirmed: bool = True
-    content: dict[str, Any] = field(default_factory=lambda: {"quality_of_service": {}})
+    content: Mapping[str, Any] = field(default_factory=lambda: {"quality_of_service": {}})
     avoid: list[str] = field(default_factory=list)
 
 
