@@ -15,7 +15,8 @@ from admin.api.kinds import as_answer
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import RETRY
 from admin.core.executions.selectors import FIELDS, SORT_FIELDS, WORDS
-from admin.core.fleet.fleet import DEFINITIONS, REPORT
+from admin.core.fleet.cluster_reports import REPORT
+from admin.core.fleet_documents import DEFINITIONS
 from admin.core.jobs.input_types import TYPES
 from admin.core.jobs.job import JOB
 from admin.core.projects import ProjectState

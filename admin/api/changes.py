@@ -27,7 +27,8 @@ from admin.api.schemas import (
     load,
 )
 from admin.core.fields import dotted
-from admin.core.fleet.fleet import FleetKind, read_definition
+from admin.core.fleet.definitions import FleetKind
+from admin.core.fleet_documents import read_definition
 from admin.core.problems import Invalid, Problem
 from admin.core.settings import trails
 from admin.core.settings.effects import Effect

@@ -24,7 +24,7 @@ from admin.api.schemas import (
     RequestSchema,
     load,
 )
-from admin.core.executions.plans import read_spec
+from admin.core.executions.spec import read_spec
 from admin.core.jobs.literals import plain_values
 from admin.core.json_text import json_text
 from admin.core.memos import Memo

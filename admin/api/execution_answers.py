@@ -10,7 +10,7 @@ from admin.api import rendering
 from admin.api.registrations import IdentifierAnswer
 from admin.api.schemas import ErrorDetail, Payload
 from admin.core.executions.lifecycle import Phase
-from admin.core.executions.plans import request_warnings
+from admin.core.executions.spec import request_warnings
 from admin.services.executions import Explanation
 from admin.store.executions import Event, Execution
 

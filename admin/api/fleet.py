@@ -15,9 +15,12 @@ from admin.api.pages import key_of, number_of, token_of
 from admin.api.preconditions import WRITE_HEADERS, WriteQuery, expectation
 from admin.api.rendering import context
 from admin.api.schemas import NAME, PRINTABLE_LINES, AuthorshipFields, Flag, PageQuery, RequestSchema, WarningAnswer
-from admin.core.fleet.fleet import Fleet, FleetKind, Group, Health, Source
+from admin.core.fleet.clusters import Health
+from admin.core.fleet.definitions import FleetKind, Source
+from admin.core.fleet.fleet import Fleet
+from admin.core.fleet.groups import Group
 from admin.core.problems import Invalid, Problem
-from admin.core.resources import shown
+from admin.core.resources import format_amounts
 from admin.services import fleet
 from admin.services.changes import Changed, ChangeOptions
 from admin.services.definitions import current_fleet
@@ -133,7 +136,7 @@ def _shown_group(group: Group, found: Fleet) -> dict[str, Any]:
             }
             for one in group.members
         ],
-        "strategy": group.strategy.value if definition.kind is FleetKind.POOL else None,
+        "strategy": group.strategy if definition.kind is FleetKind.POOL else None,
         "description": definition.payload.get("description"),
         "source": definition.source.value,
         "version": definition.version,
@@ -159,8 +162,8 @@ def shown_cluster(view: ClusterView) -> dict[str, Any]:
         "leases": view.leases,
         "state": "pending" if not one.state.admitted else one.health.value,
         "cost": one.cost,
-        "capacity": shown(one.capacity) if one.capacity is not None else None,
-        "free": shown(view.free) if view.free is not None else None,
+        "capacity": format_amounts(one.capacity) if one.capacity is not None else None,
+        "free": format_amounts(view.free) if view.free is not None else None,
         "waiting": view.waiting,
         "running": view.running,
         "pools": view.pools,

@@ -98,7 +98,7 @@ def where_would(body: dict[str, Any]) -> dict[str, Any]:
         "reason": {"code": decision.code, "message": decision.message},
         "pool": route.name if route.kind is RouteKind.POOL else None,
         "label": route.name if route.kind is RouteKind.LABEL else None,
-        "strategy": decision.judgement.strategy.value,
+        "strategy": decision.evaluation.strategy,
         "revision": found.revision,
         "rungs": found.rungs,
         "candidates": found.candidates,

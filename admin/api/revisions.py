@@ -25,7 +25,7 @@ from admin.api.schemas import (
     ScopeQuery,
     Seconds,
 )
-from admin.core.fleet.fleet import FleetKind
+from admin.core.fleet.definitions import FleetKind
 from admin.core.problems import Invalid, Problem
 from admin.core.settings import trails
 from admin.core.settings.kinds import Kind

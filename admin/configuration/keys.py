@@ -26,7 +26,7 @@ from admin.core.fields import (
     Text,
     add_problem,
 )
-from admin.core.fleet.fleet import MEMBERS, STRATEGY
+from admin.core.fleet_documents import MEMBERS, STRATEGY
 from admin.core.problems import Problem
 from admin.core.resources import CLUSTER_RESOURCES
 from admin.core.settings.builtin_kinds import TASK_RESOURCE, WORKFLOW_EXECUTION_CONFIG

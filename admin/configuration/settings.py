@@ -12,10 +12,11 @@ from typing import Any
 from admin.configuration.keys import CONFIGURATION, DEFAULTS
 from admin.configuration.platform_values import platform_values
 from admin.configuration.yaml_files import read_mapping
-from admin.core.executions.plans import Rules
+from admin.core.executions.launches import Rules
 from admin.core.executions.queues import Queue
 from admin.core.fields import Boolean, Field, Integer, Leaf, ListOf, Section, read
-from admin.core.fleet.fleet import Definition, FleetKind, Source, member_problems, read_definition
+from admin.core.fleet.definitions import Definition, FleetKind, Source
+from admin.core.fleet_documents import member_problems, read_definition
 from admin.core.problems import Invalid, Problem, closest, unknown_word
 from admin.core.projects import read_labels
 from admin.core.quantities import parse_age

@@ -1,4 +1,4 @@
-"""Resources: amounts that jobs ask for and clusters have, as whole numbers of one unit each."""
+"""Resources: the amounts that jobs ask for and clusters have, each a whole number of its unit."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ RESOURCES = (*TASK_RESOURCES, "nodes", "executions")
 
 Amounts = Mapping[str, int]  #: by resource: thousandths of a core, bytes, or pieces
 
-#: Larger than any cluster, and what a database can hold.
+#: Larger than any cluster, and small enough for a database column.
 LARGEST = 2**62
 _PER_UNIT = {"cpu": 1000}
 
 
 def task_resource_fields() -> dict[str, Quantity]:
-    """The fields of what one task asks for."""
+    """The fields of a task's requests and limits."""
     return {
         "cpu": Quantity(description="Cores, such as 2 or 500m."),
         "memory": Quantity(description="Bytes of memory, such as 450Mi."),
@@ -41,12 +41,12 @@ CLUSTER_RESOURCES = Section(
 )
 
 
-def needed(resource: str, quantity: str | int) -> int:
-    """The amount that a wish comes to, rounded up."""
+def parse_demand(resource: str, quantity: str | int) -> int:
+    """The amount of a resource that a job asks for, rounded up."""
     return min(math.ceil(_exact(resource, quantity)), LARGEST)
 
 
-def available(quantities: Mapping[str, Any]) -> dict[str, int]:
+def parse_capacity(quantities: Mapping[str, Any]) -> dict[str, int]:
     """The amounts that a cluster has, rounded down."""
     return {
         resource: min(math.floor(_exact(resource, quantity)), LARGEST)
@@ -59,12 +59,12 @@ def _exact(resource: str, quantity: str | int) -> Fraction:
     return parse_quantity(str(quantity)) * _PER_UNIT.get(resource, 1)
 
 
-def shown(amounts: Amounts) -> dict[str, str | int]:
+def format_amounts(amounts: Amounts) -> dict[str, str | int]:
     """Amounts as people read them."""
-    return {resource: quantity(resource, amounts[resource]) for resource in RESOURCES if resource in amounts}
+    return {resource: format_amount(resource, amounts[resource]) for resource in RESOURCES if resource in amounts}
 
 
-def quantity(resource: str, amount: int) -> str | int:
+def format_amount(resource: str, amount: int) -> str | int:
     """One amount as people read it."""
     if resource in ("nodes", "executions"):
         return amount
@@ -77,26 +77,26 @@ def quantity(resource: str, amount: int) -> str | int:
     return str(amount)
 
 
-def less(have: Amounts, taken: Amounts) -> dict[str, int]:
-    """What is left; never below nothing."""
-    left = {**have}
+def subtract(amounts: Amounts, taken: Amounts) -> dict[str, int]:
+    """What is left of some amounts; never below 0."""
+    left = {**amounts}
     for resource, amount in taken.items():
         if resource in left:
             left[resource] = left[resource] - amount if left[resource] > amount else 0
     return left
 
 
-def lacking(have: Amounts, wanted: Amounts) -> list[str]:
-    """The resources of which there is known to be too little; what nobody has counted may be enough."""
+def shortages(amounts: Amounts, demand: Amounts) -> list[str]:
+    """The resources of which there is too little; one whose amount is unknown may be enough."""
     short = []
-    for resource, amount in wanted.items():  # not a comprehension: every cluster is asked twice for every decision
-        if amount > have.get(resource, amount):
+    for resource, amount in demand.items():  # not a comprehension: this runs twice for every cluster of a decision
+        if amount > amounts.get(resource, amount):
             short.append(resource)
     return short if len(short) < 2 else sorted(short, key=RESOURCES.index)
 
 
-def load(capacity: Amounts, free: Amounts) -> float:
-    """How full something is, from 0 to 1: as full as its scarcest resource; so exactly that equals are equal."""
+def utilization(capacity: Amounts, free: Amounts) -> float:
+    """How full a cluster is, from 0 to 1, by its scarcest resource; rounded, so that equally full clusters tie."""
     scarcest = 1.0
     for resource, total in capacity.items():
         left = free.get(resource, total)

@@ -17,7 +17,8 @@ from sqlalchemy import Connection
 
 from admin.core import names
 from admin.core.fields import read
-from admin.core.fleet.fleet import REPORT, FleetKind, Source
+from admin.core.fleet.cluster_reports import REPORT
+from admin.core.fleet.definitions import FleetKind, Source
 from admin.errors import (
     AlreadyRegistered,
     ClusterNotFound,

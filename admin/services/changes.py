@@ -10,7 +10,8 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from admin.core.fleet.fleet import Definition, FleetKind, read_definition
+from admin.core.fleet.definitions import Definition, FleetKind
+from admin.core.fleet_documents import read_definition
 from admin.core.problems import Invalid, Problem
 from admin.core.projects import Project, as_payload, project_after
 from admin.core.settings.effects import Effect, effects

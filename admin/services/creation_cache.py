@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from admin.core.executions.plans import EffectiveSettings
+from admin.core.executions.effective_settings import EffectiveSettings
 from admin.core.memos import Memo
-from admin.core.placement.decisions import Judgement
+from admin.core.placement.decisions import Evaluation
 from admin.store.registrations import Registered
 
 
@@ -18,5 +18,5 @@ class CreationCache:
     registrations: int = -1  #: how often something had been registered, when it was last asked
     registered: Memo[Registered] = field(default_factory=Memo)  #: by that number
     effective: Memo[EffectiveSettings] = field(default_factory=Memo)  #: by revision
-    judgements: Memo[Judgement] = field(default_factory=Memo)  #: by the number of the fleet
+    evaluations: Memo[Evaluation] = field(default_factory=Memo)  #: by the number of the fleet
     patterns: Memo[Any] = field(default_factory=lambda: Memo(1024))  #: what requests come to, by all three

@@ -17,19 +17,14 @@ from typing import NamedTuple, cast
 
 from sqlalchemy import Connection
 
+from admin.core.executions.effective_settings import EffectiveSettings, resolve_settings
 from admin.core.executions.lifecycle import Phase
-from admin.core.executions.plans import (
-    EffectiveSettings,
-    RunPlan,
-    check_place,
-    compose,
-    queue_deadline,
-    refuse_hopeless,
-    settle,
-)
+from admin.core.executions.placements import check_feasible, check_route
+from admin.core.executions.plans import RunPlan, build_run_plan
+from admin.core.executions.quality_of_service import queue_deadline
 from admin.core.fleet.fleet import Fleet
 from admin.core.json_text import json_text
-from admin.core.placement.decisions import Judgement, choose, judge
+from admin.core.placement.decisions import Evaluation, choose, evaluate
 from admin.core.problems import Invalid
 from admin.errors import ExecutionExists, RainbowError
 from admin.services.catalogs import CachedCatalog, StoredCatalog, known_registrations
@@ -166,14 +161,14 @@ class _Pattern:
 
     resolved: ResolvedLaunch
     run_plan: RunPlan
-    judgement: Judgement
+    evaluation: Evaluation
     heads: DecisionBasis
     templates: dict[str | None, Template] = field(default_factory=dict)  #: by queue
 
     def draft(self, request: CreationRequest, now: datetime) -> _Draft:
         key = request.key
-        decision = choose(self.judgement, key)
-        queue = self.run_plan.queue_of(key)
+        decision = choose(self.evaluation, key)
+        queue = self.run_plan.draw_queue(key)
         template = self.templates.get(queue)
         if template is None:
             template = self.templates[queue] = self._template(request.run, queue)
@@ -197,7 +192,7 @@ class _Pattern:
                 "mode": asked.mode,
                 "reference": asked.reference,
                 "phase": Phase.QUEUED.value,
-                "reason": self.judgement.code,
+                "reason": self.evaluation.code,
                 "state": "ACTIVE",
                 **run_plan_values(self.run_plan, self.resolved, queue),
                 "revision": self.heads.revision,
@@ -206,8 +201,8 @@ class _Pattern:
                 "events": 1,
             },
             settings=self.run_plan.effective.trail,
-            placement=self.judgement.trail,
-            scores=self.judgement.scores,
+            placement=self.evaluation.trail,
+            scores=self.evaluation.scores,
         )
 
 
@@ -233,14 +228,14 @@ def _revision(context: Context) -> int:
 def _pattern(context: Context, request: CreationRequest, fleet: Fleet, heads: DecisionBasis) -> _Pattern:
     resolved = find_launch(CachedCatalog(context, heads.registrations), request.run)
     effective = _settled(context, resolved, heads.revision)
-    run_plan = compose(resolved.launch, request.name or "", effective, context.settings.rules)
-    check_place(effective, fleet)
+    run_plan = build_run_plan(resolved.launch, request.name or "", effective, context.settings.rules)
+    check_route(effective, fleet)
     if looks_at_load(run_plan, fleet):
         raise _NeedsTransaction
     return _Pattern(
         resolved=resolved,
         run_plan=run_plan,
-        judgement=_judgement(context, run_plan, fleet),
+        evaluation=_evaluate(context, run_plan, fleet),
         heads=heads,
     )
 
@@ -252,10 +247,10 @@ def _settled(context: Context, resolved: ResolvedLaunch, revision: int) -> Effec
     def made() -> EffectiveSettings:
         known = context.index.applying(launch.scope)
         if known is not None:
-            return settle(launch, known.rows(context.settings.kinds), context.settings.rules)
+            return resolve_settings(launch, known.rows(context.settings.kinds), context.settings.rules)
         with context.database.reading() as connection:
             rows = find_situation(context, connection, launch.scope).rows
-        return settle(launch, rows, context.settings.rules)
+        return resolve_settings(launch, rows, context.settings.rules)
 
     wishes = (launch.scope, resolved.plan, json_text(launch.request, sort_keys=True))
     return context.creation_cache.effective.find(wishes, made, revision)
@@ -269,12 +264,14 @@ def _fleet(context: Context) -> Fleet:
         return current_fleet(context, connection)
 
 
-def _judgement(context: Context, run_plan: RunPlan, fleet: Fleet) -> Judgement:
-    route, wanted = run_plan.route, run_plan.wanted
-    want = (route.kind, route.name, tuple(wanted.demand.items()), wanted.plugins)
-    judgement = context.creation_cache.judgements.find(want, lambda: judge(route, fleet, wanted, {}), fleet.number)
-    refuse_hopeless(judgement)
-    return judgement
+def _evaluate(context: Context, run_plan: RunPlan, fleet: Fleet) -> Evaluation:
+    route, workload = run_plan.route, run_plan.workload
+    want = (route.kind, route.name, tuple(workload.demand.items()), workload.plugins)
+    evaluation = context.creation_cache.evaluations.find(
+        want, lambda: evaluate(route, fleet, workload, {}), fleet.number
+    )
+    check_feasible(evaluation)
+    return evaluation
 
 
 def _in_transaction(context: Context, request: CreationRequest, *, dry_run: bool) -> Created | Refusal:
@@ -301,8 +298,8 @@ def _drafted_in(context: Context, connection: Connection, request: CreationReque
     resolved = find_launch(StoredCatalog(context, connection), request.run)
     situation = find_situation(context, connection, resolved.launch.scope)
     placement = place_launch(context, connection, resolved.launch, request.name or "", situation, hold=hold)
-    judgement = placement.decision.judgement
-    pattern = _Pattern(resolved=resolved, run_plan=placement.run_plan, judgement=judgement, heads=heads)
+    evaluation = placement.decision.evaluation
+    pattern = _Pattern(resolved=resolved, run_plan=placement.run_plan, evaluation=evaluation, heads=heads)
     return pattern.draft(request, context.clock())
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from admin.core.executions.plans import RunPlan, queue_deadline
+from admin.core.executions.plans import RunPlan
+from admin.core.executions.quality_of_service import queue_deadline
 from admin.core.placement.decisions import Decision
 from admin.core.placement.routes import RouteKind
 from admin.services.launches import Placement, ResolvedLaunch
@@ -42,10 +43,10 @@ def run_plan_values(run_plan: RunPlan, resolved: ResolvedLaunch, queue: str | No
             "attributes": run_plan.attributes,
             "inputs": resolved.launch.inputs or {},
         },
-        "required_plugins": list(run_plan.wanted.plugins),
+        "required_plugins": list(run_plan.workload.plugins),
         "tier": run_plan.tier,
         "priority": run_plan.priority,
-        **executions.demand_columns(run_plan.wanted.demand),
+        **executions.demand_columns(run_plan.workload.demand),
     }
 
 
@@ -58,7 +59,7 @@ def add_decision(
     connection: Connection, row_id: int, number: int, now: datetime, placement: Placement, revision: int, because: str
 ) -> None:
     """Store a decision that settings and the fleet made together."""
-    settings, way = placement.run_plan.effective.trail, placement.decision.judgement.trail
+    settings, way = placement.run_plan.effective.trail, placement.decision.evaluation.trail
     decisions.add_trails(connection, [settings, way])
     decisions.add(
         connection, [decision_row(row_id, number, now, placement.decision, settings.digest, because, revision)]
@@ -83,6 +84,6 @@ def decision_row(
         "because": because,
         "revision": revision,
         "settings_trail": settings_digest,
-        "placement_trail": decision.judgement.trail.digest,
-        "scores": decision.judgement.scores,
+        "placement_trail": decision.evaluation.trail.digest,
+        "scores": decision.evaluation.scores,
     }

@@ -7,7 +7,9 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from admin.core.fleet.fleet import ClusterState, Definition, Fleet, FleetKind, Source, build_fleet
+from admin.core.fleet.clusters import ClusterState
+from admin.core.fleet.definitions import Definition, FleetKind, Source
+from admin.core.fleet.fleet import Fleet, build_fleet
 from admin.core.settings import builtin_kinds
 from admin.core.settings.resolution import Row
 from admin.core.settings.warnings import KnownNames, known_names

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from admin.core.executions.attempts import DRAINED, Ended, cancel, evict, give_back
 from admin.core.executions.lifecycle import Phase
-from admin.core.fleet.fleet import ClusterState, Health
+from admin.core.fleet.clusters import ClusterState, Health
 from admin.services.context import Context
 from admin.store import fleet, leases
 from admin.store.fleet import ClusterEvent

@@ -12,8 +12,8 @@ from sqlalchemy import Connection
 
 from admin.core import names
 from admin.core.executions.lifecycle import UNFINISHED, Phase
-from admin.core.executions.plans import EXECUTION_NAME
 from admin.core.executions.selectors import Condition, equals
+from admin.core.executions.spec import EXECUTION_NAME
 from admin.core.placement import decisions as placement_decisions
 from admin.core.problems import Invalid, Problem, closest, did_you_mean, shorten
 from admin.core.settings.scopes import Scope
@@ -278,7 +278,7 @@ def explain(context: Context, wanted: ExecutionId, number: int | None = None) ->
         decision = history[(number or len(history)) - 1]
         settings = decisions.trail(connection, decision.settings_trail)
         way = decisions.trail(connection, decision.placement_trail)
-    candidates = placement_decisions.candidates_shown(way, decision.scores, str(wanted), decision.cluster)
+    candidates = placement_decisions.render_candidates(way, decision.scores, str(wanted), decision.cluster)
     return Explanation(
         execution=row,
         decision=decision,

@@ -10,8 +10,12 @@ from typing import Any
 from sqlalchemy import Connection
 
 from admin.core.fields import read
-from admin.core.fleet.fleet import REPORT, Cluster, ClusterState, Fleet, FleetKind, Group
-from admin.core.placement.filters import room
+from admin.core.fleet.cluster_reports import REPORT
+from admin.core.fleet.clusters import Cluster, ClusterState
+from admin.core.fleet.definitions import FleetKind
+from admin.core.fleet.fleet import Fleet
+from admin.core.fleet.groups import Group
+from admin.core.placement.candidates import free_amounts
 from admin.core.problems import closest, did_you_mean, shorten
 from admin.core.resources import Amounts
 from admin.core.settings.writes import Expectation
@@ -104,7 +108,7 @@ def _views(connection: Connection, found: Fleet, clusters: list[Cluster]) -> lis
     counts = executions.counts_by_cluster(connection)
     leases = executions.leases_by_cluster(connection)
     states = fleet.states(connection)  # an agent that was heard again has not changed the fleet
-    clusters = [one.as_of(states[one.name]) if one.name in states else one for one in clusters]
+    clusters = [one.with_state(states[one.name]) if one.name in states else one for one in clusters]
     waiting = executions.demand_waiting(connection, [one.name for one in clusters])
     groups: dict[str, tuple[list[str], list[str]]] = {one.name: ([], []) for one in clusters}
     for index, kind in enumerate((found.pools, found.labels)):
@@ -120,7 +124,7 @@ def _views(connection: Connection, found: Fleet, clusters: list[Cluster]) -> lis
             waiting=counts.get((one.name, "QUEUED"), 0),
             running=counts.get((one.name, "RUNNING"), 0) + counts.get((one.name, "ABORTING"), 0),
             leases=leases.get(one.name, 0),
-            free=room(one, waiting),
+            free=free_amounts(one, waiting),
         )
         for one in clusters
     ]

@@ -10,18 +10,11 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection
 
 from admin.core import names
-from admin.core.executions.plans import (
-    EXECUTION_NAME,
-    EXECUTION_NAME_RULE,
-    Launch,
-    RunPlan,
-    compose,
-    draw_key,
-    place,
-    read_spec,
-    request_warnings,
-    settle,
-)
+from admin.core.executions.effective_settings import resolve_settings
+from admin.core.executions.launches import Launch
+from admin.core.executions.placements import place
+from admin.core.executions.plans import RunPlan, build_run_plan, draw_key
+from admin.core.executions.spec import EXECUTION_NAME, EXECUTION_NAME_RULE, read_spec, request_warnings
 from admin.core.fleet.fleet import Fleet
 from admin.core.jobs.inputs import bind
 from admin.core.jobs.job import check_runs, read_job
@@ -29,9 +22,11 @@ from admin.core.jobs.jobspecs import read_jobspec
 from admin.core.jobs.literals import plain_values
 from admin.core.jobs.registrations import Identifier, inputs_of, settings_of
 from admin.core.json_text import json_text
-from admin.core.placement.decisions import Decision, group_of
+from admin.core.placement.candidates import group_of
+from admin.core.placement.decisions import Decision
+from admin.core.placement.scores import strategy_of
 from admin.core.problems import Invalid, Problem, shorten
-from admin.core.resources import Amounts, less
+from admin.core.resources import Amounts, subtract
 from admin.core.settings.resolution import Row, RowsByKind
 from admin.core.settings.scopes import Scope, check_scope
 from admin.core.settings.trails import digest
@@ -265,7 +260,7 @@ def place_launch(
 ) -> Placement:
     """Apply the settings and decide, as `place_composed` does; refused where either forbids it."""
     rules = context.settings.rules
-    run_plan = compose(launch, name, settle(launch, situation.rows, rules), rules)
+    run_plan = build_run_plan(launch, name, resolve_settings(launch, situation.rows, rules), rules)
     return place_composed(connection, run_plan, situation.fleet, **how)
 
 
@@ -283,14 +278,14 @@ def place_composed(
             fleet.hold(connection, clusters)
         waiting = dict(executions.demand_waiting(connection, clusters))
     if moving is not None and moving.cluster in waiting:
-        waiting[moving.cluster] = less(waiting[moving.cluster], executions.demand_of(moving))
+        waiting[moving.cluster] = subtract(waiting[moving.cluster], executions.demand_of(moving))
     return Placement(run_plan=run_plan, decision=place(run_plan, now, waiting))
 
 
 def looks_at_load(run_plan: RunPlan, fleet: Fleet) -> bool:
     """Whether where it goes depends on what waits where."""
     group = group_of(run_plan.route, fleet)
-    return group is not None and group.strategy.looks_at_load
+    return group is not None and strategy_of(group).looks_at_load
 
 
 def clusters_of(run_plan: RunPlan, fleet: Fleet) -> list[str]:

@@ -9,13 +9,16 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from admin.core.executions.effective_settings import resolve_settings
+from admin.core.executions.launches import Launch
 from admin.core.executions.lifecycle import Phase
-from admin.core.executions.plans import Launch, RunPlan, compose, place, settle
+from admin.core.executions.placements import place
+from admin.core.executions.plans import RunPlan, build_run_plan
 from admin.core.executions.selectors import Condition
 from admin.core.placement import decisions as placement_decisions
 from admin.core.placement.routes import RouteKind
 from admin.core.problems import Invalid
-from admin.core.resources import Amounts, less
+from admin.core.resources import Amounts, subtract
 from admin.core.settings import trails
 from admin.core.settings.scopes import Scope
 from admin.errors import RainbowError
@@ -62,8 +65,9 @@ class PlacementPreview:
     @property
     def candidates(self) -> list[dict[str, Any]]:
         decision = self.placement.decision
-        judged = decision.judgement
-        return placement_decisions.candidates_shown(judged.trail.body, judged.scores, str(self.id), decision.cluster)
+        evaluation = decision.evaluation
+        body, scores = evaluation.trail.body, evaluation.scores
+        return placement_decisions.render_candidates(body, scores, str(self.id), decision.cluster)
 
 
 def where_would(context: Context, request: CreationRequest, proposed: ChangeSet | None = None) -> PlacementPreview:
@@ -143,9 +147,9 @@ class _World:
             run_plan = self._composed.get((key, launch.scope))
             if run_plan is None:
                 rules = self._context.settings.rules
-                run_plan = compose(launch, row.name, settle(launch, situation.rows, rules), rules)
+                run_plan = build_run_plan(launch, row.name, resolve_settings(launch, situation.rows, rules), rules)
                 self._composed[key, launch.scope] = run_plan
-            mine = replace(run_plan, wanted=replace(run_plan.wanted, key=str(executions.identity(row))))
+            mine = replace(run_plan, workload=replace(run_plan.workload, key=str(executions.identity(row))))
             decision = place(mine, situation.fleet, self._loads(situation, row))
         except Invalid as refusal:
             name = getattr(refusal, "error", "invalid_request")
@@ -172,7 +176,7 @@ class _World:
             self._waiting = executions.demand_waiting(self._connection, situation.fleet.clusters)
         if row.phase != Phase.QUEUED.value or row.cluster not in self._waiting:
             return self._waiting
-        return {**self._waiting, row.cluster: less(self._waiting[row.cluster], executions.demand_of(row))}
+        return {**self._waiting, row.cluster: subtract(self._waiting[row.cluster], executions.demand_of(row))}
 
 
 def simulate(context: Context, proposed: ChangeSet, conditions: Iterable[Condition], scope: Scope) -> Simulation:

@@ -16,10 +16,11 @@ from admin.core.executions.lifecycle import Phase
 from admin.core.executions.selectors import Condition, equals
 from admin.core.fleet.fleet import Fleet
 from admin.core.placement.decisions import WAITS_FOR_ROOM, Decision, decide, may_stay
-from admin.core.placement.filters import Wanted
 from admin.core.placement.routes import Route, RouteKind
+from admin.core.placement.scores import strategy_of
+from admin.core.placement.workloads import Workload
 from admin.core.problems import Invalid
-from admin.core.resources import less
+from admin.core.resources import subtract
 from admin.core.settings.scopes import Scope
 from admin.errors import RainbowError
 from admin.services.catalogs import StoredCatalog
@@ -95,7 +96,7 @@ def is_room_again(context: Context) -> bool:
             return False
         now = current_fleet(context, connection)
         waiting = executions.demand_waiting(connection, now.clusters)
-        return any(decide(_route(row), now, _wanted(row), waiting).cluster is not None for row in rows)
+        return any(decide(_route(row), now, _workload(row), waiting).cluster is not None for row in rows)
 
 
 def decide_undecided(context: Context) -> list[Redecided]:
@@ -118,15 +119,15 @@ def _route(row: Execution) -> Route:
     return Route(kind=RouteKind(row.route_kind), name=row.route_name, rungs=())
 
 
-def _wanted(row: Execution) -> Wanted:
+def _workload(row: Execution) -> Workload:
     key = str(executions.identity(row))
-    return Wanted(
+    return Workload(
         key=key, demand=executions.demand_of(row), plugins=tuple(row.required_plugins), declined=tuple(row.avoid)
     )
 
 
 def _is_settled(row: Execution, now: Fleet) -> bool:
-    return row.cluster is not None and may_stay(row.cluster, _route(row), now, _wanted(row))
+    return row.cluster is not None and may_stay(row.cluster, _route(row), now, _workload(row))
 
 
 def _hold_loaded(connection: Connection, now: Fleet) -> set[str]:
@@ -134,7 +135,8 @@ def _hold_loaded(connection: Connection, now: Fleet) -> set[str]:
 
     They are held before any execution is: whoever holds both does it in this order.
     """
-    clusters = {member.cluster for pool in now.pools.values() if pool.strategy.looks_at_load for member in pool.members}
+    pools = [pool for pool in now.pools.values() if strategy_of(pool).looks_at_load]
+    clusters = {member.cluster for pool in pools for member in pool.members}
     if clusters:
         fleet.hold(connection, clusters)
     return clusters
@@ -144,8 +146,8 @@ def _decide(row: Execution, now: Fleet, waiting: dict[str, dict[str, int]]) -> D
     """Where one goes; it takes its demand along from where it waited."""
     demand = executions.demand_of(row)
     if row.cluster in waiting:
-        waiting[row.cluster] = less(waiting[row.cluster], demand)
-    decision = decide(_route(row), now, _wanted(row), waiting)
+        waiting[row.cluster] = subtract(waiting[row.cluster], demand)
+    decision = decide(_route(row), now, _workload(row), waiting)
     if decision.cluster is not None:
         there = waiting.get(decision.cluster, {})
         waiting[decision.cluster] = {name: there.get(name, 0) + demand.get(name, 0) for name in {*there, *demand}}
@@ -161,7 +163,7 @@ def _store(connection: Connection, changes: list[tuple[Execution, Decision]], no
     if not changes:
         return
     settings = decisions.settings_trails(connection, [(row.id, row.decisions) for row, _ in changes])
-    decisions.add_trails(connection, [one.judgement.trail for _, one in changes])
+    decisions.add_trails(connection, [one.evaluation.trail for _, one in changes])
     decisions.add(
         connection,
         [

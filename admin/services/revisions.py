@@ -8,7 +8,7 @@ from functools import partial
 
 from sqlalchemy import Connection
 
-from admin.core.fleet.fleet import FleetKind
+from admin.core.fleet.definitions import FleetKind
 from admin.core.projects import from_payload
 from admin.core.settings.kinds import Kind, Payload
 from admin.core.settings.scopes import Scope

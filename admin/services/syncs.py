@@ -15,7 +15,9 @@ from admin.core.executions.attempts import Ended, Outcome, give_back
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.reports import NEED_DETAILS, REPORTS, change_by, refusal
 from admin.core.fields import read
-from admin.core.fleet.fleet import REPORT, ClusterState, Health, is_load_alone
+from admin.core.fleet.cluster_reports import REPORT, differs_only_in_load
+from admin.core.fleet.clusters import ClusterState, Health
+from admin.core.placement.scores import looks_at_load_of
 from admin.core.quantities import parse_duration
 from admin.errors import AgentReplaced
 from admin.services.context import Context
@@ -310,9 +312,9 @@ def _changes_fleet(context: Context, connection: Connection, before: ClusterStat
     """Whether a cluster is another one to whoever decides; how busy it is need not matter to anybody."""
     if (before.health, before.report) == (after.health, after.report):
         return False
-    if before.health != after.health or not is_load_alone(before.report, after.report):
+    if before.health != after.health or not differs_only_in_load(before.report, after.report):
         return True
-    return current_fleet(context, connection).looks_at_load_of(after.name)
+    return looks_at_load_of(current_fleet(context, connection), after.name)
 
 
 def _hold(connection: Connection, looks: list[_Look]) -> list[_Look]:

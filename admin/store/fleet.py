@@ -30,7 +30,9 @@ from sqlalchemy import (
     update,
 )
 
-from admin.core.fleet.fleet import ClusterState, Definition, Fleet, FleetKind, Health, Source
+from admin.core.fleet.clusters import ClusterState, Health
+from admin.core.fleet.definitions import Definition, FleetKind, Source
+from admin.core.fleet.fleet import Fleet
 from admin.store.batches import update_all
 from admin.store.database import RowId, UtcDateTime, insert_new, metadata
 from admin.store.revisions import RowChange

@@ -168,25 +168,25 @@ def test_a_fleet_that_changes_while_an_execution_is_created_is_looked_at_again(
 ) -> None:
     put_pool(api, "gpu", ["a", "b"])
     put_pool(api, "only", ["c"])
-    real = creations._judgement
+    real = creations._evaluate
     cordoned: list[str] = []
 
     def then_cordon(*args: Any, **more: Any) -> Any:
-        judgement = real(*args, **more)
+        evaluation = real(*args, **more)
         if len(cordoned) < 2:
-            cordoned.append(judgement.best[0].cluster)
+            cordoned.append(evaluation.best[0].cluster)
             switch(api, cordoned[-1], "cordon")
-        return judgement
+        return evaluation
 
-    monkeypatch.setattr(creations, "_judgement", then_cordon)
+    monkeypatch.setattr(creations, "_evaluate", then_cordon)
     found = created(api, "e", **pool("gpu"))  # both were cordoned while it was decided, one after the other
     assert set(cordoned) == {"a", "b"}
     assert ("cluster" in found, found["closure"]["reason"]["code"]) == (False, "CLUSTERS_CORDONED")
     switch(api, "b", "uncordon")
     cordoned[:] = ["a"]
-    monkeypatch.setattr(creations, "_judgement", real)
+    monkeypatch.setattr(creations, "_evaluate", real)
     assert created(api, "g", **pool("gpu"))["cluster"] == "b"
-    monkeypatch.setattr(creations, "_judgement", then_cordon)
+    monkeypatch.setattr(creations, "_evaluate", then_cordon)
     found = created(api, "f", **pool("only"))
     assert ("cluster" in found, found["closure"]["reason"]["code"]) == (False, "CLUSTERS_CORDONED")
     why = explanation(api, "g")

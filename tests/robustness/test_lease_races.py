@@ -15,7 +15,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import text
 
-from admin.core.fleet.fleet import FleetKind
+from admin.core.fleet.definitions import FleetKind
 from admin.core.settings.writes import Expectation
 from admin.errors import RainbowError
 from admin.loops.leases import LeaseLoop

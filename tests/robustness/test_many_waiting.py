@@ -11,7 +11,7 @@ from typing import Any
 from flask import Flask
 from sqlalchemy import func, insert, select
 
-from admin.core.placement.choices import draw
+from admin.core.placement.choice import draw
 from admin.services.context import Context
 from admin.services.redecisions import decide_waiting
 from admin.store.decisions import decisions

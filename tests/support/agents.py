@@ -126,7 +126,7 @@ def played_agent(client: FlaskClient, context: Context, cluster: str, **more: An
 
 
 def attempts(held: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """RegistrationLimiter by name, of leases or other things that name both."""
+    """Attempts by name, of leases or other things that name both."""
     return {one["id"]["name"]: one["attempt"] for one in held}
 
 

@@ -6,18 +6,13 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from admin.core.fleet.fleet import (
-    ClusterState,
-    Definition,
-    Fleet,
-    FleetKind,
-    Source,
-    build_fleet,
-    read_definition,
-)
+from admin.core.fleet.clusters import ClusterState
+from admin.core.fleet.definitions import Definition, FleetKind, Source
+from admin.core.fleet.fleet import Fleet, build_fleet
+from admin.core.fleet_documents import read_definition
 from admin.core.placement.decisions import Decision, decide
-from admin.core.placement.filters import Wanted
 from admin.core.placement.routes import EVERYWHERE, REQUEST, Route, RouteKind, Rung
+from admin.core.placement.workloads import Workload
 from admin.core.resources import Amounts
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -63,4 +58,4 @@ def pool(name: str) -> Route:
 
 def decided(fleet: Fleet, to: Route, key: str = "p/d/e", waiting: Mapping[str, Amounts] | None = None) -> Decision:
     """A decision about something that takes one of a cluster's executions."""
-    return decide(to, fleet, Wanted(key=key, demand={"executions": 1}), waiting or {})
+    return decide(to, fleet, Workload(key=key, demand={"executions": 1}), waiting or {})

@@ -1,4 +1,4 @@
-"""RegistrationLimiter: how one begins, ends, is followed by another, or is given back."""
+"""Attempts: how one begins, ends, is followed by another, or goes back to the queue."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from admin.core.executions.lifecycle import Phase
-from admin.core.executions.plans import queue_deadline
+from admin.core.executions.quality_of_service import queue_deadline
 from admin.core.executions.retries import CLUSTER_LOST, Retries
 
 #: Why something waits that is to be decided again by the background loop.

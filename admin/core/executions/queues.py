@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from admin.core.placement.choices import Options
+from admin.core.placement.choice import WeightedChoice
 from admin.core.problems import Problem, Refused, closest, did_you_mean
 from admin.core.settings.origins import described
 from admin.core.settings.resolution import Resolved
@@ -19,7 +19,7 @@ class Queue:
     tags: tuple[str, ...]
 
 
-def find_queues(queues: Iterable[Queue], tags: Resolved) -> Options | None:
+def find_queues(queues: Iterable[Queue], tags: Resolved) -> WeightedChoice | None:
     """The queues that one is drawn from; None without tags, refused where no queue serves any of them."""
     wanted = tags.value.get("tags", [])
     if not wanted:
@@ -28,7 +28,7 @@ def find_queues(queues: Iterable[Queue], tags: Resolved) -> Options | None:
     for tag in wanted:
         serving = [queue.name for queue in known if tag in queue.tags]
         if serving:
-            return Options((name, 1) for name in serving)
+            return WeightedChoice((name, 1) for name in serving)
     near = closest(wanted[0], [tag for queue in known for tag in queue.tags])
     listed = ", ".join(f"'{tag}'" for tag in wanted)
     raise Refused(

@@ -14,7 +14,7 @@ CLUSTER_LOST = "CLUSTER_LOST"
 RETRY = Record(
     description="Whether, and how often, what did not succeed is run again.",
     fields={
-        "attempts": Integer(minimum=1, maximum=100, description="RegistrationLimiter in all; 1."),
+        "attempts": Integer(minimum=1, maximum=100, description="Attempts in all; 1."),
         "backoff": Duration(description="The wait before the second attempt; it doubles with each one."),
         "retry_on": ListOf(
             item=Choice(words=("FAILED", "TIMED_OUT", CLUSTER_LOST)), description="What counts; FAILED and TIMED_OUT."

@@ -9,7 +9,7 @@ from admin.core import names
 from admin.core.fields import Duration, FreeForm, Integer, ListOf, MapOf, Section, Text
 from admin.core.problems import Invalid, Problem, Refused
 from admin.core.quantities import parse_quantity
-from admin.core.resources import LARGEST, TASK_RESOURCES, needed, task_resource_fields
+from admin.core.resources import LARGEST, TASK_RESOURCES, parse_demand, task_resource_fields
 from admin.core.settings.builtin_kinds import ANNOTATION_VALUES, LABEL_VALUES
 from admin.core.settings.origins import described
 from admin.core.settings.resolution import Resolved
@@ -124,7 +124,7 @@ def demand(job: Mapping[str, Any]) -> dict[str, int]:
     resources = job.get("resources", {})
     tasks = resources.get("tasks", 1)
     taken = {
-        resource: min(needed(resource, quantity) * tasks, LARGEST)
+        resource: min(parse_demand(resource, quantity) * tasks, LARGEST)
         for resource, quantity in resources.get("requests", {}).items()
     }
     return {**taken, "nodes": resources.get("nodes", 1), "executions": 1}

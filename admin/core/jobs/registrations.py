@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from admin.core import names
-from admin.core.executions.plans import IDENTIFIER, SETTINGS, null_places
 from admin.core.executions.retries import RETRY
+from admin.core.executions.spec import IDENTIFIER, SETTINGS, null_targets
 from admin.core.fields import FreeForm, Record, Section, Text
 from admin.core.jobs.inputs import Input, check_values, declarations_payload, read_declarations
 from admin.core.jobs.job import JOB, read_job, without_nulls
@@ -97,7 +97,7 @@ def read_launch_plan(spec: Any) -> dict[str, Any]:
     """A launch plan's spec in its normal form, before its inputs are checked; Invalid with every problem."""
     problems: list[Problem] = []
     normal: dict[str, Any] = LAUNCH_PLAN_SPEC.read(spec, ("spec",), problems)
-    problems += [] if problems else null_places(normal, ("spec",))
+    problems += [] if problems else null_targets(normal, ("spec",))
     if not problems and not normal.get("workflow_id"):
         problems.append(Problem(field="spec.workflow_id", reason="is missing: name the workflow and its version."))
     if problems:

@@ -1,8 +1,11 @@
-"""Placement: from what was asked and set to one cluster, and every step on the way.
+"""Placement: from a request and the settings to one cluster, and every step on the way.
 
-routes      which pool, label or cluster counts: the most specific statement
-filters     which of its clusters are able, and why the others are not
-strategies  which of those are best
-choices     which of the best, by weight, the same for the same execution every time
+routes      which pool, label or cluster counts: the most specific rung
+candidates  the clusters of that route
+filters     which of them are able, and why the others are not
+scores      how a pool's strategy ranks those
+choice      one of the best ranked, by weight, the same for the same execution every time
 decisions   all of it, in order
+
+`workloads` holds what is placed: what a job needs of a cluster.
 """

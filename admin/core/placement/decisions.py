@@ -1,4 +1,4 @@
-"""Decisions: which cluster, and what was said of every other one."""
+"""Decisions: which cluster, and why not each of the others."""
 
 from __future__ import annotations
 
@@ -8,98 +8,94 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from admin.core.fleet.fleet import Definition, Fleet, FleetKind, Group, Health, Member, Source, Strategy
-from admin.core.placement import filters
-from admin.core.placement.choices import Options, draw
-from admin.core.placement.filters import Verdict, Wanted, have_passed, room, room_verdicts, verdicts
+from admin.core.fleet.clusters import Health
+from admin.core.fleet.fleet import Fleet
+from admin.core.fleet.groups import DEFAULT_STRATEGY, Group
+from admin.core.placement.candidates import Candidate, candidates_of, group_of
+from admin.core.placement.choice import WeightedChoice, draw
+from admin.core.placement.filters import BY_NAME, FILTERS, FILTERS_WITH_ROOM, Chain, Verdict
+from admin.core.placement.filters.amounts import ROOM
+from admin.core.placement.filters.state import REACHABLE, WEIGHT
 from admin.core.placement.routes import Route, RouteKind
-from admin.core.placement.strategies import SCORES
+from admin.core.placement.scores import STRATEGIES, strategy_of
+from admin.core.placement.workloads import Workload
 from admin.core.resources import Amounts
 from admin.core.settings.trails import Trail
 
 ASSIGNED = "ASSIGNED"
-TOO_SMALL = "CLUSTERS_TOO_SMALL"
-_CODES = {
-    filters.ENABLED: "CLUSTERS_DISABLED",
-    filters.CORDONED: "CLUSTERS_CORDONED",
-    filters.REACHABLE: "CLUSTERS_UNREACHABLE",
-    filters.DECLINED: "CLUSTERS_DECLINED",
-    filters.LARGE_ENOUGH: TOO_SMALL,
-    filters.PLUGINS: "PLUGIN_MISSING",
-    filters.ROOM: "CLUSTERS_FULL",
-}
+#: Several filters together drop every cluster.
 _MIXED = "CLUSTERS_UNABLE"
-#: Codes of what may go on as soon as something else leaves a cluster.
-WAITS_FOR_ROOM = (_CODES[filters.ROOM], _MIXED)
+#: Codes of executions that may be placed as soon as another one leaves a cluster.
+WAITS_FOR_ROOM = (ROOM.code, _MIXED)
 _GONE = {RouteKind.POOL: "POOL_GONE", RouteKind.LABEL: "LABEL_GONE", RouteKind.CLUSTER: "CLUSTER_GONE"}
 
-_EVERYWHERE = Definition(kind=FleetKind.LABEL, name="", payload={}, source=Source.CONFIGURATION)
+_CHAIN = Chain(FILTERS)
+_CHAIN_WITH_ROOM = Chain(FILTERS_WITH_ROOM)
 
 #: Clusters that a message names before it only counts them.
 _MOST_NAMED = 5
 
 
-class Candidate(NamedTuple):
-    """One cluster that might be chosen."""
+class Assessment(NamedTuple):
+    """What filters and strategy say of one candidate."""
 
-    cluster: str
-    weight: float
-    expected: bool  #: nobody has declared it
+    candidate: Candidate
     verdicts: tuple[Verdict, ...]
+    passed: bool  #: every filter
     score: float | None = None  #: by the strategy, for those that passed; the smaller the better
 
     @property
-    def passed(self) -> bool:
-        return have_passed(self.verdicts)
+    def cluster(self) -> str:
+        return self.candidate.cluster.name
 
     @property
     def obstacle(self) -> Verdict:
         """The first filter that it did not pass."""
         return next(verdict for verdict in self.verdicts if not verdict.passed)
 
-    def failed(self, name: str) -> Verdict | None:
-        """What one filter says against it, None where it passed."""
-        return next((verdict for verdict in self.verdicts if verdict.filter == name and not verdict.passed), None)
+    @property
+    def permanent_obstacle(self) -> Verdict | None:
+        """The first filter that it can never pass, None where waiting may help."""
+        failed = (verdict for verdict in self.verdicts if not verdict.passed)
+        return next((verdict for verdict in failed if BY_NAME[verdict.filter].is_permanent), None)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judgement:
-    """What is to be said of every cluster before one is drawn: the same for all that want the same."""
+class Evaluation:
+    """Every candidate of a route, assessed: the same for all executions with the same demand."""
 
-    strategy: Strategy
-    candidates: tuple[Candidate, ...]
-    best: tuple[Candidate, ...]  #: those that one is drawn from
+    strategy: str
+    assessments: tuple[Assessment, ...] = ()
+    best: tuple[Assessment, ...] = ()  #: the best ranked, of which one is drawn
     code: str = ASSIGNED
-    message: str = ""  #: why none is able
+    message: str = ""  #: why no cluster is able
+    is_feasible: bool = True  #: whether some cluster may be able one day, so that waiting makes sense
 
     @cached_property
-    def options(self) -> Options:
-        """The best, as one of them is drawn."""
-        return Options((one.cluster, one.weight) for one in self.best)
+    def choice(self) -> WeightedChoice:
+        """The draw among the best ranked."""
+        return WeightedChoice((assessment.cluster, assessment.candidate.weight) for assessment in self.best)
 
     @cached_property
     def trail(self) -> Trail:
-        """What led here, as it is stored."""
-        body = {
-            "strategy": self.strategy.value,
-            "candidates": [
-                {
-                    "cluster": one.cluster,
-                    "weight": one.weight,
-                    "expected": one.expected,
-                    "verdicts": [_verdict(verdict) for verdict in one.verdicts],
-                }
-                for one in self.candidates
-            ],
-        }
-        return Trail.of(body)
+        """Every candidate and its verdicts, as they are stored."""
+        candidates = [
+            {
+                "cluster": assessment.cluster,
+                "weight": assessment.candidate.weight,
+                "expected": assessment.candidate.cluster.is_expected,
+                "verdicts": [_render_verdict(verdict) for verdict in assessment.verdicts],
+            }
+            for assessment in self.assessments
+        ]
+        return Trail.of({"strategy": self.strategy, "candidates": candidates})
 
     @cached_property
     def scores(self) -> dict[str, float | None] | None:
-        """The scores that only this moment gave; None where the trail alone tells them."""
-        if self.strategy in (Strategy.WEIGHTED, Strategy.SPILL):
+        """The scores to store; None where the trail alone gives them."""
+        if STRATEGIES[self.strategy].score_by_position is not None:
             return None
-        return {one.cluster: one.score for one in self.candidates if one.passed}
+        return {assessment.cluster: assessment.score for assessment in self.assessments if assessment.passed}
 
 
 class Decision(NamedTuple):
@@ -108,131 +104,122 @@ class Decision(NamedTuple):
     cluster: str | None
     code: str
     message: str
-    judgement: Judgement
+    evaluation: Evaluation
 
 
-def group_of(route: Route, fleet: Fleet) -> Group | None:
-    """The clusters that a route leads to, None where the fleet does not know its name."""
-    match route.kind:
-        case RouteKind.POOL:
-            return fleet.pools.get(route.name)
-        case RouteKind.LABEL:
-            return fleet.label(route.name)
-        case RouteKind.CLUSTER:
-            found = fleet.clusters.get(route.name)
-            members = (Member(cluster=route.name, weight=1),)
-            return Group(definition=found.definition, members=members) if found else None
-    everything = tuple(Member(cluster=name, weight=1) for name in fleet.clusters)
-    return Group(definition=_EVERYWHERE, members=everything)
-
-
-def decide(route: Route, fleet: Fleet, wanted: Wanted, waiting: Mapping[str, Amounts]) -> Decision:
+def decide(route: Route, fleet: Fleet, workload: Workload, waiting: Mapping[str, Amounts]) -> Decision:
     """Choose a cluster; `waiting` is what waits at each already."""
-    return choose(judge(route, fleet, wanted, waiting), wanted.key)
+    return choose(evaluate(route, fleet, workload, waiting), workload.key)
 
 
-def judge(route: Route, fleet: Fleet, wanted: Wanted, waiting: Mapping[str, Amounts]) -> Judgement:
-    """What filters and strategy say of every cluster of a route; the key of what is wanted does not count."""
+def evaluate(route: Route, fleet: Fleet, workload: Workload, waiting: Mapping[str, Amounts]) -> Evaluation:
+    """Assess every cluster of a route; the workload's key does not count."""
     group = group_of(route, fleet)
     if group is None:
         gone = f"The {route.kind.value} '{route.name}' is gone from the fleet."
-        return Judgement(strategy=Strategy.WEIGHTED, candidates=(), best=(), code=_GONE[route.kind], message=gone)
-    strategy = group.strategy
-    candidates = tuple(_candidates(group, fleet, wanted, waiting))
-    passed = [one for one in candidates if one.passed]
+        return Evaluation(strategy=DEFAULT_STRATEGY, code=_GONE[route.kind], message=gone)
+    assessments = tuple(_assess(group, fleet, workload, waiting))
+    passed = [assessment for assessment in assessments if assessment.passed]
     if not passed:
-        code, message = _obstacles(route, candidates)
-        return Judgement(strategy=strategy, candidates=candidates, best=(), code=code, message=message)
-    orders = [_order(one.score) for one in passed]
-    least = min(orders)
-    best = tuple(one for one, order in zip(passed, orders, strict=True) if order == least)
-    return Judgement(strategy=strategy, candidates=candidates, best=best)
+        return _unable(route, group.strategy, assessments)
+    ranks = [_rank(assessment.score) for assessment in passed]
+    first = min(ranks)
+    best = tuple(assessment for assessment, rank in zip(passed, ranks, strict=True) if rank == first)
+    return Evaluation(strategy=group.strategy, assessments=assessments, best=best)
 
 
-def choose(judgement: Judgement, key: str) -> Decision:
-    """The one of the best candidates that a key draws."""
-    if not judgement.best:
-        return Decision(cluster=None, code=judgement.code, message=judgement.message, judgement=judgement)
-    best = judgement.options.draw(key)
-    message = f"Waits for cluster '{best}' to take it."
-    return Decision(cluster=best, code=ASSIGNED, message=message, judgement=judgement)
+def choose(evaluation: Evaluation, key: str) -> Decision:
+    """Draw one of the best ranked clusters."""
+    if not evaluation.best:
+        return Decision(cluster=None, code=evaluation.code, message=evaluation.message, evaluation=evaluation)
+    cluster = evaluation.choice.draw(key)
+    message = f"Waits for cluster '{cluster}' to take it."
+    return Decision(cluster=cluster, code=ASSIGNED, message=message, evaluation=evaluation)
 
 
-def _candidates(group: Group, fleet: Fleet, wanted: Wanted, waiting: Mapping[str, Amounts]) -> Iterator[Candidate]:
-    strategy, clusters = group.strategy, fleet.clusters
-    score = SCORES[strategy]
-    looks_at_load, needs_room = strategy.looks_at_load, strategy.needs_room
-    for position, (name, weight) in enumerate(group.members):
-        cluster = clusters[name]
-        found = verdicts(cluster, weight, wanted)
-        free = room(cluster, waiting) if looks_at_load else None
-        if needs_room:
-            found = room_verdicts(found, free, wanted)
-        rated = score(position, cluster, wanted, free) if have_passed(found) else None
-        yield Candidate(name, weight, cluster.definition.source is Source.EXPECTED, found, rated)
+def _assess(group: Group, fleet: Fleet, workload: Workload, waiting: Mapping[str, Amounts]) -> Iterator[Assessment]:
+    strategy = strategy_of(group)
+    chain = _CHAIN_WITH_ROOM if strategy.needs_room else _CHAIN
+    for candidate in candidates_of(group, fleet, waiting if strategy.looks_at_load else None):
+        verdicts = chain.verdicts(candidate, workload)
+        if verdicts is chain.passed:
+            yield Assessment(candidate, verdicts, True, strategy.score(candidate, workload))
+        else:
+            yield Assessment(candidate, verdicts, False)
 
 
-def _order(value: float | None) -> float:
-    return math.inf if value is None else value
+def _rank(score: float | None) -> float:
+    return math.inf if score is None else score
 
 
-def _obstacles(route: Route, candidates: tuple[Candidate, ...]) -> tuple[str, str]:
-    """Why no cluster is able."""
-    usable = [one for one in candidates if one.weight > 0]
-    if not usable:
-        return "NO_CLUSTERS", "The fleet has no cluster yet."
-    too_small = [verdict for one in usable if (verdict := one.failed(filters.LARGE_ENOUGH))]
-    # Where no cluster could ever do, it does not matter what else stands in the way.
-    found = too_small if len(too_small) == len(usable) else [one.obstacle for one in usable]
-    said = [f"'{one.cluster}' {verdict.reason}" for one, verdict in zip(usable, found, strict=True)]
-    named = ", ".join(said[:_MOST_NAMED])
-    by_filter = {verdict.filter for verdict in found}
-    more = f" and {len(usable) - _MOST_NAMED} more" if len(usable) > _MOST_NAMED else ""
-    code = _CODES[by_filter.pop()] if len(by_filter) == 1 else _MIXED
-    if route.kind is RouteKind.CLUSTER:
-        return code, f"Cluster {named}."
-    return code, f"No cluster of {route} is able: {named}{more}."
+def _unable(route: Route, strategy: str, assessments: tuple[Assessment, ...]) -> Evaluation:
+    """Why no cluster is able, by the first filter that each one fails."""
+    weighted = [assessment for assessment in assessments if assessment.candidate.weight > 0]
+    if not weighted:
+        message = "The fleet has no cluster yet."
+        return Evaluation(strategy=strategy, assessments=assessments, code=WEIGHT.code, message=message)
+    permanent = [assessment.permanent_obstacle for assessment in weighted]
+    is_feasible = not all(permanent)
+    # Where waiting can never help, temporary obstacles do not matter.
+    obstacles = [
+        assessment.obstacle if is_feasible or verdict is None else verdict
+        for assessment, verdict in zip(weighted, permanent, strict=True)
+    ]
+    reasons = [
+        f"'{assessment.cluster}' {verdict.reason}" for assessment, verdict in zip(weighted, obstacles, strict=True)
+    ]
+    listed = ", ".join(reasons[:_MOST_NAMED])
+    more = f" and {len(reasons) - _MOST_NAMED} more" if len(reasons) > _MOST_NAMED else ""
+    filters = {verdict.filter for verdict in obstacles}
+    return Evaluation(
+        strategy=strategy,
+        assessments=assessments,
+        code=BY_NAME[filters.pop()].code if len(filters) == 1 else _MIXED,
+        message=f"Cluster {listed}."
+        if route.kind is RouteKind.CLUSTER
+        else f"No cluster of {route} is able: {listed}{more}.",
+        is_feasible=is_feasible,
+    )
 
 
-def may_stay(cluster: str, route: Route, fleet: Fleet, wanted: Wanted) -> bool:
-    """Whether what waits at a cluster may go on waiting there; it holds its room already.
+def may_stay(cluster: str, route: Route, fleet: Fleet, workload: Workload) -> bool:
+    """Whether an execution that waits at a cluster may go on waiting there; it counts in the cluster's room already.
 
-    A silent cluster gets nothing new, and keeps what it has until it is lost.
+    An unreachable cluster gets nothing new, and keeps what waits there until it is lost.
     """
     group = group_of(route, fleet)
-    member = next((one for one in group.members if one.cluster == cluster), None) if group else None
-    if member is None:
+    candidates = candidates_of(group, fleet, None) if group else iter(())
+    candidate = next((candidate for candidate in candidates if candidate.cluster.name == cluster), None)
+    if candidate is None:
         return False
-    there = fleet.clusters[cluster]
-    may_be_silent = there.health is Health.UNREACHABLE and there.state.admitted
-    found = verdicts(there, member.weight, wanted)
-    return all(verdict.passed or (may_be_silent and verdict.filter == filters.REACHABLE) for verdict in found)
+    is_silent = candidate.cluster.health is Health.UNREACHABLE and candidate.cluster.state.admitted
+    return all(
+        verdict.passed or (is_silent and verdict.filter == REACHABLE.name)
+        for verdict in _CHAIN.verdicts(candidate, workload)
+    )
 
 
-def can_ever(judgement: Judgement) -> bool:
-    """Whether some candidate is large enough; waiting would help no one otherwise."""
-    return judgement.code != TOO_SMALL
+def _render_verdict(verdict: Verdict) -> dict[str, Any]:
+    fields: dict[str, Any] = {"filter": verdict.filter, "passed": verdict.passed}
+    return fields | {"reason": verdict.reason} if verdict.reason else fields
 
 
-def _verdict(verdict: Verdict) -> dict[str, Any]:
-    said: dict[str, Any] = {"filter": verdict.filter, "passed": verdict.passed}
-    return said | {"reason": verdict.reason} if verdict.reason else said
-
-
-def candidates_shown(
+def render_candidates(
     trail: Mapping[str, Any], scores: Mapping[str, float | None] | None, key: str, chosen: str | None
 ) -> list[dict[str, Any]]:
-    """The candidates of a decision with scores, ranks and draws; the draws are the same every time they are made."""
-    candidates = [dict(one) for one in trail["candidates"]]
-    passed = [one for one in candidates if all(verdict["passed"] for verdict in one["verdicts"])]
-    is_spill = trail["strategy"] == Strategy.SPILL.value
-    for position, one in enumerate(candidates):
-        one["chosen"] = one["cluster"] == chosen
-        if one in passed:
-            one["score"] = scores[one["cluster"]] if scores is not None else float(position) if is_spill else 0.0
-    ranks = sorted({_order(one["score"]) for one in passed})
-    for one in passed:
-        one["rank"] = ranks.index(_order(one["score"])) + 1
-        if one["rank"] == 1:
-            one["draw"] = draw(key, one["cluster"], one["weight"])
+    """The candidates of a stored decision with scores, ranks and draws, which are the same whenever they are made."""
+    by_position = STRATEGIES[trail["strategy"]].score_by_position
+    candidates = [dict(candidate) for candidate in trail["candidates"]]
+    passed = []
+    for position, candidate in enumerate(candidates):
+        candidate["chosen"] = candidate["cluster"] == chosen
+        if all(verdict["passed"] for verdict in candidate["verdicts"]):
+            passed.append(candidate)
+            stored = scores[candidate["cluster"]] if scores is not None else None
+            candidate["score"] = by_position(position) if by_position is not None else stored
+    ranks = sorted({_rank(candidate["score"]) for candidate in passed})
+    for candidate in passed:
+        candidate["rank"] = ranks.index(_rank(candidate["score"])) + 1
+        if candidate["rank"] == 1:
+            candidate["draw"] = draw(key, candidate["cluster"], candidate["weight"])
     return candidates

@@ -1,6 +1,6 @@
 """Routes: which pool, label or cluster an execution goes to.
 
-The most specific statement wins; at the same level the pool.
+The most specific rung wins; at the same level the pool wins over the label.
 
 cluster in the request > pool there > label there
 > pool in the launch plan's definition > label there
@@ -24,37 +24,34 @@ from admin.core.settings.scopes import PLATFORM, Scope
 
 
 class RouteKind(Enum):
-    """What a statement names."""
+    """What a rung names."""
 
     CLUSTER = "cluster"
     POOL = "pool"
     LABEL = "label"
-    ANY = "any"  # nothing was said, so every enabled cluster will do
+    ANY = "any"  # every enabled cluster, where no rung names anything
 
 
 REQUEST, DEFINITION, PLATFORM_RUNG, EVERYWHERE = "request", "launch-plan-definition", "platform", "everywhere"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish:
-    """What a request, or a launch plan's definition, says of where to run."""
+class Target:
+    """Where a request, or a launch plan's definition, asks to run."""
 
     cluster: str | None = None
     pool: str | None = None
     label: str | None = None
 
-    def __bool__(self) -> bool:
-        return any((self.cluster, self.pool, self.label))
-
 
 @dataclass(frozen=True, kw_only=True)
 class Rung:
-    """One place that could have said where to run."""
+    """One source of the route: the request, the definition, a row of an attribute, or configuration."""
 
     rung: str  #: request, launch-plan-definition, a level of the hierarchy, or everywhere
     kind: RouteKind
-    name: str | None = None  #: what it says; None where it is silent
-    is_set: bool = False  #: it says something, which may be null: nothing from here on down
+    name: str | None = None  #: the cluster, pool or label it names; None where it is silent or unset
+    is_set: bool = False  #: whether it is given at all; with no name it unsets what broader rows of its kind say
     scope: Scope = PLATFORM
     version: int | None = None
     key: str = ""  #: the configuration key, for the platform
@@ -68,7 +65,7 @@ class Rung:
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """Where an execution is to go, and everything that had a say in it."""
+    """The cluster, pool or label that an execution goes to, and every rung that was considered."""
 
     kind: RouteKind
     name: str
@@ -84,36 +81,37 @@ class Route:
 
 def find_route(
     *,
-    request: Wish,
-    definition: Wish,
+    request: Target,
+    definition: Target,
     scope: Scope,
     rows: RowsByKind,
     platform: PlatformValues,
 ) -> Route:
     """The route of an execution at a scope."""
-    said = [
-        *_wish(REQUEST, request),
-        *_wish(DEFINITION, definition),
+    rungs = [
+        *_targets(REQUEST, request),
+        *_targets(DEFINITION, definition),
         *_attributes(scope, rows),
         *_configured(platform, scope.domain),
         Rung(rung=EVERYWHERE, kind=RouteKind.ANY, is_set=True, name=""),
     ]
-    rungs = tuple(_judged(said))
-    winner = next(rung for rung in rungs if rung.state == "wins")
-    return Route(kind=winner.kind, name=winner.name or "", rungs=rungs)
+    ranked = tuple(_with_states(rungs))
+    winner = next(rung for rung in ranked if rung.state == "wins")
+    return Route(kind=winner.kind, name=winner.name or "", rungs=ranked)
 
 
-def _wish(rung: str, wish: Wish) -> Iterator[Rung]:
-    for kind, name in ((RouteKind.CLUSTER, wish.cluster), (RouteKind.POOL, wish.pool), (RouteKind.LABEL, wish.label)):
-        if kind is not RouteKind.CLUSTER or rung == REQUEST:
-            yield Rung(rung=rung, kind=kind, name=name, is_set=name is not None)
+def _targets(rung: str, target: Target) -> Iterator[Rung]:
+    if rung == REQUEST:
+        yield Rung(rung=rung, kind=RouteKind.CLUSTER, name=target.cluster, is_set=target.cluster is not None)
+    yield Rung(rung=rung, kind=RouteKind.POOL, name=target.pool, is_set=target.pool is not None)
+    yield Rung(rung=rung, kind=RouteKind.LABEL, name=target.label, is_set=target.label is not None)
 
 
 def _attributes(scope: Scope, rows: RowsByKind) -> Iterator[Rung]:
-    for place in reversed(scope.chain()):
+    for level_scope in reversed(scope.chain()):
         for kind, route_kind, field in _KINDS:
-            row = rows.get(kind.name, {}).get(place)
-            rung = Rung(rung=place.level.value, kind=route_kind, scope=place)
+            row = rows.get(kind.name, {}).get(level_scope)
+            rung = Rung(rung=level_scope.level.value, kind=route_kind, scope=level_scope)
             if row is None:
                 yield rung
             else:
@@ -128,22 +126,22 @@ _KINDS: tuple[tuple[Kind, RouteKind, str], ...] = (
 
 def _configured(platform: PlatformValues, domain: str) -> Iterator[Rung]:
     pool = ("cluster_pool_name",)
-    mine = platform.by_domain.get((CLUSTER_ASSIGNMENT.name, domain), {}).get(pool)
-    anyones = platform.everywhere.get(CLUSTER_ASSIGNMENT.name, {}).get(pool)
-    label = platform.everywhere.get(EXECUTION_CLUSTER_LABEL.name, {}).get(("value",))
+    domain_pool = platform.by_domain.get((CLUSTER_ASSIGNMENT.name, domain), {}).get(pool)
+    default_pool = platform.everywhere.get(CLUSTER_ASSIGNMENT.name, {}).get(pool)
+    default_label = platform.everywhere.get(EXECUTION_CLUSTER_LABEL.name, {}).get(("value",))
     for kind, leaf, key in (
-        (RouteKind.POOL, mine, f"clusterPools.clusterPoolAssignments.{domain}"),
-        (RouteKind.POOL, anyones, "clusters.defaultClusterPool"),
-        (RouteKind.LABEL, label, "clusters.defaultExecutionLabel"),
+        (RouteKind.POOL, domain_pool, f"clusterPools.clusterPoolAssignments.{domain}"),
+        (RouteKind.POOL, default_pool, "clusters.defaultClusterPool"),
+        (RouteKind.LABEL, default_label, "clusters.defaultExecutionLabel"),
     ):
         yield Rung(rung=PLATFORM_RUNG, kind=kind, name=leaf.value if leaf else None, is_set=leaf is not None, key=key)
 
 
-def _judged(said: list[Rung]) -> Iterator[Rung]:
-    """Each statement with what became of it. A null ends its own kind's rows, and no other's."""
+def _with_states(rungs: list[Rung]) -> Iterator[Rung]:
+    """Each rung with its state. A null cancels the broader rungs of its own kind, and no others."""
     cancelled: set[RouteKind] = set()
     is_won = False
-    for rung in said:
+    for rung in rungs:
         if not rung.is_set:
             yield rung
         elif rung.name is None:
@@ -157,11 +155,11 @@ def _judged(said: list[Rung]) -> Iterator[Rung]:
 
 
 def as_json(route: Route) -> list[dict[str, Any]]:
-    """The rungs as they stand in answers."""
+    """The rungs of a route, as answers and trails show them."""
     return [_rung(rung) for rung in route.rungs]
 
 
 def _rung(rung: Rung) -> dict[str, Any]:
-    said: dict[str, Any] = {"rung": rung.rung, "kind": rung.kind.value, "state": rung.state, **rung.scope.keys()}
-    more = {"name": rung.name or None, "version": rung.version, "key": rung.key or None}
-    return said | {name: value for name, value in more.items() if value is not None}
+    fields: dict[str, Any] = {"rung": rung.rung, "kind": rung.kind.value, "state": rung.state, **rung.scope.keys()}
+    optional = {"name": rung.name or None, "version": rung.version, "key": rung.key or None}
+    return fields | {name: value for name, value in optional.items() if value is not None}

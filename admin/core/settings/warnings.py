@@ -8,7 +8,8 @@ from typing import Any
 
 from admin.core.executions.queues import Queue
 from admin.core.fields import Path, dotted
-from admin.core.fleet.fleet import Definition, Fleet, Source
+from admin.core.fleet.definitions import Definition, Source
+from admin.core.fleet.fleet import Fleet
 from admin.core.problems import Invalid, closest, did_you_mean
 from admin.core.settings.kinds import Kind, NameList
 from admin.core.settings.origins import described

@@ -8,7 +8,7 @@ import pytest
 
 from admin.core.jobs.job import demand, read_job, task_type, with_resources
 from admin.core.problems import Invalid, Refused
-from admin.core.resources import LARGEST, needed, shown
+from admin.core.resources import LARGEST, format_amounts, parse_demand
 from admin.core.settings.builtin_kinds import TASK_RESOURCE
 from admin.core.settings.platform import PlatformDefaults, PlatformLeaf
 from admin.core.settings.resolution import Resolved, Row, resolve
@@ -134,12 +134,12 @@ def test_what_a_job_takes_counts_every_task_and_is_rounded_up() -> None:
     document = job({"cpu": "0.0001", "memory": "1.5", "gpu": "2"}, nodes=3, tasks=4)
     assert demand(document) == {"cpu": 4, "memory": 8, "gpu": 8, "nodes": 3, "executions": 1}
     assert demand(job({"memory": "7E"}, tasks=1000))["memory"] == LARGEST
-    assert needed("cpu", "1n") == 1
+    assert parse_demand("cpu", "1n") == 1
 
 
 def test_amounts_are_shown_as_people_write_them() -> None:
     amounts = {"cpu": 1500, "memory": 3 * 2**30, "gpu": 2, "ephemeral_storage": 1000, "nodes": 4, "executions": 0}
-    assert shown(amounts) == {
+    assert format_amounts(amounts) == {
         "cpu": "1500m",
         "memory": "3Gi",
         "gpu": "2",

@@ -9,16 +9,10 @@ from typing import Any
 import pytest
 
 from admin.core.fleet.fleet import Fleet
-from admin.core.placement.decisions import (
-    Decision,
-    can_ever,
-    candidates_shown,
-    decide,
-    may_stay,
-)
-from admin.core.placement.filters import Wanted
+from admin.core.placement.decisions import Decision, decide, may_stay, render_candidates
 from admin.core.placement.routes import RouteKind
-from admin.core.resources import Amounts, available
+from admin.core.placement.workloads import Workload
+from admin.core.resources import Amounts, parse_capacity
 from tests.support.small_fleets import decided, group, pool, route, small_fleet
 
 KEYS = [f"p/d/e{number}" for number in range(300)]
@@ -39,7 +33,7 @@ def spread(fleet: Fleet, waiting: Mapping[str, Amounts] | None = None) -> set[st
 
 
 def scores(decision: Decision) -> dict[str, float | None]:
-    return {one.cluster: one.score for one in decision.judgement.candidates if one.passed}
+    return {one.cluster: one.score for one in decision.evaluation.assessments if one.passed}
 
 
 # Strategies
@@ -179,8 +173,8 @@ def test_a_thousand_creations_between_two_reports_never_overfill_a_cluster(strat
 # Filters and reasons
 
 
-def wanted(**demand: int) -> Wanted:
-    return Wanted(key="p/d/e", demand={"executions": 1, **demand})
+def wanted(**demand: int) -> Workload:
+    return Workload(key="p/d/e", demand={"executions": 1, **demand})
 
 
 OFF = {"enabled": False}
@@ -211,7 +205,7 @@ def test_where_no_cluster_is_able_the_reason_names_each_and_why(
 def test_a_disabled_and_cordoned_cluster_is_called_disabled_and_both_are_in_the_trail() -> None:
     decision = decided(fleet_of("weighted", {"a": {}}, a={**OFF, **CORDONED}), pool("p"))
     assert decision.code == "CLUSTERS_DISABLED"
-    verdicts = {one["filter"]: one["passed"] for one in decision.judgement.trail.body["candidates"][0]["verdicts"]}
+    verdicts = {one["filter"]: one["passed"] for one in decision.evaluation.trail.body["candidates"][0]["verdicts"]}
     failed = {name for name, passed in verdicts.items() if not passed}
     assert failed == {"enabled", "cordoned"}
     assert verdicts.keys() == {"weight", "reachable", "large-enough", "plugins", "declined", *failed}
@@ -251,12 +245,12 @@ def test_a_clusters_own_name_is_a_label_unless_somebody_defined_that_label() -> 
 def test_a_job_that_no_cluster_could_ever_run_is_told_from_one_that_may_wait() -> None:
     sizes = {"a": {"capacity": {"cpu": "4"}}, "b": {"capacity": {"cpu": "8"}}}
     small = decide(pool("p"), fleet_of("weighted", sizes), wanted(cpu=8000), {})
-    assert (small.cluster, can_ever(small.judgement)) == ("b", True)
+    assert (small.cluster, small.evaluation.is_feasible) == ("b", True)
     large = decide(pool("p"), fleet_of("weighted", sizes), wanted(cpu=8001), {})
-    assert (large.cluster, large.code, can_ever(large.judgement)) == (None, "CLUSTERS_TOO_SMALL", False)
+    assert (large.cluster, large.code, large.evaluation.is_feasible) == (None, "CLUSTERS_TOO_SMALL", False)
     assert "'a' is too small: 8001m cpu wanted, it has 4" in large.message
     waiting = decide(pool("p"), fleet_of("weighted", sizes, b=CORDONED), wanted(cpu=8000), {})
-    assert (waiting.code, can_ever(waiting.judgement)) == ("CLUSTERS_UNABLE", True)
+    assert (waiting.code, waiting.evaluation.is_feasible) == ("CLUSTERS_UNABLE", True)
 
 
 @pytest.mark.parametrize("state", [CORDONED, OFF], ids=["cordoned", "disabled"])
@@ -264,7 +258,7 @@ def test_a_job_too_large_for_every_cluster_is_so_whatever_else_stands_in_the_way
     sizes = {"a": {"capacity": {"cpu": "4"}}, "b": {"capacity": {"cpu": "8"}}}
     for states in ({"a": state}, {"a": state, "b": state}):
         decision = decide(pool("p"), fleet_of("weighted", sizes, **states), wanted(cpu=9000), {})
-        assert not can_ever(decision.judgement), states
+        assert not decision.evaluation.is_feasible, states
         assert "'a' is too small" in decision.message
         assert "'b' is too small" in decision.message
 
@@ -286,10 +280,10 @@ def test_what_an_agent_reports_counts_for_more_than_what_was_declared() -> None:
 def test_a_wanted_plugin_must_be_offered_unless_the_agent_has_not_said() -> None:
     states = {"a": reports(plugins=["spark"]), "b": reports(plugins=["ray", "dask"]), "c": reports(plugins=[])}
     fleet = fleet_of("weighted", {name: {} for name in "abc"}, **states)
-    want = Wanted(key="p/d/e", plugins=("dask", "mpi"))
+    want = Workload(key="p/d/e", plugins=("dask", "mpi"))
     assert decide(pool("p"), fleet, want, {}).cluster == "b"
-    none = decide(pool("p"), fleet, Wanted(key="p/d/e", plugins=("mpi",)), {})
-    assert (none.code, can_ever(none.judgement)) == ("PLUGIN_MISSING", True)
+    none = decide(pool("p"), fleet, Workload(key="p/d/e", plugins=("mpi",)), {})
+    assert (none.code, none.evaluation.is_feasible) == ("PLUGIN_MISSING", True)
     assert "'a' offers none of the plugins mpi" in none.message
     silent = fleet_of("weighted", {"a": {}}, a=reports(engine="slurm"))
     assert decide(pool("p"), silent, want, {}).cluster == "a"
@@ -336,12 +330,12 @@ def test_candidates_are_shown_from_the_trail_as_they_were_decided(strategy: str)
         "off": OFF,
     }
     decision = decided(fleet_of(strategy, clusters, **states), pool("p"))
-    shown = candidates_shown(decision.judgement.trail.body, decision.judgement.scores, "p/d/e", decision.cluster)
+    shown = render_candidates(decision.evaluation.trail.body, decision.evaluation.scores, "p/d/e", decision.cluster)
     by_name = {one["cluster"]: one for one in shown}
     assert {name: one.get("score", "none") for name, one in by_name.items()} == {
-        one.cluster: one.score if one.passed else "none" for one in decision.judgement.candidates
+        one.cluster: one.score if one.passed else "none" for one in decision.evaluation.assessments
     }
-    assert {name for name, one in by_name.items() if "draw" in one} == {one.cluster for one in decision.judgement.best}
+    assert {name for name, one in by_name.items() if "draw" in one} == {one.cluster for one in decision.evaluation.best}
     best = [one for one in shown if one.get("rank") == 1]
     assert [one["cluster"] for one in shown if one["chosen"]] == [decision.cluster]
     assert max(best, key=lambda one: one["draw"])["cluster"] == decision.cluster
@@ -350,4 +344,4 @@ def test_candidates_are_shown_from_the_trail_as_they_were_decided(strategy: str)
 
 
 def test_amounts_are_rounded_so_that_no_cluster_is_promised_more_than_it_has() -> None:
-    assert available({"cpu": "1.0009", "memory": "1.5", "gpu": None}) == {"cpu": 1000, "memory": 1}
+    assert parse_capacity({"cpu": "1.0009", "memory": "1.5", "gpu": None}) == {"cpu": 1000, "memory": 1}

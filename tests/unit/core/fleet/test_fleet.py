@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
-from admin.core.fleet.fleet import ClusterState, Definition, FleetKind, Source, Strategy, build_fleet, read_definition
+from admin.core.fleet.clusters import ClusterState
+from admin.core.fleet.definitions import Definition, FleetKind, Source
+from admin.core.fleet.fleet import build_fleet
+from admin.core.fleet_documents import read_definition
+from admin.core.placement.scores import STRATEGIES
 from admin.core.problems import Invalid
 from admin.core.settings.warnings import fleet_warnings
 from tests.support.small_fleets import definition, group, small_fleet
@@ -88,8 +92,8 @@ def test_a_name_that_no_url_could_hold_is_refused(name: str) -> None:
 
 def test_a_label_has_no_strategy_and_a_pool_any_of_five() -> None:
     assert problems(FleetKind.LABEL, {"members": [{"id": "a"}], "strategy": "spill"})[0][0] == "strategy"
-    for strategy in Strategy:
-        assert read_definition(FleetKind.POOL, "p", group(["a"], strategy=strategy.value))["strategy"] == strategy.value
+    for strategy in STRATEGIES:
+        assert read_definition(FleetKind.POOL, "p", group(["a"], strategy=strategy))["strategy"] == strategy
 
 
 def test_a_normal_form_is_its_own() -> None:

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from admin.configuration import load_settings
-from admin.core.fleet.fleet import ClusterState, Fleet, Source, build_fleet
-from admin.core.placement.choices import Options, draw
+from admin.core.fleet.clusters import ClusterState
+from admin.core.fleet.definitions import Source
+from admin.core.fleet.fleet import Fleet, build_fleet
+from admin.core.placement.choice import WeightedChoice, draw
 from admin.core.placement.routes import RouteKind
 from admin.core.settings.warnings import fleet_warnings
 from tests.support.small_fleets import decided, group, pool, route, small_fleet
@@ -129,7 +131,7 @@ def test_every_weight_above_zero_can_be_drawn(weight: float) -> None:
 
 @pytest.mark.parametrize("weights", [{"a": 1}, {"a": 1, "b": 1, "c": 1}, {"a": 1, "b": 2, "c": 2, "d": 0.7, "none": 0}])
 def test_the_one_with_the_largest_number_is_drawn(weights: dict[str, float]) -> None:
-    options = Options(weights.items())
+    options = WeightedChoice(weights.items())
     for number in range(500):
         key = f"p/d/e{number}"
         assert options.draw(key) == max(weights, key=lambda option: draw(key, option, weights[option]))

@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 
 from admin.configuration import load_settings
-from admin.core.executions.plans import Launch, Rules, RunPlan, compose, place, read_spec, request_warnings, settle
+from admin.core.executions.effective_settings import resolve_settings
+from admin.core.executions.launches import Launch, Rules
+from admin.core.executions.placements import place
+from admin.core.executions.plans import RunPlan, build_run_plan
 from admin.core.executions.queues import Queue
+from admin.core.executions.spec import read_spec, request_warnings
 from admin.core.fleet.fleet import Fleet
 from admin.core.problems import Invalid, Refused
 from admin.core.settings.kinds import Kinds
@@ -53,7 +57,7 @@ def run_plan(
 ) -> RunPlan:
     made = Launch(**{"scope": SCOPE, "job": {"command": ["run"]}, **launch})
     under = under or rules()
-    return compose(made, "e", settle(made, rows(said or {}), under), under)
+    return build_run_plan(made, "e", resolve_settings(made, rows(said or {}), under), under)
 
 
 def pool(name: str | None) -> dict[str, Any]:
@@ -274,9 +278,13 @@ def test_queues_of_one_tag_share_the_work_by_name() -> None:
     under = Rules(kinds=kinds(), platform=PlatformValues(), queues=queues)
     said = rows({("EXECUTION_QUEUE", SCOPE): {"tags": ["t"]}})
     launch = Launch(scope=SCOPE, job={"command": ["run"]})
-    chosen = [compose(launch, f"e{number}", settle(launch, said, under), under).queue for number in range(60)]
+    chosen = [
+        build_run_plan(launch, f"e{number}", resolve_settings(launch, said, under), under).queue for number in range(60)
+    ]
     assert set(chosen) == {"x", "y", "z"}
-    assert chosen == [compose(launch, f"e{number}", settle(launch, said, under), under).queue for number in range(60)]
+    assert chosen == [
+        build_run_plan(launch, f"e{number}", resolve_settings(launch, said, under), under).queue for number in range(60)
+    ]
 
 
 def test_a_tier_means_the_configured_budget_and_a_spec_its_own() -> None:
@@ -292,14 +300,14 @@ def test_plugins_are_demanded_of_a_cluster_unless_the_default_will_do() -> None:
     key = ("PLUGIN_OVERRIDE", SCOPE)
     entry = {"task_type": "process", "plugin_id": ["a", "b"]}
     must = run_plan({key: {"overrides": [entry]}})
-    assert (must.plugins, must.wanted.plugins) == (
+    assert (must.plugins, must.workload.plugins) == (
         {"plugin_id": ["a", "b"], "missing_plugin_behavior": "FAIL"},
         ("a", "b"),
     )
     may = run_plan({key: {"overrides": [{**entry, "missing_plugin_behavior": "USE_DEFAULT"}]}})
-    assert (may.plugins is not None, may.wanted.plugins) == (True, ())
+    assert (may.plugins is not None, may.workload.plugins) == (True, ())
     other = run_plan({key: {"overrides": [{**entry, "task_type": "spark"}]}})
-    assert (other.plugins, other.wanted.plugins) == (None, ())
+    assert (other.plugins, other.workload.plugins) == (None, ())
 
 
 def test_declared_kinds_travel_with_the_execution_defaults_included() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from admin.core.placement.routes import Route, RouteKind, Wish, as_json, find_route
+from admin.core.placement.routes import Route, RouteKind, Target, as_json, find_route
 from admin.core.settings.builtin_kinds import CLUSTER_ASSIGNMENT, EXECUTION_CLUSTER_LABEL
 from admin.core.settings.platform import PlatformLeaf, PlatformLeaves, PlatformValues
 from admin.core.settings.resolution import Row
@@ -67,8 +67,8 @@ def routed(said: Iterable[Place], unset: Iterable[Place] = (), scope: Scope = SC
             payload: dict[str, Any] = {FIELDS[place.kind]: names.get(place)}
             rows.setdefault(kind.name, {})[at] = Row(kind=kind.name, scope=at, payload=payload, version=7)
     return find_route(
-        request=Wish(**wishes["request"]),
-        definition=Wish(**wishes["launch-plan-definition"]),
+        request=Target(**wishes["request"]),
+        definition=Target(**wishes["launch-plan-definition"]),
         scope=scope,
         rows=rows,
         platform=configured(names),

@@ -1,0 +1,96 @@
+"""Effective settings: what every kind resolves to for a launch, and where they send it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from admin.core.executions.launches import Launch, Rules
+from admin.core.executions.spec import SETTINGS, target_of
+from admin.core.placement import routes
+from admin.core.placement.routes import REQUEST, Route, Target, find_route
+from admin.core.settings import builtin_kinds as kinds
+from admin.core.settings import trails
+from admin.core.settings.kinds import Kind
+from admin.core.settings.platform import PlatformValues
+from admin.core.settings.resolution import Layer, Resolved, RowsByKind, overlay, resolve
+
+
+@dataclass(frozen=True, kw_only=True)
+class EffectiveSettings:
+    """The settings of a launch, whatever its name and its job."""
+
+    settings: Mapping[str, Resolved]  #: every kind, with its trail
+    route: Route
+    fence: Route | None  #: the route without the request, in a domain whose requests may not override it
+
+    @cached_property
+    def trail(self) -> trails.Trail:
+        """Every kind's trail and the route's, as they are stored."""
+        settings = [trails.resolved(resolved) for resolved in self.settings.values()]
+        return trails.Trail.of({"settings": settings, "rungs": routes.as_json(self.route)})
+
+    @property
+    def config(self) -> Resolved:
+        return self.settings[kinds.WORKFLOW_EXECUTION_CONFIG.name]
+
+    @cached_property
+    def job_maps(self) -> dict[str, tuple[dict[str, str], dict[str, str], set[str]]]:
+        """For labels, annotations and environment: what goes below the job's own, what above, and which keys go."""
+        maps: dict[str, tuple[dict[str, str], dict[str, str], set[str]]] = {}
+        leaves = self.config.kind.leaves(self.config.value)
+        for name, part in (("labels", "labels"), ("annotations", "annotations"), ("environment", "envs")):
+            below: dict[str, str] = {}
+            above: dict[str, str] = {}
+            for path, origin in self.config.origins.items():
+                if path[0] == part:
+                    (above if origin.layer else below)[path[-1]] = _text(leaves[path])
+            unset = {path[-1] for path, origin in self.config.unset.items() if path[0] == part and origin.layer}
+            maps[name] = below, above, unset
+        return maps
+
+    @cached_property
+    def lease_attributes(self) -> dict[str, Any]:
+        """Effective values that a lease carries to the agent unchanged."""
+        return {
+            name: resolved.value
+            for name, resolved in self.settings.items()
+            if resolved.value and (resolved.kind.declared or name == kinds.CLUSTER_RESOURCE.name)
+        }
+
+
+def resolve_settings(launch: Launch, rows: RowsByKind, rules: Rules) -> EffectiveSettings:
+    """Resolve every kind at a launch's scope, under its definition and its request."""
+    return EffectiveSettings(
+        settings={kind.name: _resolve(kind, launch, rows, rules.platform) for kind in rules.kinds},
+        route=_route(launch, target_of(launch.request), rows, rules),
+        fence=_route(launch, Target(), rows, rules) if launch.scope.domain in rules.fenced else None,
+    )
+
+
+def _resolve(kind: Kind, launch: Launch, rows: RowsByKind, platform: PlatformValues) -> Resolved:
+    resolved = resolve(kind, launch.scope, rows.get(kind.name, {}), platform.at(kind, launch.scope.domain))
+    layers = [
+        Layer(name=name, payload=payload)
+        for name, settings in (("launch-plan-definition", launch.definition), (REQUEST, launch.request))
+        if (payload := _payload(kind, settings))
+    ]
+    return overlay(resolved, layers) if layers else resolved
+
+
+def _payload(kind: Kind, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What a request or a definition says of one kind."""
+    if kind.name == kinds.WORKFLOW_EXECUTION_CONFIG.name:
+        return {name: settings[name] for name in kind.payload.fields if name in settings}
+    return dict(settings.get(kind.payload_key, {})) if kind.payload_key in SETTINGS else {}
+
+
+def _route(launch: Launch, request: Target, rows: RowsByKind, rules: Rules) -> Route:
+    definition = target_of(launch.definition)
+    return find_route(request=request, definition=definition, scope=launch.scope, rows=rows, platform=rules.platform)
+
+
+def _text(leaf: Any) -> str:
+    return str(leaf["value"] if isinstance(leaf, dict) else leaf)

@@ -1,0 +1,95 @@
+"""Placements: where a run plan goes, and which requests are refused for where they ask to go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from admin.core.executions.effective_settings import EffectiveSettings
+from admin.core.executions.plans import RunPlan
+from admin.core.fleet.fleet import Fleet
+from admin.core.placement.candidates import group_of
+from admin.core.placement.decisions import Decision, Evaluation, choose, evaluate
+from admin.core.placement.routes import EVERYWHERE, REQUEST, Route, RouteKind, Rung
+from admin.core.problems import Problem, Refused, closest, did_you_mean, shorten
+from admin.core.resources import Amounts
+
+
+def place(run_plan: RunPlan, fleet: Fleet, waiting: Mapping[str, Amounts]) -> Decision:
+    """Where a run plan goes; Refused where its route is not allowed or unknown, or no cluster could ever run it."""
+    check_route(run_plan.effective, fleet)
+    evaluation = evaluate(run_plan.route, fleet, run_plan.workload, waiting)
+    check_feasible(evaluation)
+    return choose(evaluation, run_plan.workload.key)
+
+
+def check_route(effective: EffectiveSettings, fleet: Fleet) -> None:
+    """Refuse a route that the settings do not allow, that the fleet does not know, or to a disabled cluster."""
+    route = effective.route
+    if effective.fence is not None:
+        _check_fence(route, effective.fence, fleet)
+    if route.winner.rung == EVERYWHERE:
+        return
+    if group_of(route, fleet) is None:
+        raise _unknown(route, fleet)
+    if route.kind is RouteKind.CLUSTER and not fleet.clusters[route.name].enabled:
+        raise Refused(
+            "cluster_disabled",
+            Problem(
+                field=_field(route.winner),
+                reason=f"cluster '{route.name}' is disabled: name another one, or "
+                f"`rainbowctl enable cluster {route.name}` first.",
+            ),
+        )
+
+
+def check_feasible(evaluation: Evaluation) -> None:
+    """Refuse a job that no cluster of its route could ever run."""
+    if not evaluation.is_feasible:
+        raise Refused("no_cluster_large_enough", Problem(field="spec.job.resources", reason=evaluation.message))
+
+
+def _check_fence(requested: Route, fence: Route, fleet: Fleet) -> None:
+    """A request may repeat what the settings say, or name one of the clusters that they lead to, and nothing else."""
+    if fence.kind is RouteKind.ANY or (requested.kind, requested.name) == (fence.kind, fence.name):
+        return
+    group = group_of(fence, fleet)
+    members = {member.cluster for member in group.members} if group else set()
+    if requested.kind is RouteKind.CLUSTER and requested.name in members:
+        return
+    raise Refused(
+        "request_fenced",
+        Problem(
+            field=_field(requested.winner),
+            reason=f"asks for {requested}, but {fence.winner} says {fence}, and requests in this domain may not "
+            "override settings (placement.requestMayOverride). Leave it out, or change the setting.",
+        ),
+    )
+
+
+def _unknown(route: Route, fleet: Fleet) -> Refused:
+    known = {
+        RouteKind.POOL: fleet.pools.keys(),
+        RouteKind.LABEL: fleet.label_names(),
+        RouteKind.CLUSTER: fleet.clusters.keys(),
+    }[route.kind]
+    near = closest(route.name, known)
+    noun = route.kind.value
+    return Refused(
+        f"unknown_{noun}",
+        Problem(
+            field=_field(route.winner),
+            reason=f"No {noun} is called '{shorten(route.name)}', set by {route.winner}.{did_you_mean(near)} "
+            f"`rainbowctl get {noun}` lists them.",
+            closest=near,
+        ),
+    )
+
+
+def _field(rung: Rung) -> str:
+    """The field of a request that a rung stands for."""
+    fields = {
+        RouteKind.CLUSTER: "spec.cluster",
+        RouteKind.POOL: "spec.cluster_assignment.cluster_pool_name",
+        RouteKind.LABEL: "spec.execution_cluster_label.value",
+    }
+    return fields.get(rung.kind, "") if rung.rung == REQUEST else rung.kind.value

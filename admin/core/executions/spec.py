@@ -1,0 +1,135 @@
+"""The spec of an execution: the fields of a request, and how they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from admin.core import names
+from admin.core.executions.retries import RETRY
+from admin.core.fields import Choice, FreeForm, Integer, Record, Section, Text
+from admin.core.jobs.job import JOB, without_nulls
+from admin.core.placement.routes import Target
+from admin.core.problems import Invalid, Problem
+from admin.core.settings import builtin_kinds as kinds
+
+#: An execution becomes a native job, so its name is one that Kubernetes accepts.
+EXECUTION_NAME = r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?"
+EXECUTION_NAME_RULE = (
+    "lower-case letters, digits and '-', at most 63, starting with a letter and ending with a letter or digit"
+)
+
+_NAME = Text(pattern=names.ENTITY_NAME, rule=names.ENTITY_NAME_RULE, max_length=255)
+_DNS_LABEL = Text(pattern=names.DNS_LABEL, rule=names.DNS_LABEL_RULE)
+
+IDENTIFIER = {"project": _DNS_LABEL, "domain": _DNS_LABEL, "name": _NAME, "version": _NAME}
+
+#: Settings that a launch plan's definition and a request may both give, over the attributes.
+SETTINGS: dict[str, Any] = {
+    **kinds.WORKFLOW_EXECUTION_CONFIG.payload.fields,
+    "cluster_assignment": kinds.CLUSTER_ASSIGNMENT.payload,
+    "execution_cluster_label": kinds.EXECUTION_CLUSTER_LABEL.payload,
+    "quality_of_service": kinds.QUALITY_OF_SERVICE.payload,
+}
+
+EXECUTION_SPEC = Section(
+    exclusive=("launch_plan", "job", "jobspec"),
+    fields={
+        **SETTINGS,
+        "launch_plan": Record(
+            description="What to launch; a workflow or task is resolved without a launch plan.",
+            required=("name",),
+            drop_empty=True,
+            fields={
+                "resource_type": Choice(
+                    words=("LAUNCH_PLAN", "WORKFLOW", "TASK"), numbers={"TASK": 1, "WORKFLOW": 2, "LAUNCH_PLAN": 3}
+                ),
+                **IDENTIFIER,
+            },
+        ),
+        "retry": RETRY,
+        "job": JOB,
+        "jobspec": FreeForm(description="A jobspec: the simple form, the next generation's, or Flux's."),
+        "cluster": _NAME,
+        "auth_role": Record(
+            drop_empty=True, fields={"assumable_iam_role": Text(), "kubernetes_service_account": Text()}
+        ),
+        "metadata": Record(
+            fields={
+                "mode": Choice(
+                    words=("MANUAL", "SCHEDULED", "SYSTEM", "RELAUNCH", "CHILD_WORKFLOW", "RECOVERED", "TRIGGER"),
+                    numbers={
+                        "MANUAL": 0,
+                        "SCHEDULED": 1,
+                        "SYSTEM": 2,
+                        "RELAUNCH": 3,
+                        "CHILD_WORKFLOW": 4,
+                        "RECOVERED": 5,
+                        "TRIGGER": 6,
+                    },
+                ),
+                "principal": Text(min_length=0, max_length=255),
+                "nesting": Integer(minimum=0, maximum=1000),
+            }
+        ),
+    },
+)
+
+
+def read_spec(spec: Any, path: tuple[str, ...] = ("spec",)) -> dict[str, Any]:
+    """A request's spec in its normal form; Invalid with every problem."""
+    problems: list[Problem] = []
+    normal: dict[str, Any] = EXECUTION_SPEC.read(spec, path, problems)
+    problems += [] if problems else null_targets(normal, path)
+    if not problems and not any(normal.get(name) for name in EXECUTION_SPEC.exclusive):
+        problems.append(Problem(field=".".join(path), reason="runs nothing: give one of launch_plan, job and jobspec."))
+    if problems:
+        raise Invalid(*problems)
+    for name in ("launch_plan", "job", "jobspec", "cluster", "metadata", "auth_role"):
+        if name in normal:
+            normal[name] = without_nulls(normal[name])
+    return _with_auth_role({name: value for name, value in normal.items() if value is not None or name in SETTINGS})
+
+
+def null_targets(settings: Mapping[str, Any], path: tuple[str, ...]) -> list[Problem]:
+    """Pools and labels that are null: attributes may unset what a broader scope says, requests and definitions not."""
+    return [
+        Problem(field=".".join((*path, name, field)), reason="is null, which says nothing here: leave it out.")
+        for name, field in (("cluster_assignment", "cluster_pool_name"), ("execution_cluster_label", "value"))
+        if name in settings and settings[name].get(field, "") is None
+    ]
+
+
+def _with_auth_role(spec: dict[str, Any]) -> dict[str, Any]:
+    """Flyte's older `auth_role` as a `security_context`, which counts where both are given."""
+    role = spec.pop("auth_role", None)
+    if not role:
+        return spec
+    run_as = {
+        ours: role[theirs]
+        for ours, theirs in (("iam_role", "assumable_iam_role"), ("k8s_service_account", "kubernetes_service_account"))
+        if theirs in role
+    }
+    context = {"run_as": run_as, **spec.get("security_context", {})}
+    return {**spec, "security_context": context}
+
+
+def target_of(settings: Mapping[str, Any]) -> Target:
+    """Where a request's or a definition's settings ask to run."""
+    return Target(
+        cluster=settings.get("cluster"),
+        pool=settings.get("cluster_assignment", {}).get("cluster_pool_name"),
+        label=settings.get("execution_cluster_label", {}).get("value"),
+    )
+
+
+def request_warnings(request: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Warnings about a request that is accepted."""
+    target = target_of(request)
+    named = [
+        kind for kind, name in (("cluster", target.cluster), ("pool", target.pool), ("label", target.label)) if name
+    ]
+    if len(named) < 2:
+        return []
+    message = f"The request names a {' and a '.join(named)}; the {named[0]} counts."
+    return [{"code": "several_places", "message": message}]

@@ -1,0 +1,116 @@
+"""Clusters: a definition and the state that goes with it, as placement sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+from functools import cached_property
+from typing import Any
+
+from admin.core.fleet.definitions import Definition, Source
+from admin.core.resources import Amounts, parse_capacity, utilization
+
+
+class Health(Enum):
+    """Whether a cluster's agent syncs."""
+
+    EXPECTED = "expected"  # never seen; a candidate like any other
+    READY = "ready"
+    UNREACHABLE = "unreachable"  # silent for a while: no new work
+    LOST = "lost"  # silent for so long that its work is given to other clusters
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterState:
+    """What operators and the agent have done to a cluster, and the agent's last report."""
+
+    name: str
+    enabled: bool | None = None  #: None for what its definition says
+    cordoned: bool = False
+    cordon_reason: str | None = None
+    report: Mapping[str, Any] = field(default_factory=dict)
+    reported_at: datetime | None = None
+    health: str = Health.EXPECTED.value
+    admitted: bool = True  #: False for a new name that waits for an operator
+    draining: bool = False
+    drain_deadline: datetime | None = None
+    last_sync_at: datetime | None = None
+    agent: str | None = None  #: the process that synced last
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """A place that runs work; never changed, so that what follows from its fields is worked out once."""
+
+    definition: Definition
+    state: ClusterState
+    capacity: Amounts | None  #: None where it is unknown
+    free: Amounts | None  #: as last reported
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @cached_property
+    def is_expected(self) -> bool:
+        """Whether only a pool or label names it."""
+        return self.definition.source is Source.EXPECTED
+
+    @cached_property
+    def enabled(self) -> bool:
+        if self.state.enabled is not None:
+            return self.state.enabled
+        return bool(self.definition.payload.get("enabled", True))
+
+    @property
+    def cordoned(self) -> bool:
+        return self.state.cordoned
+
+    @cached_property
+    def health(self) -> Health:
+        if self.state.health == Health.EXPECTED.value and self.state.reported_at is not None:
+            return Health.READY  # a report was written by hand, without an agent
+        return Health(self.state.health)
+
+    @cached_property
+    def is_reachable(self) -> bool:
+        return self.health in (Health.EXPECTED, Health.READY)
+
+    @cached_property
+    def unused(self) -> Amounts | None:
+        """The free amounts of the last report, the capacity of what it leaves out; None where both are unknown."""
+        if self.free is None and self.capacity is None:
+            return None
+        return {**(self.capacity or {}), **(self.free or {})}
+
+    @cached_property
+    def utilization(self) -> float | None:
+        """How full it was at the last report, from 0 to 1; None where that is unknown."""
+        return None if self.capacity is None or self.unused is None else utilization(self.capacity, self.unused)
+
+    @property
+    def cost(self) -> float | None:
+        return self.definition.payload.get("cost")
+
+    @property
+    def plugins(self) -> tuple[str, ...] | None:
+        """The plugins its agent offers, None before it has reported any."""
+        return tuple(self.state.report["plugins"]) if "plugins" in self.state.report else None
+
+    def with_state(self, state: ClusterState) -> Cluster:
+        """The same cluster with another state."""
+        return build_cluster(self.definition, state)
+
+
+def build_cluster(definition: Definition, state: ClusterState) -> Cluster:
+    """A cluster of a definition and a state; the reported capacity overrides the declared one."""
+    capacity = {**definition.payload.get("capacity", {}), **state.report.get("capacity", {})}
+    free = state.report.get("free")
+    return Cluster(
+        definition=definition,
+        state=state,
+        capacity=parse_capacity(capacity) if capacity else None,
+        free=parse_capacity(free) if free is not None else None,
+    )

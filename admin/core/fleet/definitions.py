@@ -1,0 +1,38 @@
+"""Definitions: clusters, pools and labels as they were declared, before any state is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+
+class FleetKind(Enum):
+    """What can be defined; the value is its name in revisions."""
+
+    CLUSTER = "CLUSTER"
+    POOL = "POOL"
+    LABEL = "LABEL"
+
+    @property
+    def noun(self) -> str:
+        return self.value.lower()
+
+
+class Source(Enum):
+    """Where a definition comes from."""
+
+    CONFIGURATION = "configuration"  # the admin's own file
+    MANAGED = "managed"  # a revision, made while the admin runs
+    EXPECTED = "expected"  # only a pool or label that names the cluster
+
+
+@dataclass(frozen=True, kw_only=True)
+class Definition:
+    """A cluster, pool or label as it was defined."""
+
+    kind: FleetKind
+    name: str
+    payload: dict[str, Any]
+    source: Source
+    version: int | None = None  #: number of the last revision that changed it, None for configuration

@@ -1,0 +1,73 @@
+"""Fleet documents: the fields of a cluster's, pool's and label's definition, and how one is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from admin.core import names
+from admin.core.fields import Boolean, Choice, FreeForm, ListOf, Number, Path, Record, Section, Text, read
+from admin.core.fleet.definitions import FleetKind
+from admin.core.placement.scores import STRATEGIES
+from admin.core.problems import Invalid, Problem
+from admin.core.resources import CLUSTER_RESOURCES
+
+_NAME = Text(pattern=names.ENTITY_NAME, rule=names.ENTITY_NAME_RULE, max_length=255)
+_DESCRIPTION = Text(max_length=1000, description="For people.")
+
+MEMBERS = ListOf(
+    unique=False,
+    max_items=10_000,
+    description="Clusters and their weights; the order counts for spill.",
+    item=Record(
+        required=("id",),
+        fields={"id": _NAME, "weight": Number(minimum=0, maximum=1e12, description="Share of the work; 0 for none.")},
+    ),
+)
+STRATEGY = Choice(words=tuple(STRATEGIES), description="How a cluster is chosen; weighted.")
+
+DEFINITIONS: Mapping[FleetKind, Section] = {
+    FleetKind.CLUSTER: Section(
+        fields={
+            "endpoint": Text(max_length=2048, description="Where engines and consoles reach the cluster."),
+            "auth": Record(
+                description="How engines and consoles sign in.",
+                fields={"type": Text(), "token_path": Text(), "cert_path": Text()},
+            ),
+            "enabled": Boolean(description="Whether it takes part at all; true."),
+            "cost": Number(minimum=0, maximum=1e12, description="Price of its work, in any unit, for `cheapest`."),
+            "capacity": CLUSTER_RESOURCES,
+            "properties": FreeForm(description="Anything else worth knowing."),
+            "description": _DESCRIPTION,
+        }
+    ),
+    FleetKind.POOL: Section(fields={"members": MEMBERS, "strategy": STRATEGY, "description": _DESCRIPTION}),
+    FleetKind.LABEL: Section(fields={"members": MEMBERS, "description": _DESCRIPTION}),
+}
+
+
+def read_definition(kind: FleetKind, name: str, payload: Any) -> dict[str, Any]:
+    """A definition in its normal form; Invalid with every problem in it."""
+    normal: dict[str, Any] = read(DEFINITIONS[kind], payload)
+    normal = {key: value for key, value in normal.items() if value is not None}
+    if not names.is_entity_name(name):
+        raise Invalid(Problem(field="name", reason=f"is not a {kind.noun}'s name: use {names.ENTITY_NAME_RULE}."))
+    if kind is FleetKind.CLUSTER:
+        return normal
+    if "members" not in normal:
+        raise Invalid(Problem(field="members", reason=f"is missing: a {kind.noun} is a list of clusters."))
+    problems = list(member_problems(normal["members"], ("members",)))
+    if problems:
+        raise Invalid(*problems)
+    normal["members"] = [{"id": member["id"], "weight": member.get("weight", 1)} for member in normal["members"]]
+    return normal
+
+
+def member_problems(members: list[dict[str, Any]], path: Path) -> Iterator[Problem]:
+    """Problems of a member list: a cluster listed twice, no weight above zero."""
+    field = ".".join(path)
+    ids = [member["id"] for member in members]
+    for repeated in sorted({cluster for cluster in ids if ids.count(cluster) > 1}):
+        yield Problem(field=field, reason=f"the cluster '{repeated}' is listed twice.")
+    if not any(member.get("weight", 1) for member in members):
+        yield Problem(field=field, reason="every weight is 0: nothing could ever be chosen.")

@@ -1,0 +1,52 @@
+"""Candidates: the clusters that a route leads to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from admin.core.fleet.clusters import Cluster
+from admin.core.fleet.definitions import Definition, FleetKind, Source
+from admin.core.fleet.fleet import Fleet
+from admin.core.fleet.groups import Group, Member
+from admin.core.placement.routes import Route, RouteKind
+from admin.core.resources import Amounts, subtract
+
+_EVERY_CLUSTER = Definition(kind=FleetKind.LABEL, name="", payload={}, source=Source.CONFIGURATION)
+
+
+class Candidate(NamedTuple):
+    """A cluster that might be chosen, as filters and strategies see it."""
+
+    cluster: Cluster
+    weight: float
+    position: int  #: in its group, from 0
+    free: Amounts | None  #: what is free there; None where that is unknown or the strategy does not ask
+
+
+def group_of(route: Route, fleet: Fleet) -> Group | None:
+    """The clusters that a route leads to, None where the fleet does not know its name."""
+    match route.kind:
+        case RouteKind.POOL:
+            return fleet.pools.get(route.name)
+        case RouteKind.LABEL:
+            return fleet.label(route.name)
+        case RouteKind.CLUSTER:
+            cluster = fleet.clusters.get(route.name)
+            only = (Member(cluster=route.name, weight=1),)
+            return Group(definition=cluster.definition, members=only) if cluster else None
+    every = tuple(Member(cluster=name, weight=1) for name in fleet.clusters)
+    return Group(definition=_EVERY_CLUSTER, members=every)
+
+
+def candidates_of(group: Group, fleet: Fleet, waiting: Mapping[str, Amounts] | None) -> Iterator[Candidate]:
+    """The clusters of a group in their order; with what is free where `waiting` says what waits at each."""
+    for position, (name, weight) in enumerate(group.members):
+        cluster = fleet.clusters[name]
+        yield Candidate(cluster, weight, position, free_amounts(cluster, waiting) if waiting is not None else None)
+
+
+def free_amounts(cluster: Cluster, waiting: Mapping[str, Amounts]) -> Amounts | None:
+    """What was free at the last report, less what waits at the cluster; None where that is unknown."""
+    unused, taken = cluster.unused, waiting.get(cluster.name)
+    return unused if unused is None or not taken else subtract(unused, taken)

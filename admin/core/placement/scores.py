@@ -1,0 +1,93 @@
+"""Scores: how a pool's strategy ranks the clusters that are able; the smaller number is the better.
+
+To add a strategy, add an entry to `_ALL`; pools may then name it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from admin.core.fleet.fleet import Fleet
+from admin.core.fleet.groups import DEFAULT_STRATEGY, Group
+from admin.core.placement.candidates import Candidate
+from admin.core.placement.workloads import Workload
+from admin.core.quantities import parse_duration
+from admin.core.resources import shortages, utilization
+
+#: The score of a candidate; None where it is unknown, which ranks after everything known.
+Score = Callable[[Candidate, Workload], float | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strategy:
+    """How a pool chooses among the clusters that are able."""
+
+    name: str  #: as pools name it
+    description: str  #: one sentence for people
+    score: Score
+    looks_at_load: bool = False  #: whether the score depends on what clusters run at the moment
+    needs_room: bool = False  #: whether full clusters are passed over; elsewhere work waits at the cluster itself
+    #: The same score by position alone, where nothing else counts: it is worked out when shown, not stored.
+    score_by_position: Callable[[int], float] | None = None
+
+
+def _utilization(candidate: Candidate, _: Workload) -> float | None:
+    cluster, free = candidate.cluster, candidate.free
+    if free is cluster.unused:  # nothing waits there
+        return cluster.utilization
+    return None if cluster.capacity is None or free is None else utilization(cluster.capacity, free)
+
+
+def _start_seconds(candidate: Candidate, workload: Workload) -> float | None:
+    report, free = candidate.cluster.state.report, candidate.free
+    if "eta" in report:
+        return float(parse_duration(report["eta"], zero=True))
+    return 0.0 if free is not None and not shortages(free, workload.demand) else None
+
+
+_ALL = (
+    Strategy(
+        name=DEFAULT_STRATEGY,
+        description="By weight alone.",
+        score=lambda candidate, workload: 0.0,
+        score_by_position=lambda position: 0.0,
+    ),
+    Strategy(
+        name="spill",
+        description="In the listed order, the next cluster when one is full.",
+        score=lambda candidate, workload: float(candidate.position),
+        score_by_position=float,
+        looks_at_load=True,
+        needs_room=True,
+    ),
+    Strategy(
+        name="least-loaded",
+        description="The emptiest cluster first.",
+        score=_utilization,
+        looks_at_load=True,
+        needs_room=True,
+    ),
+    Strategy(
+        name="cheapest",
+        description="The least cost first.",
+        score=lambda candidate, workload: candidate.cluster.cost,
+    ),
+    Strategy(
+        name="soonest",
+        description="The earliest start first.",
+        score=_start_seconds,
+        looks_at_load=True,
+    ),
+)
+STRATEGIES: Mapping[str, Strategy] = {strategy.name: strategy for strategy in _ALL}
+
+
+def strategy_of(group: Group) -> Strategy:
+    """The strategy that a pool names; a label's is weighted."""
+    return STRATEGIES[group.strategy]
+
+
+def looks_at_load_of(fleet: Fleet, cluster: str) -> bool:
+    """Whether a pool's choice depends on how busy a cluster is."""
+    return any(strategy_of(fleet.pools[name]).looks_at_load for name in fleet.groups_of(cluster, fleet.pools))
