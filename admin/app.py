@@ -25,16 +25,16 @@ from admin.api import (
     service,
     warnings,
 )
-from admin.api.authentication import guard, read_token
 from admin.api.failures import answer_failures
 from admin.api.fast_lane import FastLane
-from admin.api.observation import observe
+from admin.api.front import Front, name_routes
 from admin.api.openapi import document
 from admin.api.operations import Operation, Rest
 from admin.configuration import Settings
 from admin.core.settings.effective_text import EffectiveTexts
+from admin.gate import Gate, read_token
 from admin.metrics import StateCollector
-from admin.services.agents import RegistrationLimiter
+from admin.services.agents import RegistrationLimiter, cluster_of
 from admin.services.context import Context, system_clock
 from admin.services.state import StateSummary
 from admin.store.cache.cluster_wakeups import ClusterWakeups
@@ -95,26 +95,23 @@ def create_app(
     app.extensions["rainbow-metrics"] = StateCollector(StateSummary(context))
     app.extensions["rainbow-openapi"] = cache(partial(document, all_operations(), settings.kinds))
     bodies.install(app)
-    observe(app)
+    name_routes(app)
     answer_failures(app)
     for operations in _OPERATIONS:
         app.register_blueprint(operations.blueprint)
     app.register_blueprint(
         get_swaggerui_blueprint(DOCS_PATH, "/api/v1/openapi.json", config={"app_name": "Rainbow", "validatorUrl": None})
     )
-    token_file = settings.server.api_token_file
-    token = read_token(token_file) if token_file else None
-    guard(app, token, all_operations(), _open_rules(app))
-    app.wsgi_app = FastLane(app, token)  # type: ignore[method-assign]
+    gate = Gate(
+        token=read_token(settings.server.api_token_file) if settings.server.api_token_file else None,
+        cluster_of=lambda token: cluster_of(app.extensions["rainbow"], token),
+        operations=all_operations(),
+        open_folders=[DOCS_PATH],
+    )
+    app.wsgi_app = Front(gate, FastLane(context, app.wsgi_app))  # type: ignore[method-assign]
     return app
 
 
 def all_operations() -> list[Operation]:
     """Every operation of the API."""
     return [operation for operations in _OPERATIONS for operation in operations.all]
-
-
-def _open_rules(app: Flask) -> frozenset[str]:
-    """The paths that need no token: probes, metrics and the API's own description."""
-    described = {operation.path for operation in all_operations() if operation.is_open}
-    return frozenset(described | {rule.rule for rule in app.url_map.iter_rules() if rule.rule.startswith(DOCS_PATH)})

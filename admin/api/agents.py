@@ -13,12 +13,11 @@ from flask import Response, current_app, jsonify
 from marshmallow import Schema, fields, validate
 
 from admin.api import rendering
-from admin.api.authentication import agents_cluster
 from admin.api.creations import IdBody
+from admin.api.current import caller, context
 from admin.api.execution_answers import ExecutionIdAnswer
 from admin.api.fleet import SwitchBody, SwitchedAnswer, shown_cluster
 from admin.api.operations import Operations
-from admin.api.rendering import context
 from admin.api.schemas import Flag, Number, Payload, RequestSchema, Whole
 from admin.core.executions.reports import REPORTS
 from admin.core.problems import Invalid, Problem
@@ -348,7 +347,8 @@ _switch("undrain", "Give a drained cluster work again", SwitchBody)
     most_bytes=MOST_BYTES,
 )
 def sync_cluster(name: str, body: dict[str, Any]) -> dict[str, Any]:
-    answer = sync(context(), _read(agents_cluster(name), body))
+    caller().check_agent_of(name)
+    answer = sync(context(), _read(name, body))
     now = context().clock()
     for row in answer.started:
         count_started(row, now)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Response, g, jsonify
+from flask import Response, jsonify
 from marshmallow import Schema, fields, validate
 
 from admin.api import rendering
+from admin.api.current import caller, context
 from admin.api.operations import Operations
 from admin.api.pages import key_of, token_of
 from admin.api.preconditions import WRITE_HEADERS, WriteQuery, expectation
-from admin.api.rendering import context
 from admin.api.schemas import (
     AuthorshipFields,
     Flag,
@@ -263,7 +263,7 @@ def _check_same_scope(scope: Scope, given: dict[str, Any], under: str = "") -> N
 
 
 def _options(query: dict[str, Any], said: dict[str, Any]) -> WriteOptions:
-    who = Authorship(claimed_by=said.get("claimed_by"), message=said.get("message"), request_id=g.request_id)
+    who = Authorship(claimed_by=said.get("claimed_by"), message=said.get("message"), request_id=caller().request_id)
     return WriteOptions(who=who, expectation=expectation(), dry_run=query["dry_run"])
 
 

@@ -6,14 +6,13 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-from flask import g
 from marshmallow import Schema, fields, validate
 
 from admin.api import rendering
+from admin.api.current import caller, context
 from admin.api.operations import Operations
 from admin.api.pages import key_of, token_of
 from admin.api.projects import NewProject, given_fields
-from admin.api.rendering import context
 from admin.api.schemas import (
     AuthorshipFields,
     Change,
@@ -137,7 +136,7 @@ def change_attributes(query: dict[str, Any], body: dict[str, Any]) -> dict[str, 
 
 def options_of(query: dict[str, Any], body: dict[str, Any]) -> ChangeOptions:
     """How a request wants its change to be made."""
-    who = Authorship(claimed_by=body.get("claimed_by"), message=body.get("message"), request_id=g.request_id)
+    who = Authorship(claimed_by=body.get("claimed_by"), message=body.get("message"), request_id=caller().request_id)
     return ChangeOptions(
         who=who, dry_run=query["dry_run"], with_effects=query["dry_run"], force=query.get("force", False)
     )

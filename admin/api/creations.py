@@ -8,6 +8,7 @@ from typing import Any
 from flask import request
 from marshmallow import fields, validate
 
+from admin.api.current import context
 from admin.api.execution_answers import (
     CreatedAnswer,
     CreationsAnswer,
@@ -16,7 +17,6 @@ from admin.api.execution_answers import (
 )
 from admin.api.operations import Operations
 from admin.api.preconditions import WriteQuery
-from admin.api.rendering import context
 from admin.api.schemas import (
     NAME,
     Flag,

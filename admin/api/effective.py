@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Response
 from marshmallow import Schema, fields, validate
 
 from admin.api.changes import MOST_BYTES, read_changes
+from admin.api.current import context
 from admin.api.operations import Operations
-from admin.api.rendering import context
 from admin.api.schemas import Change, Number, OriginAnswer, Payload, ResourceType, ScopeQuery
 from admin.core.settings import trails
 from admin.core.settings.kinds import Kind
 from admin.core.settings.scopes import Scope, check_scope
-from admin.services.effective import Effective, effective_attributes, effective_text
+from admin.services.effective import Effective, effective_attributes
 
 operations = Operations("effective attributes")
 
@@ -57,12 +56,8 @@ class EffectiveAnswer(Schema):
     answer=EffectiveAnswer,
     errors=(400, 404),
 )
-def get_effective(query: dict[str, Any]) -> dict[str, Any] | Response:
-    scope, only = _scope(query), _kind(query)
-    text = effective_text(context(), scope, only) if "at" not in query else None
-    if text is not None:
-        return Response(text, mimetype="application/json")
-    return _answer(effective_attributes(context(), scope, _kinds(query), at=query.get("at")))
+def get_effective(query: dict[str, Any]) -> dict[str, Any]:
+    return _answer(effective_attributes(context(), _scope(query), _kinds(query), at=query.get("at")))
 
 
 @operations.add(
@@ -83,13 +78,9 @@ def _scope(said: dict[str, Any]) -> Scope:
     return check_scope(**{key: said.get(key, "") for key in ("domain", "project", "workflow", "launch_plan")})
 
 
-def _kind(said: dict[str, Any]) -> Kind | None:
-    return context().settings.kinds.find(said["resource_type"]) if "resource_type" in said else None
-
-
-def _kinds(said: dict[str, Any]) -> list[Kind]:
-    only = _kind(said)
-    return [*context().settings.kinds] if only is None else [only]
+def _kinds(fields: dict[str, Any]) -> list[Kind]:
+    kinds = context().settings.kinds
+    return [kinds.find(fields["resource_type"])] if "resource_type" in fields else [*kinds]
 
 
 def _answer(found: Effective) -> dict[str, Any]:

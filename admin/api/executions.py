@@ -9,6 +9,7 @@ from typing import Any
 from marshmallow import ValidationError, fields, validate
 
 from admin.api import creations
+from admin.api.current import context
 from admin.api.execution_answers import (
     EndedAnswer,
     EventsAnswer,
@@ -28,7 +29,6 @@ from admin.api.execution_answers import (
 )
 from admin.api.pages import key_of, number_of, token_of
 from admin.api.preconditions import WriteQuery
-from admin.api.rendering import context
 from admin.api.schemas import (
     NAME,
     PRINTABLE_LINES,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 
-from flask import Flask, Response, g, jsonify, request
+from flask import Flask, Response, request
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from werkzeug.exceptions import HTTPException
 
+from admin.api.current import caller
+from admin.core.json_text import json_text
 from admin.core.problems import Invalid
 from admin.errors import (
     BodyTooLarge,
@@ -23,58 +25,63 @@ from admin.errors import (
 _log = logging.getLogger("rainbow.failures")
 
 
+def translate(failure: Exception, request_id: str) -> RainbowError:
+    """The error that answers a failure; one that is ours to mend is written to the log."""
+    match failure:
+        case RainbowError():
+            return failure
+        case Invalid():
+            return InvalidRequest.of(failure)
+        case OperationalError() | PoolTimeout():
+            _log.exception("database", extra={"request_id": request_id}, exc_info=failure)
+            return Unavailable()
+    _log.exception("unexpected", extra={"request_id": request_id}, exc_info=failure)
+    return Internal()
+
+
+def error_body(error: RainbowError, request_id: str) -> bytes:
+    """The JSON that answers an error."""
+    answer = {
+        "code": error.code,
+        "error": error.name,
+        "message": error.message,
+        "details": error.details,
+        "request_id": request_id,
+    }
+    return json_text(answer) + b"\n"
+
+
+def error_headers(error: RainbowError) -> list[tuple[str, str]]:
+    """The headers that some errors are answered with."""
+    if error.status == 429:
+        return [("Retry-After", "60")]
+    return [("WWW-Authenticate", 'Bearer realm="rainbow"')] if error.status == 401 else []
+
+
 def answer_failures(app: Flask) -> None:
-    """Answer every error in the one shape."""
-
-    @app.errorhandler(RainbowError)
-    def known(error: RainbowError) -> Response:
-        return failure(error)
-
-    @app.errorhandler(Invalid)
-    def invalid(error: Invalid) -> Response:
-        return failure(InvalidRequest.of(error))
+    """Answer every failure within Flask in the one shape."""
 
     @app.errorhandler(HTTPException)
-    def http(error: HTTPException) -> Response:
-        response = failure(_translated(error, request.max_content_length))
-        for name, value in error.get_headers():
+    def http(failure: HTTPException) -> Response:
+        response = respond(_translate_http(failure, request.max_content_length))
+        for name, value in failure.get_headers():
             if name == "Allow":
                 response.headers[name] = value
         return response
 
-    @app.errorhandler(OperationalError)
-    @app.errorhandler(PoolTimeout)
-    def database(error: Exception) -> Response:
-        _log.exception("database", extra={"request_id": g.get("request_id")}, exc_info=error)
-        return failure(Unavailable())
-
     @app.errorhandler(Exception)
-    def unexpected(error: Exception) -> Response:
-        _log.exception("unexpected", extra={"request_id": g.get("request_id")}, exc_info=error)
-        return failure(Internal())
+    def any_other(failure: Exception) -> Response:
+        return respond(translate(failure, caller().request_id))
+
+    def respond(error: RainbowError) -> Response:
+        body = error_body(error, caller().request_id)
+        response = Response(body, status=error.status, mimetype="application/json")
+        response.headers.extend(error_headers(error))
+        return response
 
 
-def failure(error: RainbowError) -> Response:
-    """An error as an answer."""
-    response = jsonify(
-        {
-            "code": error.code,
-            "error": error.name,
-            "message": error.message,
-            "details": error.details,
-            "request_id": g.get("request_id", ""),
-        }
-    )
-    response.status_code = error.status
-    if error.status == 429:
-        response.headers["Retry-After"] = "60"
-    if error.status == 401:
-        response.headers["WWW-Authenticate"] = 'Bearer realm="rainbow"'
-    return response
-
-
-def _translated(error: HTTPException, most_bytes: int | None) -> RainbowError:
-    match error.code:
+def _translate_http(failure: HTTPException, most_bytes: int | None) -> RainbowError:
+    match failure.code:
         case 404:
             return PathNotFound()
         case 405:
@@ -82,5 +89,5 @@ def _translated(error: HTTPException, most_bytes: int | None) -> RainbowError:
         case 413:
             return BodyTooLarge(f"The request body is larger than {most_bytes} bytes (server.maxBodyBytes).")
         case code if code is not None and 400 <= code < 500:
-            return InvalidRequest(f"The request cannot be understood: {error.description}")
+            return InvalidRequest(f"The request cannot be understood: {failure.description}")
     return Internal()

@@ -1,20 +1,20 @@
-"""The fast lane: what is asked most, answered past Flask where it is asked plainly.
+"""Effective attributes past Flask, where they are asked for plainly.
 
-What applies at a scope is asked for every execution, and Flask takes as long to pass the question on as it takes to
-answer it. Whatever is unusual about a request goes the usual way, which answers the same and says what is wrong.
+Every execution that some other system starts asks what applies at its scope. Answering that from memory takes 86 µs
+here and 351 µs through Flask; `make bench` promises at least 0.6 of the rate of an empty route, which only this path
+keeps. It takes a query whose values need no decoding, and leaves every other request, and every error, to Flask.
+
+The text comes from memory (`services.effective.effective_text`); Flask's route computes its answer from the database.
+`tests/integration/test_fast_lane.py` fails where the two differ, and where a plain query is not answered here.
 """
 
 from __future__ import annotations
 
-import hmac
 import re
-import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from flask import Flask
-
-from admin.api.observation import observed, request_id
+from admin.api.front import ROUTE
 from admin.core.problems import Invalid
 from admin.core.settings.scopes import check_scope
 from admin.errors import RainbowError
@@ -22,56 +22,46 @@ from admin.services.context import Context
 from admin.services.effective import effective_text
 
 PATH = "/api/v1/effective_attributes"
-_KEY = r"(?:project|domain|workflow|launch_plan|resource_type)=[A-Za-z0-9_.-]{1,255}"
-_PLAIN = re.compile(rf"{_KEY}(?:&{_KEY}){{0,4}}")
+_PARAMETER = r"(?:project|domain|workflow|launch_plan|resource_type)=[A-Za-z0-9_.-]{1,255}"
+_PLAIN = re.compile(rf"{_PARAMETER}(?:&{_PARAMETER}){{0,4}}")
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 
 class FastLane:
-    """Answers plain questions for effective attributes; all else is Flask's."""
+    """Answers plain queries for effective attributes, of callers whom the gate has admitted."""
 
-    def __init__(self, app: Flask, token: str | None) -> None:
-        self._usual = app.wsgi_app
-        self._context: Context = app.extensions["rainbow"]
-        self._bearer = None if token is None else f"Bearer {token}".encode()
+    def __init__(self, context: Context, otherwise: WSGIApplication) -> None:
+        self._context = context
+        self._otherwise = otherwise
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        if environ["PATH_INFO"] != PATH or environ["REQUEST_METHOD"] != "GET" or not self._is_let_in(environ):
-            return self._usual(environ, start_response)
-        started = time.perf_counter()
-        text = self._text(environ["QUERY_STRING"])
+        text = None
+        if environ["PATH_INFO"] == PATH and environ["REQUEST_METHOD"] == "GET":
+            text = self._text(environ["QUERY_STRING"])
         if text is None:
-            return self._usual(environ, start_response)
-        named = request_id(environ.get("HTTP_X_REQUEST_ID", ""))
-        headers = [("Content-Type", "application/json"), ("Content-Length", str(len(text))), ("X-Request-Id", named)]
-        observed("GET", PATH, PATH, 200, time.perf_counter() - started, named)
-        start_response("200 OK", headers)
+            return self._otherwise(environ, start_response)
+        environ[ROUTE] = PATH
+        start_response("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(text)))])
         return [text]
 
-    def _is_let_in(self, environ: WSGIEnvironment) -> bool:
-        given = environ.get("HTTP_AUTHORIZATION")
-        if self._bearer is None:
-            return given is None
-        return given is not None and hmac.compare_digest(given.encode("latin-1"), self._bearer)
-
     def _text(self, query: str) -> bytes | None:
-        keys = _keys(query)
-        if keys is None:
+        parameters = _parse(query)
+        if parameters is None:
             return None
         try:
-            named = keys.pop("resource_type", None)
-            only = None if named is None else self._context.settings.kinds.find(named)
-            return effective_text(self._context, check_scope(**keys), only)
+            word = parameters.pop("resource_type", None)
+            kind = None if word is None else self._context.settings.kinds.find(word)
+            return effective_text(self._context, check_scope(**parameters), kind)
         except (Invalid, RainbowError):
             return None
 
 
-def _keys(query: str) -> dict[str, str] | None:
-    """What a query says plainly, each key once."""
+def _parse(query: str) -> dict[str, str] | None:
+    """The parameters of a plain query, each given once; None for any other query."""
     if _PLAIN.fullmatch(query) is None:
         return None
     pairs = query.split("&")
-    keys: dict[str, str] = dict([pair.split("=") for pair in pairs])
-    return keys if len(keys) == len(pairs) else None
+    parameters: dict[str, str] = dict([pair.split("=") for pair in pairs])
+    return parameters if len(parameters) == len(pairs) else None

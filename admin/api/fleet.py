@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from flask import g
 from marshmallow import Schema, fields, validate
 
 from admin.api import rendering
 from admin.api.changes import read_named
+from admin.api.current import caller, context
 from admin.api.operations import Operations
 from admin.api.pages import key_of, number_of, token_of
 from admin.api.preconditions import WRITE_HEADERS, WriteQuery, expectation
-from admin.api.rendering import context
 from admin.api.schemas import NAME, PRINTABLE_LINES, AuthorshipFields, Flag, PageQuery, RequestSchema, WarningAnswer
 from admin.core.fleet.clusters import Health
 from admin.core.fleet.definitions import FleetKind, Source
@@ -199,7 +198,7 @@ def _get(kind: FleetKind, name: str) -> dict[str, Any]:
 
 
 def _options(query: dict[str, Any], body: dict[str, Any]) -> ChangeOptions:
-    who = Authorship(claimed_by=body.get("claimed_by"), message=body.get("message"), request_id=g.request_id)
+    who = Authorship(claimed_by=body.get("claimed_by"), message=body.get("message"), request_id=caller().request_id)
     return ChangeOptions(who=who, dry_run=query["dry_run"], force=query.get("force", False))
 
 

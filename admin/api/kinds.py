@@ -6,8 +6,8 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
+from admin.api.current import context
 from admin.api.operations import Operations
-from admin.api.rendering import context
 from admin.core.settings.kinds import Kind
 
 operations = Operations("kinds")

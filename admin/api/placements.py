@@ -8,9 +8,10 @@ from marshmallow import Schema, fields, validate
 
 from admin.api.changes import MOST_BYTES, read_changes
 from admin.api.creations import RequestBody, request_of
+from admin.api.current import context
 from admin.api.execution_answers import ExecutionIdAnswer, ExplanationAnswer
 from admin.api.operations import Operations
-from admin.api.rendering import context, time
+from admin.api.rendering import time
 from admin.api.schemas import NAME, Change, RequestSchema, Whole
 from admin.api.selectors import GIVEN, Time, conditions_of, scope_of
 from admin.core.placement.routes import RouteKind

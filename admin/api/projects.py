@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import g
 from marshmallow import Schema, ValidationError, fields, validate
 
 from admin.api import rendering
+from admin.api.current import caller, context
 from admin.api.operations import Operations
 from admin.api.pages import key_of, token_of
 from admin.api.preconditions import WRITE_HEADERS, WriteQuery, expectation
-from admin.api.rendering import context
 from admin.api.schemas import AuthorshipFields, PageQuery, Pattern, RequestSchema
 from admin.core import names
 from admin.core.problems import Invalid, Problem, shorten
@@ -140,7 +139,7 @@ def _update(id: str, query: dict[str, Any], body: dict[str, Any]) -> dict[str, A
 
 
 def _options(query: dict[str, Any], body: dict[str, Any]) -> ChangeOptions:
-    who = Authorship(claimed_by=body.get("claimed_by"), message=body.get("message"), request_id=g.request_id)
+    who = Authorship(claimed_by=body.get("claimed_by"), message=body.get("message"), request_id=caller().request_id)
     return ChangeOptions(who=who, dry_run=query["dry_run"])
 
 

@@ -7,10 +7,10 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields, validate
 
 from admin.api import rendering
+from admin.api.current import context
 from admin.api.operations import Operations
 from admin.api.pages import key_of, token_of
 from admin.api.preconditions import WriteQuery
-from admin.api.rendering import context
 from admin.api.schemas import NAME, PageQuery, Payload, RequestSchema
 from admin.core.jobs.registrations import ACTIVE, INACTIVE, Identifier
 from admin.core.problems import Invalid, Problem

@@ -5,18 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from flask import current_app
-
 from admin.core.settings.kinds import Kind, Payload
 from admin.core.settings.trails import scope_with
 from admin.core.settings.warnings import Warning
-from admin.services.context import Context
-
-
-def context() -> Context:
-    """The context of the app that answers."""
-    found: Context = current_app.extensions["rainbow"]
-    return found
 
 
 def time(moment: datetime) -> str:

@@ -9,9 +9,9 @@ from marshmallow import Schema, fields, validate
 
 from admin.api import rendering
 from admin.api.changes import ChangedAnswer, ChangesQuery, changed_answer, options_of
+from admin.api.current import context
 from admin.api.operations import Operations
 from admin.api.pages import number_of, token_of
-from admin.api.rendering import context
 from admin.api.schemas import (
     NAME,
     AuthorshipFields,

@@ -7,7 +7,7 @@ from typing import Any
 
 from marshmallow import ValidationError, fields, validate
 
-from admin.api.rendering import context
+from admin.api.current import context
 from admin.api.schemas import NAME, RequestSchema
 from admin.core.executions.selectors import Condition, equals, parse_filters, parse_time, typed
 from admin.core.quantities import parse_duration

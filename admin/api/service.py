@@ -8,8 +8,8 @@ from flask import Response, current_app
 from marshmallow import INCLUDE, Schema, fields
 
 from admin import __version__
+from admin.api.current import context
 from admin.api.operations import Operations
-from admin.api.rendering import context
 from admin.errors import Unavailable
 from admin.metrics import StateCollector, exposition
 from admin.services.state import is_ready

@@ -7,8 +7,8 @@ from typing import Any
 from marshmallow import Schema, fields
 
 from admin.api import rendering
+from admin.api.current import context
 from admin.api.operations import Operations
-from admin.api.rendering import context
 from admin.api.schemas import WarningAnswer
 from admin.services.warnings import list_warnings
 

@@ -15,7 +15,10 @@ ALLOWED = {
     "admin.core": {"admin.core"},
     "admin.store": {"admin.core", "admin.store"},
     "admin.services": {"admin.core", "admin.store", "admin.services", "admin.configuration", "admin.errors"},
-    "admin.api": {"admin.core", "admin.store", "admin.services", "admin.api", "admin.errors", "admin.metrics"},
+    "admin.api": {
+        *("admin.core", "admin.store", "admin.services", "admin.api", "admin.gate"),
+        *("admin.errors", "admin.metrics"),
+    },
 }
 IMPURE = {"flask", "sqlalchemy", "marshmallow", "yaml", "random", "secrets", "time", "os", "requests"}
 

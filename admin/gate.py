@@ -1,0 +1,174 @@
+"""The gate: every request's id and its caller, settled once before any front answers it.
+
+It knows nothing of Flask: a front gives it a method, a path and two headers, and gets a `Caller` or an error to answer
+with. Until there are users, whoever holds the operators' token may do everything and an agent's token is good for its
+own cluster; an admin without an operators' token lets everybody in.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+import secrets
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from admin.core.problems import Invalid, Problem
+from admin.errors import Forbidden, Unauthenticated
+from admin.services.agents import TOKEN_MARK
+
+_ACCEPTABLE_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
+_PARAMETER = re.compile(r"<(rest:)?([a-z_]+)>")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Caller:
+    """Who sent a request."""
+
+    request_id: str  #: shared by the answer, the log line and the revision
+    is_operator: bool = False  #: proven by the operators' token
+    cluster: str | None = None  #: the cluster whose agent is calling, proven by its token
+
+    def check_agent_of(self, cluster: str) -> None:
+        """Refuse everybody but a cluster's own agent; the operators' token is not enough."""
+        if self.cluster != cluster:
+            raise Unauthenticated(
+                "Only the cluster's own agent may do this, with the token that `rainbow-agent register` gets."
+            )
+
+
+class Operation(Protocol):
+    """What the gate needs to know of an operation."""
+
+    @property
+    def method(self) -> str: ...
+
+    @property
+    def path(self) -> str: ...  # with <name> for a segment and <rest:name> for all that remains
+
+    @property
+    def is_open(self) -> bool: ...  # it needs no token
+
+    @property
+    def for_agents(self) -> bool: ...  # a cluster's token is enough
+
+
+class _Route(NamedTuple):
+    pattern: re.Pattern[str]
+    path: str
+    for_agents: bool
+
+
+class Gate:
+    """Identifies callers, and refuses those that may not do what they ask for."""
+
+    def __init__(
+        self,
+        *,
+        token: str | None,
+        cluster_of: Callable[[str], str],
+        operations: Iterable[Operation],
+        open_folders: Iterable[str] = (),
+    ) -> None:
+        """`cluster_of` gives the cluster of an agent's token; nothing in `open_folders` needs a token."""
+        self._cluster_of = cluster_of
+        self._token = None if token is None else token.encode()
+        self._routes: dict[str, list[_Route]] = {}
+        open_paths: dict[str, list[str]] = {}
+        for operation in sorted(operations, key=lambda operation: operation.path.count("<")):
+            pattern = _pattern(operation.path)
+            for method in _methods(operation.method):
+                route = _Route(re.compile(pattern), operation.path, operation.for_agents and method == operation.method)
+                self._routes.setdefault(method, []).append(route)
+                if operation.is_open:
+                    open_paths.setdefault(method, []).append(pattern)
+        for folder in open_folders:
+            for method in _methods("GET"):
+                open_paths.setdefault(method, []).append(rf"{re.escape(folder)}(?s:/.*)?")
+        self._open = {method: re.compile("|".join(patterns)) for method, patterns in open_paths.items()}
+
+    def admit(self, method: str, path: str, *, authorization: str | None, request_id: str) -> Caller:
+        """The caller of a request; Unauthenticated or Forbidden where it may not be made."""
+        if self._token is None and authorization is None:
+            return Caller(request_id=request_id)
+        if self._is_open(method, path):
+            return Caller(request_id=request_id)
+        token = _bearer(authorization)
+        if token is not None and token.startswith(TOKEN_MARK):
+            route = self._find(method, path)
+            if route is not None:
+                return self._admit_agent(route, path, token, request_id)
+        if self._token is None:
+            return Caller(request_id=request_id)
+        if token is None:
+            raise Unauthenticated()
+        if not hmac.compare_digest(token.encode(), self._token):
+            raise Unauthenticated("The bearer token is not the one that this admin accepts. Check RAINBOW_TOKEN.")
+        return Caller(request_id=request_id, is_operator=True)
+
+    def route(self, method: str, path: str) -> str:
+        """The path of the operation that a request is for, as metrics name it."""
+        route = self._find(method, path)
+        return "unknown" if route is None else route.path
+
+    def _is_open(self, method: str, path: str) -> bool:
+        pattern = self._open.get(method)
+        return pattern is not None and pattern.fullmatch(path) is not None
+
+    def _find(self, method: str, path: str) -> _Route | None:
+        for route in self._routes.get(method, ()):
+            if route.pattern.fullmatch(path):
+                return route
+        return None
+
+    def _admit_agent(self, route: _Route, path: str, token: str, request_id: str) -> Caller:
+        cluster = self._cluster_of(token)
+        names_cluster = "/clusters/<name>" in route.path
+        match = route.pattern.fullmatch(path)
+        is_own = not names_cluster or (match is not None and match["name"] == cluster)
+        if not route.for_agents or not is_own:
+            raise Forbidden(
+                f"The token of cluster '{cluster}' is not for this. It may sync and rotate its own cluster, "
+                "and create and read executions."
+            )
+        return Caller(request_id=request_id, cluster=cluster)
+
+
+def accept_request_id(header: str | None) -> str:
+    """The id that a request brings, or a new one where that is missing or unusable."""
+    return header if header is not None and _ACCEPTABLE_ID.fullmatch(header) else secrets.token_hex(10)
+
+
+def read_token(path: str) -> str:
+    """The token in a file; Invalid where there is none, or it is too short to be safe."""
+    try:
+        token = Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise Invalid(Problem(field="server.apiTokenFile", reason=f"{path} cannot be read: {reason}.")) from error
+    if len(token) < 16 or not token.isascii() or any(char.isspace() for char in token):
+        reason = f"{path} must hold one token of at least 16 plain characters; `openssl rand -hex 32` makes one."
+        raise Invalid(Problem(field="server.apiTokenFile", reason=reason))
+    return token
+
+
+def _bearer(authorization: str | None) -> str | None:
+    scheme, _, token = (authorization or "").partition(" ")
+    return token.strip() if token.strip() and scheme.lower() == "bearer" else None
+
+
+def _methods(method: str) -> list[str]:
+    """The methods that reach an operation: servers answer HEAD for GET, and OPTIONS for everything."""
+    return ["GET", "HEAD", "OPTIONS"] if method == "GET" else [method, "OPTIONS"]
+
+
+def _pattern(path: str) -> str:
+    """A path as an expression; a slash at its end makes no difference."""
+    pattern, end = "", 0
+    for parameter in _PARAMETER.finditer(path):
+        segment = "(?s:.+)" if parameter[1] else "[^/]+"
+        pattern += f"{re.escape(path[end : parameter.start()])}(?P<{parameter[2]}>{segment})"
+        end = parameter.end()
+    return f"{pattern}{re.escape(path[end:])}/?"

@@ -1,0 +1,153 @@
+"""The gate: who is calling, and what their token is for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from admin.errors import Forbidden, RainbowError, Unauthenticated
+from admin.gate import Caller, Gate, accept_request_id
+
+TOKEN, AGENT = "0123456789abcdef", "rbc-0a0a0a0a-of-beta"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route:
+    method: str
+    path: str
+    is_open: bool = False
+    for_agents: bool = False
+
+
+ROUTES = [
+    Route(method="GET", path="/healthz", is_open=True),
+    Route(method="POST", path="/clusters/<name>/register", is_open=True),
+    Route(method="POST", path="/clusters/<name>/sync", for_agents=True),
+    Route(method="GET", path="/clusters/<name>"),
+    Route(method="GET", path="/executions/<project>/<domain>/<name>", for_agents=True),
+    Route(method="DELETE", path="/executions/<project>/<domain>/<name>"),
+    Route(method="GET", path="/projects/<rest:id>"),
+]
+
+
+def cluster_of(token: str) -> str:
+    if token != AGENT:
+        raise Unauthenticated("This cluster token does not count.")
+    return "beta"
+
+
+def gate(token: str | None = TOKEN) -> Gate:
+    return Gate(token=token, cluster_of=cluster_of, operations=ROUTES, open_folders=["/docs"])
+
+
+def admit(method: str, path: str, authorization: str | None, token: str | None = TOKEN) -> Caller | RainbowError:
+    try:
+        return gate(token).admit(method, path, authorization=authorization, request_id="r")
+    except RainbowError as error:
+        return error
+
+
+ANYBODY = Caller(request_id="r")
+OPERATOR = Caller(request_id="r", is_operator=True)
+BETA = Caller(request_id="r", cluster="beta")
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/healthz"),
+        ("HEAD", "/healthz"),
+        ("OPTIONS", "/healthz"),
+        ("GET", "/healthz/"),
+        ("POST", "/clusters/beta/register"),
+        ("GET", "/docs"),
+        ("GET", "/docs/index.html"),
+    ],
+)
+@pytest.mark.parametrize("authorization", [None, "Bearer wrong", "Bearer rbc-wrong", f"Bearer {TOKEN}"])
+def test_an_open_path_takes_everybody(method: str, path: str, authorization: str | None) -> None:
+    assert admit(method, path, authorization) == ANYBODY
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/healthz"),
+        ("GET", "/clusters/beta/register"),
+        ("POST", "/clusters/beta/gamma/register"),
+        ("GET", "/docsx"),
+        ("POST", "/docs"),
+        ("GET", "/healthz\n"),
+        ("GET", "/projects/x"),
+        ("GET", "/nowhere"),
+    ],
+)
+def test_every_other_path_needs_a_token(method: str, path: str) -> None:
+    refusal = admit(method, path, None)
+    assert isinstance(refusal, Unauthenticated)
+    assert "RAINBOW_TOKEN" in refusal.message
+
+
+@pytest.mark.parametrize("authorization", [f"Bearer {TOKEN}", f"bearer {TOKEN}", f"BEARER   {TOKEN} "])
+def test_the_operators_token_is_for_everything(authorization: str) -> None:
+    assert admit("DELETE", "/executions/p/d/n", authorization) == OPERATOR
+
+
+@pytest.mark.parametrize("authorization", ["", "Bearer", "Bearer ", f"Basic {TOKEN}", TOKEN, f"Bearer {TOKEN}x"])
+def test_a_wrong_token_is_refused(authorization: str) -> None:
+    assert isinstance(admit("GET", "/projects/x", authorization), Unauthenticated)
+
+
+@pytest.mark.parametrize("token", [TOKEN, None])
+@pytest.mark.parametrize(
+    ("method", "path", "may"),
+    [
+        ("POST", "/clusters/beta/sync", True),
+        ("POST", "/clusters/gamma/sync", False),
+        ("GET", "/clusters/beta", False),
+        ("GET", "/executions/p/d/n", True),
+        ("HEAD", "/executions/p/d/n", False),
+        ("DELETE", "/executions/p/d/n", False),
+        ("GET", "/projects/x/y", False),
+    ],
+)
+def test_an_agents_token_is_for_its_own_cluster_and_for_executions(
+    token: str | None, method: str, path: str, may: bool
+) -> None:
+    caller = admit(method, path, f"Bearer {AGENT}", token)
+    if may:
+        assert caller == BETA
+    else:
+        assert isinstance(caller, Forbidden)
+        assert "'beta'" in caller.message
+
+
+def test_an_agents_token_that_does_not_count_is_refused() -> None:
+    assert isinstance(admit("POST", "/clusters/beta/sync", "Bearer rbc-other"), Unauthenticated)
+
+
+def test_without_an_operators_token_everybody_may_come_and_agents_are_known() -> None:
+    assert admit("DELETE", "/executions/p/d/n", None, token=None) == ANYBODY
+    assert admit("DELETE", "/executions/p/d/n", "Bearer whatever", token=None) == ANYBODY
+    assert admit("GET", "/nowhere", f"Bearer {AGENT}", token=None) == ANYBODY
+    assert admit("POST", "/clusters/beta/sync", f"Bearer {AGENT}", token=None) == BETA
+
+
+def test_only_the_agent_of_a_cluster_is_its_agent() -> None:
+    BETA.check_agent_of("beta")
+    for caller, cluster in ((BETA, "gamma"), (OPERATOR, "beta"), (ANYBODY, "beta")):
+        with pytest.raises(Unauthenticated, match="own agent"):
+            caller.check_agent_of(cluster)
+
+
+def test_a_request_is_named_by_its_route() -> None:
+    assert gate().route("GET", "/executions/p/d/n") == "/executions/<project>/<domain>/<name>"
+    assert gate().route("GET", "/projects/a/b") == "/projects/<rest:id>"
+    assert gate().route("PATCH", "/projects/a/b") == "unknown"
+
+
+def test_a_request_keeps_an_id_that_can_stand_in_a_log() -> None:
+    assert accept_request_id("mine-7") == "mine-7"
+    for header in (None, "", "not acceptable", "x" * 129, "a\nb"):
+        assert len(accept_request_id(header)) == 20
