@@ -15,9 +15,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from admin import __version__
-from admin.services.attributes import Written
-from admin.services.changes import Changed
-from admin.services.redecisions import Redecided
+from admin.core.changes import RowChange
 
 requests_total = Counter("rainbow_http_requests_total", "HTTP requests answered.", ["method", "route", "status"])
 request_seconds = Histogram("rainbow_http_request_seconds", "Time to answer a request.", ["method", "route"])
@@ -90,7 +88,7 @@ def _finished(place: tuple[str, ...], phase: str, reason: str) -> Counter:
     return finished_total.labels(*place, phase, reason)
 
 
-def count_redecided(changed: Iterable[Redecided]) -> None:
+def count_redecided(changed: Iterable[Any]) -> None:
     """Count decisions that were made again."""
     for one in changed:
         place = (one.cluster or "", one.pool or "", one.label or "", one.execution.domain)
@@ -119,17 +117,10 @@ def _place(execution: Any) -> tuple[str, ...]:
     return tuple([getattr(execution, name, None) or "" for name in _PLACE])
 
 
-def count_write(written: Written) -> None:
-    """Count one write of an attribute."""
-    outcome = "dry_run" if written.dry_run else "changed" if written.changed else "unchanged"
-    writes_total.labels(written.kind.name, written.scope.level.value, outcome).inc()
-
-
-def count_change(changed: Changed) -> None:
-    """Count the attributes in a change of many rows."""
-    for row in changed.rows:
-        outcome = "dry_run" if changed.dry_run else "changed" if row.change.is_real else "unchanged"
-        writes_total.labels(row.change.kind, row.change.scope.level.value, outcome).inc()
+def count_write(change: RowChange, *, dry_run: bool) -> None:
+    """Count one row that somebody wrote."""
+    outcome = "dry_run" if dry_run else "changed" if change.is_real else "unchanged"
+    writes_total.labels(change.kind, change.scope.level.value, outcome).inc()
 
 
 class StateCollector(Collector):

@@ -26,17 +26,16 @@ from admin.api.schemas import (
     ScopeQuery,
     WarningAnswer,
 )
+from admin.core.changes import Authorship
 from admin.core.fields import dotted
 from admin.core.problems import Invalid, Problem, shorten
 from admin.core.settings import trails
 from admin.core.settings.kinds import Kind
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import STORED_LEVELS, Level, Scope, check_scope
-from admin.metrics import count_write
 from admin.services import attributes
 from admin.services.attributes import Reading, WriteOptions, Written
 from admin.store.attributes import Filter, StoredAttribute
-from admin.store.revisions import Authorship
 
 operations = Operations("attributes")
 
@@ -263,8 +262,10 @@ def _check_same_scope(scope: Scope, given: dict[str, Any], under: str = "") -> N
 
 
 def _options(query: dict[str, Any], said: dict[str, Any]) -> WriteOptions:
-    who = Authorship(claimed_by=said.get("claimed_by"), message=said.get("message"), request_id=caller().request_id)
-    return WriteOptions(who=who, expectation=expectation(), dry_run=query["dry_run"])
+    authorship = Authorship(
+        claimed_by=said.get("claimed_by"), message=said.get("message"), request_id=caller().request_id
+    )
+    return WriteOptions(authorship=authorship, expectation=expectation(), dry_run=query["dry_run"])
 
 
 def _read_answer(reading: Reading) -> Response:
@@ -290,7 +291,6 @@ def _stamp(row: StoredAttribute) -> dict[str, Any]:
 
 
 def _write_answer(written: Written) -> Response:
-    count_write(written)
     answer: dict[str, Any] = {}
     if written.after is not None:
         matching = rendering.matching(written.kind, written.after)
@@ -309,7 +309,6 @@ def _write_answer(written: Written) -> Response:
 
 
 def _delete_answer(written: Written) -> dict[str, Any]:
-    count_write(written)
     answer: dict[str, Any] = {"deleted": written.changed and not written.dry_run, "dry_run": written.dry_run}
     if answer["deleted"]:
         answer["revision"] = written.revision

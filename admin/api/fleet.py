@@ -8,12 +8,12 @@ from typing import Any, cast
 from marshmallow import Schema, fields, validate
 
 from admin.api import rendering
-from admin.api.changes import read_named
 from admin.api.current import caller, context
 from admin.api.operations import Operations
 from admin.api.pages import key_of, number_of, token_of
 from admin.api.preconditions import WRITE_HEADERS, WriteQuery, expectation
 from admin.api.schemas import NAME, PRINTABLE_LINES, AuthorshipFields, Flag, PageQuery, RequestSchema, WarningAnswer
+from admin.core.changes import Authorship, read_named
 from admin.core.fleet.clusters import Health
 from admin.core.fleet.definitions import FleetKind, Source
 from admin.core.fleet.fleet import Fleet
@@ -21,10 +21,10 @@ from admin.core.fleet.groups import Group
 from admin.core.problems import Invalid, Problem
 from admin.core.resources import format_amounts
 from admin.services import fleet
-from admin.services.changes import Changed, ChangeOptions
+from admin.services.changeable.base import ChangeOptions, Mode
+from admin.services.changes import Changed
 from admin.services.definitions import current_fleet
 from admin.services.fleet import ClusterView
-from admin.store.revisions import Authorship
 
 operations = Operations("fleet")
 
@@ -198,8 +198,11 @@ def _get(kind: FleetKind, name: str) -> dict[str, Any]:
 
 
 def _options(query: dict[str, Any], body: dict[str, Any]) -> ChangeOptions:
-    who = Authorship(claimed_by=body.get("claimed_by"), message=body.get("message"), request_id=caller().request_id)
-    return ChangeOptions(who=who, dry_run=query["dry_run"], force=query.get("force", False))
+    authorship = Authorship(
+        claimed_by=body.get("claimed_by"), message=body.get("message"), request_id=caller().request_id
+    )
+    mode = Mode.of(dry_run=query["dry_run"])
+    return ChangeOptions(authorship=authorship, mode=mode, force=query.get("force", False))
 
 
 def _written(kind: FleetKind, name: str, changed: Changed) -> dict[str, Any]:

@@ -13,11 +13,11 @@ from admin.api.pages import key_of, token_of
 from admin.api.preconditions import WRITE_HEADERS, WriteQuery, expectation
 from admin.api.schemas import AuthorshipFields, PageQuery, Pattern, RequestSchema
 from admin.core import names
+from admin.core.changes import Authorship
 from admin.core.problems import Invalid, Problem, shorten
 from admin.core.projects import Project, ProjectState, read_labels
 from admin.services import projects
-from admin.services.changes import ChangeOptions
-from admin.store.revisions import Authorship
+from admin.services.changeable.base import ChangeOptions, Mode
 
 operations = Operations("projects")
 
@@ -123,7 +123,9 @@ def list_projects(query: dict[str, Any]) -> dict[str, Any]:
     errors=(400, 409),
 )
 def create_project(query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
-    return _project(projects.create_project(context(), given_fields(body["project"], "project"), _options(query, body)))
+    fields_given = given_fields(body["project"], "project")
+    project_id = fields_given.pop("id")
+    return _project(projects.create_project(context(), project_id, fields_given, _options(query, body)))
 
 
 @operations.add("GET", "/projects/<rest:id>", summary="Read a project", answer=ProjectAnswer, errors=(404,))
@@ -139,8 +141,10 @@ def _update(id: str, query: dict[str, Any], body: dict[str, Any]) -> dict[str, A
 
 
 def _options(query: dict[str, Any], body: dict[str, Any]) -> ChangeOptions:
-    who = Authorship(claimed_by=body.get("claimed_by"), message=body.get("message"), request_id=caller().request_id)
-    return ChangeOptions(who=who, dry_run=query["dry_run"])
+    authorship = Authorship(
+        claimed_by=body.get("claimed_by"), message=body.get("message"), request_id=caller().request_id
+    )
+    return ChangeOptions(authorship=authorship, mode=Mode.of(dry_run=query["dry_run"]))
 
 
 for _method in ("PUT", "PATCH"):  # both leave alone what they do not name: nobody loses a label to a new description
@@ -164,7 +168,7 @@ def list_domains() -> dict[str, Any]:
 def given_fields(body: dict[str, Any], *under: str) -> dict[str, Any]:
     """The fields of a project that a body gives, checked; `under` is where they stand in the body."""
     if "labels" not in body:
-        return body
+        return dict(body)
     return {**body, "labels": read_labels(body["labels"]["values"], (*under, "labels", "values"))}
 
 

@@ -25,18 +25,17 @@ from admin.api.schemas import (
     ScopeQuery,
     Seconds,
 )
-from admin.core.fleet.definitions import FleetKind
+from admin.core.changes import RowChange
 from admin.core.problems import Invalid, Problem
 from admin.core.settings import trails
 from admin.core.settings.kinds import Kind
 from admin.core.settings.scopes import check_scope
 from admin.services import revisions
-from admin.store.revisions import PROJECT, Revision, RevisionFilter, RowChange
+from admin.services.changeable.registry import KINDS
+from admin.store.revisions import Revision, RevisionFilter
 
 operations = Operations("revisions")
 
-#: What revisions change beside attributes.
-_NAMED = {PROJECT, *(kind.value for kind in FleetKind)}
 _SCOPE_KEYS = ("domain", "project", "workflow", "launch_plan")
 
 
@@ -182,7 +181,7 @@ def _check_rollback(body: dict[str, Any], keys: dict[str, str]) -> None:
 
 
 def _kind_name(word: str | None) -> str | None:
-    if word is None or word.upper() in _NAMED:
+    if word is None or word.upper() in KINDS:
         return word and word.upper()
     return context().settings.kinds.find(word).name
 
@@ -205,7 +204,7 @@ def _difference(change: RowChange) -> dict[str, Any]:
         change.scope,
         name=change.name or None,
         resource_type=change.kind,
-        level="project" if change.kind == PROJECT else change.scope.level.value,
+        level=change.scope.level.value,
         action=change.action,
         before=change.before,
         after=change.after,

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
 from typing import Any
 
+from admin.core.changes import PROJECT, RowChange
 from admin.core.fields import Path, add_problem
 from admin.core.problems import Invalid, Problem
 from admin.core.settings.builtin_kinds import LABEL_VALUES
+from admin.core.settings.kinds import Payload
 
 
 class ProjectState(Enum):
@@ -50,18 +52,18 @@ def read_labels(values: Any, path: Path) -> dict[str, str]:
     return labels
 
 
-def as_payload(project: Project) -> dict[str, Any]:
-    """What revisions remember of a project: all that people set."""
+def to_payload(fields: Mapping[str, Any]) -> Payload:
+    """The fields that people set, as revisions store them."""
     return {
-        "name": project.name,
-        "description": project.description,
-        "labels": {"values": project.labels},
-        "state": project.state.value,
+        "name": fields["name"],
+        "description": fields["description"],
+        "labels": {"values": fields["labels"]},
+        "state": fields["state"].value,
     }
 
 
-def from_payload(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that a remembered project had."""
+def from_payload(payload: Payload) -> dict[str, Any]:
+    """The fields of a stored payload."""
     return {
         "name": payload["name"],
         "description": payload["description"],
@@ -70,17 +72,35 @@ def from_payload(payload: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def project_after(before: Project | None, project_id: str, given: Mapping[str, Any], now: datetime) -> Project:
-    """A project with the given fields set and the others left; a new one where there was none."""
+def payload_after(before: Payload | None, project_id: str, fields: Mapping[str, Any]) -> Payload:
+    """A project's payload with some fields set and the others left; of a new one where there was none."""
+    fields_before = _new_fields(project_id) if before is None else from_payload(before)
+    return to_payload({**fields_before, **fields})
+
+
+def project_after(before: Project | None, project_id: str, fields: Mapping[str, Any], now: datetime) -> Project:
+    """A project with some fields set and the others left; a new one where there was none."""
     if before is not None:
-        return replace(before, **given)
-    return Project(
-        id=project_id,
-        name=given.get("name") or project_id,
-        description=given.get("description", ""),
-        labels=given.get("labels", {}),
-        state=given.get("state", ProjectState.ACTIVE),
-        created_at=now,
-        updated_at=now,
-        version=0,
-    )
+        return replace(before, **fields)
+    new = {**_new_fields(project_id), **fields}
+    return Project(id=project_id, **new, created_at=now, updated_at=now, version=0)
+
+
+def _new_fields(project_id: str) -> dict[str, Any]:
+    return {"name": project_id, "description": "", "labels": {}, "state": ProjectState.ACTIVE}
+
+
+def project_changes(changes: Iterable[RowChange]) -> dict[str, Payload | None]:
+    """The projects among changed rows: the payload after by the project's id, None for one that goes."""
+    return {change.scope.project: change.after for change in changes if change.kind == PROJECT}
+
+
+def projects_after(before: Mapping[str, Project], changes: Iterable[RowChange], now: datetime) -> dict[str, Project]:
+    """Projects as changes leave them."""
+    after = dict(before)
+    for project_id, payload in project_changes(changes).items():
+        if payload is None:
+            after.pop(project_id, None)
+        else:
+            after[project_id] = project_after(before.get(project_id), project_id, from_payload(payload), now)
+    return after

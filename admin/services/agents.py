@@ -16,6 +16,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from admin.core import names
+from admin.core.changes import Authorship
 from admin.core.fields import read
 from admin.core.fleet.cluster_reports import REPORT
 from admin.core.fleet.definitions import FleetKind, Source
@@ -27,12 +28,13 @@ from admin.errors import (
     TooManyAttempts,
     Unauthenticated,
 )
-from admin.services.changes import ChangeOptions, ChangeSet, DefinitionWrite, make_change
+from admin.services.changeable.base import ChangeOptions
+from admin.services.changeable.fleet import definition_write
+from admin.services.changes import make_change
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.store import fleet, tokens
 from admin.store.fleet import ClusterEvent
-from admin.store.revisions import Authorship
 from admin.store.tokens import StoredToken
 
 TOKEN_MARK = "rbc-"  # tells a cluster's token from an operator's
@@ -104,9 +106,9 @@ def register(context: Context, attempts: RegistrationLimiter, name: str, secret:
 
 def _define(context: Context, name: str) -> None:
     """A name that registers becomes part of the fleet."""
-    write = DefinitionWrite(kind=FleetKind.CLUSTER, name=name, payload={})
-    who = Authorship(author="registration", message=f"cluster {name} registered")
-    make_change(context, ChangeSet(definitions=(write,)), ChangeOptions(who=who))
+    authorship = Authorship(author="registration", message=f"cluster {name} registered")
+    write = definition_write(context, FleetKind.CLUSTER, name, {})
+    make_change(context, [write], ChangeOptions(authorship=authorship))
 
 
 def _registration_secret(context: Context) -> str:

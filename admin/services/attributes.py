@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from admin.core.changes import Authorship
 from admin.core.settings.kinds import Kind, Payload
 from admin.core.settings.patches import patched
 from admin.core.settings.resolution import Resolved, Row, resolve
@@ -13,20 +14,21 @@ from admin.core.settings.scopes import Scope
 from admin.core.settings.warnings import Warning
 from admin.core.settings.writes import Expectation
 from admin.errors import AttributeNotFound
-from admin.services.changes import ChangeOptions, ChangeSet, RowWrite, make_change
+from admin.services.changeable.attributes import attribute_write
+from admin.services.changeable.base import ChangeOptions, Mode, Policy
+from admin.services.changes import apply_changes
 from admin.services.context import Context
 from admin.services.revisions import check_number
 from admin.services.scopes import check_existed, check_readable
 from admin.store import attributes, history
 from admin.store.attributes import Filter, StoredAttribute
-from admin.store.revisions import Authorship
 
 
 @dataclass(frozen=True, kw_only=True)
 class WriteOptions:
     """How a write is to be done."""
 
-    who: Authorship = field(default_factory=Authorship)
+    authorship: Authorship = field(default_factory=Authorship)
     expectation: Expectation = field(default_factory=Expectation)
     dry_run: bool = False
 
@@ -129,9 +131,11 @@ def _write(
     options: WriteOptions,
 ) -> Written:
     """A change of one row."""
-    write = RowWrite(kind=kind, scope=scope, change=change, expectation=options.expectation)
-    how = ChangeOptions(who=options.who, dry_run=options.dry_run, only_active=True)
-    changed = make_change(context, ChangeSet(rows=(write,)), how)
+    write = attribute_write(kind, scope, change, options.expectation)
+    mode = Mode.of(dry_run=options.dry_run)
+    changed = apply_changes(
+        context, [write], ChangeOptions(authorship=options.authorship, mode=mode, policy=Policy.EDIT)
+    )
     [row] = changed.rows
     return Written(
         kind=kind,

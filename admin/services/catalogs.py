@@ -7,15 +7,15 @@ from typing import Protocol
 
 from sqlalchemy import Connection
 
+from admin.core.changes import RowChange
 from admin.core.jobs.registrations import Identifier
-from admin.core.projects import Project, from_payload, project_after
+from admin.core.projects import Project, from_payload, project_after, project_changes
 from admin.core.settings.scopes import Scope
 from admin.services.context import Context
 from admin.services.registrations import find_launch_plan, find_workflow
 from admin.services.scopes import check_domain, check_readable, unknown_project
 from admin.store import projects, registrations
 from admin.store.registrations import Registered
-from admin.store.revisions import PROJECT, RowChange
 
 
 class Catalog(Protocol):
@@ -34,18 +34,14 @@ class StoredCatalog:
     def __init__(self, context: Context, connection: Connection, proposed: Iterable[RowChange] = ()) -> None:
         self._context = context
         self._connection = connection
-        self._proposed = {
-            change.scope.project: change.after
-            for change in proposed
-            if change.kind == PROJECT and change.after is not None
-        }
+        self._proposed = project_changes(proposed)
 
     def project(self, scope: Scope) -> Project:
         stored = projects.get(self._connection, scope.project)
-        if scope.project in self._proposed:
+        payload = self._proposed.get(scope.project)
+        if payload is not None:
             check_domain(self._context, scope.domain)
-            given = from_payload(self._proposed[scope.project])
-            return project_after(stored, scope.project, given, self._context.clock())
+            return project_after(stored, scope.project, from_payload(payload), self._context.clock())
         check_readable(self._context, self._connection, scope)
         if stored is None:
             raise unknown_project(scope.project, projects.ids(self._connection))

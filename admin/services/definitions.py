@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from admin.core.changes import RowChange
 from admin.core.fleet.clusters import ClusterState
 from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.fleet.fleet import Fleet, build_fleet
@@ -17,7 +18,6 @@ from admin.errors import DeclaredInConfiguration
 from admin.services.context import Context
 from admin.store import executions, fleet, registrations
 from admin.store.database import is_writing
-from admin.store.revisions import RowChange
 
 _FIELDS = {
     FleetKind.POOL: (builtin_kinds.CLUSTER_ASSIGNMENT, "cluster_pool_name"),
@@ -50,8 +50,9 @@ def are_enabled(context: Context, connection: Connection, states: Iterable[Clust
 
 
 def fleet_after(context: Context, connection: Connection, changes: Iterable[RowChange]) -> Fleet:
-    """The fleet as some changes would leave it."""
-    changed = {(change.kind, change.name): change for change in changes if change.name}
+    """The fleet as changes would leave it."""
+    kinds = {kind.value for kind in FleetKind}
+    changed = {(change.kind, change.name): change for change in changes if change.kind in kinds}
     if not changed:
         return current_fleet(context, connection)
     kept = [one for one in fleet.definitions(connection) if (one.kind.value, one.name) not in changed]

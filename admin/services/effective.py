@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from admin.core.changes import RowChange, RowWrite, rows_after
+from admin.core.projects import project_changes
 from admin.core.settings.kinds import Kind
 from admin.core.settings.resolution import Resolved, Row, resolve
 from admin.core.settings.scopes import Scope
-from admin.services.changes import ChangeOptions, ChangeSet, make_change, rows_after
+from admin.services.changeable.base import ChangeOptions, Mode
+from admin.services.changes import make_change
 from admin.services.context import Context
 from admin.services.revisions import check_number
 from admin.services.scopes import applying, check_existed, check_readable
 from admin.store import attributes, history, revisions
-from admin.store.revisions import PROJECT, RowChange
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +36,12 @@ def effective_text(context: Context, scope: Scope, only: Kind | None = None) -> 
 
 
 def effective_attributes(
-    context: Context, scope: Scope, kinds: Iterable[Kind], *, at: int | None = None, proposed: ChangeSet | None = None
+    context: Context,
+    scope: Scope,
+    kinds: Iterable[Kind],
+    *,
+    at: int | None = None,
+    proposed: Sequence[RowWrite] | None = None,
 ) -> Effective:
     """What each kind comes to at a scope, with the trail that led there.
 
@@ -67,10 +74,11 @@ def _resolved(
     return tuple(resolve(kind, scope, rows.get(kind.name, {}), platform.at(kind, scope.domain)) for kind in kinds)
 
 
-def _proposed(context: Context, scope: Scope, proposed: ChangeSet) -> list[RowChange]:
+def _proposed(context: Context, scope: Scope, proposed: Sequence[RowWrite]) -> list[RowChange]:
     """What a change would do to rows, checked as a whole but not made."""
-    planned = make_change(context, proposed, ChangeOptions(dry_run=True))
-    created = {row.change.scope.project for row in planned.rows if row.change.kind == PROJECT and row.change.after}
+    planned = make_change(context, proposed, ChangeOptions(mode=Mode.DRY_RUN))
+    changes = [row.change for row in planned.rows]
+    is_created = project_changes(changes).get(scope.project) is not None
     with context.database.reading() as connection:
-        check_readable(context, connection, Scope(domain=scope.domain) if scope.project in created else scope)
-    return [row.change for row in planned.rows]
+        check_readable(context, connection, Scope(domain=scope.domain) if is_created else scope)
+    return changes

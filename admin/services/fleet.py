@@ -20,7 +20,9 @@ from admin.core.problems import closest, did_you_mean, shorten
 from admin.core.resources import Amounts
 from admin.core.settings.writes import Expectation
 from admin.errors import AlreadyExists, ClusterNotFound, LabelNotFound, NotFound, PoolNotFound, VersionConflict
-from admin.services.changes import Changed, ChangeOptions, ChangeSet, DefinitionWrite, make_change
+from admin.services.changeable.base import ChangeOptions
+from admin.services.changeable.fleet import definition_write
+from admin.services.changes import Changed, make_change
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.store import executions, fleet
@@ -152,16 +154,14 @@ def put_definition(
     options: ChangeOptions,
 ) -> Changed:
     """A cluster, pool or label as given, whether it was there before or not."""
-    write = DefinitionWrite(kind=kind, name=name, payload=payload, expectation=expectation)
-    return make_change(context, ChangeSet(definitions=(write,)), options)
+    return make_change(context, [definition_write(context, kind, name, payload, expectation)], options)
 
 
 def delete_definition(
     context: Context, kind: FleetKind, name: str, expectation: Expectation, options: ChangeOptions
 ) -> Changed:
     """Take a cluster, pool or label away; InUse where others need it and force is not meant."""
-    write = DefinitionWrite(kind=kind, name=name, payload=None, expectation=expectation)
-    return make_change(context, ChangeSet(definitions=(write,)), options)
+    return make_change(context, [definition_write(context, kind, name, None, expectation)], options)
 
 
 def set_enabled(

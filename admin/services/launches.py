@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection
 
 from admin.core import names
+from admin.core.changes import RowChange
 from admin.core.executions.effective_settings import resolve_settings
 from admin.core.executions.launches import Launch
 from admin.core.executions.placements import place
@@ -37,7 +38,6 @@ from admin.services.scopes import check_active
 from admin.store import attributes, executions, fleet, revisions
 from admin.store.executions import Execution, ExecutionId
 from admin.store.registrations import Registered
-from admin.store.revisions import RowChange
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,7 +234,7 @@ def find_situation(
     for change in changes:
         if change.after is None:
             rows.get(change.kind, {}).pop(change.scope, None)
-        elif not change.name and change.kind in rows:
+        elif change.is_attribute and change.kind in rows:
             version = change.before_version or 0
             changed = Row(kind=change.kind, scope=change.scope, payload=change.after, version=version)
             rows[change.kind][change.scope] = changed

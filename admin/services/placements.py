@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection
 
+from admin.core.changes import RowChange, RowWrite
 from admin.core.executions.effective_settings import resolve_settings
 from admin.core.executions.launches import Launch
 from admin.core.executions.lifecycle import Phase
@@ -23,7 +24,8 @@ from admin.core.settings import trails
 from admin.core.settings.scopes import Scope
 from admin.errors import RainbowError
 from admin.services.catalogs import StoredCatalog
-from admin.services.changes import ChangeOptions, ChangeSet, make_change
+from admin.services.changeable.base import ChangeOptions, Mode
+from admin.services.changes import make_change
 from admin.services.context import Context
 from admin.services.creations import generated_name
 from admin.services.executions import matching_in
@@ -40,7 +42,6 @@ from admin.services.launches import (
 from admin.services.scopes import check_readable
 from admin.store import execution_lists, executions
 from admin.store.executions import Execution, ExecutionId
-from admin.store.revisions import RowChange
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +71,9 @@ class PlacementPreview:
         return placement_decisions.render_candidates(body, scores, str(self.id), decision.cluster)
 
 
-def where_would(context: Context, request: CreationRequest, proposed: ChangeSet | None = None) -> PlacementPreview:
+def where_would(
+    context: Context, request: CreationRequest, proposed: Sequence[RowWrite] | None = None
+) -> PlacementPreview:
     """Where a request would run if it came now; perhaps after a change. Nothing is written."""
     changes = _planned(context, proposed)
     named = request if request.name else request._replace(name=generated_name(request.run))
@@ -81,11 +84,11 @@ def where_would(context: Context, request: CreationRequest, proposed: ChangeSet 
     return PlacementPreview(id=named.id, placement=placement, revision=situation.revision, warnings=resolved.warnings)
 
 
-def _planned(context: Context, proposed: ChangeSet | None) -> list[RowChange]:
+def _planned(context: Context, proposed: Sequence[RowWrite] | None) -> list[RowChange]:
     """What a change would do, checked as a whole but not made."""
     if proposed is None:
         return []
-    planned = make_change(context, proposed, ChangeOptions(dry_run=True, force=True))
+    planned = make_change(context, proposed, ChangeOptions(mode=Mode.DRY_RUN, force=True))
     return [row.change for row in planned.rows]
 
 
@@ -179,7 +182,9 @@ class _World:
         return {**self._waiting, row.cluster: subtract(self._waiting[row.cluster], executions.demand_of(row))}
 
 
-def simulate(context: Context, proposed: ChangeSet, conditions: Iterable[Condition], scope: Scope) -> Simulation:
+def simulate(
+    context: Context, proposed: Sequence[RowWrite], conditions: Iterable[Condition], scope: Scope
+) -> Simulation:
     """Which executions would go elsewhere after a change: two computed answers, today's and the proposed, compared."""
     changes = _planned(context, proposed)
     with context.database.reading() as connection:

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import partial
 
 from sqlalchemy import Connection
 
-from admin.core.fleet.definitions import FleetKind
-from admin.core.projects import from_payload
-from admin.core.settings.kinds import Kind, Payload
+from admin.core.changes import RowChange, RowWrite, net_changes
+from admin.core.settings.kinds import Kind
 from admin.core.settings.scopes import Scope
-from admin.core.settings.writes import Expectation
-from admin.errors import MOST_DETAILS, NotFound, RevisionNotFound, RevisionPruned, UndeclaredKind, VersionConflict
-from admin.services.changes import (
-    Changed,
-    ChangeOptions,
-    ChangeSet,
-    DefinitionWrite,
-    ProjectWrite,
-    RowWrite,
-    make_change,
-)
+from admin.errors import MOST_DETAILS, NotFound, RevisionNotFound, RevisionPruned, VersionConflict
+from admin.services.changeable.base import ChangeOptions, Policy
+from admin.services.changeable.registry import restoring_write
+from admin.services.changes import Changed, Writes, apply_changes
 from admin.services.context import Context
 from admin.services.scopes import check_existed, check_readable
-from admin.store import history, revisions
-from admin.store.revisions import PROJECT, Revision, RevisionFilter, RowChange
+from admin.store import revisions
+from admin.store.revisions import Revision, RevisionFilter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,9 +65,9 @@ def difference(context: Context, start: int, end: int) -> list[RowChange]:
     with context.database.reading() as connection:
         check_number(connection, high)
         check_number(connection, low)
-        net = history.net_changes(revisions.changes_above(connection, low, up_to=high))
+        net = net_changes(revisions.changes_above(connection, low, up_to=high))
     rows = [change for change in net.values() if change.is_real]
-    return rows if start <= end else [_reversed(change) for change in rows]
+    return rows if start <= end else [change.reverse() for change in rows]
 
 
 def check_number(connection: Connection, number: int) -> None:
@@ -97,20 +89,20 @@ def _not_found(connection: Connection, number: int) -> NotFound:
 def roll_back_revision(context: Context, number: int, options: ChangeOptions) -> Changed:
     """Undo one revision; refused where one of its rows is not as that revision left it."""
 
-    def undo(connection: Connection) -> ChangeSet:
+    def undo(connection: Connection) -> list[RowWrite]:
         if revisions.get(connection, number) is None:
             raise _not_found(connection, number)
-        later = history.net_changes(revisions.changes_above(connection, number, rows_of=number))
+        later = net_changes(revisions.changes_above(connection, number, rows_of=number))
         moved = [change for change in later.values() if change.is_real]
         if moved:
             raise _moved_since(number, moved)
         undone = []
         for change in revisions.changes_of(connection, number):
             last = later.get(change.key, change)  # others may have changed it and changed it back
-            undone.append(replace(_reversed(change), revision=last.revision))
-        return _change_set(context, undone)
+            undone.append(replace(change.reverse(), revision=last.revision))
+        return _restoring_writes(context, undone)
 
-    return make_change(context, undo, replace(options, restores=True))
+    return _roll_back(context, undo, options)
 
 
 def _moved_since(number: int, moved: list[RowChange]) -> VersionConflict:
@@ -123,7 +115,7 @@ def _moved_since(number: int, moved: list[RowChange]) -> VersionConflict:
         }
         for change in moved[:MOST_DETAILS]
     ]
-    named = "; ".join(f"{one.kind} {one.place} by revision {one.revision}" for one in moved[:5])
+    named = "; ".join(f"{change.key} by revision {change.revision}" for change in moved[:5])
     return VersionConflict(
         f"Revision {number} cannot be undone alone, for its rows have changed since: {named}. Undo the later ones "
         "first, or roll the scope back to an older revision.",
@@ -134,81 +126,32 @@ def _moved_since(number: int, moved: list[RowChange]) -> VersionConflict:
 def roll_back_scope(context: Context, number: int, scope: Scope, kind: Kind | None, options: ChangeOptions) -> Changed:
     """Bring the rows of one exact scope back to what they were at a revision."""
 
-    def restore(connection: Connection) -> ChangeSet:
+    def restore(connection: Connection) -> list[RowWrite]:
         check_number(connection, number)
         check_readable(context, connection, scope)
         kinds = [kind.name] if kind else None
-        net = history.net_changes(revisions.changes_above(connection, number, kinds=kinds, scopes=[scope]))
-        return _change_set(context, [_reversed(change) for change in net.values() if change.kind != PROJECT])
+        net = net_changes(revisions.changes_above(connection, number, kinds=kinds, scopes=[scope]))
+        return _restoring_writes(context, [change.reverse() for change in net.values() if change.is_attribute])
 
-    return make_change(context, restore, replace(options, restores=True))
+    return _roll_back(context, restore, options)
 
 
 def roll_back_everything(context: Context, number: int, options: ChangeOptions) -> Changed:
     """Bring everything back to what it was at a revision."""
 
-    def restore(connection: Connection) -> ChangeSet:
+    def restore(connection: Connection) -> list[RowWrite]:
         check_number(connection, number)
-        net = history.net_changes(revisions.changes_above(connection, number))
-        return _change_set(context, [_reversed(change) for change in net.values()])
+        net = net_changes(revisions.changes_above(connection, number))
+        return _restoring_writes(context, [change.reverse() for change in net.values()])
 
-    return make_change(context, restore, replace(options, restores=True, archived_too=True))
-
-
-def _reversed(change: RowChange) -> RowChange:
-    """The change that takes this one back."""
-    return RowChange(
-        kind=change.kind,
-        name=change.name,
-        scope=change.scope,
-        before=change.after,
-        after=change.before,
-        revision=change.revision,
-    )
+    return _roll_back(context, restore, options, Policy.RESTORE_ALL)
 
 
-def _change_set(context: Context, changes: list[RowChange]) -> ChangeSet:
-    """Rows to restore, each expected to be as its last change left it, so that nothing is lost that came between."""
-    rows, projects, definitions = [], [], []
-    for index, change in enumerate(change for change in changes if change.is_real):
-        expectation = Expectation(absent=True) if change.before is None else Expectation(version=change.revision)
-        if change.kind == PROJECT:
-            given = None if change.after is None else from_payload(change.after)
-            projects.append(ProjectWrite(id=change.scope.project, given=given, expectation=expectation, index=index))
-            continue
-        if change.name:
-            definitions.append(
-                DefinitionWrite(
-                    kind=FleetKind(change.kind),
-                    name=change.name,
-                    payload=change.after,
-                    expectation=expectation,
-                    index=index,
-                )
-            )
-            continue
-        rows.append(
-            RowWrite(
-                kind=_declared(context, change.kind),
-                scope=change.scope,
-                change=partial(_restored, context, change),
-                expectation=expectation,
-                index=index,
-            )
-        )
-    return ChangeSet(rows=tuple(rows), projects=tuple(projects), definitions=tuple(definitions))
+def _roll_back(context: Context, writes: Writes, options: ChangeOptions, policy: Policy = Policy.RESTORE) -> Changed:
+    return apply_changes(context, writes, replace(options, policy=policy))
 
 
-def _restored(context: Context, change: RowChange, _before: Payload | None) -> Payload | None:
-    """The payload of then, if the kind still allows it."""
-    return None if change.after is None else context.settings.kinds[change.kind].read(change.after)
-
-
-def _declared(context: Context, name: str) -> Kind:
-    if name not in context.settings.kinds:
-        raise UndeclaredKind(
-            f"This would change rows of the kind {name}, which configuration no longer declares. Declare kinds.{name} "
-            "again first, or roll back single scopes of other kinds.",
-            details=[{"field": "resource_type", "reason": f"{name} is not declared."}],
-        )
-    return context.settings.kinds[name]
+def _restoring_writes(context: Context, changes: Iterable[RowChange]) -> list[RowWrite]:
+    """The writes that make these changes, where each row is as its last revision left it."""
+    real = (change for change in changes if change.is_real)
+    return [restoring_write(context, change, index) for index, change in enumerate(real)]

@@ -26,11 +26,11 @@ from sqlalchemy import (
 )
 from sqlalchemy import Row as DatabaseRow
 
+from admin.core.changes import Authorship, RowChange
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import Level, Scope
 from admin.store.database import UtcDateTime, metadata
 from admin.store.keys import KeyedQuery
-from admin.store.revisions import Authorship, RowChange
 
 attributes = Table(
     "attributes",

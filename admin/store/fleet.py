@@ -30,12 +30,12 @@ from sqlalchemy import (
     update,
 )
 
+from admin.core.changes import RowChange
 from admin.core.fleet.clusters import ClusterState, Health
 from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.fleet.fleet import Fleet
 from admin.store.batches import update_all
 from admin.store.database import RowId, UtcDateTime, insert_new, metadata
-from admin.store.revisions import RowChange
 
 #: One row that every change of the fleet counts up. Whoever decides shares it, so that none decides by an old fleet.
 fleet_head = Table(

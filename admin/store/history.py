@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from sqlalchemy import Connection
 
+from admin.core.changes import RowChange, RowKey, net_changes
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import Scope
 from admin.store import attributes, revisions
-from admin.store.revisions import RowChange, RowKey
-
-
-def net_changes(changes: Iterable[RowChange]) -> dict[RowKey, RowChange]:
-    """What a run of changes, oldest first, comes to for each row: from before the first to after the last."""
-    net: dict[RowKey, RowChange] = {}
-    for change in changes:
-        first = net.get(change.key, change)
-        net[change.key] = RowChange(
-            kind=change.kind,
-            name=change.name,
-            scope=change.scope,
-            before=first.before,
-            before_version=first.before_version,
-            after=change.after,
-            revision=change.revision,
-        )
-    return net
 
 
 def applying_at(connection: Connection, number: int, kinds: list[str], scope: Scope) -> list[Row]:
@@ -43,7 +24,7 @@ def every_at(connection: Connection, number: int, kinds: list[str]) -> list[Row]
 
 
 def _undone(rows: list[Row], later: dict[RowKey, RowChange]) -> list[Row]:
-    kept = [row for row in rows if (row.kind, "", row.scope) not in later]
+    kept = [row for row in rows if RowKey(row.kind, "", row.scope) not in later]
     restored = [
         Row(kind=change.kind, scope=change.scope, payload=change.before, version=change.before_version or 0)
         for change in later.values()

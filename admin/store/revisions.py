@@ -28,13 +28,10 @@ from sqlalchemy import (
 )
 from sqlalchemy import Row as DatabaseRow
 
+from admin.core.changes import Authorship, RowChange
 from admin.core.settings.scopes import Scope
-from admin.core.settings.writes import is_same
 from admin.store.database import UtcDateTime, metadata
 from admin.store.keys import KeyedQuery
-
-#: What a change of a project is called where changes of attributes have the name of their kind.
-PROJECT = "PROJECT"
 
 #: One row that every writer locks first, so that numbers have no gaps and follow the order of commits.
 revision_head = Table(
@@ -74,52 +71,6 @@ revision_changes = Table(
 _changes = revision_changes.c
 _SCOPE = (_changes.project, _changes.domain, _changes.workflow, _changes.launch_plan)
 _KEY = (_changes.kind, _changes.name, *_SCOPE)
-
-RowKey = tuple[str, str, Scope]  #: a kind's name, PROJECT or what the fleet has; a name for the fleet's; a scope
-
-
-@dataclass(frozen=True, kw_only=True)
-class Authorship:
-    """Who changes something, and why."""
-
-    author: str = "anonymous"
-    claimed_by: str | None = None  #: unverified
-    message: str | None = None
-    request_id: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class RowChange:
-    """One row before and after; None where there is no row."""
-
-    kind: str
-    scope: Scope
-    before: dict[str, Any] | None
-    after: dict[str, Any] | None
-    name: str = ""  #: of what belongs to no scope: a pool, a label, a cluster
-    before_version: int | None = None  #: the row's version before, None where there was no row
-    revision: int = 0  #: the revision it belongs to, 0 before it is stored
-
-    @property
-    def key(self) -> RowKey:
-        return self.kind, self.name, self.scope
-
-    @property
-    def place(self) -> str:
-        """Where it stands, in words."""
-        return f"'{self.name}'" if self.name else f"at {self.scope}"
-
-    @property
-    def action(self) -> str:
-        """What it does to the row: create, update, delete, or leave it unchanged."""
-        if is_same(self.before, self.after):
-            return "unchanged"
-        return "create" if self.before is None else "delete" if self.after is None else "update"
-
-    @property
-    def is_real(self) -> bool:
-        """Whether the row is another one afterwards."""
-        return self.action != "unchanged"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,11 +21,13 @@ from flask.testing import FlaskClient
 from sqlalchemy import event
 from werkzeug.test import TestResponse
 
+from admin.core.changes import Authorship, RowChange
 from admin.core.settings.scopes import Scope
-from admin.services.changes import ChangeOptions, ChangeSet, RowWrite, make_change
+from admin.services.changeable.attributes import attribute_write
+from admin.services.changeable.base import ChangeOptions
+from admin.services.changes import make_change
 from admin.services.context import Context
 from admin.store import attributes, revisions
-from admin.store.revisions import Authorship, RowChange
 from tests.conftest import MakeApp
 from tests.robustness.pictures import BASE, refused, sqlite_only, stored
 from tests.robustness.test_changes import change, label, made, project, row_key
@@ -342,7 +344,7 @@ def test_everything_goes_back_whole_while_others_write(api: FlaskClient, context
         assert may_end.wait(20)
         return {"value": "b"}
 
-    write = RowWrite(kind=kind, scope=Scope(domain="production"), change=slow)
+    write = attribute_write(kind, Scope(domain="production"), slow)
     roller: list[int] = []
 
     def released(*_: Any) -> None:
@@ -358,7 +360,7 @@ def test_everything_goes_back_whole_while_others_write(api: FlaskClient, context
     timer = threading.Timer(1, may_end.set)  # for a rollback that waits for its turn before it reads
     timer.start()
     with ThreadPoolExecutor(2) as pool:
-        writing = pool.submit(make_change, context, ChangeSet(rows=(write,)), ChangeOptions())
+        writing = pool.submit(make_change, context, [write], ChangeOptions())
         rolling = pool.submit(roll)
         assert writing.result(30).revision == 2
         answer = rolling.result(30)

@@ -15,12 +15,13 @@ import pytest
 from flask import Flask
 from sqlalchemy import text
 
+from admin.core.changes import Authorship
 from admin.core.fleet.definitions import FleetKind
 from admin.core.settings.writes import Expectation
 from admin.errors import RainbowError
 from admin.loops.leases import LeaseLoop
 from admin.loops.waiting import WaitingLoop
-from admin.services.changes import ChangeOptions
+from admin.services.changeable.base import ChangeOptions
 from admin.services.context import Context
 from admin.services.creations import create_execution
 from admin.services.executions import terminate
@@ -28,7 +29,6 @@ from admin.services.fleet import put_definition, report_state, set_cordoned, set
 from admin.services.launches import read_request
 from admin.services.syncs import Report, Sync, sync
 from admin.store.executions import ExecutionId
-from admin.store.revisions import Authorship
 from tests.conftest import MakeApp
 from tests.robustness.lease_histories import checked, without_waiting_for_the_disk
 from tests.robustness.test_many_waiting import copied
@@ -190,7 +190,7 @@ def test_nothing_stands_still_while_the_fleet_changes_and_agents_creators_and_pe
         else:
             members = {one: dice.choice((1, 5)) for one in dice.sample(CLUSTERS, 4)}
             payload = group(members, strategy="spill")
-            options = ChangeOptions(who=Authorship(author="me"))
+            options = ChangeOptions(authorship=Authorship(author="me"))
             put_definition(context, FleetKind.POOL, "spill", payload, Expectation(), options)
 
     loops: list[Callable[[], None]] = [LeaseLoop(context), WaitingLoop(context)]

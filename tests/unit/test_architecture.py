@@ -14,7 +14,10 @@ ROOT = Path(__file__).parents[2]
 ALLOWED = {
     "admin.core": {"admin.core"},
     "admin.store": {"admin.core", "admin.store"},
-    "admin.services": {"admin.core", "admin.store", "admin.services", "admin.configuration", "admin.errors"},
+    "admin.services": {
+        *("admin.core", "admin.store", "admin.services", "admin.configuration"),
+        *("admin.errors", "admin.metrics"),
+    },
     "admin.api": {
         *("admin.core", "admin.store", "admin.services", "admin.api", "admin.gate"),
         *("admin.errors", "admin.metrics"),

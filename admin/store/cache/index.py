@@ -17,8 +17,9 @@ from typing import Any
 from sqlalchemy import Connection, Select, Text, cast, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
+from admin.core.changes import RowChange
 from admin.core.json_text import json_value
-from admin.core.projects import Project
+from admin.core.projects import Project, project_changes
 from admin.core.settings.effective_text import Said, Shapes, rows_of
 from admin.core.settings.kinds import Kind, Kinds
 from admin.core.settings.resolution import Row
@@ -27,7 +28,6 @@ from admin.store import projects, revisions
 from admin.store.attributes import attributes
 from admin.store.cache.shared_counter import SharedCounter
 from admin.store.database import Database
-from admin.store.revisions import PROJECT, RowChange
 
 _log = logging.getLogger("rainbow.index")
 
@@ -169,7 +169,7 @@ class Index:
         if revisions.count_above(connection, self._revision) != head - self._revision:
             return False
         changes = list(revisions.changes_above(connection, self._revision))
-        named = [change.scope.project for change in changes if change.kind == PROJECT]
+        named = list(project_changes(changes))
         known = projects.some(connection, named) if named else {}
         with self._reading:
             self._apply(changes)
@@ -182,7 +182,7 @@ class Index:
     def _apply(self, changes: Iterable[RowChange]) -> None:
         assert self._places is not None
         for change in changes:
-            if change.kind == PROJECT or change.name:
+            if not change.is_attribute:
                 continue
             key = change.scope.path
             said = _without(self._places.get(key, ()), change.kind)

@@ -1,0 +1,118 @@
+"""Changes: what a revision does to rows, whichever noun they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from admin.core.problems import Invalid, Problem
+from admin.core.settings.kinds import Payload
+from admin.core.settings.resolution import Row
+from admin.core.settings.scopes import Scope
+from admin.core.settings.writes import UNSTORED, Expectation, is_same
+
+#: The kind of a project's row; that of an attribute is the name of its kind, that of the fleet a FleetKind's value.
+PROJECT = "PROJECT"
+#: The expectation of a writer who does not mind how the row is.
+ANYTHING = Expectation()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Authorship:
+    """Who changes something, and why."""
+
+    author: str = "anonymous"
+    claimed_by: str | None = None  #: unverified
+    message: str | None = None
+    request_id: str | None = None
+
+
+class RowKey(NamedTuple):
+    """Which row is meant."""
+
+    kind: str
+    name: str  #: "" for rows that their scope alone tells apart: attributes and projects
+    scope: Scope
+
+    def __str__(self) -> str:
+        return f"{self.kind} '{self.name}'" if self.name else f"{self.kind} at {self.scope}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowWrite:
+    """What somebody wants a row to become."""
+
+    key: RowKey
+    change: Callable[[Payload | None], Payload | None]  #: the payload after, from the one before; None for no row
+    expectation: Expectation = ANYTHING
+    index: int | None = None  #: its position in a request for many changes
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowChange:
+    """One row before and after; None where there is no row."""
+
+    kind: str
+    scope: Scope
+    before: Payload | None
+    after: Payload | None
+    name: str = ""  #: of a row that belongs to no scope: a pool, a label, a cluster
+    before_version: int | None = None  #: the row's version before, None where there was no row
+    revision: int = 0  #: the revision it belongs to, 0 before it is stored
+
+    @property
+    def key(self) -> RowKey:
+        return RowKey(self.kind, self.name, self.scope)
+
+    @property
+    def is_attribute(self) -> bool:
+        """Whether the row is one kind's payload at one scope; every other noun has a kind or a name of its own."""
+        return not self.name and self.kind != PROJECT
+
+    @property
+    def action(self) -> str:
+        """What it does to the row: create, update, delete, or leave it unchanged."""
+        if is_same(self.before, self.after):
+            return "unchanged"
+        return "create" if self.before is None else "delete" if self.after is None else "update"
+
+    @property
+    def is_real(self) -> bool:
+        """Whether the row differs afterwards."""
+        return self.action != "unchanged"
+
+    def reverse(self) -> RowChange:
+        """The change that undoes this one."""
+        return replace(self, before=self.after, after=self.before, before_version=None)
+
+
+def net_changes(changes: Iterable[RowChange]) -> dict[RowKey, RowChange]:
+    """The sum of changes, oldest first, for each row: from before the first to after the last."""
+    net: dict[RowKey, RowChange] = {}
+    for change in changes:
+        first = net.get(change.key, change)
+        net[change.key] = replace(change, before=first.before, before_version=first.before_version)
+    return net
+
+
+def rows_after(rows: Iterable[Row], changes: Iterable[RowChange]) -> dict[Scope, Row]:
+    """Rows of attributes of one kind, as changes leave them."""
+    after = {row.scope: row for row in rows}
+    for change in changes:
+        if change.after is None:
+            after.pop(change.scope, None)
+        else:
+            version = change.before_version or UNSTORED
+            after[change.scope] = Row(kind=change.kind, scope=change.scope, payload=change.after, version=version)
+    return after
+
+
+def read_named(definition: Any, field: str) -> tuple[str, Payload]:
+    """The name and the payload of a definition, which the field holds together."""
+    if not isinstance(definition, dict):
+        raise Invalid(Problem(field=field, reason="is not a mapping."))
+    name = definition.get("name")
+    if not isinstance(name, str) or not name:
+        raise Invalid(Problem(field=f"{field}.name", reason="is missing."))
+    return name, {key: value for key, value in definition.items() if key != "name"}

@@ -1,0 +1,177 @@
+"""Attributes as revisions change them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection
+
+from admin.core.changes import ANYTHING, RowChange, RowKey, RowWrite, rows_after
+from admin.core.problems import Invalid, Problem
+from admin.core.projects import projects_after
+from admin.core.settings.effects import Effect, effects
+from admin.core.settings.kinds import Kind, Payload
+from admin.core.settings.resolution import Row
+from admin.core.settings.scopes import PLATFORM, Scope, check_scope
+from admin.core.settings.warnings import Surroundings, Warning, warnings_of
+from admin.core.settings.writes import Expectation, judge
+from admin.errors import MOST_DETAILS, UndeclaredKind
+from admin.services.changeable.base import Changeable, Policy, row_change
+from admin.services.context import Context
+from admin.services.definitions import current_fleet, fleet_after, names_known
+from admin.services.scopes import check_active, check_domain, unknown_project
+from admin.store import attributes, projects
+
+
+def attribute_write(
+    kind: Kind, scope: Scope, change: Callable[[Payload | None], Payload | None], expectation: Expectation = ANYTHING
+) -> RowWrite:
+    """Change one kind's payload at one scope."""
+    return RowWrite(key=RowKey(kind.name, "", scope), change=change, expectation=expectation)
+
+
+class ChangeableAttributes(Changeable):
+    """Attributes, of every kind that is declared."""
+
+    kinds = ()  # those of the settings
+
+    @classmethod
+    def read(cls, context: Context, kind: str, document: Mapping[str, Any]) -> RowWrite:
+        if "resource_type" not in document:
+            raise Invalid(Problem(field="resource_type", reason="is missing: name the kind of this attribute."))
+        if document["delete"] == ("payload" in document):
+            raise Invalid(Problem(field="payload", reason="give either a payload or delete: true."))
+        declared = context.settings.kinds.find(document["resource_type"])
+        scope = check_scope(**{key: document.get(key, "") for key in Scope._fields})
+        declared.check_level(scope.level)
+        payload = None if document["delete"] else declared.read(document["payload"])
+        return attribute_write(declared, scope, lambda _before: payload)
+
+    @classmethod
+    def restore(cls, context: Context, change: RowChange) -> RowWrite:
+        kind = _declared(context, change.kind)
+        return attribute_write(kind, change.scope, lambda _: None if change.after is None else kind.read(change.after))
+
+    @classmethod
+    def stored_warnings(cls, context: Context, connection: Connection) -> Iterator[Warning]:
+        settings = context.settings
+        known = names_known(context, connection, current_fleet(context, connection))
+        for name in sorted(attributes.kinds_in_use(connection)):
+            if name not in settings.kinds:
+                yield _undeclared(name)
+                continue
+            around = Surroundings.of(attributes.every(connection, name), settings.platform, known)
+            for row in around.rows.values():
+                yield from warnings_of(settings.kinds[name], row, around)
+
+    def load(self, writes: Sequence[RowWrite]) -> None:
+        self._before = attributes.exactly(self.connection, [(write.key.kind, write.key.scope) for write in writes])
+        project_ids = {write.key.scope.project for write in writes} - {""}
+        self._projects_before = projects.some(self.connection, project_ids)
+        self._projects_after = projects_after(self._projects_before, self.draft.changes, self.context.clock())
+        self._known_projects: list[str] | None = None  # loaded for the first unknown project
+
+    def change(self, write: RowWrite) -> RowChange:
+        scope = write.key.scope
+        self.context.settings.kinds[write.key.kind].check_level(scope.level)
+        if scope.domain:
+            check_domain(self.context, scope.domain)
+        row = self._before.get((write.key.kind, scope))
+        change = row_change(write, row.payload if row else None, row.version if row else None)
+        if scope.project:
+            self._check_project(change)
+        return change
+
+    def _check_project(self, change: RowChange) -> None:
+        project_id, policy = change.scope.project, self.draft.options.policy
+        before, after = self._projects_before.get(project_id), self._projects_after.get(project_id)
+        is_removed_with_project = before is not None and change.after is None
+        if after is None and not is_removed_with_project:
+            raise unknown_project(project_id, self._suggestions())
+        # Archiving a project and writing its last rows may be one change.
+        is_archived_here = before is None or after is None or before.state is not after.state
+        is_checked = policy is Policy.EDIT or (change.is_real and policy is not Policy.RESTORE_ALL)
+        if after is not None and is_checked and not is_archived_here:
+            check_active(after)
+
+    def _suggestions(self) -> list[str]:
+        """Every project's id; none once enough problems are noted, since finding the closest of many takes long."""
+        if self._known_projects is None:
+            self._known_projects = projects.ids(self.connection)
+        return self._known_projects if len(self.draft.problems) < MOST_DETAILS else []
+
+    def check(self, rows: Sequence[tuple[RowWrite, RowChange]]) -> Iterator[Warning]:
+        settings, draft = self.context.settings, self.draft
+        known = names_known(self.context, self.connection, fleet_after(self.context, self.connection, draft.changes))
+        by_kind: dict[str, list[tuple[RowWrite, RowChange]]] = defaultdict(list)
+        for write, change in rows:
+            if change.after is not None:
+                by_kind[change.kind].append((write, change))
+        for name, written in by_kind.items():
+            kind = settings.kinds[name]
+            scopes = [change.scope for _, change in written]
+            after = rows_after(self._rows_around(name, scopes), _of_kind(name, draft.changes))
+            around = Surroundings.of(after.values(), settings.platform, known)
+            for write, change in written:
+                row = around.rows[change.scope]
+                if draft.options.restores:
+                    yield from warnings_of(kind, row, around)
+                    continue
+                with draft.collecting_problems(write):
+                    yield from judge(kind, row, around, refuse_unknown_names=settings.refuse_unknown_names)
+
+    def _rows_around(self, kind: str, scopes: Sequence[Scope]) -> Iterable[Row]:
+        """The rows of a kind that changes at some scopes are checked against; all of them for more than one scope."""
+        if len(scopes) == 1:
+            return attributes.touching(self.connection, kind, scopes[0])
+        return attributes.every(self.connection, kind)
+
+    def store(self, changes: Sequence[RowChange], revision: int, now: datetime) -> None:
+        attributes.write(self.connection, changes, revision, self.draft.options.authorship, now)
+
+    def effects(self, changes: Sequence[RowChange]) -> Iterator[Effect]:
+        """Which effective values change, at every scope that is known after the change."""
+        settings = self.context.settings
+        names = sorted({change.kind for change in changes}, key=lambda name: settings.kinds[name].number)
+        scopes = self._known_scopes() if names else []
+        for name in names:
+            before = {row.scope: row for row in attributes.every(self.connection, name)}
+            after = rows_after(before.values(), _of_kind(name, self.draft.changes))
+            yield from effects(settings.kinds[name], before, after, scopes, settings.platform)
+
+    def _known_scopes(self) -> list[Scope]:
+        changed = {change.scope for change in self.draft.changes if change.is_real} - {PLATFORM}
+        domains = self.context.settings.domain_ids()
+        project_ids = sorted({*projects.ids(self.connection), *(scope.project for scope in changed)} - {""})
+        scopes = {Scope(domain=domain) for domain in domains} | {Scope(project=project) for project in project_ids}
+        scopes |= {Scope(project=project, domain=domain) for project in project_ids for domain in domains}
+        scopes |= {*attributes.scopes(self.connection), *changed}
+        return sorted(scopes, key=lambda scope: (scope.project, scope.domain, scope.workflow, scope.launch_plan))
+
+
+def _of_kind(kind: str, changes: Iterable[RowChange]) -> list[RowChange]:
+    return [change for change in changes if change.kind == kind]
+
+
+def _declared(context: Context, name: str) -> Kind:
+    if name not in context.settings.kinds:
+        raise UndeclaredKind(
+            f"This would change rows of the kind {name}, which configuration no longer declares. Declare kinds.{name} "
+            "again first, or roll back single scopes of other kinds.",
+            details=[{"field": "resource_type", "reason": f"{name} is not declared."}],
+        )
+    return context.settings.kinds[name]
+
+
+def _undeclared(name: str) -> Warning:
+    return Warning(
+        code="undeclared_kind",
+        message=f"Rows of the kind {name} are stored, but configuration no longer declares it, so they have no effect. "
+        f"Declare kinds.{name} again to use them.",
+        kind=name,
+        scope=PLATFORM,
+        field="",
+    )

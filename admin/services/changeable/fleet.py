@@ -1,0 +1,116 @@
+"""Clusters, pools and labels as revisions change them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection
+
+from admin.core.changes import ANYTHING, RowChange, RowKey, RowWrite, read_named, rows_after
+from admin.core.fleet.definitions import FleetKind
+from admin.core.fleet_documents import read_definition
+from admin.core.problems import Invalid, Problem
+from admin.core.settings.kinds import Payload
+from admin.core.settings.scopes import PLATFORM
+from admin.core.settings.warnings import Warning, fleet_warnings
+from admin.core.settings.writes import Expectation
+from admin.services.changeable.base import Changeable, row_change
+from admin.services.context import Context
+from admin.services.definitions import check_managed, current_fleet, fleet_after, kind_that_names, users_of
+from admin.store import attributes, executions, fleet, tokens
+
+
+def definition_write(
+    context: Context, kind: FleetKind, name: str, payload: Payload | None, expectation: Expectation = ANYTHING
+) -> RowWrite:
+    """Define a cluster, pool or label; None removes it."""
+
+    def change(before: Payload | None) -> Payload | None:
+        if before is None or payload is not None:
+            check_managed(context, kind, name)
+        return None if payload is None else read_definition(kind, name, payload)
+
+    return RowWrite(key=RowKey(kind.value, name, PLATFORM), change=change, expectation=expectation)
+
+
+class ChangeableFleet(Changeable):
+    """Clusters, pools and labels."""
+
+    kinds = tuple(kind.value for kind in FleetKind)
+
+    @classmethod
+    def read(cls, context: Context, kind: str, document: Mapping[str, Any]) -> RowWrite:
+        fleet_kind = FleetKind(kind)
+        field = f"{fleet_kind.noun}_definition"
+        name, payload = read_named(document[field], field)
+        if not document["delete"]:
+            return definition_write(context, fleet_kind, name, _read_definition(fleet_kind, name, payload, field))
+        if payload:
+            raise Invalid(Problem(field=field, reason="needs only the name of what is to be deleted."))
+        return definition_write(context, fleet_kind, name, None)
+
+    @classmethod
+    def restore(cls, context: Context, change: RowChange) -> RowWrite:
+        return definition_write(context, FleetKind(change.kind), change.name, change.after)
+
+    @classmethod
+    def stored_warnings(cls, context: Context, connection: Connection) -> list[Warning]:
+        return fleet_warnings(current_fleet(context, connection))
+
+    def load(self, writes: Sequence[RowWrite]) -> None:
+        keys = [(FleetKind(write.key.kind), write.key.name) for write in writes]
+        self._before = fleet.some(self.connection, keys)
+
+    def change(self, write: RowWrite) -> RowChange:
+        definition = self._before.get((FleetKind(write.key.kind), write.key.name))
+        return row_change(write, definition.payload if definition else None, definition.version if definition else None)
+
+    def check(self, rows: Sequence[tuple[RowWrite, RowChange]]) -> list[Warning]:
+        after = fleet_after(self.context, self.connection, self.draft.changes)
+        written = {(change.kind, change.name) for _, change in rows}
+        return [warning for warning in fleet_warnings(after) if (warning.kind, warning.name) in written]
+
+    def users(self, removed: Sequence[RowChange]) -> Iterator[tuple[str, str]]:
+        """Whatever this change itself stops using a definition does not count."""
+        keys = [(FleetKind(change.kind), change.name) for change in removed]
+        going = [self._before[key] for key in keys if key in self._before]
+        if not going:
+            return
+        changes = self.draft.changes
+        after = fleet_after(self.context, self.connection, changes)
+        for definition in going:
+            kind = kind_that_names(definition.kind)
+            changed = [change for change in changes if change.kind == kind]
+            rows = rows_after(attributes.every(self.connection, kind), changed).values()
+            for field, user in users_of(self.context, self.connection, definition, after, rows):
+                yield field, f"{definition.kind.noun} '{definition.name}': {user}."
+
+    def store(self, changes: Sequence[RowChange], revision: int, now: datetime) -> None:
+        fleet.write(self.connection, list(changes), revision)
+        self._forget_clusters(changes, now)
+
+    def _forget_clusters(self, changes: Sequence[RowChange], now: datetime) -> None:
+        """Forget the state of removed clusters, so that a new one of the same name starts without it.
+
+        Work that an agent still holds is given away like that of a lost cluster, when its leases end.
+        """
+        removed = {change.name for change in changes if change.kind == FleetKind.CLUSTER.value and change.after is None}
+        if not removed:
+            return
+        removed -= set(fleet_after(self.context, self.connection, changes).clusters)
+        tokens.revoke_all(self.connection, removed, now)
+        self.context.token_cache.forget()
+        leased = removed & executions.leases_by_cluster(self.connection).keys()
+        fleet.forget(self.connection, removed - leased)
+        fleet.lose(self.connection, leased)
+
+
+def _read_definition(kind: FleetKind, name: str, payload: Payload, field: str) -> Payload:
+    try:
+        return read_definition(kind, name, payload)
+    except Invalid as invalid:
+        problems = (replace(problem, field=f"{field}.{problem.field}".rstrip(".")) for problem in invalid.problems)
+        raise Invalid(*problems) from None

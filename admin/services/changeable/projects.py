@@ -1,0 +1,81 @@
+"""Projects as revisions change them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from admin.core.changes import ANYTHING, PROJECT, RowChange, RowKey, RowWrite
+from admin.core.problems import Invalid, Problem
+from admin.core.projects import from_payload, payload_after, projects_after, read_labels, to_payload
+from admin.core.settings.kinds import Payload
+from admin.core.settings.scopes import Scope
+from admin.core.settings.writes import Expectation
+from admin.services.changeable.base import Changeable, row_change
+from admin.services.context import Context
+from admin.store import attributes, executions, projects, registrations
+
+_FIELD = "project_definition"
+
+
+def project_write(project_id: str, fields: Mapping[str, Any] | None, expectation: Expectation = ANYTHING) -> RowWrite:
+    """Set some fields of a project and leave the others; None removes it."""
+
+    def change(before: Payload | None) -> Payload | None:
+        return None if fields is None else payload_after(before, project_id, fields)
+
+    return RowWrite(key=RowKey(PROJECT, "", Scope(project=project_id)), change=change, expectation=expectation)
+
+
+class ChangeableProjects(Changeable):
+    """Projects."""
+
+    kinds = (PROJECT,)
+
+    @classmethod
+    def read(cls, context: Context, kind: str, document: Mapping[str, Any]) -> RowWrite:
+        if document["delete"]:
+            raise Invalid(Problem(field=_FIELD, reason="stands alone; attributes are changes of their own."))
+        definition = document[_FIELD]
+        fields = {name: value for name, value in definition.items() if name != "id"}
+        if "labels" in fields:
+            fields["labels"] = read_labels(fields["labels"]["values"], (_FIELD, "labels", "values"))
+        return project_write(definition["id"], fields)
+
+    @classmethod
+    def restore(cls, context: Context, change: RowChange) -> RowWrite:
+        fields = None if change.after is None else from_payload(change.after)
+        return project_write(change.scope.project, fields)
+
+    def load(self, writes: Sequence[RowWrite]) -> None:
+        self._before = projects.some(self.connection, {write.key.scope.project for write in writes})
+
+    def change(self, write: RowWrite) -> RowChange:
+        project = self._before.get(write.key.scope.project)
+        return row_change(write, to_payload(vars(project)) if project else None, project.version if project else None)
+
+    def check_removals(self, removed: Sequence[RowChange]) -> Iterator[Problem]:
+        """A project goes only together with everything that is stored below it."""
+        going = {(change.kind, change.scope) for change in self.draft.changes if change.after is None}
+        for project_id in sorted(change.scope.project for change in removed):
+            if any(key not in going for key in attributes.keys_below(self.connection, project_id)):
+                reason = "has attributes that would stay, so it cannot be taken away. Delete them first."
+            elif executions.has_project(self.connection, project_id) or registrations.has_project(
+                self.connection, project_id
+            ):
+                reason = "has executions or workflows, so it cannot be taken away. Archive it instead."
+            else:
+                continue
+            yield Problem(field="project", reason=f"project '{project_id}' {reason}")
+
+    def store(self, changes: Sequence[RowChange], revision: int, now: datetime) -> None:
+        after = projects_after(self._before, changes, now)
+        for change in changes:
+            project_id = change.scope.project
+            if change.after is None:
+                projects.remove(self.connection, project_id)
+                continue
+            project = replace(after[project_id], version=revision, updated_at=now)
+            (projects.add if change.before is None else projects.change)(self.connection, project)

@@ -1,0 +1,64 @@
+"""The nouns that revisions change. A new one is a subclass of Changeable and an entry here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from admin.core.changes import RowChange, RowWrite
+from admin.core.problems import Invalid, Problem
+from admin.core.settings.scopes import Scope
+from admin.core.settings.writes import Expectation
+from admin.services.changeable.attributes import ChangeableAttributes
+from admin.services.changeable.base import Changeable
+from admin.services.changeable.fleet import ChangeableFleet
+from admin.services.changeable.projects import ChangeableProjects
+from admin.services.context import Context
+
+#: In the order in which their rows are drafted and stored: an attribute may belong to a project, or name a pool, of the
+#: same change.
+NOUNS: tuple[type[Changeable], ...] = (ChangeableProjects, ChangeableFleet, ChangeableAttributes)
+
+_BY_KIND = {kind: noun for noun in NOUNS for kind in noun.kinds}
+
+#: The kinds of rows that are not attributes.
+KINDS = frozenset(_BY_KIND)
+#: The fields of a change's document that define such a row, and their kinds.
+DEFINITION_FIELDS = {f"{kind.lower()}_definition": kind for kind in _BY_KIND}
+_OF_ATTRIBUTES = {"resource_type", "payload", *Scope._fields}
+
+
+def noun_of(kind: str) -> type[Changeable]:
+    """The noun that rows of a kind belong to."""
+    return _BY_KIND.get(kind, ChangeableAttributes)
+
+
+def definition_field(document: Mapping[str, Any]) -> str | None:
+    """The field of a change's document that defines a row; None for an attribute, Invalid for more than one."""
+    fields = sorted(document.keys() & DEFINITION_FIELDS.keys())
+    if len(fields) > 1:
+        raise Invalid(Problem(field=fields[1], reason=f"stands alone; {fields[0]} is a change of its own."))
+    return fields[0] if fields else None
+
+
+def read_write(context: Context, document: Mapping[str, Any], index: int) -> RowWrite:
+    """One change of a request from its document; Invalid with every problem in it."""
+    field = definition_field(document)
+    if field is not None and document.keys() & _OF_ATTRIBUTES:
+        raise Invalid(Problem(field=field, reason="stands alone; attributes are changes of their own."))
+    kind = DEFINITION_FIELDS[field] if field is not None else ""
+    write = noun_of(kind).read(context, kind, document)
+    return replace(write, expectation=_expectation(document), index=index)
+
+
+def _expectation(document: Mapping[str, Any]) -> Expectation:
+    if document["expected_absent"] and "expected_version" in document:
+        raise Invalid(Problem(field="expected_absent", reason="cannot stand beside expected_version."))
+    return Expectation(version=document.get("expected_version"), absent=document["expected_absent"])
+
+
+def restoring_write(context: Context, change: RowChange, index: int) -> RowWrite:
+    """The write that makes a row as it is after a change, expected to be as its last revision left it."""
+    expectation = Expectation(absent=True) if change.before is None else Expectation(version=change.revision)
+    return replace(noun_of(change.kind).restore(context, change), expectation=expectation, index=index)
