@@ -1,4 +1,4 @@
-"""Fixtures that every room of tests shares."""
+"""Fixtures that all tests share, and the option --large."""
 
 from __future__ import annotations
 
@@ -27,6 +27,36 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of a shell's backgro
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--large", action="store_true", help="run only tests of scale, at their full size")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With --large, keep the tests that have a full size."""
+    if config.getoption("--large"):
+        by_scale: dict[bool, list[pytest.Item]] = {True: [], False: []}
+        for item in items:
+            by_scale["scale" in getattr(item, "fixturenames", ())].append(item)
+        config.hook.pytest_deselected(items=by_scale[False])
+        items[:] = by_scale[True]
+
+
+class Scale:
+    """The size of a test that would take long: reduced in `make test`, full in `make test-large`."""
+
+    def __init__(self, is_full: bool) -> None:
+        self._is_full = is_full
+
+    def __call__(self, reduced: int, *, full: int) -> int:
+        return full if self._is_full else reduced
+
+
+@pytest.fixture(scope="session")
+def scale(request: pytest.FixtureRequest) -> Scale:
+    """Chooses the size of a test."""
+    return Scale(bool(request.config.getoption("--large")))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[Any]
@@ -41,7 +71,7 @@ def pytest_runtest_makereport(
 
 @pytest.fixture(scope="session", autouse=True)
 def _warm_programs() -> Iterator[None]:
-    """Programs start quickly, but for those that are started cold."""
+    """Keep the programs imported in one process, so that tests start them quickly."""
     with kept_warm():
         yield
 
@@ -57,7 +87,7 @@ def postgresql_url() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def slurm_clusters() -> Iterator[tuple[SlurmCluster, SlurmCluster]]:
-    """Two real Slurm clusters of one node each, which know nothing of each other."""
+    """Two independent Slurm clusters of one node each."""
     if missing_programs():
         pytest.skip(f"Slurm is not installed: there is no {', '.join(missing_programs())}")
     with running_slurm("red") as red, running_slurm("blue") as blue:
@@ -76,13 +106,13 @@ def postgresql_databases(postgresql_url: str) -> PostgresqlDatabases:
 
 @pytest.fixture
 def new_postgresql_database(postgresql_databases: PostgresqlDatabases) -> Callable[[], str]:
-    """Makes empty databases on the real server."""
+    """Creates empty databases on the real server."""
     return postgresql_databases.empty
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A database, set up where apps are made on it and empty else; each test that asks for it runs on both."""
+    """A database of each kind, migrated if the test creates apps on it, otherwise empty."""
     is_set_up = "make_app" in request.fixturenames
     if request.param == "sqlite":
         files: SqliteDatabases = request.getfixturevalue("sqlite_databases")
@@ -96,7 +126,7 @@ MakeApp = Callable[..., Flask]
 
 @pytest.fixture
 def make_app(database_url: str) -> Iterator[MakeApp]:
-    """Makes apps on one database, with the configured projects."""
+    """Creates apps on one database, with the configured projects."""
     with ExitStack() as stack:
         yield lambda *arguments, **sections: stack.enter_context(opened_app(database_url, *arguments, **sections))
 
@@ -108,8 +138,8 @@ def app(make_app: MakeApp) -> Flask:
 
 @pytest.fixture
 def context(app: Flask) -> Context:
-    found: Context = app.extensions["rainbow"]
-    return found
+    context: Context = app.extensions["rainbow"]
+    return context
 
 
 @pytest.fixture

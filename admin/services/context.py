@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -40,6 +41,7 @@ class Context:
     creation_cache: CreationCache = field(default_factory=CreationCache)
     token_cache: TokenCache = field(default_factory=TokenCache)
     clock: Callable[[], datetime] = system_clock
+    monotonic: Callable[[], float] = time.monotonic  #: for how long something takes or waits, whatever the clock does
 
     def close(self) -> None:
         """Wake every request that waits and end the threads that serve them."""

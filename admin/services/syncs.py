@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -138,7 +137,7 @@ def sync(context: Context, said: Sync) -> Answer:
     if wait <= 0 or said.events or said.logs:
         return _exchange(context, replace(said, wait_seconds=0))
     with context.cluster_wakeups.subscribe(said.cluster) as waiting:  # before the first look, so that none is missed
-        return _wait(context, said, waiting, time.monotonic() + wait)
+        return _wait(context, said, waiting, context.monotonic() + wait)
 
 
 def _longest_wait(context: Context, said: Sync) -> float:
@@ -158,7 +157,7 @@ def _wait(context: Context, said: Sync, waiting: Waiting, deadline: float) -> An
             return replace(answer, is_crowded=True)
         heard_at = answer.state.last_sync_at
         is_woken = waiting.sleep(_nap(context, answer, deadline), heard_at)
-        if not is_woken and time.monotonic() >= deadline:
+        if not is_woken and context.monotonic() >= deadline:
             break
         try:
             answer = _exchange(context, replace(said, last_heard_at=heard_at))
@@ -176,7 +175,7 @@ def _changed(first: Answer, now: Answer) -> bool:
 
 def _nap(context: Context, answer: Answer, deadline: float) -> float:
     """How long to wait at most before looking again: until the next attempt that backs off, if there is one."""
-    remaining = max(0.0, deadline - time.monotonic())
+    remaining = max(0.0, deadline - context.monotonic())
     if answer.next_at is None:
         return remaining
     return min(remaining, max(_SHORTEST_NAP_SECONDS, (answer.next_at - context.clock()).total_seconds()))

@@ -40,6 +40,6 @@ def opened_app(url: str, config_file: str | None = None, **sections: dict[str, A
         seed_projects(context)
         yield app
     finally:
-        context.close()
+        app.extensions["rainbow"].close()  # a test may have replaced the context
         with app.app_context():
             db.engine.dispose()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
@@ -24,19 +24,23 @@ _LISTEN_SECONDS = 2.0
 #: Threads of a process that no waiting agent may take, so that everybody else is answered.
 _SPARE_THREADS = 32
 
+#: Waits for an event, at most for some seconds; whether the event came.
+Wait = Callable[[threading.Event, float], bool]
+
 
 class Waiting:
     """One agent that waits."""
 
-    def __init__(self, *, is_crowded: bool) -> None:
+    def __init__(self, wait: Wait, *, is_crowded: bool) -> None:
         self.is_crowded = is_crowded  #: whether too many wait already, so that this one should not
         self._event = threading.Event()
+        self._wait = wait
         self._heard_at: datetime | None = None
 
     def sleep(self, seconds: float, heard_at: datetime | None) -> bool:
         """Wait for news, or until the agent was heard at another time than this; False where time is over."""
         self._heard_at = heard_at
-        is_woken = self._event.wait(seconds)
+        is_woken = self._wait(self._event, seconds)
         self._heard_at = None
         self._event.clear()
         return is_woken
@@ -53,8 +57,9 @@ class Waiting:
 class ClusterWakeups:
     """Lets many agents wait at the price of a few small queries, and no connection each."""
 
-    def __init__(self, database: Database, threads: int) -> None:
+    def __init__(self, database: Database, threads: int, wait: Wait = threading.Event.wait) -> None:
         self._database = database
+        self._wait = wait
         self._most = threads - max(1, min(_SPARE_THREADS, threads // 4))
         self._lock = threading.Lock()
         self._waiting: dict[str, set[Waiting]] = defaultdict(set)
@@ -66,7 +71,7 @@ class ClusterWakeups:
     def subscribe(self, cluster: str) -> Iterator[Waiting]:
         """Wait, within the context, for what happens for a cluster from now on."""
         with self._lock:
-            waiting = Waiting(is_crowded=self._count >= self._most)
+            waiting = Waiting(self._wait, is_crowded=self._count >= self._most)
             self._waiting[cluster].add(waiting)
             self._count += 1
             if self.is_closing:
