@@ -16,7 +16,7 @@ from admin.api.schemas import NAME, Change, RequestSchema, Whole
 from admin.api.selectors import GIVEN, Time, conditions_of, scope_of
 from admin.core.placement.routes import RouteKind
 from admin.services import placements
-from admin.services.placements import Answer
+from admin.services.placements import SimulatedPlacement
 
 operations = Operations("placements")
 
@@ -144,7 +144,7 @@ def simulate(body: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _place(answer: Answer) -> dict[str, Any]:
+def _place(answer: SimulatedPlacement) -> dict[str, Any]:
     return {name: value for name, value in vars(answer).items() if value is not None}
 
 

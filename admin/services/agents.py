@@ -1,4 +1,4 @@
-"""Agents: registered with a secret, known by a token."""
+"""Agents: they register with a secret and then prove themselves by a token."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import secrets
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -37,34 +38,37 @@ from admin.store import fleet, tokens
 from admin.store.fleet import ClusterEvent
 from admin.store.tokens import StoredToken
 
-TOKEN_MARK = "rbc-"  # tells a cluster's token from an operator's
-_ATTEMPTS, _PER_SECONDS = 10, 60.0
+#: The start of a cluster's token, which tells it from an operator's.
+TOKEN_MARK = "rbc-"
+#: Wrong secrets that are allowed within a window of so many seconds.
+_MOST_FAILURES, _WINDOW_SECONDS = 10, 60.0
 
 
 class RegistrationLimiter:
-    """Wrong registrations of the last minute, in this process."""
+    """Limits how often this process lets callers guess the registration secret."""
 
-    def __init__(self) -> None:
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._wrong: deque[float] = deque()
+        self._failures: deque[float] = deque()  #: when each recent registration was refused
 
     def check(self) -> None:
-        """Refuse even the right secret after too many wrong ones: guessing must not pay."""
+        """Refuse even the right secret after too many wrong ones."""
         with self._lock:
-            while self._wrong and self._wrong[0] < time.monotonic() - _PER_SECONDS:
-                self._wrong.popleft()
-            if len(self._wrong) >= _ATTEMPTS:
+            while self._failures and self._failures[0] < self._monotonic() - _WINDOW_SECONDS:
+                self._failures.popleft()
+            if len(self._failures) >= _MOST_FAILURES:
                 raise TooManyAttempts()
 
-    def note(self) -> None:
-        """Remember a wrong one."""
+    def add_failure(self) -> None:
+        """Count a registration that was refused."""
         with self._lock:
-            self._wrong.append(time.monotonic())
+            self._failures.append(self._monotonic())
 
 
 @dataclass(frozen=True, kw_only=True)
 class Issued:
-    """A new token; only its holder will ever see it again."""
+    """A new token; only its hash is stored."""
 
     cluster: str
     token: str
@@ -72,22 +76,22 @@ class Issued:
     created_at: datetime
 
 
-def register(context: Context, attempts: RegistrationLimiter, name: str, secret: str, description: Any) -> Issued:
-    """Let a cluster's agent in; every refusal before the secret is known to be right is the same."""
-    attempts.check()
+def register(context: Context, limiter: RegistrationLimiter, name: str, secret: str, description: Any) -> Issued:
+    """Register a cluster's agent and issue its token; a wrong secret and a forbidden name are refused alike."""
+    limiter.check()
     is_right = hmac.compare_digest(_hash(secret), _hash(_registration_secret(context)))
     with context.database.reading() as connection:
         known = current_fleet(context, connection).clusters
-    may = names.is_entity_name(name) and (context.settings.agents.registration != "declared" or name in known)
-    if not is_right or not may:
-        attempts.note()
+    is_allowed = names.is_entity_name(name) and (context.settings.agents.registration != "declared" or name in known)
+    if not is_right or not is_allowed:
+        limiter.add_failure()
         raise RegistrationRefused()
     report = {key: value for key, value in read(REPORT, description or {}).items() if value is not None}
     now = context.clock()
     is_held_back = name not in known and context.settings.agents.registration == "approve"
     if is_held_back:
         with context.database.writing() as connection:
-            fleet.hold_back(connection, name)  # first of all: nobody may find it in the fleet and not held back
+            fleet.hold_back(connection, name)  # before it is defined, so that no decision finds it admitted
     if name not in known or known[name].definition.source is Source.EXPECTED:
         _define(context, name)
     with context.database.writing() as connection:
@@ -98,27 +102,27 @@ def register(context: Context, attempts: RegistrationLimiter, name: str, secret:
                 f"`rainbowctl delete token {name} PREFIX`; then register again."
             )
         state = fleet.state(connection, name)
-        said = report or state.report
+        is_admitted = state.admitted and not is_held_back
         event = ClusterEvent(cluster=name, at=now, type="REGISTERED")
-        fleet.save(connection, replace(state, report=said, admitted=state.admitted and not is_held_back), event)
+        fleet.save(connection, replace(state, report=report or state.report, admitted=is_admitted), event)
         return _issue(context, connection, name)
 
 
 def _define(context: Context, name: str) -> None:
-    """A name that registers becomes part of the fleet."""
+    """Define a cluster that registers under a name the fleet does not declare."""
     authorship = Authorship(author="registration", message=f"cluster {name} registered")
     write = definition_write(context, FleetKind.CLUSTER, name, {})
     make_change(context, [write], ChangeOptions(authorship=authorship))
 
 
 def _registration_secret(context: Context) -> str:
-    """The secret, read anew each time, so that it can be changed; nobody can guess one that is not there."""
+    """The registration secret, read at each use so that it can be changed; a random one where none is configured."""
     path = context.settings.agents.secret_file
     try:
-        found = Path(path).read_text().strip() if path else ""
+        secret = Path(path).read_text().strip() if path else ""
     except OSError:
-        found = ""
-    return found or secrets.token_hex(32)
+        secret = ""
+    return secret or secrets.token_hex(32)
 
 
 def _issue(context: Context, connection: Connection, cluster: str) -> Issued:
@@ -130,37 +134,39 @@ def _issue(context: Context, connection: Connection, cluster: str) -> Issued:
 
 
 def _hash(text: str) -> str:
-    """Tokens are long and random, so that a plain hash tells nothing."""
+    """Tokens are long and random, so a plain hash reveals nothing."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def cluster_of(context: Context, token: str) -> str:
-    """The cluster that a token belongs to; Unauthenticated for one that does not count."""
+    """The cluster that a token belongs to; Unauthenticated for an unknown, revoked or expired one."""
     now, hashed = context.clock(), _hash(token)
-    known = context.token_cache.get(hashed)
-    found = known or _stored(context, token, hashed)
-    if found is None or state_of(found, now) in ("revoked", "expired"):
-        raise Unauthenticated("This cluster token does not count (any more). Register again, or use the newer one.")
-    if found.last_used_at is None or found.last_used_at < now - timedelta(seconds=60):
+    cached = context.token_cache.get(hashed)
+    stored = cached or _stored(context, token, hashed)
+    if stored is None or state_of(stored, now) in ("revoked", "expired"):
+        raise Unauthenticated(
+            "This cluster token is unknown, revoked or expired. Register again, or use the newer token."
+        )
+    if stored.last_used_at is None or stored.last_used_at < now - timedelta(seconds=60):
         with context.database.writing() as connection:
-            tokens.touch(connection, found.prefix, now)
-    elif known is None:
-        context.token_cache.keep(hashed, found)
-    cluster: str = found.cluster
+            tokens.touch(connection, stored.prefix, now)
+    elif cached is None:
+        context.token_cache.keep(hashed, stored)
+    cluster: str = stored.cluster
     return cluster
 
 
 def _stored(context: Context, token: str, hashed: str) -> StoredToken | None:
-    """A token as it is stored, None where it is not the right one."""
+    """The stored token, None where there is none with this hash."""
     prefix = token.removeprefix(TOKEN_MARK)[:8]
     with context.database.reading() as connection:
-        found = tokens.get(connection, prefix) if prefix.isalnum() else None
-    is_right = hmac.compare_digest(hashed, found.hash if found is not None else _hash(TOKEN_MARK))
-    return found if is_right else None
+        stored = tokens.get(connection, prefix) if prefix.isalnum() else None
+    is_right = hmac.compare_digest(hashed, stored.hash if stored is not None else _hash(TOKEN_MARK))
+    return stored if is_right else None
 
 
-def state_of(token: StoredToken, now: Any) -> str:
-    """Whether a token counts."""
+def state_of(token: StoredToken, now: datetime) -> str:
+    """live, expiring, expired or revoked."""
     if token.revoked_at is not None:
         return "revoked"
     if token.expires_at is None:
@@ -176,11 +182,11 @@ def list_tokens(context: Context, cluster: str) -> list[StoredToken]:
 
 
 def rotate(context: Context, cluster: str, overlap_seconds: float) -> Issued:
-    """A new token; the older ones end after the overlap."""
+    """Issue a new token; the older ones expire after the overlap."""
     now = context.clock()
     with context.database.writing() as connection:
         _check_cluster(context, connection, cluster)
-        older = [one.prefix for one in tokens.of(connection, cluster) if one.revoked_at is None]
+        older = [token.prefix for token in tokens.of(connection, cluster) if token.revoked_at is None]
         tokens.expire(connection, older, now + timedelta(seconds=overlap_seconds))
         issued = _issue(context, connection, cluster)
     context.token_cache.forget()
@@ -188,13 +194,13 @@ def rotate(context: Context, cluster: str, overlap_seconds: float) -> Issued:
 
 
 def revoke(context: Context, cluster: str, prefix: str) -> bool:
-    """End a token at once; answers whether it counted until now."""
+    """Revoke a token at once; says whether it was valid until now."""
     now = context.clock()
     with context.database.writing() as connection:
-        found = tokens.get(connection, prefix) if prefix.isalnum() else None
-        if found is None or found.cluster != cluster:
+        token = tokens.get(connection, prefix) if prefix.isalnum() else None
+        if token is None or token.cluster != cluster:
             raise TokenNotFound()
-        if state_of(found, now) in ("revoked", "expired"):
+        if state_of(token, now) in ("revoked", "expired"):
             return False
         tokens.revoke(connection, prefix, now)
     context.token_cache.forget()

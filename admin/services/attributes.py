@@ -1,4 +1,4 @@
-"""Attributes: read, written, patched and deleted at one scope; listed over all."""
+"""Attributes: read, write, patch and delete at one scope; list over all."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ class Reading:
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """Some rows of a list, and the key to go on after, if there are more."""
+    """A page of rows, and the key after which the next page starts, if there is one."""
 
     rows: tuple[Row, ...]
     next_key: tuple[str, ...] | None
 
 
 def read_attribute(context: Context, kind: Kind, scope: Scope, *, exact: bool = False) -> Reading:
-    """The row at a scope, or what the scope inherits; AttributeNotFound where there is neither."""
+    """The row at a scope, or what the scope inherits; AttributeNotFound where nothing is set."""
     kind.check_level(scope.level)
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
@@ -106,17 +106,17 @@ def delete_attribute(context: Context, kind: Kind, scope: Scope, options: WriteO
 
 
 def list_attributes(
-    context: Context, wanted: Filter, after: tuple[str, ...] | None, limit: int, at: int | None = None
+    context: Context, conditions: Filter, after: tuple[str, ...] | None, limit: int, at: int | None = None
 ) -> Page:
-    """Rows in the order of kind, project, domain, workflow and launch plan; of a revision, if one is given."""
+    """Rows in the order of kind, project, domain, workflow and launch plan; `at` a revision if one is named."""
     rows: tuple[Row, ...]
     with context.database.reading() as connection:
-        check_existed(context, connection, Scope(domain=wanted.domain or "", project=wanted.project or ""))
+        check_existed(context, connection, Scope(domain=conditions.domain or "", project=conditions.project or ""))
         if at is None:
-            rows = tuple(attributes.page(connection, wanted, after, limit + 1))
+            rows = tuple(attributes.page(connection, conditions, after, limit + 1))
         else:
             check_number(connection, at)
-            past = [row for row in history.every_at(connection, at, list(wanted.kinds)) if wanted.has(row)]
+            past = [row for row in history.every_at(connection, at, list(conditions.kinds)) if conditions.has(row)]
             past.sort(key=attributes.page_key)
             rows = tuple(row for row in past if after is None or attributes.page_key(row) > after)[: limit + 1]
     more = len(rows) > limit

@@ -1,9 +1,8 @@
-"""Definitions of the fleet: what is in force, and who uses what."""
+"""Definitions of the fleet: which are in force, and what uses them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -38,9 +37,9 @@ def current_fleet(context: Context, connection: Connection) -> Fleet:
 
 
 def are_enabled(context: Context, connection: Connection, states: Iterable[ClusterState]) -> dict[str, bool]:
-    """Which clusters take part, without reading the whole fleet for it; those that are only expected do."""
+    """Whether each cluster is enabled, without loading the whole fleet; expected clusters are."""
     by_key = {(FleetKind.CLUSTER, state.name): state for state in states}
-    configured = [one for one in context.settings.fleet if (one.kind, one.name) in by_key]
+    configured = [definition for definition in context.settings.fleet if (definition.kind, definition.name) in by_key]
     defined = [*configured, *fleet.some(connection, by_key).values()]
     clusters = build_fleet(0, defined, {state.name: state for state in by_key.values()}).clusters
     return {
@@ -55,7 +54,11 @@ def fleet_after(context: Context, connection: Connection, changes: Iterable[RowC
     changed = {(change.kind, change.name): change for change in changes if change.kind in kinds}
     if not changed:
         return current_fleet(context, connection)
-    kept = [one for one in fleet.definitions(connection) if (one.kind.value, one.name) not in changed]
+    kept = [
+        definition
+        for definition in fleet.definitions(connection)
+        if (definition.kind.value, definition.name) not in changed
+    ]
     new = [
         Definition(
             kind=FleetKind(change.kind), name=change.name, payload=change.after, source=Source.MANAGED, version=0
@@ -67,10 +70,10 @@ def fleet_after(context: Context, connection: Connection, changes: Iterable[RowC
     return build_fleet(fleet.number(connection), defined, fleet.states(connection))
 
 
-def names_known(context: Context, connection: Connection, found: Fleet) -> KnownNames:
+def names_known(context: Context, connection: Connection, current: Fleet) -> KnownNames:
     """The names that rows may use without a warning."""
     return known_names(
-        found,
+        current,
         context.settings.rules.queues,
         registrations.all_names(connection, registrations.workflows),
         registrations.all_names(connection, registrations.launch_plans),
@@ -78,8 +81,8 @@ def names_known(context: Context, connection: Connection, found: Fleet) -> Known
 
 
 def check_managed(context: Context, kind: FleetKind, name: str) -> None:
-    """Refuse to change what configuration declares."""
-    if any((one.kind, one.name) == (kind, name) for one in context.settings.fleet):
+    """Refuse to change a definition that configuration declares."""
+    if any((definition.kind, definition.name) == (kind, name) for definition in context.settings.fleet):
         raise DeclaredInConfiguration(
             f"The {kind.noun} '{name}' is declared in the admin's configuration: change it there.",
             details=[{"field": "name", "reason": f"'{name}' is declared in configuration."}],
@@ -87,51 +90,59 @@ def check_managed(context: Context, kind: FleetKind, name: str) -> None:
 
 
 def users_of(
-    context: Context, connection: Connection, one: Definition, after: Fleet, rows: Iterable[Row]
+    context: Context, connection: Connection, definition: Definition, after: Fleet, rows: Iterable[Row]
 ) -> Iterator[tuple[str, str]]:
-    """Who would miss a definition: the sort of user, and which one. The rows are those of the kind that may name it."""
-    if _is_answered(one, after):
+    """What would miss a removed definition: the noun of each user, and which one it is.
+
+    The rows are those of the kind that may name the definition.
+    """
+    if _is_replaced(definition, after):
         return
-    if one.kind is FleetKind.CLUSTER:
-        for what, groups in (("pools", after.pools), ("labels", after.labels)):
-            yield from (
-                (what, f"{what[:-1]} '{name}' has it as a member") for name in after.groups_of(one.name, groups)
-            )
-        count = executions.count_unfinished(connection, cluster=one.name)
+    name = definition.name
+    if definition.kind is FleetKind.CLUSTER:
+        for noun, groups in (("pool", after.pools), ("label", after.labels)):
+            for group in after.groups_of(name, groups):
+                yield f"{noun}s", f"{noun} '{group}' has it as a member"
+        count = executions.count_unfinished(connection, cluster=name)
     else:
-        count = executions.count_unfinished(connection, route_kind=one.kind.noun, route_name=one.name)
-    if one.kind is not FleetKind.CLUSTER or after.label(one.name) is None:
-        yield from _named_by(context, connection, one, rows)
+        count = executions.count_unfinished(connection, route_kind=definition.kind.noun, route_name=name)
+    if definition.kind is not FleetKind.CLUSTER or after.label(name) is None:
+        yield from _named_by(context, connection, definition, rows)
     if count:
         yield "executions", f"{count} unfinished executions were placed by it"
 
 
-def _is_answered(one: Definition, after: Fleet) -> bool:
-    """Whether something else answers to its name once it is gone."""
-    if one.kind is FleetKind.CLUSTER:
-        found = after.clusters.get(one.name)
-        return found is not None and found.definition.source is not Source.EXPECTED
-    return one.name in after.pools if one.kind is FleetKind.POOL else after.label(one.name) is not None
+def _is_replaced(definition: Definition, after: Fleet) -> bool:
+    """Whether another definition has its name once it is removed."""
+    name = definition.name
+    if definition.kind is FleetKind.CLUSTER:
+        cluster = after.clusters.get(name)
+        return cluster is not None and cluster.definition.source is not Source.EXPECTED
+    return name in after.pools if definition.kind is FleetKind.POOL else after.label(name) is not None
 
 
 def _named_by(
-    context: Context, connection: Connection, one: Definition, rows: Iterable[Row]
+    context: Context, connection: Connection, definition: Definition, rows: Iterable[Row]
 ) -> Iterator[tuple[str, str]]:
-    """The settings that name a pool or label, or a cluster as the label that its own name is."""
-    kind, field = _FIELDS[one.kind]
-    yield from (("attributes", f"{row.scope} names it") for row in rows if row.payload.get(field) == one.name)
+    """The settings that name a pool or label, or a cluster by the label that its own name is."""
+    kind, field = _FIELDS[definition.kind]
+    name = definition.name
+    yield from (("attributes", f"{row.scope} names it") for row in rows if row.payload.get(field) == name)
     for plan in registrations.active_plans(connection):
-        if plan.spec.get(kind.payload_key, {}).get(field) == one.name:
+        if plan.spec.get(kind.payload_key, {}).get(field) == name:
             yield "launch_plans", f"{plan.id} names it"
-    yield from (("configuration", f"{key} names it") for key in _configured(context, kind.name, one.name))
+    yield from (("configuration", f"{key} names it") for key in _configuration_keys(context, kind.name, name))
 
 
-def _configured(context: Context, kind: str, name: str) -> Iterator[str]:
+def _configuration_keys(context: Context, kind: str, name: str) -> Iterator[str]:
+    """The configuration keys that give a kind this name as its value."""
     platform = context.settings.platform
-    leaves: list[Any] = [*platform.everywhere.get(kind, {}).values()]
-    for (other, _domain), said in platform.by_domain.items():
-        leaves += said.values() if other == kind else []
-    yield from (leaf.key for leaf in leaves if leaf.value == name)
+    for leaf in platform.everywhere.get(kind, {}).values():
+        if leaf.value == name:
+            yield leaf.key
+    for (kind_of_domain, _domain), leaves in platform.by_domain.items():
+        if kind_of_domain == kind:
+            yield from (leaf.key for leaf in leaves.values() if leaf.value == name)
 
 
 def kind_that_names(kind: FleetKind) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from admin.core.changes import RowChange, RowWrite, rows_after
@@ -27,9 +27,9 @@ class Effective:
 
 
 def effective_text(context: Context, scope: Scope, only: Kind | None = None) -> bytes | None:
-    """What `effective_attributes` says, of every kind or of one, as JSON and from memory.
+    """What `effective_attributes` answers for every kind or one, as JSON from memory.
 
-    None where the database must be asked.
+    None while the index cannot answer and the database must be read.
     """
     known = applying(context, scope)
     return None if known is None else context.effective_texts.write(scope, known.said, known.revision, only)
@@ -43,12 +43,12 @@ def effective_attributes(
     at: int | None = None,
     proposed: Sequence[RowWrite] | None = None,
 ) -> Effective:
-    """What each kind comes to at a scope, with the trail that led there.
+    """The effective value of each kind at a scope, with its trail.
 
-    `at` asks for the rows as they were at a revision; `proposed` as they would be after a change.
+    `at` reads the rows as they were at a revision, `proposed` as they would be after a change.
     """
-    wanted = list(kinds)
-    names = [kind.name for kind in wanted]
+    chosen = list(kinds)
+    names = [kind.name for kind in chosen]
     with context.database.reading() as connection:
         if proposed is None:
             (check_readable if at is None else check_existed)(context, connection, scope)
@@ -60,22 +60,17 @@ def effective_attributes(
             check_number(connection, at)
             rows, revision = history.applying_at(connection, at, names, scope), at
     changes = [] if proposed is None else _proposed(context, scope, proposed)
-    by_kind = {
-        name: rows_after([row for row in rows if row.kind == name], [one for one in changes if one.kind == name])
-        for name in names
-    }
-    return Effective(values=_resolved(context, scope, wanted, by_kind), revision=revision)
-
-
-def _resolved(
-    context: Context, scope: Scope, kinds: list[Kind], rows: Mapping[str, Mapping[Scope, Row]]
-) -> tuple[Resolved, ...]:
     platform = context.settings.platform
-    return tuple(resolve(kind, scope, rows.get(kind.name, {}), platform.at(kind, scope.domain)) for kind in kinds)
+    values = []
+    for kind in chosen:
+        changes_of_kind = [change for change in changes if change.kind == kind.name]
+        after = rows_after([row for row in rows if row.kind == kind.name], changes_of_kind)
+        values.append(resolve(kind, scope, after, platform.at(kind, scope.domain)))
+    return Effective(values=tuple(values), revision=revision)
 
 
 def _proposed(context: Context, scope: Scope, proposed: Sequence[RowWrite]) -> list[RowChange]:
-    """What a change would do to rows, checked as a whole but not made."""
+    """The changes that writes would make, checked as a whole but not stored."""
     planned = make_change(context, proposed, ChangeOptions(mode=Mode.DRY_RUN))
     changes = [row.change for row in planned.rows]
     is_created = project_changes(changes).get(scope.project) is not None

@@ -1,4 +1,4 @@
-"""The fleet: clusters, pools and labels defined, changed and taken away; clusters switched and reporting."""
+"""The fleet: define, list and delete clusters, pools and labels; switch clusters and take their reports."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ def get_group(context: Context, kind: FleetKind, name: str) -> Group:
     return known[name]
 
 
-def _groups(found: Fleet, kind: FleetKind) -> Mapping[str, Group]:
-    return found.pools if kind is FleetKind.POOL else found.labels
+def _groups(current: Fleet, kind: FleetKind) -> Mapping[str, Group]:
+    return current.pools if kind is FleetKind.POOL else current.labels
 
 
 def not_found(kind: FleetKind, name: str, known: Mapping[str, Any]) -> NotFound:
-    """The error for something that the fleet does not have."""
+    """The error for a name that the fleet does not have, with the closest known ones."""
     near = closest(name, known)
     return _NOT_FOUND[kind](
         f"No {kind.noun} is called '{shorten(name)}'.{did_you_mean(near)} `rainbowctl get {kind.noun}` lists them.",
@@ -77,65 +77,65 @@ def not_found(kind: FleetKind, name: str, known: Mapping[str, Any]) -> NotFound:
 
 
 def list_clusters(context: Context, *, pool: str | None = None, label: str | None = None) -> list[ClusterView]:
-    """Every cluster, declared or expected, by name; perhaps only those of a pool or a label."""
+    """Every cluster, declared or expected, by name; or only those of a pool and a label."""
     with context.database.reading() as connection:
-        found = current_fleet(context, connection)
-        wanted = set(found.clusters)
+        current = current_fleet(context, connection)
+        names = set(current.clusters)
         if pool is not None:
-            if pool not in found.pools:
-                raise not_found(FleetKind.POOL, pool, found.pools)
-            wanted &= {one.cluster for one in found.pools[pool].members}
+            if pool not in current.pools:
+                raise not_found(FleetKind.POOL, pool, current.pools)
+            names &= {member.cluster for member in current.pools[pool].members}
         if label is not None:
-            group = found.label(label)
+            group = current.label(label)
             if group is None:
-                raise not_found(FleetKind.LABEL, label, found.labels)
-            wanted &= {one.cluster for one in group.members}
-        return _views(connection, found, [one for one in found.clusters.values() if one.name in wanted])
+                raise not_found(FleetKind.LABEL, label, current.labels)
+            names &= {member.cluster for member in group.members}
+        return _views(connection, current, [cluster for cluster in current.clusters.values() if cluster.name in names])
 
 
 def get_cluster(context: Context, name: str) -> ClusterView:
     """One cluster."""
     with context.database.reading() as connection:
-        found = current_fleet(context, connection)
-        return _views(connection, found, [_known(found, name)])[0]
+        current = current_fleet(context, connection)
+        return _views(connection, current, [_find_cluster(current, name)])[0]
 
 
-def _known(found: Fleet, name: str) -> Cluster:
-    if name not in found.clusters:
-        raise not_found(FleetKind.CLUSTER, name, found.clusters)
-    return found.clusters[name]
+def _find_cluster(current: Fleet, name: str) -> Cluster:
+    if name not in current.clusters:
+        raise not_found(FleetKind.CLUSTER, name, current.clusters)
+    return current.clusters[name]
 
 
-def _views(connection: Connection, found: Fleet, clusters: list[Cluster]) -> list[ClusterView]:
+def _views(connection: Connection, current: Fleet, clusters: list[Cluster]) -> list[ClusterView]:
     counts = executions.counts_by_cluster(connection)
     leases = executions.leases_by_cluster(connection)
-    states = fleet.states(connection)  # an agent that was heard again has not changed the fleet
-    clusters = [one.with_state(states[one.name]) if one.name in states else one for one in clusters]
-    waiting = executions.demand_waiting(connection, [one.name for one in clusters])
-    groups: dict[str, tuple[list[str], list[str]]] = {one.name: ([], []) for one in clusters}
-    for index, kind in enumerate((found.pools, found.labels)):
-        for name, group in kind.items():
+    states = fleet.states(connection)  # the cached fleet may hold an older sync time: a sync alone is no new generation
+    clusters = [cluster.with_state(states[cluster.name]) if cluster.name in states else cluster for cluster in clusters]
+    waiting = executions.demand_waiting(connection, [cluster.name for cluster in clusters])
+    groups: dict[str, tuple[list[str], list[str]]] = {cluster.name: ([], []) for cluster in clusters}
+    for index, groups_of_kind in enumerate((current.pools, current.labels)):
+        for name, group in groups_of_kind.items():
             for member in group.members:
                 if member.cluster in groups:
                     groups[member.cluster][index].append(name)
     return [
         ClusterView(
-            cluster=one,
-            pools=groups[one.name][0],
-            labels=groups[one.name][1],
-            waiting=counts.get((one.name, "QUEUED"), 0),
-            running=counts.get((one.name, "RUNNING"), 0) + counts.get((one.name, "ABORTING"), 0),
-            leases=leases.get(one.name, 0),
-            free=free_amounts(one, waiting),
+            cluster=cluster,
+            pools=groups[cluster.name][0],
+            labels=groups[cluster.name][1],
+            waiting=counts.get((cluster.name, "QUEUED"), 0),
+            running=counts.get((cluster.name, "RUNNING"), 0) + counts.get((cluster.name, "ABORTING"), 0),
+            leases=leases.get(cluster.name, 0),
+            free=free_amounts(cluster, waiting),
         )
-        for one in clusters
+        for cluster in clusters
     ]
 
 
 def create_definition(
     context: Context, kind: FleetKind, name: str, payload: dict[str, Any], options: ChangeOptions
 ) -> Changed:
-    """A new cluster, pool or label; AlreadyExists where the name is taken."""
+    """Create a cluster, pool or label; AlreadyExists where the name is taken."""
     try:
         return put_definition(context, kind, name, payload, Expectation(absent=True), options)
     except VersionConflict as conflict:
@@ -153,21 +153,21 @@ def put_definition(
     expectation: Expectation,
     options: ChangeOptions,
 ) -> Changed:
-    """A cluster, pool or label as given, whether it was there before or not."""
+    """Create a cluster, pool or label, or replace its definition."""
     return make_change(context, [definition_write(context, kind, name, payload, expectation)], options)
 
 
 def delete_definition(
     context: Context, kind: FleetKind, name: str, expectation: Expectation, options: ChangeOptions
 ) -> Changed:
-    """Take a cluster, pool or label away; InUse where others need it and force is not meant."""
+    """Delete a cluster, pool or label; InUse where something uses it and force is not set."""
     return make_change(context, [definition_write(context, kind, name, None, expectation)], options)
 
 
 def set_enabled(
     context: Context, name: str, enabled: bool, reason: str | None, claimed_by: str | None
 ) -> tuple[ClusterView, bool]:
-    """Let a cluster take part, or not; answers whether that changed anything."""
+    """Enable or disable a cluster; the second value says whether that changed anything."""
     event = ClusterEvent(
         cluster=name,
         at=context.clock(),
@@ -175,13 +175,17 @@ def set_enabled(
         reason=reason,
         claimed_by=claimed_by,
     )
-    return _switch(context, event, lambda one: None if one.enabled is enabled else replace(one.state, enabled=enabled))
+
+    def new_state(cluster: Cluster) -> ClusterState | None:
+        return None if cluster.enabled is enabled else replace(cluster.state, enabled=enabled)
+
+    return _switch(context, event, new_state)
 
 
 def set_cordoned(
     context: Context, name: str, cordoned: bool, reason: str | None, claimed_by: str | None
 ) -> tuple[ClusterView, bool]:
-    """Give a cluster no new work, or work again; answers whether that changed anything."""
+    """Cordon or uncordon a cluster; the second value says whether that changed anything."""
     event = ClusterEvent(
         cluster=name,
         at=context.clock(),
@@ -190,14 +194,14 @@ def set_cordoned(
         claimed_by=claimed_by,
     )
 
-    def switched(one: Cluster) -> ClusterState | None:
-        why = reason if cordoned else None
-        if one.cordoned is cordoned and why in (None, one.state.cordon_reason):
+    def new_state(cluster: Cluster) -> ClusterState | None:
+        cordon_reason = reason if cordoned else None
+        if cluster.cordoned is cordoned and cordon_reason in (None, cluster.state.cordon_reason):
             return None
-        switched = replace(one.state, cordoned=cordoned, cordon_reason=why)
-        return switched if cordoned else replace(switched, draining=False, drain_deadline=None)
+        state = replace(cluster.state, cordoned=cordoned, cordon_reason=cordon_reason)
+        return state if cordoned else replace(state, draining=False, drain_deadline=None)
 
-    return _switch(context, event, switched)
+    return _switch(context, event, new_state)
 
 
 def set_draining(
@@ -208,7 +212,7 @@ def set_draining(
     reason: str | None,
     claimed_by: str | None,
 ) -> tuple[ClusterView, bool]:
-    """Move everything off a cluster, by a deadline if there is one; or give it work again."""
+    """Drain a cluster, by a deadline if there is one, or end the drain; the second value says whether it changed."""
     event = ClusterEvent(
         cluster=name,
         at=context.clock(),
@@ -217,47 +221,55 @@ def set_draining(
         claimed_by=claimed_by,
     )
 
-    def switched(one: Cluster) -> ClusterState | None:
-        if one.state.draining is draining and deadline in (None, one.state.drain_deadline):
+    def new_state(cluster: Cluster) -> ClusterState | None:
+        if cluster.state.draining is draining and deadline in (None, cluster.state.drain_deadline):
             return None
-        why = reason if draining else None
-        return replace(one.state, draining=draining, drain_deadline=deadline, cordoned=draining, cordon_reason=why)
+        return replace(
+            cluster.state,
+            draining=draining,
+            drain_deadline=deadline,
+            cordoned=draining,
+            cordon_reason=reason if draining else None,
+        )
 
-    return _switch(context, event, switched)
+    return _switch(context, event, new_state)
 
 
 def admit(context: Context, name: str, reason: str | None, claimed_by: str | None) -> tuple[ClusterView, bool]:
-    """Let a cluster in that registered under a new name."""
+    """Admit a cluster that registered under a new name and waits for approval."""
     event = ClusterEvent(cluster=name, at=context.clock(), type="ADMITTED", reason=reason, claimed_by=claimed_by)
-    return _switch(context, event, lambda one: None if one.state.admitted else replace(one.state, admitted=True))
+
+    def new_state(cluster: Cluster) -> ClusterState | None:
+        return None if cluster.state.admitted else replace(cluster.state, admitted=True)
+
+    return _switch(context, event, new_state)
 
 
 def report_state(context: Context, name: str, report: Any) -> ClusterView:
-    """What a cluster says of itself; it counts until the next report."""
-    said = {key: value for key, value in read(REPORT, report).items() if value is not None}
+    """Store a cluster's report of itself, which is in force until the next one."""
+    fields = {key: value for key, value in read(REPORT, report).items() if value is not None}
     now = context.clock()
     event = ClusterEvent(cluster=name, at=now, type="REPORTED")
-    view, _ = _switch(context, event, lambda one: replace(one.state, report=said, reported_at=now))
+    view, _ = _switch(context, event, lambda cluster: replace(cluster.state, report=fields, reported_at=now))
     return view
 
 
 def _switch(
-    context: Context, event: ClusterEvent, change: Callable[[Cluster], ClusterState | None]
+    context: Context, event: ClusterEvent, new_state: Callable[[Cluster], ClusterState | None]
 ) -> tuple[ClusterView, bool]:
-    """Change what has happened to a cluster; the change is computed from what is stored, while nobody else writes."""
+    """Change a cluster's state, computed under a lock from the stored one; None leaves it as it is."""
     with context.database.writing() as connection:
         fleet.lock(connection)
-        found = current_fleet(context, connection)
-        cluster = _known(found, event.cluster)
-        state = change(replace(cluster, state=fleet.state(connection, event.cluster)))
+        cluster = _find_cluster(current_fleet(context, connection), event.cluster)
+        state = new_state(replace(cluster, state=fleet.state(connection, event.cluster)))
         if state is not None:
             fleet.save(connection, state, event)
     return get_cluster(context, event.cluster), state is not None
 
 
 def list_events(context: Context, name: str, below: int | None, limit: int) -> tuple[list[ClusterEvent], int | None]:
-    """What happened to a cluster, newest first, and the number to go on below, if there are more."""
+    """A page of a cluster's events, newest first, and the number below which the next page starts, if there is one."""
     with context.database.reading() as connection:
-        _known(current_fleet(context, connection), name)
-        found = fleet.events(connection, name, below, limit + 1)
-    return found[:limit], found[limit - 1].number if len(found) > limit else None
+        _find_cluster(current_fleet(context, connection), name)
+        events = fleet.events(connection, name, below, limit + 1)
+    return events[:limit], events[limit - 1].number if len(events) > limit else None

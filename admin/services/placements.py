@@ -1,4 +1,4 @@
-"""Placements: where something would run, and what would move, without running or moving anything."""
+"""Placements: where an execution would run, and which would move after a change; nothing is written."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ class PlacementPreview:
 
     @property
     def settings(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.placement.run_plan.effective.trail.body["settings"]
-        return found
+        settings: list[dict[str, Any]] = self.placement.run_plan.effective.trail.body["settings"]
+        return settings
 
     @property
     def rungs(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.placement.run_plan.effective.trail.body["rungs"]
-        return found
+        rungs: list[dict[str, Any]] = self.placement.run_plan.effective.trail.body["rungs"]
+        return rungs
 
     @property
     def candidates(self) -> list[dict[str, Any]]:
@@ -74,7 +74,7 @@ class PlacementPreview:
 def where_would(
     context: Context, request: CreationRequest, proposed: Sequence[RowWrite] | None = None
 ) -> PlacementPreview:
-    """Where a request would run if it came now; perhaps after a change. Nothing is written."""
+    """Where a request would run now, or after a proposed change. Nothing is written."""
     changes = _planned(context, proposed)
     named = request if request.name else request._replace(name=generated_name(request.run))
     with context.database.reading() as connection:
@@ -85,7 +85,7 @@ def where_would(
 
 
 def _planned(context: Context, proposed: Sequence[RowWrite] | None) -> list[RowChange]:
-    """What a change would do, checked as a whole but not made."""
+    """The changes that writes would make, checked as a whole but not stored."""
     if proposed is None:
         return []
     planned = make_change(context, proposed, ChangeOptions(mode=Mode.DRY_RUN, force=True))
@@ -93,7 +93,7 @@ def _planned(context: Context, proposed: Sequence[RowWrite] | None) -> list[RowC
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class SimulatedPlacement:
     """Where one execution would go, or why it would be refused."""
 
     cluster: str | None
@@ -113,8 +113,8 @@ class Move:
     """An execution that would go elsewhere."""
 
     execution: Execution
-    before: Answer
-    after: Answer
+    before: SimulatedPlacement
+    after: SimulatedPlacement
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,8 +127,8 @@ class Simulation:
     after: Counter[str]
 
 
-class _World:
-    """One set of settings and one fleet, in which many executions are placed."""
+class _Simulator:
+    """Places many executions by one set of settings and one fleet."""
 
     def __init__(self, context: Context, connection: Connection, changes: list[RowChange]) -> None:
         self._context = context
@@ -136,31 +136,33 @@ class _World:
         self._changes = changes
         self._launches: dict[str, Launch] = {}
         self._situations: dict[Scope, Situation] = {}
-        self._composed: dict[tuple[str, Scope], RunPlan] = {}
+        self._run_plans: dict[tuple[str, Scope], RunPlan] = {}
         self._waiting: Mapping[str, Amounts] | None = None
 
-    def answer(self, row: Execution, asked: RunRequest, key: str) -> Answer:
-        """Where one execution goes here."""
+    def place(self, execution: Execution, request: RunRequest, key: str) -> SimulatedPlacement:
+        """Where one execution goes; the key is the same for equal requests."""
         try:
             if key not in self._launches:
-                inventory = StoredCatalog(self._context, self._connection, self._changes)
-                self._launches[key] = find_launch(inventory, asked).launch
+                catalog = StoredCatalog(self._context, self._connection, self._changes)
+                self._launches[key] = find_launch(catalog, request).launch
             launch = self._launches[key]
             situation = self._situation(launch.scope)
-            run_plan = self._composed.get((key, launch.scope))
+            run_plan = self._run_plans.get((key, launch.scope))
             if run_plan is None:
                 rules = self._context.settings.rules
-                run_plan = build_run_plan(launch, row.name, resolve_settings(launch, situation.rows, rules), rules)
-                self._composed[key, launch.scope] = run_plan
-            mine = replace(run_plan, workload=replace(run_plan.workload, key=str(executions.identity(row))))
-            decision = place(mine, situation.fleet, self._loads(situation, row))
+                settings = resolve_settings(launch, situation.rows, rules)
+                run_plan = build_run_plan(launch, execution.name, settings, rules)
+                self._run_plans[key, launch.scope] = run_plan
+            workload = replace(run_plan.workload, key=str(executions.identity(execution)))
+            loads = self._loads(situation, execution)
+            decision = place(replace(run_plan, workload=workload), situation.fleet, loads)
         except Invalid as refusal:
             name = getattr(refusal, "error", "invalid_request")
-            return Answer(cluster=None, reason=name, message=str(refusal), refused=True)
+            return SimulatedPlacement(cluster=None, reason=name, message=str(refusal), refused=True)
         except RainbowError as refusal:
-            return Answer(cluster=None, reason=refusal.name, message=refusal.message, refused=True)
+            return SimulatedPlacement(cluster=None, reason=refusal.name, message=refusal.message, refused=True)
         route = run_plan.route
-        return Answer(
+        return SimulatedPlacement(
             cluster=decision.cluster,
             reason=decision.code,
             message=decision.message,
@@ -173,19 +175,20 @@ class _World:
             self._situations[scope] = find_situation(self._context, self._connection, scope, self._changes)
         return self._situations[scope]
 
-    def _loads(self, situation: Situation, row: Execution) -> Mapping[str, Amounts]:
-        """What waits where, but for the execution itself, which would not stand in its own way."""
+    def _loads(self, situation: Situation, execution: Execution) -> Mapping[str, Amounts]:
+        """The demand that waits at each cluster, without that of the execution itself."""
         if self._waiting is None:
             self._waiting = executions.demand_waiting(self._connection, situation.fleet.clusters)
-        if row.phase != Phase.QUEUED.value or row.cluster not in self._waiting:
+        cluster = execution.cluster
+        if execution.phase != Phase.QUEUED.value or cluster not in self._waiting:
             return self._waiting
-        return {**self._waiting, row.cluster: subtract(self._waiting[row.cluster], executions.demand_of(row))}
+        return {**self._waiting, cluster: subtract(self._waiting[cluster], executions.demand_of(execution))}
 
 
 def simulate(
     context: Context, proposed: Sequence[RowWrite], conditions: Iterable[Condition], scope: Scope
 ) -> Simulation:
-    """Which executions would go elsewhere after a change: two computed answers, today's and the proposed, compared."""
+    """Which executions would go elsewhere after a change: each is placed by the current and by the proposed state."""
     changes = _planned(context, proposed)
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
@@ -193,16 +196,16 @@ def simulate(
     before, after = Counter[str](), Counter[str]()
     compared = 0
     with context.database.reading() as connection:
-        today, then = _World(context, connection, []), _World(context, connection, changes)
-        for row in matching_in(connection, conditions):
-            asked = run_request_of(row)
-            key = trails.digest([asked.project, asked.domain, asked.body])
+        current, changed = _Simulator(context, connection, []), _Simulator(context, connection, changes)
+        for execution in matching_in(connection, conditions):
+            request = run_request_of(execution)
+            key = trails.digest([request.project, request.domain, request.body])
             compared += 1
-            one, other = today.answer(row, asked, key), then.answer(row, asked, key)
-            before[one.cluster or ""] += 1
-            after[other.cluster or ""] += 1
-            if one.place != other.place:
-                moves.append(Move(execution=row, before=one, after=other))
+            old, new = current.place(execution, request, key), changed.place(execution, request, key)
+            before[old.cluster or ""] += 1
+            after[new.cluster or ""] += 1
+            if old.place != new.place:
+                moves.append(Move(execution=execution, before=old, after=new))
     return Simulation(compared=compared, moves=moves, before=before, after=after)
 
 

@@ -1,8 +1,9 @@
-"""Workflows and launch plans: registered, read, listed, activated."""
+"""Workflows and launch plans: register, read, list and activate."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 from sqlalchemy import Connection, Table
@@ -28,32 +29,30 @@ from admin.store import projects, registrations, revisions
 from admin.store.registrations import Registered, RegisteredFilter, launch_plans, workflows
 
 
-def register_workflow(
-    context: Context, given: Mapping[str, Any], spec: Any, *, dry_run: bool
-) -> tuple[Registered, bool]:
-    """A workflow under a version; answers whether it is new."""
-    found = read_identifier(given, "workflow")
+def register_workflow(context: Context, id: Mapping[str, Any], spec: Any, *, dry_run: bool) -> tuple[Registered, bool]:
+    """Register a version of a workflow; the second value says whether it is new."""
+    identifier = read_identifier(id, "workflow")
     normal = read_workflow(spec)
-    new = Registered(id=found, spec=normal, digest=digest(normal), created_at=context.clock())
+    new = Registered(id=identifier, spec=normal, digest=digest(normal), created_at=context.clock())
     with _transaction(context, dry_run=dry_run) as connection:
-        _check_open(context, connection, found)
+        _check_open(context, connection, identifier)
         return _register(connection, workflows, new, dry_run=dry_run)
 
 
 def register_launch_plan(
-    context: Context, given: Mapping[str, Any], spec: Any, *, active: bool, dry_run: bool
+    context: Context, id: Mapping[str, Any], spec: Any, *, active: bool, dry_run: bool
 ) -> tuple[Registered, bool]:
-    """A launch plan under a version, for a workflow that is registered; answers whether it is new."""
-    found = read_identifier(given, "launch plan")
-    said = read_launch_plan(spec)
-    target = Identifier(**{"project": found.project, "domain": found.domain, **said["workflow_id"]})
+    """Register a version of a launch plan for a registered workflow; the second value says whether it is new."""
+    identifier = read_identifier(id, "launch plan")
+    plan = read_launch_plan(spec)
+    target = Identifier(**{"project": identifier.project, "domain": identifier.domain, **plan["workflow_id"]})
     now = context.clock()
     with _transaction(context, dry_run=dry_run) as connection:
-        _check_open(context, connection, found)
+        _check_open(context, connection, identifier)
         workflow = find_workflow(context, connection, target)
-        normal = with_inputs({**said, "workflow_id": vars(workflow.id)}, workflow.spec)
+        normal = with_inputs({**plan, "workflow_id": vars(workflow.id)}, workflow.spec)
         new = Registered(
-            id=found,
+            id=identifier,
             spec=normal,
             digest=digest(normal),
             created_at=now,
@@ -62,145 +61,145 @@ def register_launch_plan(
             updated_at=now,
         )
         if active and not dry_run:
-            revisions.lock_head(connection)  # so that two activations do not cross
+            revisions.lock_head(connection)  # serializes activations
         stored, is_new = _register(connection, launch_plans, new, dry_run=dry_run)
         if active and is_new and not dry_run:
-            registrations.set_state(connection, found, ACTIVE, now)
+            registrations.set_state(connection, identifier, ACTIVE, now)
         return stored, is_new
 
 
 def registration_warnings(context: Context, spec: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Places that a launch plan names and the fleet does not have yet."""
+    """The pool and label that a launch plan names and the fleet does not have yet."""
     with context.database.reading() as connection:
-        found = current_fleet(context, connection)
+        fleet = current_fleet(context, connection)
     warnings = []
-    for what, key, field, known in (
-        ("pool", "cluster_assignment", "cluster_pool_name", found.pools.keys()),
-        ("label", "execution_cluster_label", "value", found.label_names()),
+    for noun, key, field, known in (
+        ("pool", "cluster_assignment", "cluster_pool_name", fleet.pools.keys()),
+        ("label", "execution_cluster_label", "value", fleet.label_names()),
     ):
         name = spec.get(key, {}).get(field)
         if name is not None and name not in known:
-            message = f"No {what} is called '{name}' yet.{did_you_mean(closest(name, known))} Until it is defined, "
-            warnings.append({"code": f"unknown_{what}", "message": f"{message}executions that need it are refused."})
+            message = f"No {noun} is called '{name}' yet.{did_you_mean(closest(name, known))} Until it is defined, "
+            warnings.append({"code": f"unknown_{noun}", "message": f"{message}executions that need it are refused."})
     return warnings
 
 
-def _transaction(context: Context, *, dry_run: bool) -> Any:
+def _transaction(context: Context, *, dry_run: bool) -> AbstractContextManager[Connection]:
     return context.database.reading() if dry_run else context.database.writing()
 
 
-def _check_open(context: Context, connection: Connection, found: Identifier) -> None:
-    scope = Scope(project=found.project, domain=found.domain)
-    check_readable(context, connection, scope)
-    project = projects.get(connection, found.project)
+def _check_open(context: Context, connection: Connection, identifier: Identifier) -> None:
+    """Refuse an unknown scope or an archived project."""
+    check_readable(context, connection, Scope(project=identifier.project, domain=identifier.domain))
+    project = projects.get(connection, identifier.project)
     if project is not None:
         check_active(project)
 
 
 def _register(connection: Connection, table: Table, new: Registered, *, dry_run: bool) -> tuple[Registered, bool]:
     if dry_run or not registrations.add(connection, table, new):
-        there = registrations.get(connection, table, new.id)
-        if there is None:
+        stored = registrations.get(connection, table, new.id)
+        if stored is None:
             return new, True
-        if there.digest != new.digest:
+        if stored.digest != new.digest:
             raise VersionExists(
                 f"{new.id} is registered already, with another body. Choose another version; none is ever edited.",
                 details=[{"field": "id.version", "reason": f"'{shorten(new.id.version)}' is taken."}],
             )
-        return there, False
+        return stored, False
     return registrations.get(connection, table, new.id) or new, True
 
 
-def find_workflow(context: Context, connection: Connection, wanted: Identifier) -> Registered:
-    """One version of a workflow, the newest for 'latest' or none; WorkflowNotFound with the nearest names."""
-    return _found(context, connection, workflows, wanted)
+def find_workflow(context: Context, connection: Connection, identifier: Identifier) -> Registered:
+    """A version of a workflow, the newest for 'latest' or no version; WorkflowNotFound with the closest names."""
+    return _find(context, connection, workflows, identifier)
 
 
-def find_launch_plan(context: Context, connection: Connection, wanted: Identifier) -> Registered:
-    """One version of a launch plan; without a version the active one, else the newest."""
-    if not wanted.version:
-        active = registrations.latest(connection, launch_plans, wanted, ACTIVE)
+def find_launch_plan(context: Context, connection: Connection, identifier: Identifier) -> Registered:
+    """A version of a launch plan; without a version the active one, else the newest."""
+    if not identifier.version:
+        active = registrations.latest(connection, launch_plans, identifier, ACTIVE)
         if active is not None:
             return active
-    return _found(context, connection, launch_plans, wanted)
+    return _find(context, connection, launch_plans, identifier)
 
 
-def _found(context: Context, connection: Connection, table: Table, wanted: Identifier) -> Registered:
-    check_scope(project=wanted.project, domain=wanted.domain, workflow=wanted.name)
-    check_readable(context, connection, Scope(project=wanted.project, domain=wanted.domain))
-    if wanted.version in ("", LATEST):
-        found = registrations.latest(connection, table, wanted)
+def _find(context: Context, connection: Connection, table: Table, identifier: Identifier) -> Registered:
+    check_scope(project=identifier.project, domain=identifier.domain, workflow=identifier.name)
+    check_readable(context, connection, Scope(project=identifier.project, domain=identifier.domain))
+    if identifier.version in ("", LATEST):
+        registered = registrations.latest(connection, table, identifier)
     else:
-        found = registrations.get(connection, table, wanted)
-    if found is None:
-        raise _missing(connection, table, wanted)
-    return found
+        registered = registrations.get(connection, table, identifier)
+    if registered is None:
+        raise _not_found(connection, table, identifier)
+    return registered
 
 
-def _missing(connection: Connection, table: Table, wanted: Identifier) -> NotFound:
+def _not_found(connection: Connection, table: Table, identifier: Identifier) -> NotFound:
     error, noun, word = (
         (WorkflowNotFound, "workflow", "workflow")
         if table is workflows
         else (LaunchPlanNotFound, "launch plan", "launchplan")
     )
-    versions = registrations.versions(connection, table, wanted)
+    versions = registrations.versions(connection, table, identifier)
     if versions:
-        near = closest(wanted.version, versions)
+        near = closest(identifier.version, versions)
         reason = (
-            f"The {noun} {wanted.project}/{wanted.domain}/{shorten(wanted.name)} has no version "
-            f"'{shorten(wanted.version)}'.{did_you_mean(near)} The newest is '{versions[0]}'."
+            f"The {noun} {identifier.project}/{identifier.domain}/{shorten(identifier.name)} has no version "
+            f"'{shorten(identifier.version)}'.{did_you_mean(near)} The newest is '{versions[0]}'."
         )
         return error(reason, details=[{"field": "version", "reason": reason, "closest": list(near)}])
-    near = closest(wanted.name, registrations.names(connection, table, wanted.project, wanted.domain))
+    near = closest(identifier.name, registrations.names(connection, table, identifier.project, identifier.domain))
     reason = (
-        f"No {noun} is called '{shorten(wanted.name)}' in {wanted.project}/{wanted.domain}.{did_you_mean(near)} "
-        f"`rainbowctl get {word} -p {wanted.project} -d {wanted.domain}` lists them."
+        f"No {noun} is called '{shorten(identifier.name)}' in {identifier.project}/{identifier.domain}."
+        f"{did_you_mean(near)} `rainbowctl get {word} -p {identifier.project} -d {identifier.domain}` lists them."
     )
     return error(reason, details=[{"field": "name", "reason": reason, "closest": list(near)}])
 
 
-def get_workflow(context: Context, wanted: Identifier) -> Registered:
+def get_workflow(context: Context, identifier: Identifier) -> Registered:
     """One version of a workflow."""
     with context.database.reading() as connection:
-        return find_workflow(context, connection, wanted)
+        return find_workflow(context, connection, identifier)
 
 
-def get_launch_plan(context: Context, wanted: Identifier) -> Registered:
+def get_launch_plan(context: Context, identifier: Identifier) -> Registered:
     """One version of a launch plan."""
     with context.database.reading() as connection:
-        return _found(context, connection, launch_plans, wanted)
+        return _find(context, connection, launch_plans, identifier)
 
 
-def get_active(context: Context, wanted: Identifier) -> Registered:
+def get_active(context: Context, identifier: Identifier) -> Registered:
     """The active version of a launch plan."""
     with context.database.reading() as connection:
-        newest = _found(context, connection, launch_plans, wanted)
-        active = registrations.latest(connection, launch_plans, wanted, ACTIVE)
+        newest = _find(context, connection, launch_plans, identifier)
+        active = registrations.latest(connection, launch_plans, identifier, ACTIVE)
     if active is None:
         raise LaunchPlanNotFound(
-            f"No version of the launch plan '{wanted.name}' is active; the newest is '{newest.id.version}'. "
-            f"`rainbowctl update launchplan {wanted.name} --version {newest.id.version} --activate` activates it."
+            f"No version of the launch plan '{identifier.name}' is active; the newest is '{newest.id.version}'. "
+            f"`rainbowctl update launchplan {identifier.name} --version {newest.id.version} --activate` activates it."
         )
     return active
 
 
 def list_registered(
-    context: Context, table: Table, wanted: RegisteredFilter, after: tuple[str, int] | None, limit: int
+    context: Context, table: Table, conditions: RegisteredFilter, after: tuple[str, int] | None, limit: int
 ) -> tuple[list[Registered], tuple[str, int] | None]:
-    """Versions, and the key to go on after, if there are more."""
-    check_scope(project=wanted.project, domain=wanted.domain)
+    """A page of versions, and the key after which the next page starts, if there is one."""
+    check_scope(project=conditions.project, domain=conditions.domain)
     with context.database.reading() as connection:
-        check_readable(context, connection, Scope(project=wanted.project, domain=wanted.domain))
-        found = registrations.page(connection, table, wanted, after, limit + 1)
-    last = found[limit - 1] if len(found) > limit else None
-    return found[:limit], (last.id.name, last.row_id) if last else None
+        check_readable(context, connection, Scope(project=conditions.project, domain=conditions.domain))
+        page = registrations.page(connection, table, conditions, after, limit + 1)
+    last = page[limit - 1] if len(page) > limit else None
+    return page[:limit], (last.id.name, last.row_id) if last else None
 
 
-def set_launch_plan_state(context: Context, wanted: Identifier, state: str) -> tuple[Registered, bool]:
-    """Activate or deactivate a version of a launch plan; answers whether that changed anything."""
+def set_launch_plan_state(context: Context, identifier: Identifier, state: str) -> tuple[Registered, bool]:
+    """Activate or deactivate a version of a launch plan; the second value says whether that changed anything."""
     with context.database.writing() as connection:
-        revisions.lock_head(connection)  # so that two activations do not cross
-        before = _found(context, connection, launch_plans, wanted)
+        revisions.lock_head(connection)  # serializes activations
+        before = _find(context, connection, launch_plans, identifier)
         _check_open(context, connection, before.id)
         if before.state != state:
             registrations.set_state(connection, before.id, state, context.clock())

@@ -1,4 +1,4 @@
-"""Revisions: listed, shown, compared, watched, and rolled back."""
+"""Revisions: list, watch, read, compare and roll back."""
 
 from __future__ import annotations
 
@@ -23,40 +23,40 @@ from admin.store.revisions import Revision, RevisionFilter
 
 @dataclass(frozen=True, kw_only=True)
 class RevisionPage:
-    """Some revisions, the numbers of the last and the oldest of all, and the one to go on after, if there are more."""
+    """A page of revisions."""
 
     revisions: tuple[Revision, ...]
-    head: int
-    oldest: int
-    next_number: int | None
+    head: int  #: the last revision of all
+    oldest: int  #: the oldest revision that is kept
+    next_number: int | None  #: the revision after which the next page starts, if there is one
 
 
 def list_revisions(
-    context: Context, wanted: RevisionFilter, from_number: int | None, limit: int, wait_seconds: float = 0
+    context: Context, conditions: RevisionFilter, from_number: int | None, limit: int, wait_seconds: float = 0
 ) -> RevisionPage:
-    """Revisions, newest first; above a number oldest first, waiting for one if there is none yet."""
+    """Revisions, newest first; above a number oldest first, after a wait if there is none yet."""
     with context.database.reading() as connection:
-        check_existed(context, connection, Scope(domain=wanted.domain or "", project=wanted.project or ""))
+        check_existed(context, connection, Scope(domain=conditions.domain or "", project=conditions.project or ""))
     deadline = time.monotonic() + wait_seconds
     while True:
         with context.database.reading() as connection:
             head, oldest = revisions.head(connection), revisions.oldest(connection)
-            found = revisions.page(connection, wanted, from_number, limit + 1)
+            page = revisions.page(connection, conditions, from_number, limit + 1)
         remaining = deadline - time.monotonic()
-        if found or remaining <= 0 or context.revision_watcher.is_closing:
+        if page or remaining <= 0 or context.revision_watcher.is_closing:
             break
         context.revision_watcher.wait_above(head, remaining)
-    more = found[limit - 1].number if len(found) > limit else None
-    return RevisionPage(revisions=tuple(found[:limit]), head=head, oldest=oldest, next_number=more)
+    next_number = page[limit - 1].number if len(page) > limit else None
+    return RevisionPage(revisions=tuple(page[:limit]), head=head, oldest=oldest, next_number=next_number)
 
 
 def get_revision(context: Context, number: int) -> tuple[Revision, list[RowChange]]:
     """One revision with the rows it changed."""
     with context.database.reading() as connection:
-        found = revisions.get(connection, number)
-        if found is None:
+        revision = revisions.get(connection, number)
+        if revision is None:
             raise _not_found(connection, number)
-        return found, revisions.changes_of(connection, number)
+        return revision, revisions.changes_of(connection, number)
 
 
 def difference(context: Context, start: int, end: int) -> list[RowChange]:
@@ -80,8 +80,8 @@ def _not_found(connection: Connection, number: int) -> NotFound:
     head, oldest = revisions.head(connection), revisions.oldest(connection)
     if number < oldest and oldest > 1:
         return RevisionPruned(
-            f"Revision {number} is no longer kept; the oldest that is kept is {oldest}. Settings can be read, and "
-            f"brought back, as they were at {oldest - 1} or later. The admin's retention.revisions says for how long."
+            f"Revision {number} is no longer kept; the oldest that is kept is {oldest}. Settings can be read and "
+            f"restored as they were at {oldest - 1} or later. The admin's retention.revisions sets for how long."
         )
     return RevisionNotFound(f"There is no revision {number}; the last one is {head}. `rainbowctl history` lists them.")
 
@@ -93,19 +93,19 @@ def roll_back_revision(context: Context, number: int, options: ChangeOptions) ->
         if revisions.get(connection, number) is None:
             raise _not_found(connection, number)
         later = net_changes(revisions.changes_above(connection, number, rows_of=number))
-        moved = [change for change in later.values() if change.is_real]
-        if moved:
-            raise _moved_since(number, moved)
-        undone = []
+        changed_since = [change for change in later.values() if change.is_real]
+        if changed_since:
+            raise _changed_since(number, changed_since)
+        reversals = []
         for change in revisions.changes_of(connection, number):
-            last = later.get(change.key, change)  # others may have changed it and changed it back
-            undone.append(replace(change.reverse(), revision=last.revision))
-        return _restoring_writes(context, undone)
+            last = later.get(change.key, change)  # later revisions may have changed the row and changed it back
+            reversals.append(replace(change.reverse(), revision=last.revision))
+        return _restoring_writes(context, reversals)
 
     return _roll_back(context, undo, options)
 
 
-def _moved_since(number: int, moved: list[RowChange]) -> VersionConflict:
+def _changed_since(number: int, changes: list[RowChange]) -> VersionConflict:
     details = [
         {
             "resource_type": change.kind,
@@ -113,18 +113,18 @@ def _moved_since(number: int, moved: list[RowChange]) -> VersionConflict:
             **change.scope.keys(),
             "changed_by_revision": change.revision,
         }
-        for change in moved[:MOST_DETAILS]
+        for change in changes[:MOST_DETAILS]
     ]
-    named = "; ".join(f"{change.key} by revision {change.revision}" for change in moved[:5])
+    named = "; ".join(f"{change.key} by revision {change.revision}" for change in changes[:5])
     return VersionConflict(
-        f"Revision {number} cannot be undone alone, for its rows have changed since: {named}. Undo the later ones "
+        f"Revision {number} cannot be undone alone: its rows have changed since, {named}. Undo the later revisions "
         "first, or roll the scope back to an older revision.",
         details=details,
     )
 
 
 def roll_back_scope(context: Context, number: int, scope: Scope, kind: Kind | None, options: ChangeOptions) -> Changed:
-    """Bring the rows of one exact scope back to what they were at a revision."""
+    """Restore the attributes of one exact scope as they were at a revision."""
 
     def restore(connection: Connection) -> list[RowWrite]:
         check_number(connection, number)
@@ -137,7 +137,7 @@ def roll_back_scope(context: Context, number: int, scope: Scope, kind: Kind | No
 
 
 def roll_back_everything(context: Context, number: int, options: ChangeOptions) -> Changed:
-    """Bring everything back to what it was at a revision."""
+    """Restore every row as it was at a revision."""
 
     def restore(connection: Connection) -> list[RowWrite]:
         check_number(connection, number)

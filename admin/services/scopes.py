@@ -1,4 +1,4 @@
-"""Scopes that exist: a project and domain that this admin knows."""
+"""Scopes whose project and domain this admin knows."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ def check_readable(context: Context, connection: Connection, scope: Scope) -> No
 
 
 def applying(context: Context, scope: Scope) -> Applying | None:
-    """What applies at a scope that is known, from memory; None where the database must be asked."""
+    """The rows that apply at a known scope, from memory; None where the database must be read."""
     if scope.domain:
         check_domain(context, scope.domain)
-    found = context.index.applying(scope)
-    # A project that configuration seeded elsewhere is in no revision, so that only the database knows it.
-    return None if found is None or (scope.project and found.project is None) else found
+    known = context.index.applying(scope)
+    # Another replica may have created a configured project. No revision records that, so the index does not know it.
+    return None if known is None or (scope.project and known.project is None) else known
 
 
 def check_existed(context: Context, connection: Connection, scope: Scope) -> None:
-    """Refuse a scope that is unknown now and that history does not mention: its project may be gone by now."""
-    is_gone = bool(scope.project) and projects.get(connection, scope.project) is None
-    if is_gone and revisions.has_project(connection, scope.project):
+    """Refuse a scope that is unknown now and in history; its project may have been removed since."""
+    is_removed = bool(scope.project) and projects.get(connection, scope.project) is None
+    if is_removed and revisions.has_project(connection, scope.project):
         scope = Scope(domain=scope.domain)
     check_readable(context, connection, scope)
 
@@ -63,7 +63,7 @@ def check_domain(context: Context, domain: str) -> None:
 
 
 def unknown_project(project: str, known: Iterable[str]) -> UnknownProject:
-    """The error for a project that is not there, with the known ones that come closest."""
+    """The error for an unknown project, with the closest known ones."""
     near = closest(project, known)
     reason = (
         f"No project is called '{shorten(project)}'.{did_you_mean(near)} `rainbowctl get project` lists them; "

@@ -440,7 +440,7 @@ def test_tokens_are_shown_rotated_with_an_overlap_and_revoked(shell: Shell) -> N
     again = shell.run(f"rainbowctl delete token keyed {prefix}")
     assert (again.status, again.err) == (0, f"No changes: token {prefix} of cluster keyed had ended already.\n")
     assert agent.post("sync", {"agent": "a", "sequence": 1}).status_code == 401
-    assert "does not count" in shell.refused(4, "rainbowctl --token-file third.token rotate token keyed")
+    assert "revoked or expired" in shell.refused(4, "rainbowctl --token-file third.token rotate token keyed")
     shell.refused(3, "rainbowctl delete token keyed 00000000")
     shell.refused(3, "rainbowctl get token nowhere")
 
