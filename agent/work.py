@@ -13,11 +13,10 @@ from itertools import accumulate
 from typing import Any
 
 from agent import reports
-from agent.clocks import steady
+from agent.clocks import boot_id, steady
 from agent.crashes import crash_point
 from agent.engines.base import EngineUnavailable, NativePhase, NativeState, SubmitRefused, Task
 from agent.engines.careful import CarefulEngine
-from agent.engines.processes import boot_id
 from agent.guard import LeaseGuard
 from agent.intents import Ending, Intent, Stage, StateDirectory
 from agent.keys import key_of

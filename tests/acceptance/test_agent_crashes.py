@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent.crashes import STEPS, VARIABLE
-from agent.engines import processes
+from agent.engines.local import processes
 from tests.support.admins import RunningAdmin, running_admin
 from tests.support.agent_processes import Site, native_key, running_site, until, write_admin_configuration
 from tests.support.slurm import SlurmCluster

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import requests
 
-from agent.engines import processes
+from agent.engines.local import processes
 from tests.support.admins import RunningAdmin, running_admin
 from tests.support.agent_processes import (
     SECRET,

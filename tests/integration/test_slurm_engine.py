@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from agent.engines import slurm
 from agent.engines.base import (
     EngineError,
     EngineUnavailable,
@@ -23,7 +22,8 @@ from agent.engines.base import (
     Task,
 )
 from agent.engines.slurm import SlurmEngine
-from agent.engines.slurm_script import CANCELLED, MARK, arguments
+from agent.engines.slurm import engine as slurm_engine
+from agent.engines.slurm.script import CANCELLED, MARK, arguments
 from tests.support.slurm import CPUS, MEMORY_MB, SlurmCluster, running_slurm
 
 Clusters = tuple[SlurmCluster, SlurmCluster]
@@ -317,7 +317,7 @@ def test_a_second_submission_in_the_queue_is_cancelled_too(engine: SlurmEngine, 
 def test_a_submission_under_way_is_waited_for(engine: SlurmEngine) -> None:
     task = task_of(engine, "true")
     made = SlurmEngine({**engine.options, "timeoutSeconds": 1}, engine.directory)
-    with slurm._submission(task.directory):
+    with slurm_engine._submission(task.directory):
         with pytest.raises(EngineUnavailable, match="has not ended yet"):
             made.find(task.key)
         with pytest.raises(EngineUnavailable, match="has not ended yet"):
@@ -374,7 +374,7 @@ def test_a_job_that_slurm_does_not_know_is_unknown_only_after_a_while(
 ) -> None:
     lost = Handle("rb-000000000000-lost-1", "999999")
     assert engine.states([lost]) == {}
-    monkeypatch.setattr(slurm, "_LAG_SECONDS", 0.0)
+    monkeypatch.setattr(slurm_engine, "_LAG_SECONDS", 0.0)
     assert engine.states([lost])[lost.key].phase is NativePhase.UNKNOWN
 
 

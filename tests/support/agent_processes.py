@@ -19,7 +19,7 @@ from typing import Any
 import requests
 import yaml
 
-from agent.engines import processes
+from agent.engines.local import processes
 from agent.keys import key_of
 from tests.support import programs
 from tests.support.admins import RunningAdmin

@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from agent.engines import processes
 from agent.engines.base import EngineUnavailable, Handle, NativePhase, NativeState, OptionError, Task
-from agent.engines.local import LocalEngine
+from agent.engines.local import LocalEngine, processes
 from agent.files import read_json
 
 SECONDS = 30.0
@@ -337,7 +336,7 @@ def test_a_stopped_supervisor_does_not_keep_a_job_from_being_cancelled(
     os.kill(int(handle.native_id), signal.SIGSTOP)
     engine.cancel(handle)
     later = time.time() + 60
-    monkeypatch.setattr("agent.engines.local.time.time", lambda: later)
+    monkeypatch.setattr("agent.engines.local.engine.time.time", lambda: later)
     engine.cancel(handle)
     assert ended(engine, handle).phase is NativePhase.ABORTED
     assert processes.marked(handle.key) == set()

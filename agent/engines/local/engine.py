@@ -1,6 +1,6 @@
 """The local engine: real processes on the agent's own machine.
 
-Each job has a supervisor (see local_supervisor) and a directory with its files. What a job prints goes straight to
+Each job has a supervisor (see supervisor) and a directory with its files. What a job prints goes straight to
 files there, so that the agent is in nobody's way. Whether a supervisor lives is told by a lock that only it holds,
 never by a process id alone: ids are used again.
 """
@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import agent
-from agent.engines import processes, task_files
+from agent.clocks import boot_id
+from agent.engines import task_files
 from agent.engines.base import (
     EngineUnavailable,
     Handle,
@@ -32,7 +33,8 @@ from agent.engines.base import (
     Task,
     refuse_unknown,
 )
-from agent.engines.local_supervisor import CANCEL, ENDED, LOCK, STARTED, TASK
+from agent.engines.local import processes
+from agent.engines.local.job_files import CANCEL, ENDED, LOCK, STARTED, TASK
 from agent.files import read_json, write_json
 from agent.quantities import amount, of_task, whole
 
@@ -208,7 +210,7 @@ class LocalEngine:
         directory = self.directory / key
         if (directory / CANCEL).exists():
             ended = {"phase": "ABORTED"}
-        elif started["boot"] != processes.boot_id():
+        elif started["boot"] != boot_id():
             message = "The machine was restarted while it ran."
             ended = {"phase": "FAILED", "reason": "MACHINE_RESTARTED", "message": message}
         else:
@@ -276,7 +278,7 @@ def _spawn(directory: Path, lock: int) -> int:
     log = directory / "supervisor.log"
     return os.posix_spawn(
         sys.executable,
-        [sys.executable, "-P", "-S", "-m", "agent.engines.local_supervisor", str(directory)],
+        [sys.executable, "-P", "-S", "-m", "agent.engines.local.supervisor", str(directory)],
         {**os.environ, "PYTHONPATH": str(Path(agent.__file__).parents[1])},
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),

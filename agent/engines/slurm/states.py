@@ -6,9 +6,9 @@ import signal
 from dataclasses import replace
 from pathlib import Path
 
-from agent.engines import slurm_script
 from agent.engines.base import NativePhase, NativeState
-from agent.engines.slurm_commands import NativeJob
+from agent.engines.slurm import script
+from agent.engines.slurm.commands import NativeJob
 from agent.files import read_json
 
 _WAITING = {
@@ -64,12 +64,12 @@ def state_of(job: NativeJob, nodes: tuple[str, ...], directory: Path) -> NativeS
 
 def recorded_state(directory: Path) -> NativeState | None:
     """The state of a job by its own files alone; None where they do not tell its end."""
-    ending = slurm_script.ending(directory)
+    ending = script.ending(directory)
     if ending is None:
         return None
     phase = NativePhase.FAILED if ending.code else NativePhase.SUCCEEDED
-    state = NativeState(phase, started_at=slurm_script.started_at(directory), finished_at=ending.finished_at)
-    if ending.reason == slurm_script.TERMINATED and (directory / slurm_script.CANCELLED).exists():
+    state = NativeState(phase, started_at=script.started_at(directory), finished_at=ending.finished_at)
+    if ending.reason == script.TERMINATED and (directory / script.CANCELLED).exists():
         return replace(state, phase=NativePhase.ABORTED)
     return _explained(_with_code(state, ending.code, 0), directory)
 
@@ -85,23 +85,23 @@ def _explained(state: NativeState, directory: Path, slurms_reason: str = "") -> 
     """A failure with what the job's own files say about it."""
     if state.phase is not NativePhase.FAILED:
         return state
-    ending = slurm_script.ending(directory)
-    if ending is None and slurm_script.marked_id(directory) is None:
+    ending = script.ending(directory)
+    if ending is None and script.marked_id(directory) is None:
         said = f" ({slurms_reason})" if slurms_reason else ""
         message = f"Slurm could not start it{said}: check that its nodes see the agent's directory {directory}."
         return replace(state, reason="NOT_STARTED", message=message)
     reason = ending.reason if ending else ""
-    told = read_json(directory / slurm_script.TASK) or {}
-    if reason == slurm_script.CANCELLED:
+    told = read_json(directory / script.TASK) or {}
+    if reason == script.CANCELLED:
         return replace(state, phase=NativePhase.ABORTED, exit_code=None)
-    if reason == slurm_script.TIME_LIMIT:
+    if reason == script.TIME_LIMIT:
         return _timed_out(replace(state, exit_code=None, signal=None), directory)
-    if reason == slurm_script.COMMAND_NOT_FOUND:
+    if reason == script.COMMAND_NOT_FOUND:
         message = (
             f"There is no command '{told.get('command')}' on its node: check its name, and PATH in its environment."
         )
         return replace(state, reason=reason, message=message)
-    if reason == slurm_script.NO_WORKING_DIRECTORY:
+    if reason == script.NO_WORKING_DIRECTORY:
         message = f"The working directory {told.get('work')} does not exist on its node."
         return replace(state, exit_code=None, reason=reason, message=message)
     if state.signal is not None:
@@ -110,10 +110,10 @@ def _explained(state: NativeState, directory: Path, slurms_reason: str = "") -> 
 
 
 def _timed_out(state: NativeState, directory: Path) -> NativeState:
-    told = read_json(directory / slurm_script.TASK) or {}
+    told = read_json(directory / script.TASK) or {}
     limit = told.get("time_limit_seconds")
     message = "It ran longer than Slurm lets it." if limit is None else f"It ran longer than its limit of {limit:g} s."
-    return replace(state, phase=NativePhase.TIMED_OUT, reason=slurm_script.TIME_LIMIT, message=message)
+    return replace(state, phase=NativePhase.TIMED_OUT, reason=script.TIME_LIMIT, message=message)
 
 
 def _signal_name(number: int) -> str:

@@ -7,9 +7,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent.engines import slurm_script
 from agent.engines.base import Task, closest
-from agent.engines.slurm_commands import SlurmCommands
+from agent.engines.slurm import script
+from agent.engines.slurm.commands import SlurmCommands
 
 _FRESH_SECONDS = 60.0
 #: Nodes in one of these states take no jobs.
@@ -90,13 +90,13 @@ class Partitions:
 def _too_large(task: Task, partition: Mapping[str, str]) -> str:
     """What Slurm would take, and keep waiting for ever."""
     name = partition["PartitionName"]
-    nodes, _ = slurm_script.shape(task)
+    nodes, _ = script.shape(task)
     most = [int(value) for key in ("TotalNodes", "MaxNodes") if (value := partition.get(key, "")).isdigit()]
     if most and nodes > min(most):
         return f"resources.nodes: {nodes} are more than the {min(most)} that partition '{name}' gives a job"
     longest = _minutes(partition.get("MaxTime", ""))
     if task.time_limit_seconds is not None and longest is not None:
-        asked = slurm_script.minutes(task.time_limit_seconds)
+        asked = script.minutes(task.time_limit_seconds)
         if asked > longest:
             return f"time limit: {asked} minutes are more than the {longest} that partition '{name}' allows"
     return ""

@@ -13,11 +13,6 @@ MARK = "RAINBOW_KEY"
 _PROC = Path("/proc")
 
 
-def boot_id() -> str:
-    """Tells one run of this machine from another."""
-    return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
-
-
 def start_ticks(pid: int) -> int | None:
     """When a process started, in clock ticks since boot; with the id it names a process beyond doubt."""
     fields = _stat(pid)

@@ -1,14 +1,8 @@
 """The supervisor of one local job: starts it, keeps its limits, ends all of it, and records how it ended.
 
-It is a process of its own, in its own session, so that the job outlives the agent; `python -m` this module with the
-job's directory, whose lock it inherits and holds as long as it lives:
-
-    task.json      what to run; written by the engine before the supervisor starts
-    lock           held (flock) by the supervisor: whoever can take it knows that there is none
-    started.json   written before the first process is started: from then on the job may have run
-    cancel         the wish to end it; SIGTERM makes the supervisor look
-    ended.json     how it ended
-    stdout, stderr, work/
+It is a process of its own, in its own session, so that the job outlives the agent: `python -m` this module with the
+job's directory, whose lock it inherits. `job_files` describes the files in that directory; the job's output goes to
+`stdout` and `stderr` there, and `work/` is its working directory.
 """
 
 from __future__ import annotations
@@ -26,10 +20,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from agent.engines import processes
+from agent.clocks import boot_id
+from agent.engines.local import processes
+from agent.engines.local.job_files import CANCEL, ENDED, STARTED, TASK
 from agent.files import read_json, write_json
 
-TASK, LOCK, STARTED, CANCEL, ENDED = "task.json", "lock", "started.json", "cancel", "ended.json"
 COMMAND_NOT_FOUND, COMMAND_NOT_EXECUTABLE = 127, 126
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
@@ -60,7 +55,7 @@ class Supervisor:
             return
         started = {
             "supervisor": os.getpid(),
-            "boot": processes.boot_id(),
+            "boot": boot_id(),
             "started_at": datetime.now(UTC).isoformat(),
         }
         write_json(self.directory / STARTED, started)

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from agent.engines import slurm_nodes, slurm_script, task_files
+from agent.engines import task_files
 from agent.engines.base import (
     EngineUnavailable,
     Handle,
@@ -28,8 +28,9 @@ from agent.engines.base import (
     Task,
     refuse_unknown,
 )
-from agent.engines.slurm_commands import NativeJob, Refusal, SlurmCommands
-from agent.engines.slurm_states import phase_of, recorded_state, state_of
+from agent.engines.slurm import nodes, script
+from agent.engines.slurm.commands import NativeJob, Refusal, SlurmCommands
+from agent.engines.slurm.states import phase_of, recorded_state, state_of
 from agent.files import read_json, write_json
 
 _OPTIONS: dict[str, Any] = {
@@ -72,7 +73,7 @@ class SlurmEngine:
         self.directory = directory
         self.options = chosen
         self.commands = SlurmCommands(chosen["configuration"], float(chosen["timeoutSeconds"]))
-        self.partitions = slurm_nodes.Partitions(self.commands)
+        self.partitions = nodes.Partitions(self.commands)
         #: Since when each key has been missing, on a clock of our own.
         self._missing: dict[str, float] = {}
 
@@ -82,7 +83,7 @@ class SlurmEngine:
 
     def capacity(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """All nodes there are, and what is not given away on those that work."""
-        return slurm_nodes.capacity(self.commands.records("--details", "show", "nodes"))
+        return nodes.capacity(self.commands.records("--details", "show", "nodes"))
 
     def check(self, task: Task) -> str:
         """Commands only, in a partition that there is, and no larger than that."""
@@ -93,7 +94,7 @@ class SlurmEngine:
             )
         if not task.job.get("command"):
             return "the slurm engine needs a command"
-        if unfit := slurm_script.unfit_environment(task.environment):
+        if unfit := script.unfit_environment(task.environment):
             return unfit
         return self.partitions.check(task)
 
@@ -103,26 +104,26 @@ class SlurmEngine:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         work = task_files.working_directory(directory, task.job.get("working_directory"))
         told = {"work": str(work), "command": task.job["command"][0], "time_limit_seconds": task.time_limit_seconds}
-        write_json(directory / slurm_script.TASK, told)
+        write_json(directory / script.TASK, told)
         environment = {**task.environment, "RAINBOW_KEY": task.key, "RAINBOW_TASK": "0"}
-        script = slurm_script.batch_script(task, directory, work, environment, float(self.options["graceSeconds"]))
+        batch = script.batch_script(task, directory, work, environment, float(self.options["graceSeconds"]))
         with _submission(directory) as lock:
             try:
                 printed, _ = self.commands.run(
-                    "sbatch", "--parsable", *self._arguments(task, directory), script=script, holding=lock
+                    "sbatch", "--parsable", *self._arguments(task, directory), script=batch, holding=lock
                 )
             except Refusal as refusal:
                 raise SubmitRefused(f"Slurm refuses the job: {refusal}") from refusal
         return Handle(task.key, printed.strip().partition(";")[0])
 
     def _arguments(self, task: Task, directory: Path) -> list[str]:
-        return slurm_script.arguments(task, directory, self.options["account"], self.options["arguments"])
+        return script.arguments(task, directory, self.options["account"], self.options["arguments"])
 
     def find(self, key: str) -> Handle | None:
         """The job that started, or else the first that was submitted."""
         directory = self.directory / key
         self._await_submission(directory)
-        if (started := slurm_script.marked_id(directory)) is not None:
+        if (started := script.marked_id(directory)) is not None:
             return Handle(key, started)
         jobs = _accepted(self.commands.named(key)) or _accepted(self.commands.past_jobs(name=key))
         return Handle(key, jobs[0].id) if jobs else None
@@ -161,7 +162,7 @@ class SlurmEngine:
         """The job that ran instead, where a lost answer had us submit two."""
         if phase_of(job) is not NativePhase.FAILED:
             return None
-        started = slurm_script.marked_id(self.directory / handle.key)
+        started = script.marked_id(self.directory / handle.key)
         return None if started in (None, handle.native_id) else Handle(handle.key, str(started))
 
     def _past_states(self, gone: Sequence[Handle]) -> dict[str, NativeState]:
@@ -182,8 +183,8 @@ class SlurmEngine:
         return found
 
     def _was_terminated(self, key: str) -> bool:
-        ending = slurm_script.ending(self.directory / key)
-        return ending is not None and ending.reason == slurm_script.TERMINATED
+        ending = script.ending(self.directory / key)
+        return ending is not None and ending.reason == script.TERMINATED
 
     def _state(self, job: NativeJob) -> NativeState:
         try:
@@ -195,7 +196,7 @@ class SlurmEngine:
     def cancel(self, handle: Handle) -> None:
         """End every job of that key that has not ended, and keep one that Slurm does not show yet from starting."""
         if (self.directory / handle.key).is_dir():
-            (self.directory / handle.key / slurm_script.CANCELLED).touch()
+            (self.directory / handle.key / script.CANCELLED).touch()
         live = [job.id for job in self.commands.named(handle.key) if not phase_of(job).finished]
         if live:
             # What ended meanwhile is fine.
@@ -208,7 +209,7 @@ class SlurmEngine:
 
     def read_output(self, handle: Handle, path: str, limit: int) -> tuple[bytes, int, bool] | None:
         """A file below its working directory, or with its whole path."""
-        told = read_json(self.directory / handle.key / slurm_script.TASK)
+        told = read_json(self.directory / handle.key / script.TASK)
         return None if told is None else task_files.read_output(Path(told["work"]) / path, limit)
 
     def eta(self, task: Task) -> float | None:
