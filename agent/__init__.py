@@ -1,1 +1,1 @@
-"""The agent: stands beside a cluster and talks to the admin over HTTP only."""
+"""The agent: runs executions on a cluster, and talks to the admin over HTTP only."""

@@ -1,4 +1,4 @@
-"""Back-off: growing pauses with jitter, so that a thousand agents do not come back at the same instant."""
+"""Back-off: growing pauses with jitter, so that many agents do not return to the admin at the same instant."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class Backoff:
         self._failures = 0
 
     def reset(self) -> None:
-        """It answered."""
+        """Start with the shortest pause again, after a success."""
         self._failures = 0
 
-    def next_seconds(self, at_most: float = _LONGEST_SECONDS, asked: float | None = None) -> float:
-        """How long to wait after another failure: what the admin asks for, else doubling."""
+    def next_seconds(self, at_most: float = _LONGEST_SECONDS, retry_after: float | None = None) -> float:
+        """How long to wait after another failure: what the admin asked for, else twice as long as the last time."""
         doubled = _FIRST_SECONDS * float(2 ** min(self._failures, 10))
         self._failures += 1
-        if asked is not None:
-            return min(asked, _LONGEST_SECONDS) * random.uniform(1.0, 1.2)
+        if retry_after is not None:
+            return min(retry_after, _LONGEST_SECONDS) * random.uniform(1.0, 1.2)
         return min(doubled, at_most, _LONGEST_SECONDS) * random.uniform(0.5, 1.0)

@@ -1,17 +1,17 @@
-"""Configuration of the agent: one YAML file, each key of which the command line can replace.
+"""Configuration of the agent: one YAML file, whose keys can be overridden on the command line.
 
 endpoint: https://rainbow.example.org    # where the admin listens
 cluster: alpha                           # the name this cluster registered with
-engine: slurm                            # local, slurm, or one that a package brings
-engineOptions: {}                        # what the engine takes; unknown ones are refused
-stateDirectory: /var/lib/rainbow-agent   # for one agent only; on a disk that outlives a reboot
+engine: slurm                            # local, slurm, or one that an installed package provides
+engineOptions: {}                        # options of the engine; unknown ones are refused
+stateDirectory: /var/lib/rainbow-agent   # used by one agent only; on a disk that survives a reboot
 tokenFile: /etc/rainbow/alpha.token      # written by `rainbow-agent register`
 caFile: /etc/rainbow/ca.pem              # certificate authorities to trust for https
 slots: 10                                # executions at once
 want: 10                                 # new executions to take with one sync
-pollSeconds: 0.5                         # how often the engine is asked what has become of them
+pollSeconds: 0.5                         # how often the engine is asked for the states of its jobs
 plugins: []                              # plugins that this cluster offers
-properties: {}                           # anything else worth knowing of it
+properties: {}                           # anything else to report of this cluster
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from agent.engines.base import closest
+from agent.engines.base import did_you_mean
 
 DEFAULT_ENDPOINT = "http://127.0.0.1:8088"
 DEFAULT_ENGINE = "local"
@@ -32,12 +32,12 @@ _MOST = 1000
 
 
 class ConfigError(Exception):
-    """A configuration that cannot be used: the key, the reason and the remedy."""
+    """The configuration is invalid: the key, the reason and the remedy."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """Everything that the agent is told."""
+    """The settings of an agent."""
 
     cluster: str
     state_directory: Path
@@ -53,7 +53,7 @@ class Config:
     properties: Mapping[str, Any] = field(default_factory=dict)
 
 
-#: Each key of the file, with the type it has and that type's name.
+#: The type of each key of the file, and the name of that type.
 _KEYS: dict[str, tuple[type | tuple[type, ...], str]] = {
     "endpoint": (str, "a URL"),
     "cluster": (str, "a name"),
@@ -70,35 +70,35 @@ _KEYS: dict[str, tuple[type | tuple[type, ...], str]] = {
 }
 
 
-def load_config(file: Path | None, typed: Mapping[str, Any]) -> Config:
-    """The configuration from a file and the command line, whose keys are those of the file; None is not typed."""
-    given = {**(_read(file) if file else {}), **{key: value for key, value in typed.items() if value is not None}}
-    for key, value in given.items():
+def load_config(file: Path | None, options: Mapping[str, Any]) -> Config:
+    """The settings in a file, overridden by options of the command line with the same keys; None is no option."""
+    settings = {**(_read(file) if file else {}), **{key: value for key, value in options.items() if value is not None}}
+    for key, value in settings.items():
         _check(key, value)
-    if not given.get("cluster"):
+    if not settings.get("cluster"):
         raise ConfigError("cluster: is missing: name the cluster with --cluster, or in the configuration file")
     base = file.parent if file else Path()
-    cluster = given["cluster"]
-    state = _path(given.get("stateDirectory"), base) or default_state_directory(cluster)
-    ca_file = _path(given.get("caFile"), base)
+    cluster = settings["cluster"]
+    state = _path(settings.get("stateDirectory"), base) or default_state_directory(cluster)
+    ca_file = _path(settings.get("caFile"), base)
     return Config(
         cluster=cluster,
-        endpoint=given.get("endpoint", DEFAULT_ENDPOINT),
-        engine=given.get("engine", DEFAULT_ENGINE),
-        engine_options=given.get("engineOptions", {}),
+        endpoint=settings.get("endpoint", DEFAULT_ENDPOINT),
+        engine=settings.get("engine", DEFAULT_ENGINE),
+        engine_options=settings.get("engineOptions", {}),
         state_directory=state,
-        token_file=_path(given.get("tokenFile"), base) or state / "token",
+        token_file=_path(settings.get("tokenFile"), base) or state / "token",
         ca_file=str(ca_file) if ca_file else None,
-        slots=given.get("slots", Config.slots),
-        want=given.get("want", Config.want),
-        poll_seconds=given.get("pollSeconds"),
-        plugins=tuple(given.get("plugins", ())),
-        properties=given.get("properties", {}),
+        slots=settings.get("slots", Config.slots),
+        want=settings.get("want", Config.want),
+        poll_seconds=settings.get("pollSeconds"),
+        plugins=tuple(settings.get("plugins", ())),
+        properties=settings.get("properties", {}),
     )
 
 
 def default_config_file() -> Path | None:
-    """The file that is read where none is named, if it is there."""
+    """The file that is read if none is named: the first that exists, else None."""
     home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     return next(
         (path for path in (home / "rainbow/agent.yaml", Path("/etc/rainbow/agent.yaml")) if path.is_file()), None
@@ -106,7 +106,7 @@ def default_config_file() -> Path | None:
 
 
 def default_state_directory(cluster: str) -> Path:
-    """Where state is kept where no place is named."""
+    """Where state is kept if the configuration does not say."""
     home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state")
     return home / "rainbow/agent" / cluster
 
@@ -115,7 +115,7 @@ def _read(path: Path) -> dict[str, Any]:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """Refuses a key that is given twice."""
+        """Refuses a key that occurs twice."""
 
         def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
             names = [getattr(key, "value", None) for key, _value in node.value]
@@ -136,19 +136,19 @@ def _read(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} must be a mapping of keys such as cluster and engine")
     for key in document:
         if key not in _KEYS:
-            raise ConfigError(f"{path}: {key}: there is no such key{closest(str(key), _KEYS)}")
+            raise ConfigError(f"{path}: {key}: there is no such key{did_you_mean(str(key), _KEYS)}")
     return document
 
 
 def _check(key: str, value: Any) -> None:
-    """Refuse a value that does not fit its key."""
-    kind, name = _KEYS[key]
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise ConfigError(f"{key}: must be {name}, is {value!r}")
+    """Refuse a value that is invalid for its key."""
+    expected_type, type_name = _KEYS[key]
+    if not isinstance(value, expected_type) or isinstance(value, bool):
+        raise ConfigError(f"{key}: must be {type_name}, is {value!r}")
     if rule := _RULES.get(key):
-        fits, wanted = rule
-        if not fits(value):
-            raise ConfigError(f"{key}: must be {wanted}, is {value!r}")
+        is_valid, requirement = rule
+        if not is_valid(value):
+            raise ConfigError(f"{key}: must be {requirement}, is {value!r}")
 
 
 def _is_url(text: str) -> bool:
@@ -170,5 +170,5 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def _path(text: str | None, base: Path) -> Path | None:
-    """A path, relative to the file that names it."""
+    """A path; one that is not absolute is relative to the configuration file."""
     return (base / Path(text).expanduser()).absolute() if text else None

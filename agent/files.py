@@ -1,4 +1,4 @@
-"""Files that survive a crash: written whole or not at all, and on the disk where the machine may crash too."""
+"""Files that survive a crash: replaced as a whole or not at all, and synced to disk where the machine may crash too."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 
 def write_durably(path: Path, data: bytes, *, mode: int = 0o600) -> None:
-    """Replace a file by new content, on the disk when this returns."""
+    """Replace a file; the new content is on disk when this returns."""
     _replace(path, data, mode, is_durable=True)
     sync_directory(path.parent)
 
 
 def _replace(path: Path, data: bytes, mode: int, *, is_durable: bool) -> None:
-    """Replace a file at one stroke: who reads it finds the old content or the new."""
+    """Replace a file atomically: a reader sees the old content or the new."""
     draft = path.with_name(f".{path.name}.new")
     # A draft that a crash left may have another mode.
     draft.unlink(missing_ok=True)
@@ -29,7 +29,7 @@ def _replace(path: Path, data: bytes, mode: int, *, is_durable: bool) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """Bring the names in a directory to the disk."""
+    """Write the entries of a directory to disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -38,7 +38,7 @@ def sync_directory(path: Path) -> None:
 
 
 def write_json(path: Path, document: Any, *, is_durable: bool = True) -> None:
-    """Replace a file by a JSON document; without being durable it survives a crash of ours, not one of the machine."""
+    """Replace a file by a JSON document; unless durable, it survives a crash of the agent but not of the machine."""
     data = json.dumps(document, separators=(",", ":")).encode()
     if is_durable:
         write_durably(path, data)
@@ -47,7 +47,7 @@ def write_json(path: Path, document: Any, *, is_durable: bool = True) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The JSON object in a file; None where there is no file, or no object in it."""
+    """The JSON object in a file; None if there is no file, or no object in it."""
     try:
         document = json.loads(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError, ValueError):

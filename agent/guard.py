@@ -1,18 +1,18 @@
-"""The lease guard: knows, by a steady clock, until when work may go on without word from the admin."""
+"""The lease guard: how long each execution may go on without an answer from the admin."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-#: Work is ended this part of a lease before its end, so that it is gone when the lease is …
+#: Work is ended before its lease is over, by this part of the lease …
 _MARGIN = 1 / 3
-#: … but no less than it takes to end it, where the lease is long enough for that.
+#: … and by no less than the time that ending it takes, if the lease is long enough for that.
 _ENDING_SECONDS = 7.0
 
 
 @dataclass
 class LeaseGuard:
-    """When each lease was last renewed, counted from when the request that did it was sent."""
+    """When each lease was last renewed: the time at which the request that renewed it was sent."""
 
     lease_seconds: float = 60.0
     _renewed: dict[str, float] = field(default_factory=dict)
@@ -24,20 +24,20 @@ class LeaseGuard:
 
     @property
     def interval_seconds(self) -> float:
-        """How long a call may wait that renews leases, and how much longer it may take: so that one that fails leaves
-        time for another."""
+        """How long a call that renews leases may wait, and again how long it may take, so that there is time for
+        another if it fails."""
         return (self.lease_seconds - self.margin_seconds) / 4
 
     def renew(self, key: str, sent_at: float) -> None:
-        """A lease was renewed by a request sent at that time."""
+        """Record that a request sent at that time renewed a lease."""
         self._renewed[key] = max(sent_at, self._renewed.get(key, sent_at))
 
     def forget(self, key: str) -> None:
-        """A lease is no longer watched."""
+        """Stop watching a lease."""
         self._renewed.pop(key, None)
 
     def seconds_left(self, key: str, now: float) -> float:
-        """How long work may still go on; below zero it must end. None was ever renewed: it may not."""
+        """How long work may go on; below zero it must end, as must work whose lease was never renewed."""
         if key not in self._renewed:
             return -1.0
         return self._renewed[key] + self.lease_seconds - self.margin_seconds - now

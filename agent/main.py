@@ -28,20 +28,20 @@ From nothing to running, beside a new cluster:
   rainbow-agent register --cluster alpha --endpoint https://rainbow.example.org --secret-file secret.txt
   rainbow-agent run --cluster alpha --endpoint https://rainbow.example.org --engine local
 
-What is typed there can stand in ~/.config/rainbow/agent.yaml, /etc/rainbow/agent.yaml or the file given with --config
-(see `rainbow-agent run --help` for its keys); what is typed goes before it.
+These options can also be set in ~/.config/rainbow/agent.yaml, /etc/rainbow/agent.yaml or the file given with --config
+(see `rainbow-agent run --help` for its keys); options on the command line override the file.
 """,
 )
 @click.version_option(version("rainbow"), prog_name="rainbow-agent")
 def main() -> None:
-    """The Rainbow agent stands beside a cluster and calls out to the admin; the admin never calls it.
+    """The Rainbow agent runs executions on a cluster. It calls the admin; the admin never calls it.
 
-    It takes executions that were placed on its cluster, runs them on its engine, and reports what becomes of them.
+    It leases the executions that were placed on its cluster, runs them on its engine, and reports how they end.
     """
 
 
 def _options(command: Callable[..., None]) -> Callable[..., None]:
-    """The options that say which cluster, and where its admin and its token are."""
+    """Add the options that name the cluster, its admin and its token."""
     for option in reversed(
         [
             click.option(
@@ -57,20 +57,20 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
                 "--endpoint",
                 envvar="RAINBOW_ENDPOINT",
                 metavar="URL",
-                help="Where the admin listens; else http://127.0.0.1:8088.",
+                help="URL of the admin; default http://127.0.0.1:8088.",
             ),
             click.option(
                 "--token-file",
                 envvar="RAINBOW_TOKEN_FILE",
                 metavar="FILE",
-                help="File of the cluster's token; else `token` in the state directory.",
+                help="File of the cluster's token; default `token` in the state directory.",
             ),
             click.option("--ca-file", envvar="RAINBOW_CA_FILE", metavar="FILE", help="CA certificate, for https."),
             click.option(
                 "--state-directory",
                 envvar="RAINBOW_AGENT_STATE",
                 metavar="DIRECTORY",
-                help="What the agent must not forget; else ~/.local/state/rainbow/agent/CLUSTER.",
+                help="Where the agent keeps its state; default ~/.local/state/rainbow/agent/CLUSTER.",
             ),
         ]
     ):
@@ -78,13 +78,13 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def _config(file: str | None, **typed: Any) -> Config:
+def _config(file: str | None, **options: Any) -> Config:
     from agent.config import ConfigError, default_config_file, load_config
 
     keys = {"token_file": "tokenFile", "ca_file": "caFile", "state_directory": "stateDirectory"}
     try:
         path = Path(file) if file else default_config_file()
-        return load_config(path, {keys.get(name, name): value for name, value in typed.items()})
+        return load_config(path, {keys.get(name, name): value for name, value in options.items()})
     except ConfigError as error:
         _fail(str(error))
 
@@ -99,71 +99,75 @@ Examples:
 
 \b
 The configuration file, each key with an example:
-  endpoint: https://rainbow.example.org    where the admin listens
+  endpoint: https://rainbow.example.org    URL of the admin
   cluster: alpha                           the name this cluster registered with
-  engine: local                            local, slurm, or one that an installed package brings
-  engineOptions: {ignoreImage: true}       what the engine takes; unknown ones are refused
-  stateDirectory: /var/lib/rainbow-agent   for one agent only, on a disk that outlives a reboot
+  engine: local                            local, slurm, or one that an installed package provides
+  engineOptions: {ignoreImage: true}       options of the engine; unknown ones are refused
+  stateDirectory: /var/lib/rainbow-agent   used by one agent only, on a disk that survives a reboot
   tokenFile: /etc/rainbow/alpha.token      written by `rainbow-agent register`
   caFile: /etc/rainbow/ca.pem              certificate authorities to trust for https
   slots: 10                                executions at once
   want: 10                                 new executions to take with one sync
-  pollSeconds: 0.5                         how often the engine is asked what has become of them
+  pollSeconds: 0.5                         how often the engine is asked for the states of its jobs
   plugins: [ray]                           plugins that this cluster offers
-  properties: {rack: 7}                    anything else worth knowing of it
+  properties: {rack: 7}                    anything else to report of this cluster
 
 \b
 Options of the engine local:
   ignoreImage: false           run the command of a job that names an image, without the image
   memoryLimit: address-space   how memory is limited. address-space: the kernel refuses each process more than the limit
-                               (programs that reserve much and use little suffer: use resident). resident: what the
-                               job's processes use together is measured, and a job above its limit ended. none: not
-  graceSeconds: 5              between SIGTERM and SIGKILL when a job is ended
+                               (use resident for programs that reserve much more than they use). resident: the memory
+                               of all processes of a job is measured, and a job above its limit is ended. none: no limit
+  graceSeconds: 5              time between SIGTERM and SIGKILL when a job is ended
   keepSeconds: 3600            how long a finished job's directory is kept
 
 \b
-Under systemd set KillMode=process, so that jobs of the engine local outlive a restart of the agent.
+Under systemd set KillMode=process, so that jobs of the engine local survive a restart of the agent.
 
 \b
-Exit status: 0 after a stop in good order, 1 where the admin could not be told, refused the token, or lets another
-agent serve the cluster, 2 for a wrong command line.
+Exit status: 0 after a clean stop; 1 if the admin could not be reached, refused the token, or another agent has taken
+the cluster over; 2 for a wrong command line.
 """,
 )
 @_options
-@click.option("--engine", metavar="NAME", help="What runs executions: local, slurm, or one that a package brings.")
-@click.option("--slots", type=int, metavar="N", help="Executions at once; else 10.")
-@click.option("--once", is_flag=True, help="Sync, start and report what there is, and end; for cron.")
-@click.option("--drain", is_flag=True, help="When told to stop, wait for what runs instead of leaving it.")
+@click.option(
+    "--engine",
+    metavar="NAME",
+    help="Engine: local, slurm, or one that an installed package provides.",
+)
+@click.option("--slots", type=int, metavar="N", help="Executions at once; default 10.")
+@click.option("--once", is_flag=True, help="Sync, start what is offered, report what has ended, and exit; for cron.")
+@click.option("--drain", is_flag=True, help="On SIGTERM or SIGINT wait for running executions instead of leaving them.")
 @click.option("-q", "--quiet", is_flag=True, help="Print warnings and errors only.")
-def run(file: str | None, once: bool, drain: bool, quiet: bool, **typed: Any) -> None:
-    """Take executions, run them, report them.
+def run(file: str | None, once: bool, drain: bool, quiet: bool, **options: Any) -> None:
+    """Lease executions, run them, and report them.
 
-    The agent can be killed and started again at any time: what it holds is written down, and native jobs are found
-    again by their names, so that nothing is lost and nothing runs twice.
+    The agent can be killed and started again at any time: its leases are stored on disk, and native jobs are found
+    again by name, so that nothing is lost and nothing runs twice.
 
-    SIGTERM or Ctrl-C hands back to the admin what has not started, and leaves what runs to go on: the next start takes
-    it up, if it comes before the leases are over. With --drain the agent waits for it instead. A second signal ends the
-    agent at once; nothing is handed back then.
+    SIGTERM or Ctrl-C hands back to the admin what has not started, and leaves running executions alone: the next start
+    resumes them, if it comes before their leases expire. With --drain the agent waits for them instead. A second signal
+    ends the agent at once, without handing anything back.
 
-    An agent that cannot reach the admin tries again with growing pauses, and ends its work before the leases are over,
-    for then the admin may give it to others.
+    An agent that cannot reach the admin tries again with growing pauses, and ends its work before the leases expire,
+    because the admin may then give it to another cluster.
 
-    With --once it takes and starts what there is, reports what has ended, and ends; what runs goes on. The admin's
-    agents.leaseSeconds must then be longer than the time between two runs.
+    With --once the agent starts what is offered, reports what has ended, and exits; running executions go on. The
+    admin's agents.leaseSeconds must then be longer than the time between two runs.
     """
     from agent.crashes import check_crash_variable
 
-    if wrong := check_crash_variable():
-        _fail(wrong)
-    sys.exit(_run(_config(file, **typed), once=once, drain=drain, quiet=quiet))
+    if problem := check_crash_variable():
+        _fail(problem)
+    sys.exit(_run(_config(file, **options), once=once, drain=drain, quiet=quiet))
 
 
 def _run(config: Config, *, once: bool, drain: bool, quiet: bool) -> int:
     import logging
     import signal
 
-    from agent.intents import StateDirectory, StateError
     from agent.loop import Agent
+    from agent.state_directory import StateDirectory, StateError
     from agent.status import StatusHandler, StatusLine
     from agent.transport import Token, Transport, Unauthenticated
 
@@ -207,50 +211,50 @@ Examples:
 """,
 )
 @_options
-@click.option("--engine", metavar="NAME", help="The engine to describe the cluster by.")
+@click.option("--engine", metavar="NAME", help="Engine that describes the cluster.")
 @click.option(
-    "--secret-file", metavar="FILE", help=f"File of the registration secret; else {_SECRET_VARIABLE}, else a prompt."
+    "--secret-file", metavar="FILE", help=f"File of the registration secret; default {_SECRET_VARIABLE}, else a prompt."
 )
-def register(file: str | None, secret_file: str | None, **typed: Any) -> None:
-    """Register this cluster with the admin, and keep the token that it gives.
+def register(file: str | None, secret_file: str | None, **options: Any) -> None:
+    """Register this cluster with the admin, and store its token.
 
-    The registration secret is the platform team's (clusters.registrationSecretFile of the admin). It is read from a
-    file, a variable or a prompt, never from the command line, where others could see it.
+    The platform team knows the registration secret (clusters.registrationSecretFile of the admin). It is read from a
+    file, a variable or a prompt, never from the command line, where other users could see it.
 
-    The token is shown this once, and written to the token file with mode 0600. Nobody can show it again: where it is
-    lost, have it revoked (`rainbowctl delete token`) and register again.
+    The token is printed once, and written to the token file with mode 0600. It cannot be shown again: if it is lost,
+    revoke it with `rainbowctl delete token` and register again.
     """
     from agent.registration import TokenFileError, prepare_token_file, write_token
-    from agent.registration import register as ask
+    from agent.registration import register as request_token
     from agent.transport import AdminError, Transport
 
-    config = _config(file, **typed)
+    config = _config(file, **options)
     try:
         prepare_token_file(config.token_file, may_exist=False)
         description = _description(config)
-        token = ask(
+        token = request_token(
             Transport(config.endpoint, ca_file=config.ca_file), config.cluster, _secret(secret_file), description
         )
     except (TokenFileError, AdminError, KeyError) as error:
         _fail(str(error))
-    _keep(write_token, config, token, f"Registered cluster {config.cluster}.")
+    _store_token(write_token, config, token, f"Registered cluster {config.cluster}.")
 
 
 def _description(config: Config) -> dict[str, Any]:
-    """What the cluster is, as far as its engine can say already."""
+    """The cluster, as far as its engine can describe it now."""
     from agent.engines.base import EngineError
 
     engine = _engine(config, config.state_directory / "jobs")
-    described: dict[str, Any] = {"engine": engine.name}
+    description: dict[str, Any] = {"engine": engine.name}
     if config.plugins:
-        described["plugins"] = list(config.plugins)
+        description["plugins"] = list(config.plugins)
     if config.properties:
-        described["properties"] = dict(config.properties)
+        description["properties"] = dict(config.properties)
     try:
-        described |= {"engine_version": engine.version(), "capacity": engine.capacity()[0]}
+        description |= {"engine_version": engine.version(), "capacity": engine.capacity()[0]}
     except EngineError as error:
-        click.echo(f"warning: the engine cannot be asked yet: {error}", err=True)
-    return described
+        click.echo(f"warning: the cluster cannot be described: {error}", err=True)
+    return description
 
 
 def _secret(file: str | None) -> str:
@@ -271,38 +275,40 @@ def _secret(file: str | None) -> str:
 @main.command()
 @_options
 @click.option(
-    "--overlap", default="10m", show_default=True, metavar="DURATION", help="How long the present token still counts."
+    "--overlap", default="10m", show_default=True, metavar="DURATION", help="How long the present token stays valid."
 )
-def rotate(file: str | None, overlap: str, **typed: Any) -> None:
-    """Get a new token for this cluster, in place of the present one.
+def rotate(file: str | None, overlap: str, **options: Any) -> None:
+    """Replace the token of this cluster by a new one.
 
-    The token file is replaced; an agent that runs reads it at its next sync. The older token still counts for the
-    overlap, for whoever else has it.
+    The token file is replaced; a running agent reads it at its next sync. The present token stays valid for the
+    overlap, for others that use it.
     """
     from agent.registration import TokenFileError, prepare_token_file, write_token
-    from agent.registration import rotate as ask
+    from agent.registration import rotate as request_token
     from agent.transport import AdminError, Token, Transport
 
-    config = _config(file, **typed)
+    config = _config(file, **options)
     try:
         prepare_token_file(config.token_file, may_exist=True)
         transport = Transport(config.endpoint, token=Token(config.token_file), ca_file=config.ca_file)
-        token = ask(transport, config.cluster, overlap)
+        token = request_token(transport, config.cluster, overlap)
     except (TokenFileError, AdminError, KeyError) as error:
         _fail(str(error))
-    _keep(write_token, config, token, f"Cluster {config.cluster} has a new token; the older one counts for {overlap}.")
+    _store_token(
+        write_token, config, token, f"Cluster {config.cluster} has a new token; the old one expires in {overlap}."
+    )
 
 
-def _keep(write: Callable[[Path, str], None], config: Config, token: str, done: str) -> None:
-    """Show a token this once, and write it down; even where it cannot be written it must be shown."""
-    click.echo(done, err=True)
-    click.echo("Its token, shown this once:", err=True)
+def _store_token(write: Callable[[Path, str], None], config: Config, token: str, message: str) -> None:
+    """Print a token before writing it to its file, because it cannot be shown again if writing fails."""
+    click.echo(message, err=True)
+    click.echo("Its token, which is not shown again:", err=True)
     click.echo(token)
     try:
         write(config.token_file, token)
     except OSError as error:
-        _fail(f"the token cannot be written to {config.token_file}: {error.strerror}; write it there yourself")
-    click.echo(f"It is kept in {config.token_file}, readable by its owner only.", err=True)
+        _fail(f"the token cannot be written to {config.token_file}: {error.strerror}: copy it there from above")
+    click.echo(f"It is stored in {config.token_file}, readable by its owner only.", err=True)
 
 
 @main.command()
@@ -312,11 +318,11 @@ def _keep(write: Callable[[Path, str], None], config: Config, token: str, done: 
 @click.option("--token-file", envvar="RAINBOW_TOKEN_FILE", metavar="FILE", help="File with the bearer token.")
 @click.option("--ca-file", envvar="RAINBOW_CA_FILE", metavar="FILE", help="CA certificate, for https.")
 def check(endpoint: str, token_file: str | None, ca_file: str | None) -> None:
-    """Check the way to the admin.
+    """Check the connection to the admin.
 
     The admin must answer, be ready, and accept the token.
 
-    Exits 0 if all is well, 1 with the reason if not.
+    Exits 0 if so, else 1 with the reason.
     """
     import requests
 
@@ -325,7 +331,7 @@ def check(endpoint: str, token_file: str | None, ca_file: str | None) -> None:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         options: dict[str, Any] = {"timeout": 10, "verify": ca_file or True, "headers": headers}
         ready = requests.get(f"{endpoint.rstrip('/')}/readyz", **options)
-        # What an operator's token may read, and a cluster's too.
+        # Both an operator's token and a cluster's may read this.
         read = requests.get(f"{endpoint.rstrip('/')}/api/v1/executions", params={"limit": 1}, **options)
     except requests.exceptions.SSLError:
         _fail(f"the certificate of {endpoint} is not trusted: give the right CA with --ca-file")

@@ -1,4 +1,4 @@
-"""Amounts as jobs write them: `500m` of cpu, `1.5Gi` of memory."""
+"""Quantities as jobs write them: `500m` of cpu, `1.5Gi` of memory."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ _QUANTITY = re.compile(
 )
 
 
-def amount(quantity: str | int | float) -> Fraction:
-    """The number that a quantity stands for; ValueError where it is none."""
-    found = _QUANTITY.fullmatch(str(quantity))
-    if found is None:
+def parse_quantity(quantity: str | int | float) -> Fraction:
+    """The number that a quantity stands for; ValueError if it is not one."""
+    match = _QUANTITY.fullmatch(str(quantity))
+    if match is None:
         raise ValueError(f"'{quantity}' is not a quantity such as 500m, 2 or 1.5Gi")
-    number, suffix = found.groups()
+    number, suffix = match.groups()
     factor = _FACTORS[suffix] if suffix in _FACTORS else Fraction(10) ** int(suffix[1:])
     return Fraction(f"0{number}" if number.startswith(".") else number) * factor
 
 
-def of_task(job: Mapping[str, Any], resource: str, part: str = "requests") -> Fraction | None:
-    """What each task of a job asks for of cpu, memory, gpu or ephemeral_storage; None where it says nothing."""
-    given = (job.get("resources", {}).get(part) or {}).get(resource)
-    return None if given is None else amount(given)
+def per_task(job: Mapping[str, Any], resource: str, part: str = "requests") -> Fraction | None:
+    """What each task of a job requests of cpu, memory, gpu or ephemeral_storage; None if the job does not say."""
+    quantity = (job.get("resources", {}).get(part) or {}).get(resource)
+    return None if quantity is None else parse_quantity(quantity)
 
 
-def whole(quantity: Fraction) -> int:
-    """A number of things that come in wholes: half a core is one."""
+def round_up(quantity: Fraction) -> int:
+    """The least whole number that is enough: half a core is one."""
     return math.ceil(quantity)

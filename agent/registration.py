@@ -1,4 +1,4 @@
-"""Registration: the secret goes in once, a token comes out once and is kept in a file that only its owner reads."""
+"""Registration: get a token for a cluster, and keep it in a file that only its owner can read."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from agent.transport import Transport, cluster_path
 
 
 class TokenFileError(Exception):
-    """A token that cannot be kept."""
+    """The token file cannot be written, with the reason and the remedy."""
 
 
 def prepare_token_file(path: Path, *, may_exist: bool) -> None:
-    """Make sure that a token can be written before one is asked for: it is shown only once."""
+    """Check that a token can be written before one is requested, because it is shown only once."""
     if path.exists() and not may_exist:
         raise TokenFileError(
-            f"tokenFile: {path} is there already: use it, renew it with `rainbow-agent rotate`, or remove it first"
+            f"tokenFile: {path} exists already: use it, renew it with `rainbow-agent rotate`, or remove it first"
         )
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise TokenFileError(f"tokenFile: {path.parent} cannot be made: {error.strerror}") from None
+        raise TokenFileError(f"tokenFile: {path.parent} cannot be created: {error.strerror}") from None
     if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise TokenFileError(f"tokenFile: {path.parent} is not writable: give another place with --token-file")
+        raise TokenFileError(f"tokenFile: {path.parent} is not writable: name another file with --token-file")
 
 
 def register(transport: Transport, cluster: str, secret: str, description: Mapping[str, Any]) -> str:
-    """The token of a newly registered cluster."""
+    """Register a cluster; returns its token."""
     body: dict[str, Any] = {"secret": secret}
     if description:
         body["description"] = dict(description)
@@ -38,10 +38,10 @@ def register(transport: Transport, cluster: str, secret: str, description: Mappi
 
 
 def rotate(transport: Transport, cluster: str, overlap: str) -> str:
-    """A new token for a cluster; the present one ends after the overlap."""
+    """Get a new token for a cluster; the present one expires after the overlap."""
     return str(transport.post(cluster_path(cluster, "tokens"), {"overlap": overlap})["token"])
 
 
 def write_token(path: Path, token: str) -> None:
-    """Keep a token where only its owner can read it."""
+    """Write a token to a file that only its owner can read."""
     write_durably(path, f"{token}\n".encode(), mode=0o600)

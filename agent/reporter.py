@@ -1,37 +1,38 @@
-"""What the agent reports of its cluster: what there is, what is free, how long new work would wait."""
+"""The cluster report: what there is, what is free, and how long new work would wait."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from agent.clocks import steady
+from agent.clocks import SYSTEM_CLOCK, Clock
 from agent.config import Config
 from agent.engines.base import EngineError, Task
-from agent.engines.careful import CarefulEngine
+from agent.engines.safe import SafeEngine
 from agent.work import Work
 
 _INTERVAL_SECONDS = 5.0
 _ETA_INTERVAL_SECONDS = 60.0
-#: Schedulers that have no idea say a time far away.
+#: Schedulers that cannot tell give a time far in the future.
 _LONGEST_ETA_SECONDS = 366 * 86400.0
-#: The job whose waiting time stands for that of any.
+#: The job whose waiting time is reported for any job.
 _SMALL_JOB = {"command": ["true"], "resources": {"nodes": 1, "tasks": 1}}
 
 
 class Reporter:
-    """Asks the engine now and then."""
+    """Measures the cluster at intervals."""
 
-    def __init__(self, config: Config, engine: CarefulEngine) -> None:
+    def __init__(self, config: Config, engine: SafeEngine, clock: Clock = SYSTEM_CLOCK) -> None:
         self.report: dict[str, Any] | None = None
         self._config = config
         self._engine = engine
+        self._clock = clock
         self._due_at = 0.0
         self._eta_due_at = 0.0
         self._eta: str | None = None
 
     def measure(self, work: Work) -> None:
-        """Bring the report up to date, if it is time to."""
-        now = steady()
+        """Update the report if it is due."""
+        now = self._clock.steady()
         if now < self._due_at:
             return
         self._due_at = now + _INTERVAL_SECONDS
@@ -42,7 +43,7 @@ class Reporter:
                 self._eta_due_at = now + _ETA_INTERVAL_SECONDS
                 self._eta = self._ask_eta()
         except EngineError as error:
-            work.trouble = work.trouble or str(error)
+            work.problem = work.problem or str(error)
             return
         slots = self._config.slots
         report = {
@@ -64,5 +65,5 @@ class Reporter:
             return None
         if seconds is None or not seconds <= _LONGEST_ETA_SECONDS:
             return None
-        # No wait is written as next to none: a duration is above zero.
+        # At least 1 ms: a duration must be greater than zero.
         return f"{max(1, round(seconds * 1000))}ms"

@@ -1,4 +1,4 @@
-"""The status line of a terminal, and log lines that do not tear it."""
+"""The status line at the foot of a terminal, with log lines printed above it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import logging
 import shutil
 from typing import TextIO
 
-from agent.clocks import steady
 from agent.loop import Agent
 
 _CLEAR = "\r\x1b[K"
@@ -23,19 +22,20 @@ class StatusLine:
         self._due_at = 0.0
 
     def update(self, agent: Agent) -> None:
-        """Show how the agent stands, not too often."""
-        if self._is_terminal and steady() >= self._due_at:
-            self._due_at = steady() + _INTERVAL_SECONDS
+        """Show the agent's status, at most twice a second."""
+        now = agent.clock.steady()
+        if self._is_terminal and now >= self._due_at:
+            self._due_at = now + _INTERVAL_SECONDS
             width = shutil.get_terminal_size().columns
             self._text = describe(agent)[: width - 1]
             self._write(f"{_CLEAR}{self._text}")
 
     def print(self, line: str) -> None:
-        """Print a line above."""
+        """Print a line above the status line."""
         self._write(f"{_CLEAR}{line}\n{self._text}" if self._is_terminal else f"{line}\n")
 
     def clear(self) -> None:
-        """Leave the terminal as it was."""
+        """Remove the status line."""
         if self._is_terminal:
             self._text = ""
             self._write(_CLEAR)
@@ -46,7 +46,7 @@ class StatusLine:
 
 
 class StatusHandler(logging.Handler):
-    """Log lines through the status line."""
+    """Prints log records above the status line."""
 
     def __init__(self, line: StatusLine) -> None:
         super().__init__()
@@ -58,34 +58,34 @@ class StatusHandler(logging.Handler):
 
 
 def describe(agent: Agent) -> str:
-    """How the agent stands, in one line."""
+    """The agent's status, in one line."""
     counts = agent.work.counts()
     parts = [
         agent.config.cluster,
         _state(agent),
         f"{counts['running']} running",
-        *(f"{counts[word]} {text}" for word, text in _OTHERS.items() if counts[word]),
+        *(f"{counts[name]} {text}" for name, text in _OTHER_COUNTS.items() if counts[name]),
         f"{agent.config.slots} slots",
     ]
     if agent.synced_at is not None:
-        parts.append(f"synced {max(0, round(steady() - agent.synced_at))} s ago")
-    if agent.work.trouble:
-        parts.append(agent.work.trouble)
+        parts.append(f"synced {max(0, round(agent.clock.steady() - agent.synced_at))} s ago")
+    if agent.work.problem:
+        parts.append(agent.work.problem)
     return " · ".join(parts)
 
 
-_OTHERS = {"queued": "queued", "held": "to start", "ended": "to report"}
+_OTHER_COUNTS = {"queued": "queued", "held": "to start", "ended": "to report"}
 
 
 def _state(agent: Agent) -> str:
-    said = agent.cluster_state
+    state = agent.cluster_state
     if agent.work.is_stopping:
         return "stopping"
     if agent.problem:
         return "no admin"
     if agent.synced_at is None:
         return "connecting"
-    if not said.get("admitted", True):
+    if not state.get("admitted", True):
         return "waiting to be admitted"
-    words = (("draining", "draining"), ("cordoned", "cordoned"))
-    return next((word for name, word in words if said.get(name)), "ready" if said.get("enabled", True) else "disabled")
+    flag = next((name for name in ("draining", "cordoned") if state.get(name)), None)
+    return flag or ("ready" if state.get("enabled", True) else "disabled")

@@ -1,38 +1,36 @@
-"""The work in hand: each lease from its intent to its final event, and what the engine says of it.
+"""The work of an agent: every lease it holds, from the offer to the final event.
 
-Every step is written down before the next one is taken. What a crash interrupts is found again by its key: nothing is
-submitted without being looked up first, and nothing without a lease that the admin has confirmed to this process.
+Each step is stored before the next one is taken. Nothing is submitted before it was looked up by its key, so that a
+crash at any point submits nothing twice, and nothing without a lease that the admin has confirmed to this process.
 """
 
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterable, Mapping
-from itertools import accumulate
 from typing import Any
 
-from agent import reports
-from agent.clocks import boot_id, steady
+from agent.clocks import SYSTEM_CLOCK, Clock, boot_id
 from agent.crashes import crash_point
 from agent.engines.base import EngineUnavailable, NativePhase, NativeState, SubmitRefused, Task
-from agent.engines.careful import CarefulEngine
+from agent.engines.safe import SafeEngine
+from agent.events import Event, build_event, final_event, read_outputs, running_event
 from agent.guard import LeaseGuard
-from agent.intents import Ending, Intent, Stage, StateDirectory
+from agent.intents import Ending, Intent, Stage
 from agent.keys import key_of
-from agent.log_pieces import LogPieces
+from agent.outbox import Outbox
+from agent.state_directory import StateDirectory
+from agent.tasks import build_task
 
 log = logging.getLogger("rainbow.agent")
 
-#: How often a job that does not end is told again to.
+#: How often a job that does not end is cancelled again.
 _CANCEL_SECONDS = 5.0
-#: How long after its time limit a job may still run before the agent ends it in the engine's stead.
+#: How long after its time limit a job may run before the agent ends it because the engine has not.
 _OVERTIME_SECONDS = 30.0
-#: How long the final event waits for the rest of the log while the admin takes none of it.
-_LOG_SECONDS = 60.0
-#: The least that must be left of a lease to start work with it.
+#: How much of a lease must be left to start work with it.
 _START_SECONDS = 1.0
-#: What work found at the start may go on for until the admin was asked, however old its lease.
+#: How long work of an earlier process may go on, however old its lease, until the admin has been asked.
 _GRACE_SECONDS = 10.0
 
 
@@ -41,66 +39,65 @@ class Work:
 
     def __init__(
         self,
-        engine: CarefulEngine,
+        engine: SafeEngine,
         state: StateDirectory,
         guard: LeaseGuard,
         *,
         cluster: str,
         slots: int,
         poll_seconds: float,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self.engine = engine
         self.guard = guard
-        self.logs = LogPieces(engine)
         self.intents: dict[str, Intent] = {}
+        self.outbox = Outbox(self.intents, engine, state, clock)
+        #: What the engine last said of each job, by key.
         self.native: dict[str, NativeState] = {}
-        #: Events without an intent: declined offers and answers to questions. What is lost of them is asked again.
-        self.loose: dict[str, dict[str, Any]] = {}
-        #: Why the engine cannot be reached, while it cannot.
-        self.trouble = ""
+        #: Why the engine or the state directory could not be used in the last step.
+        self.problem = ""
         self.is_stopping = False
         self._state = state
         self._cluster = cluster
         self._slots = slots
         self._poll_seconds = poll_seconds
-        self._observe_at = 0.0
+        self._clock = clock
+        self._next_poll_at = 0.0
         self._boot = boot_id()
+        #: Keys whose leases the admin has confirmed to this process.
         self._confirmed: set[str] = set()
         self._cancelled_at: dict[str, float] = {}
-        self._log_deadline: dict[str, float] = {}
-
-    # At the start
 
     def recover(self) -> None:
-        """Take up what an earlier process of this agent left."""
-        found, problems = self._state.intents()
+        """Resume what an earlier process of this agent left."""
+        intents, problems = self._state.load_intents()
         for problem in problems:
             log.error("%s", problem)
-        renewal = self._state.last_renewal(self._boot)
+        renewal = self._state.load_renewal(self._boot)
         if renewal is not None:
             self.guard.lease_seconds = renewal[1]
-        least = steady() - self.guard.lease_seconds + self.guard.margin_seconds + _GRACE_SECONDS
-        for intent in found:
+        earliest = self._clock.steady() - self.guard.lease_seconds + self.guard.margin_seconds + _GRACE_SECONDS
+        for intent in intents:
             self.intents[intent.key] = intent
-            self.guard.renew(intent.key, max(least, renewal[0] if renewal else least))
-        if found:
-            log.info("taking up %d executions of an earlier run", len(found))
+            self.guard.renew(intent.key, max(earliest, renewal[0] if renewal else earliest))
+        if intents:
+            log.info("resuming %d executions of an earlier run", len(intents))
 
-    # With the engine
+    # The engine
 
     def step(self) -> None:
-        """Look at everything once, and do what can be done."""
-        self.trouble = ""
-        for step in (self._look_up, self._observe, self._watch_leases, self._end, self._submit):
+        """Do once whatever can be done now; a part that fails does not keep the others from running."""
+        self.problem = ""
+        for part in (self._look_up, self._poll, self._watch_leases, self._cancel_ending, self._submit):
             try:
-                step()
+                part()
             except EngineUnavailable as error:
-                self.trouble = str(error)
+                self.problem = str(error)
             except OSError as error:
-                self.trouble = f"the state directory cannot be written: {error.strerror}"
+                self.problem = f"the state directory cannot be written: {error.strerror}"
 
     def _look_up(self) -> None:
-        """Find out about submissions that were cut short."""
+        """Find out whether the engine has the jobs whose submission was interrupted."""
         for intent in self._in(Stage.SUBMITTING):
             handle = self.engine.find(intent.key)
             intent.native_id = handle.native_id if handle else ""
@@ -109,12 +106,12 @@ class Work:
             if intent.ending is not None and handle is None:
                 self._end_unstarted(intent)
 
-    def _observe(self) -> None:
-        """Take note of what runs and what has ended."""
+    def _poll(self) -> None:
+        """Ask the engine which jobs run and which have ended."""
         submitted = self._in(Stage.SUBMITTED)
-        if not submitted or steady() < self._observe_at:
+        if not submitted or self._clock.steady() < self._next_poll_at:
             return
-        self._observe_at = steady() + self._poll_seconds
+        self._next_poll_at = self._clock.steady() + self._poll_seconds
         states = self.engine.states([intent.handle for intent in submitted])
         for intent in submitted:
             state = states.get(intent.key)
@@ -122,36 +119,37 @@ class Work:
                 continue
             self.native[intent.key] = state
             if state.phase is NativePhase.RUNNING:
-                self._runs(intent, state)
+                self._mark_running(intent, state)
             elif state.phase.finished:
                 crash_point("after-finish")
+                now = self._clock.now()
                 if intent.running_since is None and state.started_at is not None:
-                    # It was over before anyone looked, but it did run.
-                    intent.events.append(reports.running(intent, state))
-                self._ended(intent, reports.final(intent, state, reports.read_outputs(self.engine, intent)))
+                    # It ended between two polls, but it did run.
+                    intent.events.append(running_event(intent, state, now))
+                self._mark_ended(intent, final_event(intent, state, now, read_outputs(self.engine, intent)))
 
-    def _runs(self, intent: Intent, state: NativeState) -> None:
+    def _mark_running(self, intent: Intent, state: NativeState) -> None:
+        now = self._clock.now()
         if intent.running_since is None:
-            intent.running_since = time.time()
-            intent.events.append(reports.running(intent, state))
-            self._note(intent)
+            intent.running_since = now.timestamp()
+            intent.events.append(running_event(intent, state, now))
+            self._save(intent)
             log.info("%s: running", intent.key)
             crash_point("after-running")
         limit = intent.lease.get("time_limit_seconds")
-        if limit is not None and time.time() > intent.running_since + float(limit) + _OVERTIME_SECONDS:
+        if limit is not None and now.timestamp() > intent.running_since + float(limit) + _OVERTIME_SECONDS:
             self.end(intent, Ending.TIME_LIMIT, f"It ran longer than its limit of {float(limit):g} s.")
 
-    def _ended(self, intent: Intent, event: dict[str, Any]) -> None:
+    def _mark_ended(self, intent: Intent, event: Event) -> None:
         intent.events.append(event)
-        self._log_deadline[intent.key] = steady() + _LOG_SECONDS
+        self.outbox.start_log_deadline(intent)
         self._move(intent, Stage.ENDED)
-        log.info(
-            "%s: %s", intent.key, " ".join(str(event[part]) for part in ("type", "reason", "message") if part in event)
-        )
+        outcome = " ".join(str(event[name]) for name in ("type", "reason", "message") if name in event)
+        log.info("%s: %s", intent.key, outcome)
 
     def _watch_leases(self) -> None:
-        """End what the admin may soon give to others."""
-        now = steady()
+        """End work before its lease is over, because the admin may then give it to another cluster."""
+        now = self._clock.steady()
         for intent in self.intents.values():
             if self.guard.seconds_left(intent.key, now) > 0:
                 continue
@@ -163,25 +161,25 @@ class Work:
                 )
                 self.end(intent, Ending.EXPIRED, message)
 
-    def _end(self) -> None:
-        """Cancel what must end, again and again until it has."""
+    def _cancel_ending(self) -> None:
+        """Cancel the jobs that must end, repeatedly until they have."""
         for intent in self._in(Stage.SUBMITTED):
-            again_at = self._cancelled_at.get(intent.key, 0.0) + _CANCEL_SECONDS
-            if intent.ending is not None and steady() >= again_at:
-                self._cancelled_at[intent.key] = steady()
+            repeat_at = self._cancelled_at.get(intent.key, 0.0) + _CANCEL_SECONDS
+            if intent.ending is not None and self._clock.steady() >= repeat_at:
+                self._cancelled_at[intent.key] = self._clock.steady()
                 self.engine.cancel(intent.handle)
 
     def _submit(self) -> None:
-        """Give the engine what the admin has confirmed, as far as there is room."""
-        room = self._slots - len(self._in(Stage.SUBMITTED))
+        """Submit what the admin has confirmed, as far as there are free slots."""
+        free = self._slots - len(self._in(Stage.SUBMITTED))
         for intent in self._in(Stage.HELD):
-            if room <= 0 or self.is_stopping:
+            if free <= 0 or self.is_stopping:
                 return
-            fresh = self.guard.seconds_left(intent.key, steady()) > _START_SECONDS
-            if intent.key in self._confirmed and fresh and intent.ending is None:
+            is_fresh = self.guard.seconds_left(intent.key, self._clock.steady()) > _START_SECONDS
+            if intent.key in self._confirmed and is_fresh and intent.ending is None:
                 self._start(intent)
-                self._observe_at = 0.0
-                room -= 1
+                self._next_poll_at = 0.0
+                free -= 1
 
     def _start(self, intent: Intent) -> None:
         handle = self.engine.find(intent.key)
@@ -194,126 +192,115 @@ class Work:
                 handle = self.engine.submit(task)
                 crash_point("after-submit")
         except SubmitRefused as refusal:
-            self._ended(intent, reports.event(intent.held, "DECLINED", reason="REFUSED", message=str(refusal)))
+            self._mark_ended(intent, self._event(intent.reference, "DECLINED", reason="REFUSED", message=str(refusal)))
             return
         intent.native_id = handle.native_id
         self._move(intent, Stage.SUBMITTED)
         log.info("%s: submitted as %s", intent.key, handle.native_id)
 
     def _task(self, lease: Mapping[str, Any]) -> Task:
-        """What the engine is to run."""
-        key = key_of(lease["id"], lease["attempt"])
-        job = lease["job"]
-        return Task(
-            key=key,
-            job=job,
-            directory=self._state.jobs / key,
-            queue=lease.get("queue") or "",
-            environment={**(job.get("environment") or {}), **self._variables(lease, key)},
-            time_limit_seconds=lease.get("time_limit_seconds"),
-            config=lease.get("config") or {},
-            labels=job.get("labels") or {},
-        )
+        return build_task(lease, cluster=self._cluster, jobs=self._state.jobs)
 
-    def _variables(self, lease: Mapping[str, Any], key: str) -> dict[str, str]:
-        """What a job is told about itself."""
-        prefix = ((lease.get("config") or {}).get("raw_output_data_config") or {}).get("output_location_prefix")
-        return {
-            "RAINBOW_PROJECT": lease["id"]["project"],
-            "RAINBOW_DOMAIN": lease["id"]["domain"],
-            "RAINBOW_EXECUTION": lease["id"]["name"],
-            "RAINBOW_ATTEMPT": str(lease["attempt"]),
-            "RAINBOW_CLUSTER": self._cluster,
-            "RAINBOW_KEY": key,
-            **({"RAINBOW_OUTPUT_PREFIX": str(prefix)} if prefix else {}),
-        }
+    # The admin
 
-    # With the admin
-
-    def take(self, leases: Iterable[dict[str, Any]]) -> None:
-        """Write an intent for each offer that the engine could run, and decline the others."""
+    def accept(self, leases: Iterable[dict[str, Any]]) -> None:
+        """Store an intent for each offered lease that the engine can run, and decline the others."""
         for lease in leases:
             crash_point("after-lease")
             intent = Intent(lease=lease)
             if intent.key in self.intents:
                 continue
-            if why := self._why_not(lease):
-                log.warning("%s: declined: %s", intent.key, why)
-                self.loose[intent.key] = reports.event(intent.held, "DECLINED", reason="DECLINED", message=why)
+            if reason := self._reason_to_decline(lease):
+                log.warning("%s: declined: %s", intent.key, reason)
+                event = self._event(intent.reference, "DECLINED", reason="DECLINED", message=reason)
+                self.outbox.standalone[intent.key] = event
                 continue
-            self._note(intent, is_durable=True)
+            self._save(intent, is_durable=True)
             self.intents[intent.key] = intent
             crash_point("after-intent")
 
-    def _why_not(self, lease: Mapping[str, Any]) -> str:
+    def _reason_to_decline(self, lease: Mapping[str, Any]) -> str:
         try:
             return self.engine.check(self._task(lease))
         except EngineUnavailable:
-            return ""  # it will say when it gets it
+            return ""  # submit() will refuse it if it must be
 
-    def renew(self, held: Iterable[Mapping[str, Any]], sent_at: float, *, confirms: bool) -> None:
-        """The admin has renewed leases; those that it confirms may be started."""
-        for intent in self._known(held):
+    def renew(self, references: Iterable[Mapping[str, Any]], sent_at: float, *, confirms: bool) -> None:
+        """Record that the admin has renewed leases; those that it confirms may be started."""
+        for intent in self._known(references):
             self.guard.renew(intent.key, sent_at)
             if confirms and intent.key not in self._confirmed:
                 self._confirmed.add(intent.key)
                 crash_point("after-confirm")
         if self.intents:
-            self._state.note_renewal(self._boot, sent_at, self.guard.lease_seconds)
+            self._state.save_renewal(self._boot, sent_at, self.guard.lease_seconds)
 
-    def cancel(self, held: Iterable[Mapping[str, Any]]) -> None:
-        """The admin wants an end of executions."""
-        for one in held:
-            for intent in self._known([one]):
-                self.end(intent, Ending.CANCEL, str(one.get("reason") or ""))
+    def cancel(self, cancels: Iterable[Mapping[str, Any]]) -> None:
+        """End the executions that the admin wants cancelled."""
+        for cancel in cancels:
+            for intent in self._known([cancel]):
+                self.end(intent, Ending.CANCEL, str(cancel.get("reason") or ""))
 
-    def lose(self, held: Iterable[Mapping[str, Any]]) -> None:
-        """Executions are not this agent's any more."""
-        for one in held:
-            for intent in self._known([one]):
-                self.end(intent, Ending.LOST, f"The admin says that it is not this agent's ({one.get('reason')}).")
+    def end_lost(self, lost: Iterable[Mapping[str, Any]]) -> None:
+        """End the executions whose lease this agent no longer has."""
+        for reference in lost:
+            for intent in self._known([reference]):
+                message = f"The admin says that this agent no longer has its lease ({reference.get('reason')})."
+                self.end(intent, Ending.LOST, message)
 
     def answer(self, questions: Iterable[Mapping[str, Any]]) -> None:
-        """Look up what the admin believes to be here: adopt it, or say that nobody knows it."""
-        for one in questions:
-            key = key_of(one["id"], one["attempt"])
-            if key in self.intents or key in self.loose:
+        """Look up executions that the admin believes to be here: adopt them, or report them unknown."""
+        for question in questions:
+            key = key_of(question["id"], question["attempt"])
+            if key in self.intents or key in self.outbox.standalone:
                 continue
             try:
                 handle = self.engine.find(key)
             except EngineUnavailable:
-                continue  # it will be asked again
-            lease = {"id": one["id"], "attempt": one["attempt"], "job": {}}
+                continue  # the admin asks again
             if handle is None:
-                message = "The agent has no record of it, and neither has its engine."
-                self.loose[key] = reports.event(one, "UNKNOWN", message=message)
+                message = "Neither the agent nor its engine has a record of it."
+                self.outbox.standalone[key] = self._event(question, "UNKNOWN", message=message)
             else:
-                intent = Intent(lease=lease, stage=Stage.SUBMITTED, native_id=handle.native_id)
-                self._note(intent, is_durable=True)
-                self.intents[key] = intent
-                self.guard.renew(key, steady())  # the question itself says that the lease is this cluster's
-                log.info("%s: adopted", key)
+                self._adopt(question, handle.native_id)
+
+    def _adopt(self, question: Mapping[str, Any], native_id: str) -> None:
+        lease = {"id": question["id"], "attempt": question["attempt"], "job": {}}
+        intent = Intent(lease=lease, stage=Stage.SUBMITTED, native_id=native_id)
+        self._save(intent, is_durable=True)
+        self.intents[intent.key] = intent
+        # The admin asks only about leases of this cluster.
+        self.guard.renew(intent.key, self._clock.steady())
+        log.info("%s: adopted", intent.key)
+
+    def settle(self, events: set[str]) -> None:
+        """Drop events that the admin has accepted or refused for good, and the executions that are finished by it."""
+        for intent in self.outbox.settle(events):
+            crash_point("after-report")
+            self._drop(intent)
+
+    # Ending
 
     def end(self, intent: Intent, ending: Ending, message: str) -> None:
-        """Bring an execution to its end, for a reason; what the admin wants goes before what the agent wants."""
+        """End an execution; a reason of the admin's overrides one of the agent's."""
         if intent.stage is Stage.ENDED or intent.ending in (Ending.CANCEL, Ending.LOST, ending):
             return
         intent.ending, intent.ending_message = ending, message
-        self._note(intent)
+        self._save(intent)
         log.warning("%s: ending it: %s", intent.key, message or ending.value)
         if intent.stage is Stage.HELD:
             self._end_unstarted(intent)
 
     def _end_unstarted(self, intent: Intent) -> None:
-        """The end of what the engine never had."""
+        """End an execution that the engine does not have."""
         if intent.ending is Ending.LOST:
             self._drop(intent)
             return
         kind = "ABORTED" if intent.ending is Ending.CANCEL else "RELEASED"
-        self._ended(intent, reports.event(intent.held, kind, message=intent.ending_message))
+        self._mark_ended(intent, self._event(intent.reference, kind, message=intent.ending_message))
 
     def release_unstarted(self) -> None:
-        """Hand back what has not started; what waits in the engine's own queue is taken out of it first."""
+        """Hand back what has not started; jobs that wait in the engine's queue are cancelled first."""
         message = "Its agent stopped before it had started."
         for intent in list(self.intents.values()):
             state = self.native.get(intent.key)
@@ -321,161 +308,85 @@ class Work:
             if is_queued or intent.stage is Stage.HELD:
                 self.end(intent, Ending.STOP, message)
 
-    def events(self, room: int | None = None) -> list[dict[str, Any]]:
-        """Events that may be sent now, of about so many bytes; the last one of an execution only after its log."""
-        found = list(self.loose.values())
-        for intent in self.intents.values():
-            found += intent.events if self._may_report(intent) else intent.events[:-1]
-        if room is None:
-            return found
-        sizes = accumulate(reports.size(event) for event in found)
-        return [
-            event for number, (event, sent) in enumerate(zip(found, sizes, strict=True)) if sent <= room or not number
-        ]
-
-    def shorten(self, events: set[str], why: str) -> None:
-        """Say only what must be said by events that the admin could not read."""
-        self.loose = {
-            key: reports.bare(event, why) if event["event"] in events else event for key, event in self.loose.items()
-        }
-        for intent in self.intents.values():
-            if any(event["event"] in events for event in intent.events):
-                intent.events = [reports.bare(one, why) if one["event"] in events else one for one in intent.events]
-                self._note(intent)
-
-    def drop_outputs(self) -> None:
-        """Send the output files of nothing that waits to be reported."""
-        for intent in self._in(Stage.ENDED):
-            intent.events = [reports.without_outputs(event) for event in intent.events]
-            self._note(intent)
-
-    def ended_with(self, events: set[str]) -> set[str]:
-        """The keys of executions whose last event is among these."""
-        return {
-            key
-            for key, intent in self.intents.items()
-            if intent.stage is Stage.ENDED and all(event["event"] in events for event in intent.events)
-        }
-
-    def _may_report(self, intent: Intent) -> bool:
-        """Whether all events of an execution may be sent, the last one included."""
-        if intent.stage is not Stage.ENDED or intent.ending is Ending.LOST:
-            return True
-        if steady() > self._log_deadline.setdefault(intent.key, steady() + _LOG_SECONDS):
-            return True
-        return not self.logs.next_of(intent, 1)
-
-    def log_pieces(self, room: int, *, running: bool) -> list[dict[str, Any]]:
-        """Pieces of logs of at most so many bytes together; what has ended goes first, what runs if it is asked for."""
-        pieces: list[dict[str, Any]] = []
-        for intent in [*self._in(Stage.ENDED), *(self._in(Stage.SUBMITTED) if running else ())]:
-            if room <= 0:
-                break
-            if intent.ending is not Ending.LOST:
-                found = self.logs.next_of(intent, room)
-                room -= sum(len(piece.get("data") or piece.get("data_base64", "")) for piece in found)
-                pieces += found
-        return pieces
-
-    def logs_stored(self, offsets: Iterable[Mapping[str, Any]]) -> None:
-        """The admin says how far it has logs."""
-        for one in offsets:
-            for intent in self._known([one]):
-                if one["offset"] > intent.log_offsets.get(one["stream"], 0) and intent.key in self._log_deadline:
-                    self._log_deadline[intent.key] = steady() + _LOG_SECONDS
-                self.logs.stored(intent, one["stream"], one["offset"], one["full"])
-
-    def settle(self, events: set[str]) -> None:
-        """Events that the admin has accepted, or refused for good, are over; and with the last one the execution."""
-        self.loose = {key: event for key, event in self.loose.items() if event["event"] not in events}
-        for intent in list(self.intents.values()):
-            left = [event for event in intent.events if event["event"] not in events]
-            if len(left) == len(intent.events):
-                continue
-            if not left and intent.stage is Stage.ENDED:
-                crash_point("after-report")
-                self._drop(intent)
-            else:
-                intent.events = left
-                self._note(intent)
-
     def _drop(self, intent: Intent) -> None:
-        """Nothing more is to be done about it."""
+        """Forget an execution about which nothing is left to do."""
         try:
             self.engine.forget(intent.handle)
         except EngineUnavailable as error:
             log.warning("%s: not cleaned up: %s", intent.key, error)
         self._state.remove(intent)
-        self.logs.forget(intent)
+        self.outbox.forget(intent)
         self.guard.forget(intent.key)
         self._confirmed.discard(intent.key)
         self.intents.pop(intent.key, None)
         self.native.pop(intent.key, None)
         self._cancelled_at.pop(intent.key, None)
-        self._log_deadline.pop(intent.key, None)
 
-    # How it stands
+    # Status
 
     @property
     def active(self) -> int:
-        """How many executions take a slot."""
+        """How many executions occupy a slot."""
         return sum(1 for intent in self.intents.values() if intent.stage is not Stage.ENDED)
 
     @property
     def is_unconfirmed(self) -> bool:
-        """Whether there is something that waits for the admin's word."""
+        """Whether a lease waits for the admin's confirmation."""
         return any(intent.key not in self._confirmed for intent in self._in(Stage.HELD))
 
     @property
     def is_startable(self) -> bool:
-        """Whether there is something that the engine is about to get."""
-        has_room = len(self._in(Stage.SUBMITTED)) < self._slots and not self.trouble
-        return has_room and any(intent.key in self._confirmed for intent in self._in(Stage.HELD))
+        """Whether something is about to be submitted."""
+        has_slot = len(self._in(Stage.SUBMITTED)) < self._slots and not self.problem
+        return has_slot and any(intent.key in self._confirmed for intent in self._in(Stage.HELD))
 
     @property
-    def is_unseen(self) -> bool:
-        """Whether the engine has something that it was not asked about yet."""
-        return not self.trouble and any(intent.key not in self.native for intent in self._in(Stage.SUBMITTED))
+    def is_unpolled(self) -> bool:
+        """Whether the engine has a job whose state it was not asked for yet."""
+        return not self.problem and any(intent.key not in self.native for intent in self._in(Stage.SUBMITTED))
 
     @property
     def is_ending(self) -> bool:
-        """Whether something is being ended that has not ended."""
+        """Whether something is being ended and has not ended yet."""
         return any(intent.ending for intent in self.intents.values() if intent.stage is not Stage.ENDED)
 
     @property
     def is_unsettled(self) -> bool:
-        """Whether a stopping agent has something to see to: to hand back, to look up or to report."""
-        return bool(self.loose) or any(
+        """Whether a stopping agent still has something to hand back, to look up or to report."""
+        return bool(self.outbox.standalone) or any(
             intent.events or intent.stage in (Stage.HELD, Stage.SUBMITTING) or intent.ending is Ending.STOP
             for intent in self.intents.values()
         )
 
     def counts(self) -> dict[str, int]:
-        """How many run, wait in the engine, wait for the engine, and are being reported."""
-        submitted = list(self._in(Stage.SUBMITTED))
+        """How many executions run, are queued in the engine, are to be submitted, and are to be reported."""
+        submitted = self._in(Stage.SUBMITTED)
         running = sum(1 for intent in submitted if intent.running_since is not None)
         return {
             "running": running,
             "queued": len(submitted) - running,
             "held": sum(1 for intent in self.intents.values() if intent.stage in (Stage.HELD, Stage.SUBMITTING)),
-            "ended": sum(1 for intent in self.intents.values() if intent.stage is Stage.ENDED),
+            "ended": len(self._in(Stage.ENDED)),
         }
 
     def _in(self, stage: Stage) -> list[Intent]:
         return [intent for intent in self.intents.values() if intent.stage is stage]
 
-    def _known(self, held: Iterable[Mapping[str, Any]]) -> list[Intent]:
-        keys = [key_of(one["id"], one["attempt"]) for one in held]
+    def _known(self, references: Iterable[Mapping[str, Any]]) -> list[Intent]:
+        keys = [key_of(reference["id"], reference["attempt"]) for reference in references]
         return [self.intents[key] for key in keys if key in self.intents]
+
+    def _event(self, reference: Mapping[str, Any], kind: str, *, reason: str = "", message: str) -> Event:
+        return build_event(reference, kind, self._clock.now(), reason=reason, message=message)
 
     def _move(self, intent: Intent, stage: Stage) -> None:
         intent.stage = stage
-        self._note(intent, is_durable=stage is Stage.SUBMITTING)
+        self._save(intent, is_durable=stage is Stage.SUBMITTING)
 
-    def _note(self, intent: Intent, *, is_durable: bool = False) -> None:
-        """Write an intent down.
+    def _save(self, intent: Intent, *, is_durable: bool = False) -> None:
+        """Store an intent.
 
-        On the disk must be that there is a lease, and that the engine may have it; everything else is found out again
-        from the engine and the admin, should the machine crash.
+        That there is a lease, and that the engine may have its job, must survive a crash of the machine; everything
+        else is learned again from the engine and the admin.
         """
         self._state.save(intent, is_durable=is_durable)

@@ -1,1 +1,1 @@
-"""Engines: what runs an execution on a cluster, behind one small interface."""
+"""Engines: the back ends that run executions on a cluster, behind one small interface."""

@@ -1,8 +1,9 @@
-"""The files of a task, where its engine leaves them in a directory that the agent can read."""
+"""The files of a task in a directory that the agent can read: logs, outputs, locks."""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import stat
@@ -14,16 +15,16 @@ STREAMS = ("stdout", "stderr")
 _FORGOTTEN = "forgotten"
 
 
-def working_directory(directory: Path, wished: str | None) -> Path:
-    """Where a job runs: below its task's directory, which is made, unless it names a whole path."""
-    work = directory / "work" / (wished or "")
+def working_directory(directory: Path, requested: str | None) -> Path:
+    """Where a job runs: created below its task's directory, unless the job names an absolute path."""
+    work = directory / "work" / (requested or "")
     if work.is_relative_to(directory):
         work.mkdir(mode=0o700, parents=True, exist_ok=True)
     return work
 
 
 def read_log(directory: Path, stream: str, offset: int, limit: int) -> bytes:
-    """A piece of what a job printed; empty where there is nothing (yet)."""
+    """A piece of what a job printed; empty if there is nothing (yet)."""
     if stream not in STREAMS:
         raise ValueError(f"there is no stream {stream}")
     try:
@@ -35,24 +36,39 @@ def read_log(directory: Path, stream: str, offset: int, limit: int) -> bytes:
 
 
 def read_output(path: Path, limit: int) -> tuple[bytes, int, bool] | None:
-    """Content, whole size, and whether it was cut; None where there is no such file."""
+    """Content, size, and whether the content is truncated; None if there is no such file."""
     try:
-        # A pipe of that name must not make the agent wait.
+        # Without blocking, because the path may name a pipe.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except (OSError, ValueError):
         return None
     try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             return None
         with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return file.read(limit), found.st_size, found.st_size > limit
+            return file.read(limit), status.st_size, status.st_size > limit
     finally:
         os.close(descriptor)
 
 
+def is_locked(path: Path) -> bool:
+    """Whether a process holds a lock (flock) on a file."""
+    try:
+        lock = os.open(path, os.O_RDONLY)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
 def forget(directory: Path, keep_seconds: float) -> None:
-    """Let a task's directory go, after the time that such directories are kept for people to look at."""
+    """Mark a task's directory for removal, and remove the directories that were marked so many seconds ago."""
     if directory.is_dir():
         (directory / _FORGOTTEN).touch()
     for mark in directory.parent.glob(f"*/{_FORGOTTEN}"):

@@ -69,7 +69,7 @@ def test_a_token_is_shown_once_and_kept_to_its_owner(admin: RunningAdmin, tmp_pa
     assert done.stdout.startswith("rbc-")
     assert token.stat().st_mode & 0o777 == 0o600
     again = site.call("register", RAINBOW_REGISTRATION_SECRET=SECRET)
-    assert (again.returncode, "is there already" in again.stderr) == (1, True)
+    assert (again.returncode, "exists already" in again.stderr) == (1, True)
     token.unlink()
     refused = site.call("register", RAINBOW_REGISTRATION_SECRET=SECRET)
     assert (refused.returncode, "live token" in refused.stderr) == (1, True)

@@ -1,4 +1,4 @@
-"""Real Slurm clusters of one node each, started for the tests on loopback and stopped after them.
+"""Real Slurm clusters of one node each, on loopback, for the time of the tests.
 
 They run beside each other and without munge: each has its own configuration file, ports and directories.
 """
@@ -12,17 +12,17 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.support.servers import ended_with_us, owned_directory
+from tests.support.waits import until
 
 #: The daemons live in directories that are not on every PATH.
 _PLACES = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
-#: Slurm talks to its steps over ports that the kernel must not hand out meanwhile.
+#: Below the ports that the kernel assigns, which might take one of Slurm's between two uses.
 _PORTS = range(20000, 32000)
 
 CPUS = 4
@@ -68,7 +68,7 @@ PartitionName=short Nodes={name}-node MaxTime=60 State=UP
 
 
 def missing_programs() -> list[str]:
-    """What of Slurm is not installed."""
+    """The programs of Slurm that are not installed."""
     needed = ("slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "scancel", "sinfo")
     return [program for program in needed if shutil.which(program, path=_PLACES) is None]
 
@@ -128,14 +128,15 @@ class SlurmCluster:
         self._start("slurmctld", "-D", "-i")
 
     def stop_controller(self) -> None:
-        """Stop the controller alone: jobs keep running, and nobody answers."""
+        """Stop the controller alone: jobs keep running, and commands get no answer."""
         self._stop("slurmctld")
 
     def stop(self) -> None:
         """End all jobs, then both daemons."""
         if self._lives("slurmctld"):
             self.run("scancel", "--user", getpass.getuser(), check=False)
-            _wait(lambda: not self.run("squeue", "-h", check=False), 10)
+            with suppress(AssertionError):
+                until(lambda: not self.run("squeue", "-h", check=False), 20)
         for program in ("slurmd", "slurmctld"):
             self._stop(program)
         self._kill_leftovers()
@@ -152,11 +153,11 @@ class SlurmCluster:
         return {**os.environ, "PATH": _PLACES, "SLURM_CONF": str(self.configuration)}
 
     def _start(self, program: str, *arguments: str) -> None:
-        found = shutil.which(program, path=_PLACES)
-        assert found is not None
+        path = shutil.which(program, path=_PLACES)
+        assert path is not None
         with (self.directory / f"{program}.out").open("ab") as output:
             self._daemons[program] = subprocess.Popen(
-                [found, *arguments],
+                [path, *arguments],
                 env=self.environment(),
                 cwd=self.directory,
                 stdout=output,
@@ -179,7 +180,7 @@ class SlurmCluster:
             daemon.wait()
 
     def _kill_leftovers(self) -> None:
-        """End what a job left behind, as where the controller was away; all of it has our configuration's name."""
+        """Kill processes that a job left behind while the controller was stopped; all name our configuration file."""
         mark = f"SLURM_CONF={self.configuration}".encode()
         for path in Path("/proc").glob("[0-9]*/environ"):
             with suppress(OSError):
@@ -187,10 +188,11 @@ class SlurmCluster:
                     os.kill(int(path.parent.name), signal.SIGKILL)
 
     def _wait_until_idle(self) -> None:
-        ready = _wait(self.is_idle, 30)
-        if not ready:
+        def logs() -> str:
             tails = [path.read_text(errors="replace")[-2000:] for path in sorted(self.directory.glob("slurm*.log"))]
-            raise RuntimeError("Slurm did not come up:\n" + "\n".join(tails))
+            return "Slurm did not start:\n" + "\n".join(tails)
+
+        until(self.is_idle, message=logs)
 
 
 @contextmanager
@@ -206,25 +208,15 @@ def running_slurm(name: str, remembered: int = 300) -> Iterator[SlurmCluster]:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports on loopback that nobody has, below those that the kernel hands out."""
-    found: list[int] = []
+    """Free ports on loopback, below the range from which the kernel assigns ports."""
+    ports: list[int] = []
     for port in random.sample(_PORTS, len(_PORTS)):
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))
             except OSError:
                 continue
-        found.append(port)
-        if len(found) == count:
-            return found
+        ports.append(port)
+        if len(ports) == count:
+            return ports
     raise RuntimeError("no free ports for Slurm")
-
-
-def _wait(condition: Callable[[], bool], seconds: float) -> bool:
-    """Whether a condition came true in time."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False

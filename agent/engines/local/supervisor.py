@@ -1,4 +1,4 @@
-"""The supervisor of one local job: starts it, keeps its limits, ends all of it, and records how it ended.
+"""The supervisor of one local job: starts it, enforces its limits, ends all its processes, and records how it ended.
 
 It is a process of its own, in its own session, so that the job outlives the agent: `python -m` this module with the
 job's directory, whose lock it inherits. `job_files` describes the files in that directory; the job's output goes to
@@ -39,17 +39,17 @@ class Supervisor:
     def __init__(self, directory: Path, task: Mapping[str, Any]) -> None:
         self.directory = directory
         self.task = task
-        #: The copies of the command that have not been waited for, by process id.
+        #: The rank of each copy of the command that runs, by process id.
         self.copies: dict[int, int] = {}
-        #: How each copy ended, as wait() says.
+        #: The wait status of each copy that has ended.
         self.statuses: list[int] = []
-        #: Why the job is being ended, once it is: the phase, a reason code and a message.
+        #: Why the supervisor ends the job, if it does: the phase, a reason code and a message.
         self.verdict: tuple[str, str, str] | None = None
 
     def run(self) -> None:
-        """Start the job and see it to its end."""
+        """Start the job, and record how it ends."""
         signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
-        # Whatever the job's processes leave behind, even as daemons, becomes our child and not init's.
+        # Orphaned processes of the job, daemons included, become children of the supervisor instead of init.
         _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         if (self.directory / CANCEL).exists():
             return
@@ -72,7 +72,7 @@ class Supervisor:
         write_json(self.directory / ENDED, {**ending, "finished_at": datetime.now(UTC).isoformat()})
 
     def _start(self) -> dict[str, Any] | None:
-        """Start every copy of the command; what went wrong where one cannot be started."""
+        """Start every copy of the command; the outcome of the job if one cannot be started."""
         work = Path(self.task["work"])
         with (self.directory / "stdout").open("ab") as out, (self.directory / "stderr").open("ab") as err:
             for rank in range(self.task["tasks"]):
@@ -88,12 +88,12 @@ class Supervisor:
                         preexec_fn=self._prepare,
                     )
                 except (OSError, ValueError, subprocess.SubprocessError) as error:
-                    return self._not_started(error, work)
+                    return self._start_failure(error, work)
                 self.copies[copy.pid] = rank
-                copy.returncode = 0  # we wait for it ourselves; this keeps Popen from doing it
+                copy.returncode = 0  # keeps Popen from waiting for it, which _reap() does
         return None
 
-    def _not_started(self, error: Exception, work: Path) -> dict[str, Any]:
+    def _start_failure(self, error: Exception, work: Path) -> dict[str, Any]:
         command = self.task["command"][0]
         if not work.is_dir():
             reason, code = "NO_WORKING_DIRECTORY", None
@@ -113,28 +113,28 @@ class Supervisor:
         return {"phase": "FAILED", "exit_code": code, "reason": reason, "message": message}
 
     def _prepare(self) -> None:
-        """Limits of the job; runs in the new process, before the command."""
-        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # no job without its supervisor
+        """Set the limits of the job; runs in the new process, before the command."""
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # the job ends with its supervisor
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         if cores := self.task.get("cores"):
             os.sched_setaffinity(0, cores)
         if space := self.task.get("address_space_bytes"):
             hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-            most = space if hard == resource.RLIM_INFINITY else min(space, hard)
-            resource.setrlimit(resource.RLIMIT_AS, (most, most))
+            limit = space if hard == resource.RLIM_INFINITY else min(space, hard)
+            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
     def _watch(self, deadline: float | None) -> None:
-        """Until every copy has ended, or the job must be ended."""
+        """Wait until every copy has ended, or the job must be ended."""
         memory = self.task.get("memory_bytes")
         while self.copies and self.verdict is None:
             timeout = 3600.0 if deadline is None else max(0.0, deadline - time.monotonic())
-            got = _wait_for_signal(min(timeout, _MEMORY_INTERVAL_SECONDS) if memory else timeout)
+            received = _wait_for_signal(min(timeout, _MEMORY_INTERVAL_SECONDS) if memory else timeout)
             self._reap()
             if not self.copies:
                 break
-            if got == signal.SIGTERM:
-                self.verdict = self._asked_to_end()
+            if received == signal.SIGTERM:
+                self.verdict = self._verdict_on_sigterm()
             elif deadline is not None and time.monotonic() >= deadline:
                 seconds = float(self.task["time_limit_seconds"])
                 self.verdict = ("TIMED_OUT", "TIME_LIMIT", f"It ran longer than its limit of {seconds:g} s.")
@@ -142,13 +142,13 @@ class Supervisor:
                 message = f"Its processes used {used >> 20} MiB of memory; the limit is {memory >> 20} MiB."
                 self.verdict = ("FAILED", "OUT_OF_MEMORY", message)
 
-    def _asked_to_end(self) -> tuple[str, str, str]:
+    def _verdict_on_sigterm(self) -> tuple[str, str, str]:
         if (self.directory / CANCEL).exists():
             return "ABORTED", "", ""
         return "FAILED", "SUPERVISOR_STOPPED", "Its supervisor was told to stop, as when the machine shuts down."
 
     def _end_processes(self) -> None:
-        """End everything that the job started: politely first, unless there is nobody left to be polite to."""
+        """End every process of the job, with SIGTERM first and SIGKILL after the grace period."""
         remaining = self._remaining()
         if not remaining:
             return
@@ -157,7 +157,7 @@ class Supervisor:
         while self._remaining() and time.monotonic() < deadline:
             _wait_for_signal(0.05)
             self._reap()
-        # A process may fork between the look and the signal: until a look finds none.
+        # Repeated, because a process may fork between being listed and being killed.
         while remaining := self._remaining():
             _signal_all(remaining, signal.SIGKILL)
             _wait_for_signal(0.02)
@@ -165,10 +165,10 @@ class Supervisor:
 
     def _remaining(self) -> set[int]:
         self._reap()
-        return processes.descendants(os.getpid()) | processes.marked(self.task["key"], but=os.getpid())
+        return processes.descendants(os.getpid()) | processes.marked(self.task["key"], except_pid=os.getpid())
 
     def _reap(self) -> None:
-        """Take note of every child that has ended, ours or inherited."""
+        """Wait for every child that has ended, orphans of the job included."""
         with contextlib.suppress(ChildProcessError):
             while True:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -178,7 +178,7 @@ class Supervisor:
                     self.statuses.append(status)
 
     def _outcome(self) -> dict[str, Any]:
-        """How the job ended: by its worst copy, where there are several."""
+        """How the job ended: as its worst copy did."""
         codes = [os.waitstatus_to_exitcode(status) for status in self.statuses]
         killed = next((-code for code in codes if code < 0), None)
         code = None if killed is not None else max(codes, default=None)
@@ -193,8 +193,8 @@ class Supervisor:
 
 
 def _wait_for_signal(timeout: float) -> int | None:
-    got = signal.sigtimedwait(_WATCHED, timeout)
-    return None if got is None else got.si_signo
+    received = signal.sigtimedwait(_WATCHED, timeout)
+    return None if received is None else received.si_signo
 
 
 def _signal_all(pids: set[int], number: signal.Signals) -> None:
@@ -206,7 +206,7 @@ def _signal_all(pids: set[int], number: signal.Signals) -> None:
 def main() -> None:
     """Supervise the job whose directory the command line names."""
     directory = Path(sys.argv[1]).absolute()
-    os.chdir("/")  # so that no file system is kept busy
+    os.chdir("/")  # so that the supervisor does not keep a file system from being unmounted
     task = read_json(directory / TASK)
     if task is None or (directory / STARTED).exists():
         sys.exit(1)

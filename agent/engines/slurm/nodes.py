@@ -1,45 +1,56 @@
-"""What a Slurm cluster has: its nodes, what is free on them, and its partitions."""
+"""The nodes and partitions of a Slurm cluster."""
 
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent.engines.base import Task, closest
-from agent.engines.slurm import script
+from agent.clocks import SYSTEM_CLOCK, Clock
+from agent.engines.base import Task, did_you_mean
 from agent.engines.slurm.commands import SlurmCommands
+from agent.engines.slurm.script import minutes, shape
 
 _FRESH_SECONDS = 60.0
 #: Nodes in one of these states take no jobs.
-_USELESS = {"DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "ERROR", "UNKNOWN", "NOT_RESPONDING", "MAINT"}
+_NOT_USABLE = {
+    "DOWN",
+    "DRAIN",
+    "DRAINED",
+    "DRAINING",
+    "FAIL",
+    "FAILING",
+    "ERROR",
+    "UNKNOWN",
+    "NOT_RESPONDING",
+    "MAINT",
+}
 
 
-def capacity(nodes: Sequence[Mapping[str, str]]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """All that there is, and what is not given away on the nodes that work.
+def sum_capacity(nodes: Sequence[Mapping[str, str]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The capacity of all nodes, and what is not allocated on those that are up.
 
-    A node that is down for a while still counts as there: what needs it waits, and is not refused.
+    A node that is down counts in the first, so that jobs which need it wait instead of being refused.
     """
-    whole, free = _Sum(), _Sum()
+    total, free = _Sum(), _Sum()
     for node in nodes:
-        shown = node.get("State", "UNKNOWN")
-        states = set(re.findall(r"[A-Z_]+", shown))
-        if "FUTURE" in states:
+        state = node.get("State", "UNKNOWN")
+        flags = set(re.findall(r"[A-Z_]+", state))
+        if "FUTURE" in flags:
             continue
         cpu, memory = _number(node.get("CPUEfctv") or node.get("CPUTot")), _number(node.get("RealMemory"))
         gpu = _gpus(node.get("Gres", ""))
-        whole.add(cpu, memory, gpu, 1)
-        # A star says that the node does not answer.
-        if not states & _USELESS and "*" not in shown:
+        total.add(cpu, memory, gpu, 1)
+        # An asterisk marks a node that does not respond.
+        if not flags & _NOT_USABLE and "*" not in state:
             cpu -= _number(node.get("CPUAlloc"))
             memory -= _number(node.get("AllocMem"))
-            free.add(cpu, memory, gpu - _gpus(node.get("GresUsed", "")), int("IDLE" in states))
-    return whole.amounts(), free.amounts()
+            free.add(cpu, memory, gpu - _gpus(node.get("GresUsed", "")), int("IDLE" in flags))
+    return total.quantities(), free.quantities()
 
 
 class _Sum:
-    """Amounts over nodes."""
+    """A sum of resources over nodes."""
 
     def __init__(self) -> None:
         self.cpu = self.memory = self.gpu = self.nodes = 0
@@ -50,15 +61,16 @@ class _Sum:
         self.gpu += max(0, gpu)
         self.nodes += nodes
 
-    def amounts(self) -> dict[str, Any]:
+    def quantities(self) -> dict[str, Any]:
         return {"cpu": str(self.cpu), "memory": f"{self.memory}Mi", "gpu": str(self.gpu), "nodes": self.nodes}
 
 
 class Partitions:
-    """The partitions of a cluster, asked for anew when one is missing, or after a minute."""
+    """The partitions of a cluster, read again when one is missing or after a minute."""
 
-    def __init__(self, commands: SlurmCommands) -> None:
+    def __init__(self, commands: SlurmCommands, clock: Clock = SYSTEM_CLOCK) -> None:
         self._commands = commands
+        self._clock = clock
         self._records: dict[str, dict[str, str]] = {}
         self._fresh_until = 0.0
 
@@ -66,19 +78,19 @@ class Partitions:
         """Why Slurm would never start a task in its partition, or an empty text."""
         partition = self._find(task.queue)
         if partition is not None:
-            return _too_large(task, partition)
+            return _check_size(task, partition)
         known = sorted(self._records)
         if not task.queue:
             return f"queue: the job names none, and Slurm has no default partition: give one of {', '.join(known)}"
-        near = closest(task.queue, known)
-        return f"queue: Slurm has no partition '{task.queue}'{near}; there are {', '.join(known)}"
+        suggestion = did_you_mean(task.queue, known)
+        return f"queue: Slurm has no partition '{task.queue}'{suggestion}; there are {', '.join(known)}"
 
     def _find(self, name: str) -> dict[str, str] | None:
-        """What Slurm says of a partition, of the default one where there is no name."""
-        if time.monotonic() > self._fresh_until or self._known(name) is None:
+        """The record of a partition, or of the default one if there is no name."""
+        if self._clock.steady() > self._fresh_until or self._known(name) is None:
             records = self._commands.records("show", "partitions")
             self._records = {record["PartitionName"]: record for record in records if "PartitionName" in record}
-            self._fresh_until = time.monotonic() + _FRESH_SECONDS
+            self._fresh_until = self._clock.steady() + _FRESH_SECONDS
         return self._known(name)
 
     def _known(self, name: str) -> dict[str, str] | None:
@@ -87,28 +99,28 @@ class Partitions:
         return next((record for record in self._records.values() if record.get("Default") == "YES"), None)
 
 
-def _too_large(task: Task, partition: Mapping[str, str]) -> str:
-    """What Slurm would take, and keep waiting for ever."""
+def _check_size(task: Task, partition: Mapping[str, str]) -> str:
+    """Why Slurm would accept a task and never start it, or an empty text."""
     name = partition["PartitionName"]
-    nodes, _ = script.shape(task)
-    most = [int(value) for key in ("TotalNodes", "MaxNodes") if (value := partition.get(key, "")).isdigit()]
-    if most and nodes > min(most):
-        return f"resources.nodes: {nodes} are more than the {min(most)} that partition '{name}' gives a job"
-    longest = _minutes(partition.get("MaxTime", ""))
+    nodes, _ = shape(task)
+    limits = [int(value) for key in ("TotalNodes", "MaxNodes") if (value := partition.get(key, "")).isdigit()]
+    if limits and nodes > min(limits):
+        return f"resources.nodes: {nodes} are more than the {min(limits)} that partition '{name}' gives a job"
+    longest = _parse_minutes(partition.get("MaxTime", ""))
     if task.time_limit_seconds is not None and longest is not None:
-        asked = script.minutes(task.time_limit_seconds)
-        if asked > longest:
-            return f"time limit: {asked} minutes are more than the {longest} that partition '{name}' allows"
+        requested = minutes(task.time_limit_seconds)
+        if requested > longest:
+            return f"time limit: {requested} minutes are more than the {longest} that partition '{name}' allows"
     return ""
 
 
-def _minutes(text: str) -> int | None:
+def _parse_minutes(text: str) -> int | None:
     """The minutes in `1-12:30:00`; None for UNLIMITED."""
-    found = re.fullmatch(r"(?:(\d+)-)?(\d+):(\d+):(\d+)", text)
-    if found is None:
+    match = re.fullmatch(r"(?:(\d+)-)?(\d+):(\d+):(\d+)", text)
+    if match is None:
         return None
-    days, hours, minutes, _ = (int(part or 0) for part in found.groups())
-    return (days * 24 + hours) * 60 + minutes
+    days, hours, mins, _ = (int(part or 0) for part in match.groups())
+    return (days * 24 + hours) * 60 + mins
 
 
 def _number(text: str | None) -> int:

@@ -1,12 +1,10 @@
-"""The batch script of a job on Slurm, and the two small files by which it tells how it went.
+"""The batch script of a Slurm job, and the arguments of sbatch.
 
-The script runs the command only if it can create the mark `native-id`, and whoever creates it first is the only one:
-a second job of the same key, as one that a crash or a lost answer may leave behind, ends without having done anything,
-and so does one that starts although it was cancelled.
-At the end it leaves `ended`. Both outlast the memory of Slurm's controller, which is short.
+The script runs the command only if it is the first to create the mark file: a second job of the same key, which a crash
+or a lost answer may leave behind, ends without doing anything, and so does a job that starts after it was cancelled.
 
-Slurm counts time in minutes and looks at it now and then: `timeout` keeps the limit to the second, Slurm's is the net
-below it.
+Slurm counts time limits in minutes and checks them about twice a minute: `timeout` enforces the limit to the second,
+and Slurm's own limit applies if that fails.
 """
 
 from __future__ import annotations
@@ -15,20 +13,21 @@ import math
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 
 from agent.engines.base import Task
-from agent.quantities import of_task, whole
+from agent.engines.slurm.job_files import (
+    CANCELLED,
+    COMMAND_NOT_FOUND,
+    ENDED,
+    MARK,
+    NO_WORKING_DIRECTORY,
+    TERMINATED,
+    TIME_LIMIT,
+)
+from agent.quantities import per_task, round_up
 
-TASK, MARK, ENDED, CANCELLED = "task.json", "native-id", "ended", "cancelled"
-
-#: What the script says of itself, beside the exit code of the command.
-TIME_LIMIT, COMMAND_NOT_FOUND, NO_WORKING_DIRECTORY = "TIME_LIMIT", "COMMAND_NOT_FOUND", "NO_WORKING_DIRECTORY"
-#: Slurm had it end: only Slurm knows why.
-TERMINATED = "TERMINATED"
 _FILES_AND_REASONS = {
     "MARK": MARK,
     "ENDED": ENDED,
@@ -40,15 +39,15 @@ _FILES_AND_REASONS = {
 }
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-#: Names that one shell or another keeps to itself: assigning them fails, or gives another value.
-_SHELLS_OWN = re.compile(
+#: Names that some shell reserves: assigning them fails, or gives another value.
+_RESERVED = re.compile(
     r"BASH.*|COMP_.*|DIRSTACK|EPOCH.*|EUID|FUNCNAME|GROUPS|HISTCMD|LINENO|OLDPWD|OPTIND|PIPESTATUS|PPID|PWD|RANDOM"
     r"|SECONDS|SHELLOPTS|SRANDOM|UID|_"
 )
 _COPY = 'RAINBOW_TASK="$SLURM_PROCID"; export RAINBOW_TASK; exec "$@"'
 
-# The command gets its environment in a subshell, so that what it is told of PATH and the like does not reach what
-# runs around it. SIGTERM is for the command: the shell waits for what that makes of it.
+# The command gets its environment in a subshell, so that a PATH of its own does not affect the rest of the script.
+# The script does not end on SIGTERM: it waits for the command, which gets the signal too.
 _SCRIPT = """\
 #!/bin/sh
 _rb_directory={directory} _rb_timeout=$(command -v timeout) _rb_srun=$(command -v srun)
@@ -79,11 +78,13 @@ _rb_ended "$_rb_code" "$_rb_reason"
 
 
 def batch_script(task: Task, directory: Path, work: Path, environment: Mapping[str, str], grace_seconds: float) -> str:
-    """What Slurm runs on the first node."""
-    odd = {name: value for name, value in environment.items() if not _can_be_exported(name)}
-    exports = [f"export {name}={shlex.quote(value)}" for name, value in environment.items() if name not in odd]
+    """The script that Slurm runs on the first node."""
+    unexportable = {name: value for name, value in environment.items() if not _can_be_exported(name)}
+    exports = [f"export {name}={shlex.quote(value)}" for name, value in environment.items() if _can_be_exported(name)]
     limit = task.time_limit_seconds
-    command = shlex.join(["/usr/bin/env", *(f"{name}={value}" for name, value in odd.items())]) + " " if odd else ""
+    command = ""
+    if unexportable:
+        command = shlex.join(["/usr/bin/env", *(f"{name}={value}" for name, value in unexportable.items())]) + " "
     if limit is not None:
         command += f'"$_rb_timeout" --kill-after={grace_seconds:.3f} {limit:.3f} '
     return _SCRIPT.format(
@@ -93,18 +94,18 @@ def batch_script(task: Task, directory: Path, work: Path, environment: Mapping[s
         work=shlex.quote(str(work)),
         program=shlex.quote(task.job["command"][0]),
         command=command + _copies(task),
-        # Without a limit no time is beyond it.
+        # Without a limit, a number that no elapsed time reaches.
         limit=2**62 if limit is None else math.floor(limit),
         **_FILES_AND_REASONS,
     )
 
 
 def _can_be_exported(name: str) -> bool:
-    return _NAME.fullmatch(name) is not None and _SHELLS_OWN.fullmatch(name) is None
+    return _NAME.fullmatch(name) is not None and _RESERVED.fullmatch(name) is None
 
 
 def _copies(task: Task) -> str:
-    """The command, or what starts so many copies of it."""
+    """The command, or an srun that starts a copy of it for each task."""
     command = shlex.join(task.job["command"])
     nodes, tasks = shape(task)
     if tasks == 1:
@@ -114,99 +115,60 @@ def _copies(task: Task) -> str:
 
 
 def shape(task: Task) -> tuple[int, int]:
-    """How many nodes and tasks a job has."""
+    """The numbers of nodes and tasks of a job."""
     resources = task.job.get("resources", {})
     return int(resources.get("nodes", 1)), int(resources.get("tasks", 1))
 
 
 def _cores(task: Task) -> int:
-    return max(1, whole(of_task(task.job, "cpu") or Fraction(1)))
+    return max(1, round_up(per_task(task.job, "cpu") or Fraction(1)))
 
 
 def arguments(task: Task, directory: Path, account: str, more: Sequence[str]) -> list[str]:
-    """What sbatch is told about a job."""
+    """The arguments of sbatch for a job."""
+    # sbatch replaces % patterns in file names.
     files = str(directory).replace("%", "%%")
-    told = ["--job-name", task.key, "--no-requeue", "--export=ALL", "--ignore-pbs", "--input=/dev/null"]
-    told += ["--chdir", str(directory), "--output", f"{files}/stdout", "--error", f"{files}/stderr"]
+    words = ["--job-name", task.key, "--no-requeue", "--export=ALL", "--ignore-pbs", "--input=/dev/null"]
+    words += ["--chdir", str(directory), "--output", f"{files}/stdout", "--error", f"{files}/stderr"]
     if task.queue:
-        told += ["--partition", task.queue]
+        words += ["--partition", task.queue]
     if account:
-        told += ["--account", account]
+        words += ["--account", account]
     if task.time_limit_seconds is not None:
-        told += ["--time", str(minutes(task.time_limit_seconds))]
+        words += ["--time", str(minutes(task.time_limit_seconds))]
     if task.labels:
-        told += ["--comment", " ".join(f"{name}={value}" for name, value in sorted(task.labels.items()))[:1000]]
-    return [*told, *_resources(task), *more]
+        words += ["--comment", " ".join(f"{name}={value}" for name, value in sorted(task.labels.items()))[:1000]]
+    return [*words, *_resources(task), *more]
 
 
 def _resources(task: Task) -> list[str]:
     nodes, tasks = shape(task)
-    told = [f"--nodes={nodes}", f"--cpus-per-task={_cores(task)}"]
-    on_each = 1
-    # With fewer tasks than nodes Slurm would take nodes away; left alone it reckons with one task on each.
+    words = [f"--nodes={nodes}", f"--cpus-per-task={_cores(task)}"]
+    per_node = 1
+    # With fewer tasks than nodes Slurm would reduce the nodes; without --ntasks it assumes one task on each.
     if tasks >= nodes:
-        on_each = math.ceil(tasks / nodes)
-        told += [f"--ntasks={tasks}", f"--ntasks-per-node={on_each}"]
-    # Slurm ends what uses more memory than it asked for, so the limit is what has to be asked for.
-    if memory := of_task(task.job, "memory", "limits") or of_task(task.job, "memory"):
-        told.append(f"--mem={whole(memory * on_each / 2**20)}M")
-    if gpus := of_task(task.job, "gpu"):
-        told.append(f"--gpus={whole(gpus) * tasks}")
-    if storage := of_task(task.job, "ephemeral_storage"):
-        told.append(f"--tmp={whole(storage * on_each / 2**20)}M")
-    return told
+        per_node = math.ceil(tasks / nodes)
+        words += [f"--ntasks={tasks}", f"--ntasks-per-node={per_node}"]
+    # Slurm ends a job that uses more memory than it requested, so the limit is what must be requested.
+    if memory := per_task(task.job, "memory", "limits") or per_task(task.job, "memory"):
+        words.append(f"--mem={round_up(memory * per_node / 2**20)}M")
+    if gpus := per_task(task.job, "gpu"):
+        words.append(f"--gpus={round_up(gpus) * tasks}")
+    if storage := per_task(task.job, "ephemeral_storage"):
+        words.append(f"--tmp={round_up(storage * per_node / 2**20)}M")
+    return words
 
 
 def minutes(seconds: float) -> int:
-    """A time limit as Slurm keeps it."""
+    """A time limit in Slurm's unit, rounded up."""
     return max(1, math.ceil(seconds / 60))
 
 
-def unfit_environment(environment: Mapping[str, str]) -> str:
+def check_environment(environment: Mapping[str, str]) -> str:
     """Why no process can have that environment, or an empty text."""
     for name, value in environment.items():
         if not name or "=" in name or "\0" in name:
             return f"environment: '{name}' cannot be the name of a variable"
         if "\0" in value:
-            return f"environment.{name}: has a null character in it, which no process can be given"
+            return f"environment.{name}: contains a null character, which no variable can"
     return ""
-
-
-@dataclass(frozen=True)
-class Ending:
-    """What the script left at its end."""
-
-    code: int
-    #: One of the script's own reasons, or empty where the command ended by itself.
-    reason: str
-    finished_at: datetime
-
-
-def marked_id(directory: Path) -> str | None:
-    """The native id of the job that runs, or ran, the command; None where none has started."""
-    try:
-        return (directory / MARK).read_text(encoding="ascii").strip() or None
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-
-
-def started_at(directory: Path) -> datetime | None:
-    """When the command started."""
-    return _changed(directory / MARK)
-
-
-def ending(directory: Path) -> Ending | None:
-    """How the command ended; None where it has not, or could not say."""
-    try:
-        code, reason = (directory / ENDED).read_text(encoding="ascii").split()
-        finished = _changed(directory / ENDED)
-        return None if finished is None else Ending(int(code), "" if reason == "-" else reason, finished)
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return None
-
-
-def _changed(path: Path) -> datetime | None:
-    try:
-        return datetime.fromtimestamp(path.stat().st_mtime, UTC)
-    except FileNotFoundError:
-        return None

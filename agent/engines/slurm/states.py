@@ -1,4 +1,4 @@
-"""What Slurm says of a job, and what the job's own files say, in the words of executions."""
+"""The states of Slurm jobs, from Slurm and from the jobs' own files, in the words of executions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent.engines.base import NativePhase, NativeState
-from agent.engines.slurm import script
 from agent.engines.slurm.commands import NativeJob
+from agent.engines.slurm.job_files import (
+    CANCELLED,
+    COMMAND_NOT_FOUND,
+    NO_WORKING_DIRECTORY,
+    TASK,
+    TERMINATED,
+    TIME_LIMIT,
+    marked_id,
+    read_ending,
+    started_at,
+)
 from agent.files import read_json
 
 _WAITING = {
@@ -22,7 +32,7 @@ _ENDED = {
     "CANCELLED": NativePhase.ABORTED,
     "REVOKED": NativePhase.ABORTED,
 }
-#: Failures that are Slurm's own to tell, with what to say of them.
+#: Failures that only Slurm knows of, with their messages.
 _MESSAGES = {
     "OUT_OF_MEMORY": "It used more memory than it asked for.",
     "NODE_FAIL": "One of its nodes failed.",
@@ -34,12 +44,12 @@ _MESSAGES = {
 
 
 def phase_of(job: NativeJob) -> NativePhase:
-    """Where a job stands."""
+    """The phase of a job."""
     if job.state in _WAITING:
         return NativePhase.QUEUED
     if job.state in _MESSAGES:
         return NativePhase.FAILED
-    # Whatever else Slurm may call it, it has started and has not ended.
+    # In every other state of Slurm's, the job has started and has not ended.
     return _ENDED.get(job.state, NativePhase.RUNNING)
 
 
@@ -48,7 +58,7 @@ def state_of(job: NativeJob, nodes: tuple[str, ...], directory: Path) -> NativeS
     phase = phase_of(job)
     if phase is NativePhase.QUEUED:
         return NativeState(phase, message=f"Slurm says: {job.reason}" if job.reason else "")
-    # A job that never had a node has not started, whatever time Slurm shows.
+    # A job that never had a node has not started, even if Slurm shows a start time.
     state = NativeState(phase, nodes=nodes, started_at=job.started_at if nodes else None)
     if phase is NativePhase.RUNNING:
         return state
@@ -59,50 +69,50 @@ def state_of(job: NativeJob, nodes: tuple[str, ...], directory: Path) -> NativeS
         return state
     if job.state in _MESSAGES:
         return replace(state, reason=job.state, message=_MESSAGES[job.state])
-    return _explained(_with_code(state, job.exit_code, job.signal), directory, job.reason)
+    return _with_details(_with_code(state, job.exit_code, job.signal), directory, job.reason)
 
 
 def recorded_state(directory: Path) -> NativeState | None:
-    """The state of a job by its own files alone; None where they do not tell its end."""
-    ending = script.ending(directory)
+    """The state of a job from its own files alone; None if they do not record its end."""
+    ending = read_ending(directory)
     if ending is None:
         return None
     phase = NativePhase.FAILED if ending.code else NativePhase.SUCCEEDED
-    state = NativeState(phase, started_at=script.started_at(directory), finished_at=ending.finished_at)
-    if ending.reason == script.TERMINATED and (directory / script.CANCELLED).exists():
+    state = NativeState(phase, started_at=started_at(directory), finished_at=ending.finished_at)
+    if ending.reason == TERMINATED and (directory / CANCELLED).exists():
         return replace(state, phase=NativePhase.ABORTED)
-    return _explained(_with_code(state, ending.code, 0), directory)
+    return _with_details(_with_code(state, ending.code, 0), directory)
 
 
 def _with_code(state: NativeState, code: int, number: int) -> NativeState:
-    """With how it ended: shells say 128 and the signal where a command was ended by one."""
+    """A state with its exit code or signal: a shell adds 128 to the signal that ended a command."""
     if number == 0 and 128 < code < 128 + signal.NSIG:
         number = code - 128
     return replace(state, signal=number) if number else replace(state, exit_code=code)
 
 
-def _explained(state: NativeState, directory: Path, slurms_reason: str = "") -> NativeState:
-    """A failure with what the job's own files say about it."""
+def _with_details(state: NativeState, directory: Path, slurm_reason: str = "") -> NativeState:
+    """A failure with the details in the job's own files."""
     if state.phase is not NativePhase.FAILED:
         return state
-    ending = script.ending(directory)
-    if ending is None and script.marked_id(directory) is None:
-        said = f" ({slurms_reason})" if slurms_reason else ""
-        message = f"Slurm could not start it{said}: check that its nodes see the agent's directory {directory}."
+    ending = read_ending(directory)
+    if ending is None and marked_id(directory) is None:
+        detail = f" ({slurm_reason})" if slurm_reason else ""
+        message = f"Slurm could not start it{detail}: check that its nodes see the agent's directory {directory}."
         return replace(state, reason="NOT_STARTED", message=message)
     reason = ending.reason if ending else ""
-    told = read_json(directory / script.TASK) or {}
-    if reason == script.CANCELLED:
+    record = read_json(directory / TASK) or {}
+    if reason == CANCELLED:
         return replace(state, phase=NativePhase.ABORTED, exit_code=None)
-    if reason == script.TIME_LIMIT:
+    if reason == TIME_LIMIT:
         return _timed_out(replace(state, exit_code=None, signal=None), directory)
-    if reason == script.COMMAND_NOT_FOUND:
+    if reason == COMMAND_NOT_FOUND:
         message = (
-            f"There is no command '{told.get('command')}' on its node: check its name, and PATH in its environment."
+            f"There is no command '{record.get('command')}' on its node: check its name, and PATH in its environment."
         )
         return replace(state, reason=reason, message=message)
-    if reason == script.NO_WORKING_DIRECTORY:
-        message = f"The working directory {told.get('work')} does not exist on its node."
+    if reason == NO_WORKING_DIRECTORY:
+        message = f"The working directory {record.get('work')} does not exist on its node."
         return replace(state, exit_code=None, reason=reason, message=message)
     if state.signal is not None:
         return replace(state, reason="SIGNAL", message=f"It was ended by the signal {_signal_name(state.signal)}.")
@@ -110,10 +120,9 @@ def _explained(state: NativeState, directory: Path, slurms_reason: str = "") -> 
 
 
 def _timed_out(state: NativeState, directory: Path) -> NativeState:
-    told = read_json(directory / script.TASK) or {}
-    limit = told.get("time_limit_seconds")
+    limit = (read_json(directory / TASK) or {}).get("time_limit_seconds")
     message = "It ran longer than Slurm lets it." if limit is None else f"It ran longer than its limit of {limit:g} s."
-    return replace(state, phase=NativePhase.TIMED_OUT, reason=script.TIME_LIMIT, message=message)
+    return replace(state, phase=NativePhase.TIMED_OUT, reason=TIME_LIMIT, message=message)
 
 
 def _signal_name(number: int) -> str:

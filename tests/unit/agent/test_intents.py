@@ -11,16 +11,17 @@ from typing import Any
 import pytest
 
 from agent.files import read_json, write_durably
-from agent.intents import Ending, Intent, Stage, StateDirectory, StateError
+from agent.intents import Ending, Intent, Stage
+from agent.state_directory import StateDirectory, StateError
 
 LEASE: dict[str, Any] = {"id": {"project": "p", "domain": "d", "name": "n"}, "attempt": 2, "job": {"command": ["ü"]}}
 
 
 @pytest.fixture
 def state(tmp_path: Path) -> Iterator[StateDirectory]:
-    found = StateDirectory(tmp_path / "state")
-    yield found
-    found.close()
+    directory = StateDirectory(tmp_path / "state")
+    yield directory
+    directory.close()
 
 
 def test_an_intent_is_read_as_it_was_written(state: StateDirectory) -> None:
@@ -35,13 +36,13 @@ def test_an_intent_is_read_as_it_was_written(state: StateDirectory) -> None:
         log_offsets={"stdout": 7},
     )
     state.save(intent)
-    assert state.intents() == ([intent], [])
+    assert state.load_intents() == ([intent], [])
     intent.stage = Stage.ENDED
     state.save(intent)
-    assert state.intents() == ([intent], [])
+    assert state.load_intents() == ([intent], [])
     state.remove(intent)
     state.remove(intent)
-    assert state.intents() == ([], [])
+    assert state.load_intents() == ([], [])
 
 
 def test_only_the_owner_may_read(state: StateDirectory) -> None:
@@ -56,10 +57,10 @@ def test_what_cannot_be_read_is_set_aside_and_said(state: StateDirectory, conten
     state.save(intent)
     bad = state.path / "intents/rb-bad.json"
     bad.write_bytes(content)
-    found, problems = state.intents()
-    assert found == [intent]
+    intents, problems = state.load_intents()
+    assert intents == [intent]
     assert "rb-bad.json" in problems[0]
-    assert state.intents() == ([intent], [])
+    assert state.load_intents() == ([intent], [])
     assert bad.with_suffix(".unreadable").exists()
 
 
@@ -67,15 +68,15 @@ def test_a_draft_that_a_crash_left_changes_nothing(state: StateDirectory) -> Non
     intent = Intent(lease=LEASE)
     state.save(intent)
     (state.path / f"intents/.{intent.key}.json.new").write_text("half of")
-    assert state.intents() == ([intent], [])
+    assert state.load_intents() == ([intent], [])
     state.save(intent)
-    assert state.intents() == ([intent], [])
+    assert state.load_intents() == ([intent], [])
 
 
 SECOND = """
 import sys
 from pathlib import Path
-from agent.intents import StateDirectory, StateError
+from agent.state_directory import StateDirectory, StateError
 try:
     StateDirectory(Path(sys.argv[1]))
 except StateError as error:
@@ -104,10 +105,10 @@ def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
 
 
 def test_renewals_count_within_one_run_of_the_machine(state: StateDirectory) -> None:
-    assert state.last_renewal("boot") is None
-    state.note_renewal("boot", 12.5, 60)
-    assert state.last_renewal("boot") == (12.5, 60.0)
-    assert state.last_renewal("other") is None
+    assert state.load_renewal("boot") is None
+    state.save_renewal("boot", 12.5, 60)
+    assert state.load_renewal("boot") == (12.5, 60.0)
+    assert state.load_renewal("other") is None
 
 
 def test_a_durable_write_replaces_the_whole(tmp_path: Path) -> None:

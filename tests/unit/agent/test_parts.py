@@ -15,7 +15,7 @@ from agent.engines.base import OptionError, find_engine
 from agent.engines.local import LocalEngine
 from agent.guard import LeaseGuard
 from agent.keys import key_of
-from agent.quantities import amount
+from agent.quantities import parse_quantity
 
 
 @pytest.mark.parametrize("name", ["n", "A_b.C", "x" * 255, "---", "a" * 39 + ".b", "ünï"])
@@ -27,7 +27,7 @@ def test_keys_are_names_everywhere(name: str) -> None:
 
 def test_keys_tell_executions_and_attempts_apart() -> None:
     ids = [{"project": p, "domain": d, "name": n} for p in ("a", "b") for d in ("a", "b") for n in ("x", "X", "x.")]
-    assert len({key_of(one, attempt) for one in ids for attempt in (1, 2)}) == 24
+    assert len({key_of(execution, attempt) for execution in ids for attempt in (1, 2)}) == 24
 
 
 @pytest.mark.parametrize(
@@ -45,13 +45,13 @@ def test_keys_tell_executions_and_attempts_apart() -> None:
     ],
 )
 def test_quantities(text: str | int, value: Fraction | int) -> None:
-    assert amount(text) == value
+    assert parse_quantity(text) == value
 
 
 @pytest.mark.parametrize("text", ["", "x", "1x", "ki", "1K", "-1", "1 Gi", "1mi", "1ki", "0x1"])
 def test_what_is_no_quantity(text: str) -> None:
     with pytest.raises(ValueError, match="not a quantity"):
-        amount(text)
+        parse_quantity(text)
 
 
 @pytest.mark.parametrize("lease", [1.0, 4.0, 20.0, 60.0, 3600.0])
@@ -83,7 +83,7 @@ def test_pauses_grow_up_to_a_limit_and_differ() -> None:
 
 
 def test_the_admin_may_ask_for_a_pause() -> None:
-    assert 7 <= Backoff().next_seconds(asked=7) <= 8.4
+    assert 7 <= Backoff().next_seconds(retry_after=7) <= 8.4
 
 
 def test_success_starts_the_pauses_anew() -> None:

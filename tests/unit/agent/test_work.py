@@ -4,128 +4,126 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent import work as work_module
-from agent.engines.base import NativePhase, NativeState, SubmitRefused, Task
-from agent.engines.careful import CarefulEngine
+from agent.engines.base import NativeState, SubmitRefused
+from agent.engines.safe import SafeEngine
 from agent.guard import LeaseGuard
-from agent.intents import Stage, StateDirectory
+from agent.intents import Stage
 from agent.keys import key_of
-from agent.work import Work
-from tests.unit.agent.fakes import (
+from agent.state_directory import StateDirectory
+from agent.testing import (
     ABORTED,
     ABORTED_IN_QUEUE,
+    FAILED,
     QUEUED,
     RUNNING,
-    STARTED,
     SUCCEEDED,
     UNKNOWN,
+    FakeClock,
     FakeEngine,
+    Program,
 )
+from agent.work import Work
 
 ID = {"project": "p", "domain": "d", "name": "n"}
-HELD = {"id": ID, "attempt": 1}
+REFERENCE = {"id": ID, "attempt": 1}
 KEY = key_of(ID, 1)
-LEASE: dict[str, Any] = {**HELD, "lease_seconds": 60, "job": {"command": ["true"]}, "config": {}}
-
-
-class Clock:
-    """A steady clock that stands still unless moved."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
+LEASE: dict[str, Any] = {**REFERENCE, "lease_seconds": 60, "job": {"command": ["true"]}, "config": {}}
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    found = Clock()
-    monkeypatch.setattr(work_module, "steady", found)
-    return found
+def clock() -> FakeClock:
+    return FakeClock()
 
 
 @pytest.fixture
 def engine() -> FakeEngine:
-    return FakeEngine()
+    """An engine whose jobs change only when the test says so."""
+    return FakeEngine(ends_on_cancel=False)
 
 
 @pytest.fixture
 def state(tmp_path: Path) -> Iterator[StateDirectory]:
-    found = StateDirectory(tmp_path)
-    yield found
-    found.close()
+    directory = StateDirectory(tmp_path)
+    yield directory
+    directory.close()
 
 
 @pytest.fixture
-def work(engine: FakeEngine, state: StateDirectory, clock: Clock) -> Work:
-    return new_work(engine, state)
+def work(engine: FakeEngine, state: StateDirectory, clock: FakeClock) -> Work:
+    return new_work(engine, state, clock)
 
 
-def new_work(engine: FakeEngine, state: StateDirectory, slots: int = 10) -> Work:
-    return Work(CarefulEngine(engine), state, LeaseGuard(), cluster="alpha", slots=slots, poll_seconds=0.0)
+def new_work(engine: FakeEngine, state: StateDirectory, clock: FakeClock, slots: int = 10) -> Work:
+    guard = LeaseGuard()
+    return Work(SafeEngine(engine), state, guard, cluster="alpha", slots=slots, poll_seconds=0.0, clock=clock)
 
 
-def types(work: Work) -> list[str]:
-    return [event["type"] for event in work.events()]
+def event_types(work: Work) -> list[str]:
+    return [event["type"] for event in work.outbox.events()]
 
 
 def accept(work: Work) -> None:
-    work.settle({event["event"] for event in work.events()})
+    work.settle({event["event"] for event in work.outbox.events()})
 
 
-def started(work: Work, clock: Clock, **more: Any) -> None:
+def started(work: Work, clock: FakeClock, **more: Any) -> None:
     """Bring one execution to where the engine has it."""
-    work.take([{**LEASE, **more}])
-    work.renew([HELD], clock.now, confirms=True)
+    work.accept([{**LEASE, **more}])
+    work.renew([REFERENCE], clock.steady(), confirms=True)
     work.step()
 
 
-def test_nothing_is_submitted_before_it_is_confirmed(work: Work, engine: FakeEngine, clock: Clock) -> None:
-    work.take([LEASE])
+def test_nothing_is_submitted_before_it_is_confirmed(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
+    work.accept([LEASE])
     work.step()
     assert (engine.submitted, work.is_unconfirmed) == ([], True)
-    work.renew([HELD], clock.now, confirms=True)
+    work.renew([REFERENCE], clock.steady(), confirms=True)
     work.step()
     assert [task.key for task in engine.submitted] == [KEY]
     work.step()
     assert len(engine.submitted) == 1
 
 
-def test_an_execution_from_lease_to_report(work: Work, engine: FakeEngine, clock: Clock, state: StateDirectory) -> None:
+def test_an_execution_from_lease_to_report(
+    work: Work, engine: FakeEngine, clock: FakeClock, state: StateDirectory
+) -> None:
+    engine.programs["true"] = Program(files={"there": b"data"})
     started(work, clock, job={"command": ["true"], "outputs": ["there", "absent"]})
-    assert types(work) == []
+    assert event_types(work) == []
     engine.jobs[KEY] = RUNNING
     work.step()
-    assert types(work) == ["RUNNING"]
-    assert work.events()[0]["native_id"] == "7"
-    assert work.events()[0]["nodes"] == ["n1"]
+    assert event_types(work) == ["RUNNING"]
+    assert work.outbox.events()[0]["native_id"] == "1"
+    assert work.outbox.events()[0]["nodes"] == ["n1"]
     accept(work)
     engine.jobs[KEY] = SUCCEEDED
     work.step()
-    event = work.events()[0]
+    event = work.outbox.events()[0]
     assert (event["type"], event["exit_code"], event["duration"]) == ("SUCCEEDED", 0, 0.0)
     assert event["outputs"] == [
         {"path": "there", "content_base64": base64.b64encode(b"data").decode(), "size": 4, "truncated": False}
     ]
     assert event["message"] == "It left no absent."
     accept(work)
-    assert (work.intents, state.intents(), engine.forgotten) == ({}, ([], []), [KEY])
+    assert (work.intents, state.load_intents(), engine.forgotten) == ({}, ([], []), [KEY])
 
 
-def test_what_was_over_before_anyone_looked_is_said_to_have_run(work: Work, engine: FakeEngine, clock: Clock) -> None:
+def test_what_was_over_before_anyone_looked_is_said_to_have_run(
+    work: Work, engine: FakeEngine, clock: FakeClock
+) -> None:
     started(work, clock)
     engine.jobs[KEY] = SUCCEEDED
     work.step()
-    assert types(work) == ["RUNNING", "SUCCEEDED"]
+    assert event_types(work) == ["RUNNING", "SUCCEEDED"]
 
 
-def test_the_environment_says_what_runs(work: Work, engine: FakeEngine, clock: Clock) -> None:
+def test_the_environment_says_what_runs(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     config = {"raw_output_data_config": {"output_location_prefix": "s3://x"}}
     started(work, clock, job={"command": ["true"], "environment": {"A": "b"}}, config=config, queue="gpu")
     task = engine.submitted[0]
@@ -142,46 +140,40 @@ def test_the_environment_says_what_runs(work: Work, engine: FakeEngine, clock: C
     assert task.queue == "gpu"
 
 
-def test_the_same_offer_twice_is_one_intent(work: Work, engine: FakeEngine, clock: Clock) -> None:
+def test_the_same_offer_twice_is_one_intent(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     started(work, clock)
-    work.take([LEASE])
+    work.accept([LEASE])
     work.step()
     assert len(engine.submitted) == len(work.intents) == 1
 
 
 def test_an_offer_that_the_engine_cannot_run_is_declined(work: Work, engine: FakeEngine) -> None:
-    engine.declines = "no such partition"
-    work.take([LEASE])
+    engine.decline_reason = "no such partition"
+    work.accept([LEASE])
     assert work.intents == {}
-    assert (types(work), work.events()[0]["message"]) == (["DECLINED"], "no such partition")
+    assert (event_types(work), work.outbox.events()[0]["message"]) == (["DECLINED"], "no such partition")
     accept(work)
-    assert types(work) == []
+    assert event_types(work) == []
 
 
-def test_a_submission_that_is_refused_is_declined(
-    work: Work, engine: FakeEngine, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(task: Task) -> None:
-        raise SubmitRefused("invalid account")
-
-    monkeypatch.setattr(engine, "submit", refuse)
+def test_a_submission_that_is_refused_is_declined(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
+    engine.failures["submit"] = SubmitRefused("invalid account")
     started(work, clock)
-    assert (types(work), work.events()[0]["message"]) == (["DECLINED"], "invalid account")
+    assert (event_types(work), work.outbox.events()[0]["message"]) == (["DECLINED"], "invalid account")
 
 
-def test_a_job_that_the_engine_cannot_read_is_declined(
-    work: Work, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(engine, "check", lambda task: int("two"))
-    work.take([LEASE])
-    assert (types(work), "cannot read the job" in work.events()[0]["message"]) == (["DECLINED"], True)
+def test_a_job_that_the_engine_cannot_read_is_declined(work: Work, engine: FakeEngine) -> None:
+    engine.failures["check"] = ValueError("two is not a number")
+    work.accept([LEASE])
+    message = work.outbox.events()[0]["message"]
+    assert (event_types(work), message) == (["DECLINED"], "the fake engine cannot read the job: two is not a number")
 
 
-def test_slots_are_the_most_that_the_engine_gets(engine: FakeEngine, state: StateDirectory, clock: Clock) -> None:
-    work = new_work(engine, state, slots=2)
+def test_slots_are_the_most_that_the_engine_gets(engine: FakeEngine, state: StateDirectory, clock: FakeClock) -> None:
+    work = new_work(engine, state, clock, slots=2)
     ids = [{"id": {**ID, "name": f"n{number}"}, "attempt": 1} for number in range(3)]
-    work.take([{**LEASE, **one} for one in ids])
-    work.renew(ids, clock.now, confirms=True)
+    work.accept([{**LEASE, **reference} for reference in ids])
+    work.renew(ids, clock.steady(), confirms=True)
     work.step()
     work.step()
     assert len(engine.submitted) == 2
@@ -191,194 +183,193 @@ def test_slots_are_the_most_that_the_engine_gets(engine: FakeEngine, state: Stat
 
 
 def test_a_cancel_before_the_start(work: Work, engine: FakeEngine) -> None:
-    work.take([LEASE])
-    work.cancel([{**HELD, "reason": "enough"}])
-    assert (types(work), engine.cancelled) == (["ABORTED"], [])
+    work.accept([LEASE])
+    work.cancel([{**REFERENCE, "reason": "enough"}])
+    assert (event_types(work), engine.cancelled) == (["ABORTED"], [])
     work.step()
     assert engine.submitted == []
 
 
-def test_a_cancel_is_repeated_until_it_is_over(work: Work, engine: FakeEngine, clock: Clock) -> None:
+def test_a_cancel_is_repeated_until_it_is_over(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     started(work, clock)
     engine.jobs[KEY] = RUNNING
     work.step()
     accept(work)
-    work.cancel([{**HELD, "reason": "enough"}])
+    work.cancel([{**REFERENCE, "reason": "enough"}])
     work.step()
     work.step()
     assert engine.cancelled == [KEY]
-    clock.now += 5
+    clock.advance(5)
     work.step()
-    assert (engine.cancelled, types(work)) == ([KEY, KEY], [])
+    assert (engine.cancelled, event_types(work)) == ([KEY, KEY], [])
     engine.jobs[KEY] = ABORTED
     work.step()
-    assert (types(work), work.events()[0]["message"]) == (["ABORTED"], "enough")
+    assert (event_types(work), work.outbox.events()[0]["message"]) == (["ABORTED"], "enough")
 
 
 @pytest.mark.parametrize("end", [SUCCEEDED, ABORTED, UNKNOWN])
 def test_what_is_cancelled_ends_aborted_whatever_came_of_it(
-    work: Work, engine: FakeEngine, clock: Clock, end: NativeState
+    work: Work, engine: FakeEngine, clock: FakeClock, end: NativeState
 ) -> None:
     started(work, clock)
     engine.jobs[KEY] = RUNNING
     work.step()
-    work.cancel([HELD])
+    work.cancel([REFERENCE])
     engine.jobs[KEY] = end
     work.step()
-    assert types(work)[-1] == "ABORTED"
+    assert event_types(work)[-1] == "ABORTED"
 
 
 def test_what_is_lost_before_the_start_is_forgotten(work: Work, state: StateDirectory) -> None:
-    work.take([LEASE])
-    work.lose([{**HELD, "reason": "NOT_YOURS"}])
-    assert (work.intents, state.intents(), types(work)) == ({}, ([], []), [])
+    work.accept([LEASE])
+    work.end_lost([{**REFERENCE, "reason": "NOT_YOURS"}])
+    assert (work.intents, state.load_intents(), event_types(work)) == ({}, ([], []), [])
 
 
-def test_what_is_lost_is_ended(work: Work, engine: FakeEngine, clock: Clock) -> None:
+def test_what_is_lost_is_ended(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     started(work, clock)
-    work.lose([{**HELD, "reason": "OLD_ATTEMPT"}])
+    work.end_lost([{**REFERENCE, "reason": "OLD_ATTEMPT"}])
     work.step()
     assert engine.cancelled == [KEY]
     engine.jobs[KEY] = ABORTED
     work.step()
-    assert types(work)[-1] == "ABORTED"
+    assert event_types(work)[-1] == "ABORTED"
 
 
-def test_work_ends_before_its_lease_does(work: Work, engine: FakeEngine, clock: Clock) -> None:
+def test_work_ends_before_its_lease_does(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     started(work, clock)
     engine.jobs[KEY] = RUNNING
     work.step()
     accept(work)
-    clock.now += 39
+    clock.advance(39)
     work.step()
     assert engine.cancelled == []
-    clock.now += 2
+    clock.advance(2)
     work.step()
     assert engine.cancelled == [KEY]
     engine.jobs[KEY] = ABORTED
     work.step()
-    event = work.events()[0]
+    event = work.outbox.events()[0]
     assert (event["type"], event["reason"]) == ("FAILED", "CLUSTER_LOST")
     assert "40 s" in event["message"]
 
 
-def test_renewals_keep_work_going(work: Work, engine: FakeEngine, clock: Clock) -> None:
+def test_renewals_keep_work_going(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     started(work, clock)
     for _ in range(10):
-        clock.now += 30
-        work.renew([HELD], clock.now, confirms=True)
+        clock.advance(30)
+        work.renew([REFERENCE], clock.steady(), confirms=True)
         work.step()
     assert engine.cancelled == []
 
 
-def test_what_waited_in_the_engine_when_its_lease_ended_goes_back(work: Work, engine: FakeEngine, clock: Clock) -> None:
+def test_what_waited_in_the_engine_when_its_lease_ended_goes_back(
+    work: Work, engine: FakeEngine, clock: FakeClock
+) -> None:
     started(work, clock)
-    clock.now += 41
+    clock.advance(41)
     work.step()
     engine.jobs[KEY] = ABORTED_IN_QUEUE
     work.step()
-    assert types(work) == ["RELEASED"]
+    assert event_types(work) == ["RELEASED"]
 
 
-def test_nothing_is_started_with_an_old_confirmation(work: Work, engine: FakeEngine, clock: Clock) -> None:
-    work.take([LEASE])
-    work.renew([HELD], clock.now, confirms=True)
-    clock.now += 41
+def test_nothing_is_started_with_an_old_confirmation(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
+    work.accept([LEASE])
+    work.renew([REFERENCE], clock.steady(), confirms=True)
+    clock.advance(41)
     work.step()
     assert engine.submitted == []
     assert work.is_unconfirmed
-    work.renew([HELD], clock.now, confirms=True)
+    work.renew([REFERENCE], clock.steady(), confirms=True)
     work.step()
     assert len(engine.submitted) == 1
 
 
-def test_a_time_limit_that_the_engine_does_not_keep(
-    work: Work, engine: FakeEngine, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = [1_000_000.0]
-    monkeypatch.setattr("agent.work.time.time", lambda: now[0])
+def test_a_time_limit_that_the_engine_does_not_enforce(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     started(work, clock, time_limit_seconds=10)
     engine.jobs[KEY] = RUNNING
     work.step()
     accept(work)
-    now[0] += 39
+    clock.advance(39)
+    work.renew([REFERENCE], clock.steady(), confirms=True)
     work.step()
     assert engine.cancelled == []
-    now[0] += 2
+    clock.advance(2)
     work.step()
     assert engine.cancelled == [KEY]
     engine.jobs[KEY] = ABORTED
     work.step()
-    assert (types(work), work.events()[0]["reason"]) == (["TIMED_OUT"], "TIME_LIMIT")
+    assert (event_types(work), work.outbox.events()[0]["reason"]) == (["TIMED_OUT"], "TIME_LIMIT")
 
 
-def test_the_end_is_reported_after_the_log(work: Work, engine: FakeEngine, clock: Clock) -> None:
+def test_the_end_is_reported_after_the_log(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     started(work, clock)
-    engine.printed = b"x" * 300_000
+    engine.programs["true"] = Program(stdout=b"x" * 300_000)
     engine.jobs[KEY] = SUCCEEDED
     work.step()
     sent = 0
-    while pieces := work.log_pieces(100_000, running=False):
-        assert types(work) == ["RUNNING"]
+    while pieces := work.outbox.log_pieces(100_000, include_running=False):
+        assert event_types(work) == ["RUNNING"]
         assert [(piece["stream"], piece["offset"]) for piece in pieces] == [("stdout", sent)]
         sent += len(pieces[0]["data"])
-        work.logs_stored([{**HELD, "stream": "stdout", "offset": sent, "full": False}])
-    assert (sent, types(work)) == (300_000, ["RUNNING", "SUCCEEDED"])
+        work.outbox.mark_logs_stored([{**REFERENCE, "stream": "stdout", "offset": sent, "full": False}])
+    assert (sent, event_types(work)) == (300_000, ["RUNNING", "SUCCEEDED"])
 
 
-def test_a_log_is_sent_until_the_admin_has_enough(work: Work, engine: FakeEngine, clock: Clock) -> None:
+def test_a_log_is_sent_until_the_admin_has_enough(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     started(work, clock)
-    engine.printed = b"x" * 10_000_000
+    engine.programs["true"] = Program(stdout=b"x" * 10_000_000)
     engine.jobs[KEY] = SUCCEEDED
     work.step()
-    work.logs_stored([{**HELD, "stream": "stdout", "offset": 5000, "full": True}])
-    assert (work.log_pieces(1000, running=True), types(work)) == ([], ["RUNNING", "SUCCEEDED"])
+    work.outbox.mark_logs_stored([{**REFERENCE, "stream": "stdout", "offset": 5000, "full": True}])
+    assert (work.outbox.log_pieces(1000, include_running=True), event_types(work)) == ([], ["RUNNING", "SUCCEEDED"])
 
 
-def test_the_end_does_not_wait_for_the_log_for_ever(work: Work, engine: FakeEngine, clock: Clock) -> None:
+def test_the_end_does_not_wait_for_the_log_for_ever(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     started(work, clock)
-    engine.printed = b"x"
+    engine.programs["true"] = Program(stdout=b"x")
     engine.jobs[KEY] = SUCCEEDED
     work.step()
-    assert types(work) == ["RUNNING"]
-    clock.now += 61
-    assert types(work) == ["RUNNING", "SUCCEEDED"]
+    assert event_types(work) == ["RUNNING"]
+    clock.advance(61)
+    assert event_types(work) == ["RUNNING", "SUCCEEDED"]
 
 
-def test_bytes_that_are_no_text_are_sent_as_they_are(work: Work, engine: FakeEngine, clock: Clock) -> None:
+def test_bytes_that_are_no_text_are_sent_as_they_are(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     started(work, clock)
-    engine.printed = b"\xff\xfe\x00"
-    piece = work.log_pieces(1000, running=True)[0]
-    assert base64.b64decode(piece["data_base64"]) == engine.printed
+    engine.programs["true"] = Program(stdout=b"\xff\xfe\x00")
+    piece = work.outbox.log_pieces(1000, include_running=True)[0]
+    assert base64.b64decode(piece["data_base64"]) == engine.programs["true"].stdout
 
 
-def test_questions(work: Work, engine: FakeEngine, clock: Clock) -> None:
+def test_questions(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     other = {"id": {**ID, "name": "other"}, "attempt": 3}
     engine.jobs[key_of(other["id"], 3)] = RUNNING  # type: ignore[arg-type]
-    work.answer([HELD, other])
-    assert types(work) == ["UNKNOWN"]
-    assert [intent.held for intent in work.intents.values()] == [other]
+    work.answer([REFERENCE, other])
+    assert event_types(work) == ["UNKNOWN"]
+    assert [intent.reference for intent in work.intents.values()] == [other]
     work.step()
-    assert types(work) == ["UNKNOWN", "RUNNING"]
+    assert event_types(work) == ["UNKNOWN", "RUNNING"]
 
 
 def test_a_question_about_what_is_held_is_no_question(work: Work) -> None:
-    work.take([LEASE])
-    work.answer([HELD])
-    assert types(work) == []
+    work.accept([LEASE])
+    work.answer([REFERENCE])
+    assert event_types(work) == []
 
 
 def test_a_question_while_the_engine_is_down_is_left_open(work: Work, engine: FakeEngine) -> None:
-    engine.is_down = True
-    work.answer([HELD])
-    assert (types(work), work.intents) == ([], {})
+    engine.unavailable = "the back end does not answer"
+    work.answer([REFERENCE])
+    assert (event_types(work), work.intents) == ([], {})
 
 
-def test_stopping_hands_back_what_has_not_started(work: Work, engine: FakeEngine, clock: Clock) -> None:
+def test_stopping_hands_back_what_has_not_started(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     ids = [{"id": {**ID, "name": name}, "attempt": 1} for name in ("held", "queued", "running")]
     keys = [key_of({**ID, "name": name}, 1) for name in ("held", "queued", "running")]
-    work.take([{**LEASE, **one} for one in ids])
-    work.renew(ids[1:], clock.now, confirms=True)
+    work.accept([{**LEASE, **reference} for reference in ids])
+    work.renew(ids[1:], clock.steady(), confirms=True)
     work.step()
     engine.jobs[keys[2]] = RUNNING
     work.step()
@@ -389,7 +380,7 @@ def test_stopping_hands_back_what_has_not_started(work: Work, engine: FakeEngine
     assert engine.cancelled == [keys[1]]
     engine.jobs[keys[1]] = ABORTED_IN_QUEUE
     work.step()
-    assert [(event["type"], event["id"]["name"]) for event in work.events()] == [
+    assert [(event["type"], event["id"]["name"]) for event in work.outbox.events()] == [
         ("RELEASED", "held"),
         ("RELEASED", "queued"),
     ]
@@ -398,71 +389,66 @@ def test_stopping_hands_back_what_has_not_started(work: Work, engine: FakeEngine
     assert (work.is_unsettled, list(work.intents)) == (False, [keys[2]])
 
 
-def test_what_the_engine_forgot_is_said_to_be_unknown(work: Work, engine: FakeEngine, clock: Clock) -> None:
+def test_what_the_engine_forgot_is_said_to_be_unknown(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     started(work, clock)
     engine.jobs[KEY] = UNKNOWN
     work.step()
-    assert types(work) == ["UNKNOWN"]
+    assert event_types(work) == ["UNKNOWN"]
 
 
-def test_nothing_is_concluded_while_the_engine_is_down(work: Work, engine: FakeEngine, clock: Clock) -> None:
+def test_nothing_is_concluded_while_the_engine_is_down(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     started(work, clock)
-    engine.is_down = True
+    engine.unavailable = "the back end does not answer"
     work.step()
-    assert (work.trouble, types(work)) == ("the back end does not answer", [])
-    engine.is_down = False
+    assert (work.problem, event_types(work)) == ("the back end does not answer", [])
+    engine.unavailable = ""
     engine.jobs[KEY] = RUNNING
     work.step()
-    assert (work.trouble, types(work)) == ("", ["RUNNING"])
+    assert (work.problem, event_types(work)) == ("", ["RUNNING"])
 
 
-def test_a_fault_of_the_engine_does_not_end_the_agent(
-    work: Work, engine: FakeEngine, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fault_of_the_engine_does_not_end_the_agent(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     started(work, clock)
-    monkeypatch.setattr(engine, "states", lambda handles: 1 / 0)
-    clock.now += 41
+    engine.failures["states"] = ZeroDivisionError("division by zero")
+    clock.advance(41)
     work.step()
-    assert "ZeroDivisionError" in work.trouble
+    assert "ZeroDivisionError" in work.problem
     assert engine.cancelled == [KEY]
 
 
-def test_events_are_sent_in_portions(work: Work, engine: FakeEngine, clock: Clock) -> None:
+def test_events_are_sent_in_portions(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     ids = [{"id": {**ID, "name": f"n{number}"}, "attempt": 1} for number in range(5)]
-    work.take([{**LEASE, **one} for one in ids])
-    work.renew(ids, clock.now, confirms=True)
+    work.accept([{**LEASE, **reference} for reference in ids])
+    work.renew(ids, clock.steady(), confirms=True)
     work.step()
     engine.jobs = dict.fromkeys(engine.jobs, SUCCEEDED)
     work.step()
-    assert len(work.events()) == 10
-    portion = work.events(3500)
-    assert portion == work.events()[:3]
-    assert len(work.ended_with({event["event"] for event in portion})) == 1
-    assert len(work.events(1)) == 1
+    assert len(work.outbox.events()) == 10
+    portion = work.outbox.events(3500)
+    assert portion == work.outbox.events()[:3]
+    assert len(work.outbox.ended_with({event["event"] for event in portion})) == 1
+    assert len(work.outbox.events(1)) == 1
 
 
-def test_outputs_that_are_too_large_are_left_out(work: Work, engine: FakeEngine, clock: Clock) -> None:
+def test_outputs_that_are_too_large_are_left_out(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
+    engine.programs["true"] = Program(files={"there": b"data"})
     started(work, clock, job={"command": ["true"], "outputs": ["there"]})
     engine.jobs[KEY] = SUCCEEDED
     work.step()
-    work.drop_outputs()
-    event = work.events()[-1]
-    assert ("outputs" in event, event["message"]) == (False, "Its output files were too large to bring back.")
+    work.outbox.strip_outputs()
+    event = work.outbox.events()[-1]
+    assert ("outputs" in event, event["message"]) == (False, "Its output files were too large to send.")
 
 
-def test_a_disk_that_is_full_is_trouble_and_no_end(
-    work: Work, engine: FakeEngine, clock: Clock, monkeypatch: pytest.MonkeyPatch
+def test_a_state_directory_that_cannot_be_written_does_not_end_the_agent(
+    work: Work, engine: FakeEngine, clock: FakeClock, state: StateDirectory
 ) -> None:
     started(work, clock)
     engine.jobs[KEY] = RUNNING
-
-    def fail(path: Path, document: Any, *, is_durable: bool) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("agent.intents.write_json", fail)
-    clock.now += 41
+    (state.path / "intents").rename(state.path / "elsewhere")
+    clock.advance(41)
     work.step()
-    assert "No space left" in work.trouble
+    assert work.problem == "the state directory cannot be written: No such file or directory"
     work.step()
     assert engine.cancelled == [KEY]
 
@@ -472,82 +458,82 @@ def test_a_disk_that_is_full_is_trouble_and_no_end(
 
 @pytest.mark.parametrize("has_it", [True, False])
 def test_a_submission_that_was_cut_short_is_looked_up(
-    engine: FakeEngine, state: StateDirectory, clock: Clock, has_it: bool, monkeypatch: pytest.MonkeyPatch
+    engine: FakeEngine, state: StateDirectory, clock: FakeClock, has_it: bool
 ) -> None:
-    before = new_work(engine, state)
-    before.take([LEASE])
-    before.renew([HELD], clock.now, confirms=True)
+    before = new_work(engine, state, clock)
+    before.accept([LEASE])
+    before.renew([REFERENCE], clock.steady(), confirms=True)
     intent = before.intents[KEY]
     intent.stage = Stage.SUBMITTING
     state.save(intent)
     if has_it:
         engine.jobs[KEY] = RUNNING
-    after = new_work(engine, state)
+    after = new_work(engine, state, clock)
     after.recover()
     after.step()
     assert engine.submitted == []
-    assert types(after) == (["RUNNING"] if has_it else [])
-    after.renew([HELD], clock.now, confirms=True)
+    assert event_types(after) == (["RUNNING"] if has_it else [])
+    after.renew([REFERENCE], clock.steady(), confirms=True)
     after.step()
     assert len(engine.submitted) == (0 if has_it else 1)
 
 
 def test_what_was_confirmed_to_an_earlier_process_is_confirmed_again(
-    engine: FakeEngine, state: StateDirectory, clock: Clock
+    engine: FakeEngine, state: StateDirectory, clock: FakeClock
 ) -> None:
-    before = new_work(engine, state)
-    before.take([LEASE])
-    before.renew([HELD], clock.now, confirms=True)
-    after = new_work(engine, state)
+    before = new_work(engine, state, clock)
+    before.accept([LEASE])
+    before.renew([REFERENCE], clock.steady(), confirms=True)
+    after = new_work(engine, state, clock)
     after.recover()
     after.step()
     assert (engine.submitted, after.is_unconfirmed) == ([], True)
 
 
 def test_a_report_that_was_not_accepted_is_made_again(
-    engine: FakeEngine, state: StateDirectory, clock: Clock, work: Work
+    engine: FakeEngine, state: StateDirectory, clock: FakeClock, work: Work
 ) -> None:
     started(work, clock)
     engine.jobs[KEY] = SUCCEEDED
     work.step()
-    before = work.events()
-    after = new_work(engine, state)
+    before = work.outbox.events()
+    after = new_work(engine, state, clock)
     after.recover()
-    assert after.events() == before
+    assert after.outbox.events() == before
 
 
 def test_what_is_found_at_the_start_may_go_on_until_the_admin_was_asked(
-    engine: FakeEngine, state: StateDirectory, clock: Clock, work: Work
+    engine: FakeEngine, state: StateDirectory, clock: FakeClock, work: Work
 ) -> None:
     started(work, clock)
     engine.jobs[KEY] = RUNNING
-    clock.now += 3600
-    after = new_work(engine, state)
+    clock.advance(3600)
+    after = new_work(engine, state, clock)
     after.recover()
     after.step()
     assert engine.cancelled == []
-    clock.now += 11
+    clock.advance(11)
     after.step()
     assert engine.cancelled == [KEY]
 
 
-def test_a_cancel_survives_a_crash(engine: FakeEngine, state: StateDirectory, clock: Clock, work: Work) -> None:
+def test_a_cancel_survives_a_crash(engine: FakeEngine, state: StateDirectory, clock: FakeClock, work: Work) -> None:
     started(work, clock)
-    work.cancel([{**HELD, "reason": "enough"}])
-    after = new_work(engine, state)
+    work.cancel([{**REFERENCE, "reason": "enough"}])
+    after = new_work(engine, state, clock)
     after.recover()
     after.step()
     assert engine.cancelled == [KEY]
 
 
-def test_a_failure_without_a_message_gets_one(work: Work, engine: FakeEngine, clock: Clock) -> None:
+def test_a_failure_without_a_message_gets_one(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     started(work, clock)
-    engine.jobs[KEY] = NativeState(NativePhase.FAILED, exit_code=3, started_at=STARTED)
+    engine.jobs[KEY] = replace(FAILED, exit_code=3)
     work.step()
-    assert work.events()[-1]["message"] == "It ended with exit code 3."
+    assert work.outbox.events()[-1]["message"] == "It ended with exit code 3."
 
 
-def test_counts(work: Work, engine: FakeEngine, clock: Clock) -> None:
+def test_counts(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     started(work, clock)
     assert work.counts() == {"running": 0, "queued": 1, "held": 0, "ended": 0}
     assert engine.jobs[KEY] is QUEUED

@@ -1,4 +1,4 @@
-"""An engine whose faults are contained: one that fails in an unforeseen way must not end the watch over the leases."""
+"""An engine whose unforeseen exceptions are contained, so that a fault in it does not stop the watch over leases."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _tried(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What a call gives; what it raises that is no EngineError means that nothing is known."""
+def _contain(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Make a call; an exception that is not an EngineError becomes EngineUnavailable."""
     try:
         return call(*args, **kwargs)
     except EngineError:
@@ -21,8 +21,8 @@ def _tried(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         raise EngineUnavailable(f"the engine failed: {type(error).__name__}: {error}") from error
 
 
-class CarefulEngine:
-    """An engine that raises nothing but EngineErrors."""
+class SafeEngine:
+    """Passes each call on to an engine, and raises nothing but EngineError."""
 
     def __init__(self, engine: Engine) -> None:
         self.name = engine.name
@@ -31,15 +31,15 @@ class CarefulEngine:
         self._engine = engine
 
     def version(self) -> str:
-        """As the engine says."""
-        return _tried(self._engine.version)
+        """The back end's version."""
+        return _contain(self._engine.version)
 
     def capacity(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """As the engine says."""
-        return _tried(self._engine.capacity)
+        """What there is and what is free."""
+        return _contain(self._engine.capacity)
 
     def check(self, task: Task) -> str:
-        """As the engine says; a job that it cannot even read is declined."""
+        """Why the task must be declined, or an empty text; a job that the engine cannot read is declined."""
         try:
             return self._engine.check(task)
         except EngineError:
@@ -48,33 +48,33 @@ class CarefulEngine:
             return f"the {self.name} engine cannot read the job: {error}"
 
     def submit(self, task: Task) -> Handle:
-        """As the engine does."""
-        return _tried(self._engine.submit, task)
+        """Start the task, or queue it."""
+        return _contain(self._engine.submit, task)
 
     def find(self, key: str) -> Handle | None:
-        """As the engine says."""
-        return _tried(self._engine.find, key)
+        """The job of that key."""
+        return _contain(self._engine.find, key)
 
     def states(self, handles: Sequence[Handle]) -> dict[str, NativeState]:
-        """As the engine says."""
-        return _tried(self._engine.states, handles)
+        """The state of each job by key."""
+        return _contain(self._engine.states, handles)
 
     def cancel(self, handle: Handle) -> None:
-        """As the engine does."""
-        _tried(self._engine.cancel, handle)
+        """End the job and everything it started."""
+        _contain(self._engine.cancel, handle)
 
     def logs(self, handle: Handle, stream: str, offset: int, limit: int) -> bytes:
-        """As the engine says."""
-        return _tried(self._engine.logs, handle, stream, offset, limit)
+        """A piece of stdout or stderr."""
+        return _contain(self._engine.logs, handle, stream, offset, limit)
 
     def read_output(self, handle: Handle, path: str, limit: int) -> tuple[bytes, int, bool] | None:
-        """As the engine says."""
-        return _tried(self._engine.read_output, handle, path, limit)
+        """A file in the job's working directory."""
+        return _contain(self._engine.read_output, handle, path, limit)
 
     def eta(self, task: Task) -> float | None:
-        """As the engine says."""
-        return _tried(self._engine.eta, task)
+        """Seconds until the task would start."""
+        return _contain(self._engine.eta, task)
 
     def forget(self, handle: Handle) -> None:
-        """As the engine does."""
-        _tried(self._engine.forget, handle)
+        """Remove what is kept about a finished job."""
+        _contain(self._engine.forget, handle)

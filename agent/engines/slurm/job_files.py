@@ -1,0 +1,62 @@
+"""The files in the directory of a Slurm job, which outlast the short memory of Slurm's controller."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+#: What the engine must know of the job later: working directory, command, time limit.
+TASK = "task.json"
+#: Locked (flock) by sbatch while it runs.
+LOCK = "lock"
+#: The native id of the job that runs the command; whichever job creates the file first is the only one.
+MARK = "native-id"
+#: Keeps a job that has not started from starting.
+CANCELLED = "cancelled"
+#: The exit code of the command, and one of the reasons below or `-`.
+ENDED = "ended"
+
+TIME_LIMIT, COMMAND_NOT_FOUND, NO_WORKING_DIRECTORY = "TIME_LIMIT", "COMMAND_NOT_FOUND", "NO_WORKING_DIRECTORY"
+#: Slurm sent SIGTERM: only Slurm knows why.
+TERMINATED = "TERMINATED"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How the command ended, as the batch script recorded it."""
+
+    code: int
+    #: One of the reasons above; CANCELLED if the command was never started; empty if it ended by itself.
+    reason: str
+    finished_at: datetime
+
+
+def marked_id(directory: Path) -> str | None:
+    """The native id of the job that runs, or ran, the command; None if none has started."""
+    try:
+        return (directory / MARK).read_text(encoding="ascii").strip() or None
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def started_at(directory: Path) -> datetime | None:
+    """When the command started."""
+    return _modified_at(directory / MARK)
+
+
+def read_ending(directory: Path) -> Ending | None:
+    """How the command ended; None if it has not, or left no record."""
+    try:
+        code, reason = (directory / ENDED).read_text(encoding="ascii").split()
+        finished = _modified_at(directory / ENDED)
+        return None if finished is None else Ending(int(code), "" if reason == "-" else reason, finished)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+
+
+def _modified_at(path: Path) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,130 @@
+"""The outbox: events and logs that the admin has not accepted yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import accumulate
+from typing import Any
+
+from agent.clocks import Clock
+from agent.engines.base import Engine
+from agent.events import Event, estimate_size, strip_details, strip_outputs
+from agent.intents import Ending, Intent, Stage
+from agent.keys import key_of
+from agent.logs import LogReader
+from agent.state_directory import StateDirectory
+
+#: How long a final event waits for the rest of the log while the admin takes none of it.
+_LOG_SECONDS = 60.0
+
+
+class Outbox:
+    """What is to be sent to the admin, of the executions in `intents` and of those that were never taken."""
+
+    def __init__(self, intents: dict[str, Intent], engine: Engine, state: StateDirectory, clock: Clock) -> None:
+        #: Events without an intent, by key: declined offers and answers to questions. The admin repeats what gets lost.
+        self.standalone: dict[str, Event] = {}
+        self._intents = intents
+        self._state = state
+        self._clock = clock
+        self._logs = LogReader(engine)
+        #: Until when the final event of an execution waits for its log.
+        self._log_deadlines: dict[str, float] = {}
+
+    def events(self, limit: int | None = None) -> list[Event]:
+        """Events that may be sent now, of about so many bytes but at least one; a final event follows its log."""
+        events = list(self.standalone.values())
+        for intent in self._intents.values():
+            events += intent.events if self._may_send_all(intent) else intent.events[:-1]
+        if limit is None:
+            return events
+        totals = accumulate(estimate_size(event) for event in events)
+        return [
+            event
+            for number, (event, total) in enumerate(zip(events, totals, strict=True))
+            if total <= limit or not number
+        ]
+
+    def _may_send_all(self, intent: Intent) -> bool:
+        """Whether every event of an execution may be sent, the final one included."""
+        if intent.stage is not Stage.ENDED or intent.ending is Ending.LOST:
+            return True
+        now = self._clock.steady()
+        if now > self._log_deadlines.setdefault(intent.key, now + _LOG_SECONDS):
+            return True
+        return not self._logs.read(intent, 1)
+
+    def start_log_deadline(self, intent: Intent) -> None:
+        """Give the rest of an execution's log its time, from when the execution ended."""
+        self._log_deadlines[intent.key] = self._clock.steady() + _LOG_SECONDS
+
+    def ended_with(self, events: set[str]) -> set[str]:
+        """The keys of executions all of whose events, the final one included, are among these."""
+        return {
+            key
+            for key, intent in self._intents.items()
+            if intent.stage is Stage.ENDED and all(event["event"] in events for event in intent.events)
+        }
+
+    def settle(self, events: set[str]) -> list[Intent]:
+        """Drop events that the admin has accepted or refused for good; returns the executions that are finished."""
+        self.standalone = {key: event for key, event in self.standalone.items() if event["event"] not in events}
+        finished = []
+        for intent in self._intents.values():
+            unsent = [event for event in intent.events if event["event"] not in events]
+            if len(unsent) == len(intent.events):
+                continue
+            if not unsent and intent.stage is Stage.ENDED:
+                finished.append(intent)
+            else:
+                intent.events = unsent
+                self._state.save(intent, is_durable=False)
+        return finished
+
+    def strip_details(self, events: set[str], problem: str) -> None:
+        """Reduce events that the admin could not read to their required fields."""
+        self.standalone = {
+            key: strip_details(event, problem) if event["event"] in events else event
+            for key, event in self.standalone.items()
+        }
+        for intent in self._intents.values():
+            if any(event["event"] in events for event in intent.events):
+                intent.events = [
+                    strip_details(event, problem) if event["event"] in events else event for event in intent.events
+                ]
+                self._state.save(intent, is_durable=False)
+
+    def strip_outputs(self) -> None:
+        """Remove the output files from every final event."""
+        for intent in self._intents.values():
+            if intent.stage is Stage.ENDED:
+                intent.events = [strip_outputs(event) for event in intent.events]
+                self._state.save(intent, is_durable=False)
+
+    def log_pieces(self, limit: int, *, include_running: bool) -> list[dict[str, Any]]:
+        """Pieces of logs of at most so many bytes together, those of ended executions first."""
+        stages = (Stage.ENDED, Stage.SUBMITTED) if include_running else (Stage.ENDED,)
+        pieces: list[dict[str, Any]] = []
+        for intent in [intent for stage in stages for intent in self._intents.values() if intent.stage is stage]:
+            if limit <= 0:
+                break
+            if intent.ending is not Ending.LOST:
+                more = self._logs.read(intent, limit)
+                limit -= sum(len(piece.get("data") or piece.get("data_base64", "")) for piece in more)
+                pieces += more
+        return pieces
+
+    def mark_logs_stored(self, offsets: Iterable[Mapping[str, Any]]) -> None:
+        """Record how far the admin has logs."""
+        for stored in offsets:
+            intent = self._intents.get(key_of(stored["id"], stored["attempt"]))
+            if intent is None:
+                continue
+            if stored["offset"] > intent.log_offsets.get(stored["stream"], 0) and intent.key in self._log_deadlines:
+                self.start_log_deadline(intent)
+            self._logs.mark_stored(intent, stored["stream"], stored["offset"], stored["full"])
+
+    def forget(self, intent: Intent) -> None:
+        """Drop what is remembered of an execution that is over."""
+        self._logs.forget(intent)
+        self._log_deadlines.pop(intent.key, None)

@@ -1,0 +1,85 @@
+"""The state directory: what an agent must find again after a restart, used by one agent at a time."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from agent.files import read_json, write_json
+from agent.intents import Intent
+
+
+class StateError(Exception):
+    """The state directory cannot be used, with the reason and the remedy."""
+
+
+class StateDirectory:
+    """Intents and the time of the last renewal, on disk.
+
+    lock        locked (flock) by the agent
+    intents/    one file for each lease, named after its key
+    jobs/       one directory for each job, filled by the engine
+    renewed     when the leases were last renewed
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.jobs = path / "jobs"
+        self._intents = path / "intents"
+        self._renewed = path / "renewed"
+        try:
+            for directory in (path, self.jobs, self._intents):
+                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StateError(f"stateDirectory: {path} cannot be used: {error.strerror}") from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._lock)
+            raise StateError(
+                f"stateDirectory: another agent uses {path}: end that one, or give this one a directory of its own"
+            ) from None
+
+    def close(self) -> None:
+        """Let another agent use the directory."""
+        os.close(self._lock)
+
+    def load_intents(self) -> tuple[list[Intent], list[str]]:
+        """Every intent that an earlier process left, and a sentence for each that cannot be read."""
+        intents, problems = [], []
+        for path in sorted(self._intents.glob("*.json")):
+            try:
+                document = read_json(path)
+                if document is None:
+                    raise ValueError("not JSON")
+                intents.append(Intent.from_document(document))
+            except (ValueError, KeyError, TypeError) as error:
+                # Nothing is lost: the admin asks about its lease, and the engine knows the job by its key.
+                aside = path.with_suffix(".unreadable")
+                path.replace(aside)
+                problems.append(f"the intent {path.name} cannot be read ({error}); it is renamed to {aside.name}")
+        return intents, problems
+
+    def save(self, intent: Intent, *, is_durable: bool = True) -> None:
+        """Store an intent; unless durable, it survives a crash of the agent but not of the machine."""
+        write_json(self._intents / f"{intent.key}.json", intent.to_document(), is_durable=is_durable)
+
+    def remove(self, intent: Intent) -> None:
+        """Delete an intent; if a crash of the machine restores it, the next start finds that it is over."""
+        (self._intents / f"{intent.key}.json").unlink(missing_ok=True)
+
+    def save_renewal(self, boot: str, sent_at: float, lease_seconds: float) -> None:
+        """Store when leases were renewed; not synced to disk, because it counts within one boot only."""
+        draft = self._renewed.with_suffix(".new")
+        draft.write_text(f"{boot} {sent_at} {lease_seconds}")
+        draft.replace(self._renewed)
+
+    def load_renewal(self, boot: str) -> tuple[float, float] | None:
+        """When leases were last renewed since this boot, and for how many seconds."""
+        try:
+            stored_boot, sent_at, seconds = self._renewed.read_text().split()
+            return (float(sent_at), float(seconds)) if stored_boot == boot else None
+        except (OSError, ValueError):
+            return None

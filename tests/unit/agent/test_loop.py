@@ -1,0 +1,291 @@
+"""The agent's loop against a scripted admin, with a fake engine and a fake clock."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.calls import Runner
+from agent.config import Config
+from agent.loop import Agent
+from agent.state_directory import StateDirectory
+from agent.testing import RUNNING, SUCCEEDED, FakeClock, FakeEngine
+from agent.transport import Token, Transport
+from tests.support.agent_scripts import ScriptedAdmin, answer, error
+
+REFERENCE = {"id": {"project": "p", "domain": "d", "name": "n"}, "attempt": 1}
+LEASE = {**REFERENCE, "lease_seconds": 60, "job": {"command": ["true"]}, "config": {}}
+
+
+@dataclass
+class Bench:
+    """An agent with a fake engine and a fake clock; a call is answered at once, and takes 50 ms on the clock."""
+
+    agent: Agent
+    engine: FakeEngine
+    clock: FakeClock
+    script: ScriptedAdmin
+    state: StateDirectory
+
+
+@pytest.fixture
+def new_bench(script: ScriptedAdmin, tmp_path: Path, token: Token) -> Iterator[Callable[..., Bench]]:
+    logging.getLogger("rainbow.agent").setLevel(logging.CRITICAL)
+    config = Config(
+        cluster="alpha", endpoint=script.url, state_directory=tmp_path, token_file=token.path, slots=3, want=2
+    )
+    transports: list[Transport] = []
+    state = StateDirectory(tmp_path / "state")
+
+    def connect() -> Transport:
+        transports.append(Transport(script.url, token=token))
+        return transports[-1]
+
+    def build(run_call: Runner | None = None) -> Bench:
+        engine, clock = FakeEngine(), FakeClock()
+
+        def run_now(function: Callable[[], None]) -> None:
+            function()
+            clock.advance(0.05)
+
+        run_call = run_call or run_now
+        return Bench(
+            Agent(config, engine, state, connect, clock=clock, run_call=run_call), engine, clock, script, state
+        )
+
+    yield build
+    state.close()
+    for transport in transports:
+        transport.close()
+
+
+@pytest.fixture
+def bench(new_bench: Callable[..., Bench]) -> Bench:
+    return new_bench()
+
+
+def run_until(bench: Bench, condition: Callable[[], bool]) -> int:
+    """Run the loop until a condition holds, then stop it; fails after an hour on the fake clock."""
+    deadline = bench.clock.steady() + 3600
+    is_stopped = False
+
+    def watch(agent: Agent) -> None:
+        nonlocal is_stopped
+        assert bench.clock.steady() < deadline, f"the condition was not met: {agent.problem}"
+        if not is_stopped and condition():
+            is_stopped = True
+            agent.stop()
+
+    return bench.agent.run(watch=watch)
+
+
+def test_the_first_sync_says_who_is_there(bench: Bench) -> None:
+    run_until(bench, lambda: len(bench.script.bodies) >= 2)
+    first, second = bench.script.bodies[:2]
+    assert (first["sequence"], first["want"], first["wait_seconds"], first["holding"]) == (1, 2, 0, [])
+    assert first["report"] == {
+        "engine": "fake",
+        "engine_version": "1",
+        "capacity": {"cpu": "4", "executions": 3},
+        "free": {"cpu": "2", "executions": 3},
+        "eta": "1500ms",
+        "plugins": [],
+        "properties": {},
+    }
+    assert ("report" in second, second["sequence"], second["agent"]) == (False, 2, first["agent"])
+
+
+def test_failures_are_tried_again_until_one_succeeds(bench: Bench) -> None:
+    bench.script.answers = [(503, error("x")), (500, b""), (429, error("y")), (400, error("z")), answer()]
+    assert run_until(bench, lambda: bench.agent.synced_at is not None) == 0
+    # The first sync that is answered makes this process the cluster's agent: until then each is the first.
+    assert [body["sequence"] for body in bench.script.bodies[:5]] == [1, 1, 1, 1, 1]
+
+
+def test_an_answer_that_makes_no_sense_is_a_failure(bench: Bench) -> None:
+    bench.script.answers = [{"hello": "world"}, answer()]
+    assert run_until(bench, lambda: bench.agent.synced_at is not None) == 0
+
+
+def request_times(bench: Bench, status: int, document: dict[str, Any]) -> list[float]:
+    """When each request arrives, by the fake clock; every request gets the same answer."""
+    times: list[float] = []
+
+    def respond(body: dict[str, Any]) -> Any:
+        times.append(bench.clock.steady())
+        return status, document
+
+    bench.script.answers = [respond]
+    return times
+
+
+def test_pauses_between_failures_grow(bench: Bench) -> None:
+    times = request_times(bench, 503, error("x"))
+    assert run_until(bench, lambda: len(times) == 8) == 1
+    pauses = [later - earlier for earlier, later in itertools.pairwise(times)]
+    assert 0.25 <= pauses[0] <= 0.5 + 1
+    assert all(pause >= 15 for pause in pauses[-1:])
+    assert sum(pauses) > 30
+
+
+def test_the_admin_can_ask_for_a_pause(bench: Bench) -> None:
+    times = request_times(bench, 429, error("too_many_attempts"))
+    assert run_until(bench, lambda: len(times) == 3) == 1
+    assert all(later - earlier >= 7 for earlier, later in itertools.pairwise(times))
+
+
+def test_an_agent_that_the_admin_sends_away_waits_before_its_next_long_poll(bench: Bench) -> None:
+    intervals = {"wait_seconds": 30, "lease_seconds": 60, "retry_seconds": 5, "pause_seconds": 20}
+    times = request_times(bench, 200, answer(intervals=intervals))
+    assert run_until(bench, lambda: len(times) >= 4) == 0
+    assert [body["wait_seconds"] for body in bench.script.bodies[:4]] == [0, 30, 30, 30]
+    assert all(later - earlier >= 20 for earlier, later in itertools.pairwise(times))
+
+
+def test_a_call_without_an_answer_is_abandoned(new_bench: Callable[..., Bench]) -> None:
+    bench = new_bench(lambda function: None)
+    assert run_until(bench, lambda: bool(bench.agent.problem)) == 1
+    assert bench.agent.problem == f"the admin at {bench.script.url} does not answer in time"
+
+
+def test_a_request_that_is_too_large_is_made_smaller(bench: Bench) -> None:
+    bench.script.answers = [(413, error("too_large")), (413, error("too_large")), answer()]
+    run_until(bench, lambda: bench.agent.synced_at is not None)
+    assert bench.agent._most_bytes == 96 * 1024
+
+
+def test_a_report_that_the_admin_cannot_read_does_not_stop_the_rest(bench: Bench) -> None:
+    bench.script.answers = [lambda body: (400, error("invalid_request")) if "report" in body else answer()]
+    assert run_until(bench, lambda: bench.agent.synced_at is not None) == 0
+    assert ["report" in body for body in bench.script.bodies[:2]] == [True, False]
+
+
+def test_an_event_that_the_admin_cannot_read_is_said_in_fewer_words(bench: Bench) -> None:
+    taken: list[dict[str, Any]] = []
+
+    def respond(body: dict[str, Any]) -> Any:
+        for job in bench.engine.jobs:
+            bench.engine.jobs[job] = SUCCEEDED
+        if any("native_id" in event for event in body["events"]):
+            return 400, error("invalid_request", "What is this?")
+        taken.extend(body["events"])
+        reply = answer(accepted=[event["event"] for event in body["events"]], confirmed=body["holding"])
+        return {**reply, "leases": [] if bench.engine.submitted or body["holding"] else [LEASE]}
+
+    bench.script.answers = [respond]
+    run_until(bench, lambda: len(taken) == 2 and not bench.agent.work.intents)
+    assert [event["type"] for event in taken] == ["RUNNING", "SUCCEEDED"]
+    assert "What is this?" in taken[1]["message"]
+
+
+@pytest.mark.parametrize("seconds", [1e12, float("inf"), float("nan"), None])
+def test_a_wait_that_nobody_knows_is_not_reported(bench: Bench, seconds: float | None) -> None:
+    bench.engine.eta_seconds = seconds
+    run_until(bench, lambda: bool(bench.script.bodies))
+    assert "eta" not in bench.script.bodies[0]["report"]
+
+
+def test_a_refused_token_ends_an_agent_that_holds_nothing(bench: Bench) -> None:
+    bench.script.answers = [(401, error("unauthenticated", "This token does not count."))]
+    assert bench.agent.run() == 1
+    assert bench.agent.problem == "This token does not count."
+    assert len(bench.script.bodies) == 2
+
+
+def test_a_token_that_is_refused_once_may_be_on_its_way(bench: Bench) -> None:
+    bench.script.answers = [(401, error("unauthenticated", "This token does not count.")), answer()]
+    assert run_until(bench, lambda: bench.agent.synced_at is not None) == 0
+
+
+def test_an_execution_over_http(bench: Bench) -> None:
+    taken: list[str] = []
+
+    def respond(body: dict[str, Any]) -> dict[str, Any]:
+        events = body["events"]
+        taken.extend(event["type"] for event in events)
+        reply = answer(accepted=[event["event"] for event in events], confirmed=body["holding"])
+        if len(bench.script.bodies) == 1:
+            return {**reply, "leases": [LEASE]}
+        for job in bench.engine.jobs:
+            bench.engine.jobs[job] = SUCCEEDED if "RUNNING" in taken else RUNNING
+        return reply
+
+    bench.script.answers = [respond]
+    assert run_until(bench, lambda: "SUCCEEDED" in taken and not bench.agent.work.intents) == 0
+    assert taken == ["RUNNING", "SUCCEEDED"]
+    holding = [len(body["holding"]) for body in bench.script.bodies]
+    assert holding[0] == 0
+    assert holding[1] == 1
+    assert holding[-1] == 0
+    assert bench.state.load_intents() == ([], [])
+
+
+def test_a_lost_answer_changes_nothing(bench: Bench) -> None:
+    """Every second answer is lost on the way back; each report arrives all the same."""
+    seen: list[str] = []
+
+    def respond(body: dict[str, Any]) -> Any:
+        is_lost = len(bench.script.bodies) % 2 == 1
+        seen.extend(event["event"] for event in body["events"] if event["event"] not in seen)
+        for job in bench.engine.jobs:
+            bench.engine.jobs[job] = SUCCEEDED
+        reply = answer(accepted=[event["event"] for event in body["events"]], confirmed=body["holding"])
+        if not seen and not body["holding"]:
+            reply["leases"] = [LEASE]
+        return (502, b"") if is_lost else reply
+
+    bench.script.answers = [respond]
+    run_until(bench, lambda: len(seen) == 2 and not bench.agent.work.intents)
+    assert len(bench.engine.submitted) == 1
+
+
+def test_a_replaced_agent_ends_what_only_it_can_see(bench: Bench) -> None:
+    def respond(body: dict[str, Any]) -> Any:
+        for job in bench.engine.jobs:
+            bench.engine.jobs[job] = RUNNING
+        if bench.engine.submitted:
+            return 409, error("agent_replaced", "Another agent has taken over.")
+        return answer(confirmed=body["holding"], leases=[] if body["holding"] else [LEASE])
+
+    bench.script.answers = [respond]
+    assert bench.agent.run() == 1
+    assert bench.agent.problem == "Another agent has taken over."
+    assert len(bench.engine.cancelled) == 1
+
+
+def test_once_ends_when_all_is_said(bench: Bench) -> None:
+    def respond(body: dict[str, Any]) -> Any:
+        for job in bench.engine.jobs:
+            bench.engine.jobs[job] = RUNNING
+        reply = answer(accepted=[event["event"] for event in body["events"]], confirmed=body["holding"])
+        return {**reply, "leases": [] if bench.engine.submitted or body["holding"] else [LEASE]}
+
+    bench.script.answers = [respond]
+    assert bench.agent.run(once=True) == 0
+    assert len(bench.engine.submitted) == 1
+    assert len(bench.state.load_intents()[0]) == 1
+
+
+def test_once_does_not_wait_for_an_admin_that_is_away(bench: Bench) -> None:
+    bench.script.answers = [(503, error("x"))]
+    assert bench.agent.run(once=True) == 1
+    assert len(bench.script.bodies) == 1
+
+
+def test_stopping_hands_back_what_was_not_confirmed(bench: Bench) -> None:
+    released: list[str] = []
+
+    def respond(body: dict[str, Any]) -> Any:
+        released.extend(event["type"] for event in body["events"])
+        reply = answer(accepted=[event["event"] for event in body["events"]])
+        return {**reply, "leases": [] if body["holding"] or released else [LEASE]}
+
+    bench.script.answers = [respond]
+    assert run_until(bench, lambda: bool(bench.agent.work.intents)) == 0
+    assert (released, bench.engine.submitted, bench.state.load_intents()) == (["RELEASED"], [], ([], []))

@@ -1,0 +1,114 @@
+"""The fake engine keeps the promises of an engine, and the check finds the ones that an engine breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+
+from agent.engines.base import EngineUnavailable, Handle, NativeState, SubmitRefused, Task
+from agent.testing import (
+    CHECKED_PROGRAMS,
+    QUEUED,
+    RUNNING,
+    SUCCEEDED,
+    UNKNOWN,
+    FakeClock,
+    FakeEngine,
+    Program,
+    check_engine,
+)
+
+
+def task(command: str = "true") -> Task:
+    return Task(key="k", job={"command": [command]}, directory=Path("/none"))
+
+
+def test_the_fake_engine_passes_the_check(tmp_path: Path) -> None:
+    check_engine(FakeEngine(programs=CHECKED_PROGRAMS), tmp_path, clock=FakeClock())
+
+
+class ForgetfulEngine(FakeEngine):
+    def find(self, key: str) -> Handle | None:
+        return None
+
+
+class GreedyEngine(FakeEngine):
+    def capacity(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {"cpu": "2"}, {"cpu": "3"}
+
+
+class StubbornEngine(FakeEngine):
+    def cancel(self, handle: Handle) -> None:
+        pass
+
+
+class OmniscientEngine(FakeEngine):
+    def states(self, handles: Sequence[Handle]) -> dict[str, NativeState]:
+        return {handle.key: SUCCEEDED for handle in handles}
+
+
+class LoudEngine(FakeEngine):
+    def logs(self, handle: Handle, stream: str, offset: int, limit: int) -> bytes:
+        return super().logs(handle, stream, 0, 1000) if handle.key in self.jobs else b""
+
+
+@pytest.mark.parametrize(
+    ("engine_type", "problem"),
+    [
+        (ForgetfulEngine, "find() returns None for a job that was submitted as"),
+        (GreedyEngine, "capacity() has 3 of 2 cpu free"),
+        (StubbornEngine, "rb-check-sleep-1 is "),
+        (OmniscientEngine, "for a job that was never submitted"),
+        (LoudEngine, "from offset 1, limited to 3 bytes, are b'hello\\n'"),
+    ],
+)
+def test_the_check_names_a_broken_promise(tmp_path: Path, engine_type: type[FakeEngine], problem: str) -> None:
+    with pytest.raises(AssertionError) as caught:
+        check_engine(engine_type(programs=CHECKED_PROGRAMS), tmp_path, clock=FakeClock())
+    assert problem in str(caught.value)
+
+
+def test_a_job_goes_through_the_states_of_its_program() -> None:
+    engine = FakeEngine(programs={"train": Program(states=(QUEUED, RUNNING, SUCCEEDED), stderr=b"slow\n")})
+    handle = engine.submit(task("train"))
+    assert [engine.states([handle])["k"] for _ in range(4)] == [QUEUED, RUNNING, SUCCEEDED, SUCCEEDED]
+    assert engine.logs(handle, "stderr", 1, 3) == b"low"
+
+
+def test_a_test_may_assign_any_state() -> None:
+    engine = FakeEngine()
+    handle = engine.submit(task())
+    engine.jobs["k"] = UNKNOWN
+    assert engine.states([handle]) == {"k": UNKNOWN}
+
+
+def test_calls_fail_as_told() -> None:
+    engine = FakeEngine(failures={"submit": SubmitRefused("no such account")})
+    with pytest.raises(SubmitRefused):
+        engine.submit(task())
+    assert engine.find("k") is None
+    engine.unavailable = "the back end does not answer"
+    with pytest.raises(EngineUnavailable):
+        engine.find("k")
+
+
+def test_a_job_is_not_submitted_twice() -> None:
+    engine = FakeEngine()
+    engine.submit(task())
+    with pytest.raises(AssertionError, match="k was submitted twice"):
+        engine.submit(task())
+
+
+def test_waiting_advances_the_fake_clock() -> None:
+    clock = FakeClock()
+    before = clock.steady(), clock.now()
+    queue: SimpleQueue[int] = SimpleQueue()
+    assert clock.wait_for(queue, 2.0) is None
+    clock.sleep(3.0)
+    queue.put(7)
+    assert clock.wait_for(queue, 60.0) == 7
+    assert (clock.steady() - before[0], (clock.now() - before[1]).total_seconds()) == (5.0, 5.0)
