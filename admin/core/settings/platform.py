@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from admin.core.fields import Leaf, Path
-from admin.core.json_text import json_text
 from admin.core.settings.kinds import Kind, Payload
 from admin.core.settings.origins import Origin
-from admin.core.settings.scopes import PLATFORM, Level
+from admin.core.settings.scopes import PLATFORM
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,22 +32,6 @@ class PlatformDefaults(PlatformLeaves):
         self.origins = {path: Origin(PLATFORM, key=leaf.key) for path, leaf in leaves.items()}
         self.winning = {path: (leaf.value, self.origins[path]) for path, leaf in leaves.items()}
         self.key = _common_key(leaves)
-
-    @cached_property
-    def payload_text(self) -> bytes:
-        return json_text(self.payload)
-
-    @cached_property
-    def origin_texts(self) -> dict[Path, bytes]:
-        return {path: json_text({"level": Level.PLATFORM.value, "key": leaf.key}) for path, leaf in self.items()}
-
-    def step_text(self, used: bytes, overridden: bytes) -> bytes:
-        """The platform's step, with what counts of it and what does not."""
-        if not self:
-            return b'{"level":"platform","state":"silent"}'
-        key = b',"key":%b' % json_text(self.key) if self.key else b""
-        said = b'{"level":"platform","state":"set","value":%b%b,"used":%b,"overridden":%b}'
-        return said % (self.payload_text, key, used, overridden)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,18 +1,17 @@
-"""Resolution: what a kind comes to at a scope, where each leaf is from, and every step that led there."""
+"""Resolution: the effective value of a kind at a scope, the origin of each leaf, and every step that led there."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import compress
 from typing import Any, NamedTuple
 
 from admin.core.fields import Path
 from admin.core.settings.kinds import Kind, Merge, Payload
 from admin.core.settings.origins import Origin
 from admin.core.settings.platform import PlatformDefaults
-from admin.core.settings.scopes import PLATFORM, STORED_LEVELS, Level, Scope
+from admin.core.settings.scopes import PLATFORM, STORED_LEVELS, Scope
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +28,7 @@ RowsByKind = Mapping[str, Mapping[Scope, Row]]  #: rows by the name of their kin
 
 
 class Step(NamedTuple):
-    """What one level said, which may be nothing."""
+    """What one level contributes to an effective value, which may be nothing."""
 
     scope: Scope
     payload: Payload | None  #: None where the level is silent
@@ -42,7 +41,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Layer:
-    """What somebody says above every row, for one execution."""
+    """A payload that goes over every row, for one execution: a launch plan's definition or a request."""
 
     name: str
     payload: Payload
@@ -60,7 +59,7 @@ class Resolved(NamedTuple):
 
     @property
     def most_specific(self) -> Origin | None:
-        """The origin that says most about this scope, None where nothing says anything."""
+        """The most specific origin of any leaf, None where nothing is set or unset."""
         origins = [*self.origins.values(), *self.unset.values()]
         return max(origins, key=lambda origin: origin.level.specificity, default=None)
 
@@ -71,34 +70,29 @@ def resolve(kind: Kind, scope: Scope, rows: Mapping[Scope, Row], platform: Platf
     Rows of other scopes may be among them and do not count.
     """
     chain = _chain(kind, scope)
-    said = [rows.get(place) for place in chain]
-    if not any(said):
-        return _of_platform(kind, scope, chain, platform)
-    winning = _winning(kind, chain, said, platform)
-    origins, unset = _parted(winning)
+    chain_rows = [rows.get(place) for place in chain]
+    if not any(chain_rows):
+        return _resolve_platform(kind, scope, chain, platform)
+    winning = _winning(kind, chain_rows, platform)
+    origins, unset = _split_by_value(winning)
     return Resolved(
         kind=kind,
         scope=scope,
         value=kind.nest({path: winning[path][0] for path in origins}),
         origins=origins,
         unset=unset,
-        trail=_trail(kind, chain, said, platform, origins | unset),
+        trail=_trail(kind, chain, chain_rows, platform, origins | unset),
     )
 
 
-@lru_cache
-def kept_levels(levels: tuple[Level, ...], level: Level) -> tuple[bool, ...]:
-    """Which scopes of a chain down to a level may have rows."""
-    return tuple(one in levels for one in STORED_LEVELS if set(one.keys) <= set(level.keys))
-
-
 def _chain(kind: Kind, scope: Scope) -> tuple[Scope, ...]:
+    """The scopes of the chain that may have rows of the kind."""
     chain = scope.chain()
-    return chain if kind.levels is STORED_LEVELS else tuple(compress(chain, kept_levels(kind.levels, scope.level)))
+    return chain if kind.levels is STORED_LEVELS else tuple(place for place in chain if place.level in kind.levels)
 
 
-def _of_platform(kind: Kind, scope: Scope, chain: tuple[Scope, ...], platform: PlatformDefaults) -> Resolved:
-    """What is left where no row says anything."""
+def _resolve_platform(kind: Kind, scope: Scope, chain: tuple[Scope, ...], platform: PlatformDefaults) -> Resolved:
+    """The effective value where no row applies."""
     first = Step(PLATFORM, platform.payload, None, platform.key, tuple(platform)) if platform else _silent(PLATFORM)
     return Resolved(
         kind=kind,
@@ -110,8 +104,8 @@ def _of_platform(kind: Kind, scope: Scope, chain: tuple[Scope, ...], platform: P
     )
 
 
-def _parted(winning: dict[Path, tuple[Any, Origin]]) -> tuple[dict[Path, Origin], dict[Path, Origin]]:
-    """The origins of leaves that have a value, and of those that a level cancelled."""
+def _split_by_value(winning: dict[Path, tuple[Any, Origin]]) -> tuple[dict[Path, Origin], dict[Path, Origin]]:
+    """The origins of the leaves that have a value, and of those that are unset."""
     origins = {path: origin for path, (value, origin) in winning.items() if value is not None}
     if len(origins) == len(winning):
         return origins, {}
@@ -124,7 +118,7 @@ def _silent(place: Scope) -> Step:
 
 
 def overlay(resolved: Resolved, layers: Iterable[Layer]) -> Resolved:
-    """An effective value with what was said above every row, by the kind's own rule; the last layer counts most."""
+    """An effective value with layers over it, joined by the kind's merge rule; the last layer wins."""
     kind = resolved.kind
     winning: dict[Path, tuple[Any, Origin]] = {
         path: (value, resolved.origins[path]) for path, value in kind.leaves(resolved.value).items()
@@ -138,7 +132,7 @@ def overlay(resolved: Resolved, layers: Iterable[Layer]) -> Resolved:
         origin = Origin(resolved.scope, layer=layer.name)
         winning |= {path: (value, origin) for path, value in leaves.items()}
         steps.append(Step(scope=resolved.scope, payload=layer.payload or None, used=tuple(leaves), layer=layer.name))
-    origins, unset = _parted(winning)
+    origins, unset = _split_by_value(winning)
     final = origins | unset
     return Resolved(
         kind=kind,
@@ -151,37 +145,36 @@ def overlay(resolved: Resolved, layers: Iterable[Layer]) -> Resolved:
 
 
 def _recounted(step: Step, final: dict[Path, Origin]) -> Step:
-    """A step, with what still counts of it in the end."""
-    said = (*step.used, *step.overridden)
+    """A step whose leaves are sorted anew into those that count in the end and those that are overridden."""
+    paths = (*step.used, *step.overridden)
     used = tuple(
-        path for path in said if path in final and (final[path].scope, final[path].layer) == (step.scope, step.layer)
+        path for path in paths if path in final and (final[path].scope, final[path].layer) == (step.scope, step.layer)
     )
-    return step._replace(used=used, overridden=tuple(path for path in said if path not in used))
+    return step._replace(used=used, overridden=tuple(path for path in paths if path not in used))
 
 
 def effective_leaves(
     kind: Kind, scope: Scope, rows: Mapping[Scope, Row], platform: PlatformDefaults
 ) -> dict[Path, Any]:
-    """Only the values of `resolve`, for those who ask at thousands of scopes."""
-    chain = _chain(kind, scope)
-    winning = _winning(kind, chain, [rows.get(place) for place in chain], platform)
+    """Only the leaves of `resolve`'s value: cheaper where thousands of scopes are compared."""
+    winning = _winning(kind, [rows.get(place) for place in _chain(kind, scope)], platform)
     return {path: value for path, (value, _) in winning.items() if value is not None}
 
 
 def _winning(
-    kind: Kind, chain: tuple[Scope, ...], said: Sequence[Row | None], platform: PlatformDefaults
+    kind: Kind, chain_rows: Sequence[Row | None], platform: PlatformDefaults
 ) -> dict[Path, tuple[Any, Origin]]:
     """Every leaf that some level mentions, as the most specific one has it; None where that one unsets it."""
     winning = platform.winning.copy()
     replaces = kind.merge is Merge.REPLACE
-    for place, one in zip(chain, said, strict=True):
-        if one is None:
+    for row in chain_rows:
+        if row is None:
             continue
         if replaces:
-            # Below a replacing row stay the defaults of a declared kind's fields, for the fields it leaves out.
+            # The fields of a declared kind that a replacing row leaves out keep their declared defaults.
             winning = platform.winning.copy() if kind.declared else {}
-        origin = Origin(place, one.version)
-        for path, value in kind.payload.leaves(one.payload):
+        origin = Origin(row.scope, row.version)
+        for path, value in kind.payload.leaves(row.payload):
             winning[path] = (value, origin)
     return winning
 
@@ -189,17 +182,16 @@ def _winning(
 def _trail(
     kind: Kind,
     chain: tuple[Scope, ...],
-    said: Sequence[Row | None],
+    chain_rows: Sequence[Row | None],
     platform: PlatformDefaults,
     final: dict[Path, Origin],
 ) -> tuple[Step, ...]:
     steps = [_step(PLATFORM, None, platform.payload, platform, final, platform.key) if platform else _silent(PLATFORM)]
-    for place, one in zip(chain, said, strict=True):
-        if one is None:
+    for place, row in zip(chain, chain_rows, strict=True):
+        if row is None:
             steps.append(_silent(place))
         else:
-            paths = kind.leaves(one.payload)
-            steps.append(_step(place, one.version, one.payload, paths, final))
+            steps.append(_step(place, row.version, row.payload, kind.leaves(row.payload), final))
     return tuple(steps)
 
 

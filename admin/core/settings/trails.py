@@ -15,12 +15,12 @@ from admin.core.settings.scopes import Scope
 
 
 def digest(body: Any) -> str:
-    """A name for a body: equal ones have the same."""
+    """A hash of a JSON value."""
     return hashlib.blake2b(json_text(body, sort_keys=True), digest_size=20).hexdigest()
 
 
 class Trail(NamedTuple):
-    """Steps to an answer, as they are stored: once for all that came the same way."""
+    """Steps to an answer, stored once for all answers with the same steps."""
 
     digest: str
     body: dict[str, Any]
@@ -31,32 +31,34 @@ class Trail(NamedTuple):
 
 
 def scope_with(scope: Scope, **more: Any) -> dict[str, Any]:
-    """A scope's keys and what else is said of it; what is None is left out."""
+    """A scope's keys and further entries; those that are None are left out."""
     return {**scope.keys(), **{name: value for name, value in more.items() if value is not None}}
 
 
-def origin(found: Origin) -> dict[str, Any]:
-    if found.layer:
-        return {"level": found.layer}
-    return scope_with(found.scope, level=found.level.value, version=found.version, key=found.key or None)
+def origin(source: Origin) -> dict[str, Any]:
+    """An origin as it is stored and shown."""
+    if source.layer:
+        return {"level": source.layer}
+    return scope_with(source.scope, level=source.level.value, version=source.version, key=source.key or None)
 
 
-def resolved(found: Resolved) -> dict[str, Any]:
+def resolved(effective: Resolved) -> dict[str, Any]:
+    """An effective value, its origins and its trail as they are stored and shown."""
     return {
-        "resource_type": found.kind.name,
-        "value": found.value,
-        "origins": _origins(found.origins),
-        "unset": _origins(found.unset),
-        "trail": [step(one) for one in found.trail],
+        "resource_type": effective.kind.name,
+        "value": effective.value,
+        "origins": _origins(effective.origins),
+        "unset": _origins(effective.unset),
+        "trail": [step(level) for level in effective.trail],
     }
 
 
-def _origins(found: Mapping[Path, Origin]) -> dict[str, Any]:
+def _origins(sources: Mapping[Path, Origin]) -> dict[str, Any]:
     shown: dict[int, dict[str, Any]] = {}  # the leaves of a row share their origin
-    for one in found.values():
-        if id(one) not in shown:
-            shown[id(one)] = origin(one)
-    return {dotted(path): shown[id(one)] for path, one in found.items()}
+    for source in sources.values():
+        if id(source) not in shown:
+            shown[id(source)] = origin(source)
+    return {dotted(path): shown[id(source)] for path, source in sources.items()}
 
 
 @lru_cache(maxsize=8192)
@@ -66,7 +68,7 @@ def _place(scope: Scope) -> dict[str, Any]:
 
 @lru_cache(maxsize=8192)
 def _silent(scope: Scope) -> dict[str, Any]:
-    """The step of a level that says nothing, of which there are more than of any other."""
+    """The step of a level without a row; most steps are."""
     return {**_place(scope), "state": "silent"}
 
 
@@ -75,18 +77,18 @@ def _dotted(paths: tuple[Path, ...]) -> list[str]:
     return [dotted(path) for path in paths]
 
 
-def step(found: Step) -> dict[str, Any]:
-    """Nobody may change what this answers, for parts of it are answered again."""
-    scope, payload, version, key, used, overridden, layer = found
+def step(level: Step) -> dict[str, Any]:
+    """A step as it is stored and shown; the result is shared, so callers must not change it."""
+    scope, payload, version, key, used, overridden, layer = level
     if payload is None:
         return {"level": layer, "state": "silent"} if layer else _silent(scope)
-    said: dict[str, Any] = {"level": layer} if layer else _place(scope).copy()
-    said["state"] = "set"
-    said["value"] = payload
+    body: dict[str, Any] = {"level": layer} if layer else _place(scope).copy()
+    body["state"] = "set"
+    body["value"] = payload
     if version is not None:
-        said["version"] = version
+        body["version"] = version
     if key:
-        said["key"] = key
-    said["used"] = _dotted(used)
-    said["overridden"] = _dotted(overridden)
-    return said
+        body["key"] = key
+    body["used"] = _dotted(used)
+    body["overridden"] = _dotted(overridden)
+    return body

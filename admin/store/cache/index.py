@@ -20,7 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from admin.core.changes import RowChange
 from admin.core.json_text import json_value
 from admin.core.projects import Project, project_changes
-from admin.core.settings.effective_text import Said, Shapes, rows_of
+from admin.core.settings.effective_text import PackedRows, Shapes, unpack_rows
 from admin.core.settings.kinds import Kind, Kinds
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import Scope
@@ -42,7 +42,7 @@ _CHUNK = 10_000
 class Applying:
     """What applies at a scope, as of one revision."""
 
-    def __init__(self, revision: int, project: Project | None, scope: Scope, said: Sequence[Said]) -> None:
+    def __init__(self, revision: int, project: Project | None, scope: Scope, said: Sequence[PackedRows]) -> None:
         self.revision = revision
         self.project = project
         self.said = said  #: at each scope of the chain
@@ -52,7 +52,7 @@ class Applying:
         """The same as rows, by the names of their kinds."""
         found: dict[str, dict[Scope, Row]] = {kind.name: {} for kind in kinds}
         for place, said in zip(self._scope.chain(), self.said, strict=True):
-            for shape, version, payload in rows_of(said):
+            for shape, version, payload in unpack_rows(said):
                 name = shape.kind.name
                 if name in found:
                     found[name][place] = Row(kind=name, scope=place, payload=json_value(payload), version=int(version))
@@ -68,7 +68,7 @@ class Index:
         self._shapes = Shapes(kinds)
         self._reading = threading.Lock()  #: held for moments, so that nobody sees half of a revision
         self._catching_up = threading.Lock()
-        self._places: dict[str, Said] | None = None  #: None while there is nothing whole to answer from
+        self._places: dict[str, PackedRows] | None = None  #: None while there is nothing whole to answer from
         self._projects: dict[str, Project] = {}
         self._revision = -1
         self._checked_at = 0.0
@@ -207,7 +207,7 @@ class Index:
         """Everything, from one picture of the database; nothing is answered from it before it is whole."""
         begun_at = time.monotonic()
         head = revisions.head(connection)
-        places: dict[str, Said] = {}
+        places: dict[str, PackedRows] = {}
         read = lru_cache(maxsize=_CHUNK)(self._shapes.read)  # many rows say the same, which is kept once
         written = lru_cache(maxsize=_CHUNK)(b"%d".__mod__)
         for kind, project, domain, workflow, launch_plan, version, text in connection.execute(_EVERYTHING):
@@ -238,9 +238,9 @@ _EVERYTHING: Select[Any] = select(
 ).execution_options(yield_per=_CHUNK)
 
 
-def _without(said: Said, kind: str) -> Said:
+def _without(said: PackedRows, kind: str) -> PackedRows:
     """What a scope has, but for one kind."""
-    return tuple(part for row in rows_of(said) if row[0].kind.name != kind for part in row)
+    return tuple(part for row in unpack_rows(said) if row[0].kind.name != kind for part in row)
 
 
 def _is_small(connection: Connection) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 
 from admin.core.settings import builtin_kinds as kinds
 from admin.core.settings.declared_kinds import registry
-from admin.core.settings.effective_text import EffectiveTexts, Said, Shapes
+from admin.core.settings.effective_text import EffectiveTexts, PackedRows, Shapes
 from admin.core.settings.platform import PlatformLeaf, PlatformValues
 from admin.core.settings.resolution import Row, RowsByKind, resolve
 from admin.core.settings.scopes import Scope
@@ -66,48 +65,47 @@ PAYLOADS: dict[str, list[dict[str, Any]]] = {
 }
 
 
-def platform(says: bool) -> PlatformValues:
-    """The platform says nothing, or what the first payloads say."""
+def platform(has_values: bool) -> PlatformValues:
+    """A platform without values, or with the first payload of each kind."""
     everywhere = {
         kind.name: {
             path: PlatformLeaf(value=value, key=f"section.{path[0]}")
             for path, value in kind.leaves(kind.read(PAYLOADS[kind.name][0])).items()
         }
         for kind in ALL
-        if says
+        if has_values
     }
     return PlatformValues(everywhere=everywhere)
 
 
-#: Kept from one example to the next, so that most of them meet templates that other rows left behind.
-PLATFORMS = [platform(says=False), platform(says=True)]
-TEXTS = [EffectiveTexts(ALL, one) for one in PLATFORMS]
+#: Kept from one example to the next, so that most of them use templates that were built for other rows.
+PLATFORMS = [platform(has_values=False), platform(has_values=True)]
+TEXTS = [EffectiveTexts(ALL, values) for values in PLATFORMS]
 
 
-def said(shapes: Shapes, scope: Scope, rows: RowsByKind) -> list[Said]:
-    """What rows say at each scope of a chain, as the index has it."""
-    found: list[Said] = []
+def pack(shapes: Shapes, scope: Scope, rows: RowsByKind) -> list[PackedRows]:
+    """The rows of each scope of a chain, as the index holds them."""
+    chain_rows: list[PackedRows] = []
     for place in scope.chain():
-        there: list[object] = []
+        packed: list[object] = []
         for name, by_scope in rows.items():
             if place in by_scope:
-                known = shapes.read(name, json.dumps(by_scope[place].payload))
-                assert known is not None
-                there += (known[0], b"%d" % by_scope[place].version, known[1])
-        found.append(tuple(there))
-    return found
+                shaped = shapes.read(name, json.dumps(by_scope[place].payload))
+                assert shaped is not None
+                shape, payload = shaped
+                packed += (shape, b"%d" % by_scope[place].version, payload)
+        chain_rows.append(tuple(packed))
+    return chain_rows
 
 
 @pytest.fixture(scope="module", params=[20_000, 5], ids=["every-shape-known", "few-shapes-known"])
-def shapes(request: pytest.FixtureRequest) -> Iterator[Shapes]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("admin.core.settings.effective_text.shapes._MOST", request.param)
-        yield Shapes(ALL)
+def shapes(request: pytest.FixtureRequest) -> Shapes:
+    return Shapes(ALL, most=request.param)
 
 
 @given(data=st.data())
 @settings(max_examples=300, deadline=None)
-def test_the_text_is_what_resolution_says(shapes: Shapes, data: st.DataObject) -> None:
+def test_the_text_is_what_resolving_and_encoding_give(shapes: Shapes, data: st.DataObject) -> None:
     scope = data.draw(st.sampled_from([*SCOPES, Scope()]))
     rows: dict[str, dict[Scope, Row]] = {}
     for kind in ALL:
@@ -123,22 +121,22 @@ def test_the_text_is_what_resolution_says(shapes: Shapes, data: st.DataObject) -
         resolved(resolve(kind, scope, rows[kind.name], PLATFORMS[number].at(kind, scope.domain)))
         for kind in ([*ALL] if only is None else [only])
     ]
-    text = TEXTS[number].write(scope, said(shapes, scope, rows), 12, only)
+    text = TEXTS[number].write(scope, pack(shapes, scope, rows), 12, only)
     assert orjson.loads(text) == {"values": plain, "revision": 12}
     assert text == orjson.dumps({"values": plain, "revision": 12}) + b"\n"
 
 
-def test_a_row_that_says_all_stands_for_the_value_whatever_it_says() -> None:
-    """The value is then not put together anew, which may not depend on what the first such row said."""
+def test_a_row_that_sets_the_whole_value_is_copied_whatever_its_payload() -> None:
+    """The payload then fills the value, which must not depend on the payload that the template was built from."""
     shapes, texts = Shapes(ALL), EffectiveTexts(ALL, PLATFORMS[0])
     kind, scope = ALL["WORKFLOW_EXECUTION_CONFIG"], SCOPES[2]
     for number in (1, 2):
         payload = kind.read({"max_parallelism": number, "envs": {"values": [{"key": "A", "value": f"{number}0%b"}]}})
         rows = {kind.name: {scope: Row(kind=kind.name, scope=scope, payload=payload, version=number)}}
-        [found] = orjson.loads(texts.write(scope, said(shapes, scope, rows), 7, kind))["values"]
-        assert found["value"] == payload
+        [effective] = orjson.loads(texts.write(scope, pack(shapes, scope, rows), 7, kind))["values"]
+        assert effective["value"] == payload
 
 
-def test_every_kind_is_tried() -> None:
+def test_every_kind_is_covered() -> None:
     assert {kind.name for kind in ALL} == set(PAYLOADS)
     assert kinds.TASK_RESOURCE in list(ALL)
