@@ -174,7 +174,7 @@ def test_a_fleet_that_changes_while_an_execution_is_created_is_looked_at_again(
     def then_cordon(*args: Any, **more: Any) -> Any:
         evaluation = real(*args, **more)
         if len(cordoned) < 2:
-            cordoned.append(evaluation.best[0].cluster)
+            cordoned.append(evaluation.best[0].cluster.name)
             switch(api, cordoned[-1], "cordon")
         return evaluation
 

@@ -1,4 +1,4 @@
-"""Fleets for tests of the core, from the few words that matter to a test."""
+"""Small fleets for tests of the core."""
 
 from __future__ import annotations
 
@@ -36,18 +36,30 @@ def small_fleet(
     labels: Mapping[str, Mapping[str, Any]] | None = None,
     states: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Fleet:
-    """A fleet; a state with a report is one that has reported."""
-    said = ((FleetKind.CLUSTER, clusters), (FleetKind.POOL, pools), (FleetKind.LABEL, labels))
-    defined = [definition(kind, name, one) for kind, some in said for name, one in (some or {}).items()]
-    known = {
+    """A fleet; a state with a report counts as reported."""
+    payloads = ((FleetKind.CLUSTER, clusters), (FleetKind.POOL, pools), (FleetKind.LABEL, labels))
+    definitions = [
+        definition(kind, name, payload) for kind, by_name in payloads for name, payload in (by_name or {}).items()
+    ]
+    cluster_states = {
         name: ClusterState(name=name, reported_at=NOW if "report" in state else None, **state)
         for name, state in (states or {}).items()
     }
-    return build_fleet(1, defined, known)
+    return build_fleet(1, definitions, cluster_states)
+
+
+def pool_fleet(strategy: str, clusters: Mapping[str, Mapping[str, Any]], **states: Mapping[str, Any]) -> Fleet:
+    """A fleet with one pool, 'p', of clusters in this order."""
+    return small_fleet(clusters=clusters, pools={"p": group(list(clusters), strategy=strategy)}, states=states)
+
+
+def reports(**report: Any) -> dict[str, Any]:
+    """The state of a cluster that has reported."""
+    return {"report": report}
 
 
 def route(kind: RouteKind, name: str = "") -> Route:
-    """A route that the request, or nobody, asked for."""
+    """A route that the request names; every cluster for ANY."""
     rung = EVERYWHERE if kind is RouteKind.ANY else REQUEST
     return Route(kind=kind, name=name, rungs=(Rung(rung=rung, kind=kind, name=name, is_set=True, state="wins"),))
 
@@ -57,5 +69,5 @@ def pool(name: str) -> Route:
 
 
 def decided(fleet: Fleet, to: Route, key: str = "p/d/e", waiting: Mapping[str, Amounts] | None = None) -> Decision:
-    """A decision about something that takes one of a cluster's executions."""
+    """A decision about a workload that takes one of a cluster's executions."""
     return decide(to, fleet, Workload(key=key, demand={"executions": 1}), waiting or {})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from admin.core.fleet.clusters import Cluster
@@ -39,11 +39,15 @@ def group_of(route: Route, fleet: Fleet) -> Group | None:
     return Group(definition=_EVERY_CLUSTER, members=every)
 
 
-def candidates_of(group: Group, fleet: Fleet, waiting: Mapping[str, Amounts] | None) -> Iterator[Candidate]:
+def candidates_of(group: Group, fleet: Fleet, waiting: Mapping[str, Amounts] | None) -> list[Candidate]:
     """The clusters of a group in their order; with what is free where `waiting` says what waits at each."""
-    for position, (name, weight) in enumerate(group.members):
-        cluster = fleet.clusters[name]
-        yield Candidate(cluster, weight, position, free_amounts(cluster, waiting) if waiting is not None else None)
+    clusters = fleet.clusters
+    if waiting is None:
+        return [Candidate(clusters[name], weight, at, None) for at, (name, weight) in enumerate(group.members)]
+    return [
+        Candidate(cluster := clusters[name], weight, at, free_amounts(cluster, waiting))
+        for at, (name, weight) in enumerate(group.members)
+    ]
 
 
 def free_amounts(cluster: Cluster, waiting: Mapping[str, Amounts]) -> Amounts | None:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from admin.core.fleet.clusters import Health
 from admin.core.fleet.fleet import Fleet
-from admin.core.fleet.groups import DEFAULT_STRATEGY, Group
+from admin.core.fleet.groups import DEFAULT_STRATEGY
 from admin.core.placement.candidates import Candidate, candidates_of, group_of
 from admin.core.placement.choice import WeightedChoice, draw
-from admin.core.placement.filters import BY_NAME, FILTERS, FILTERS_WITH_ROOM, Chain, Verdict
+from admin.core.placement.filters import BY_NAME, FILTERS, FILTERS_WITH_ROOM, Chain, Verdict, Verdicts
 from admin.core.placement.filters.amounts import ROOM
 from admin.core.placement.filters.state import REACHABLE, WEIGHT
 from admin.core.placement.routes import Route, RouteKind
-from admin.core.placement.scores import STRATEGIES, strategy_of
+from admin.core.placement.scores import STRATEGIES, Strategy, strategy_of
 from admin.core.placement.workloads import Workload
 from admin.core.resources import Amounts
 from admin.core.settings.trails import Trail
@@ -36,37 +36,15 @@ _CHAIN_WITH_ROOM = Chain(FILTERS_WITH_ROOM)
 _MOST_NAMED = 5
 
 
-class Assessment(NamedTuple):
-    """What filters and strategy say of one candidate."""
-
-    candidate: Candidate
-    verdicts: tuple[Verdict, ...]
-    passed: bool  #: every filter
-    score: float | None = None  #: by the strategy, for those that passed; the smaller the better
-
-    @property
-    def cluster(self) -> str:
-        return self.candidate.cluster.name
-
-    @property
-    def obstacle(self) -> Verdict:
-        """The first filter that it did not pass."""
-        return next(verdict for verdict in self.verdicts if not verdict.passed)
-
-    @property
-    def permanent_obstacle(self) -> Verdict | None:
-        """The first filter that it can never pass, None where waiting may help."""
-        failed = (verdict for verdict in self.verdicts if not verdict.passed)
-        return next((verdict for verdict in failed if BY_NAME[verdict.filter].is_permanent), None)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """Every candidate of a route, assessed: the same for all executions with the same demand."""
+    """Every candidate of a route with its verdicts and score: the same for all executions with the same demand."""
 
     strategy: str
-    assessments: tuple[Assessment, ...] = ()
-    best: tuple[Assessment, ...] = ()  #: the best ranked, of which one is drawn
+    candidates: Sequence[Candidate] = ()
+    verdicts: Sequence[Verdicts] = ()  #: of each candidate
+    able: Mapping[int, float | None] = field(default_factory=dict)  #: scores of those that passed, by position
+    best: Sequence[Candidate] = ()  #: the best ranked, of which one is drawn
     code: str = ASSIGNED
     message: str = ""  #: why no cluster is able
     is_feasible: bool = True  #: whether some cluster may be able one day, so that waiting makes sense
@@ -74,28 +52,28 @@ class Evaluation:
     @cached_property
     def choice(self) -> WeightedChoice:
         """The draw among the best ranked."""
-        return WeightedChoice((assessment.cluster, assessment.candidate.weight) for assessment in self.best)
+        return WeightedChoice((candidate.cluster.name, candidate.weight) for candidate in self.best)
 
     @cached_property
     def trail(self) -> Trail:
         """Every candidate and its verdicts, as they are stored."""
         candidates = [
             {
-                "cluster": assessment.cluster,
-                "weight": assessment.candidate.weight,
-                "expected": assessment.candidate.cluster.is_expected,
-                "verdicts": [_render_verdict(verdict) for verdict in assessment.verdicts],
+                "cluster": candidate.cluster.name,
+                "weight": candidate.weight,
+                "expected": candidate.cluster.is_expected,
+                "verdicts": [_render_verdict(verdict) for verdict in verdicts],
             }
-            for assessment in self.assessments
+            for candidate, verdicts in zip(self.candidates, self.verdicts, strict=True)
         ]
         return Trail.of({"strategy": self.strategy, "candidates": candidates})
 
     @cached_property
     def scores(self) -> dict[str, float | None] | None:
-        """The scores to store; None where the trail alone gives them."""
+        """The scores to store, by cluster; None where the trail alone gives them."""
         if STRATEGIES[self.strategy].score_by_position is not None:
             return None
-        return {assessment.cluster: assessment.score for assessment in self.assessments if assessment.passed}
+        return {self.candidates[position].cluster.name: score for position, score in self.able.items()}
 
 
 class Decision(NamedTuple):
@@ -118,14 +96,20 @@ def evaluate(route: Route, fleet: Fleet, workload: Workload, waiting: Mapping[st
     if group is None:
         gone = f"The {route.kind.value} '{route.name}' is gone from the fleet."
         return Evaluation(strategy=DEFAULT_STRATEGY, code=_GONE[route.kind], message=gone)
-    assessments = tuple(_assess(group, fleet, workload, waiting))
-    passed = [assessment for assessment in assessments if assessment.passed]
-    if not passed:
-        return _unable(route, group.strategy, assessments)
-    ranks = [_rank(assessment.score) for assessment in passed]
-    first = min(ranks)
-    best = tuple(assessment for assessment, rank in zip(passed, ranks, strict=True) if rank == first)
-    return Evaluation(strategy=group.strategy, assessments=assessments, best=best)
+    strategy = strategy_of(group)
+    chain = _CHAIN_WITH_ROOM if strategy.needs_room else _CHAIN
+    candidates = candidates_of(group, fleet, waiting if strategy.looks_at_load else None)
+    verdicts = chain.verdicts(candidates, workload)
+    able = {
+        candidate.position: strategy.score(candidate, workload)
+        for candidate, passed in zip(candidates, verdicts, strict=True)
+        if passed is chain.passed
+    }
+    if not able:
+        return _unable(route, strategy, candidates, verdicts)
+    first = min((score for score in able.values() if score is not None), default=None)
+    best = [candidates[position] for position, score in able.items() if score == first]
+    return Evaluation(strategy=strategy.name, candidates=candidates, verdicts=verdicts, able=able, best=best)
 
 
 def choose(evaluation: Evaluation, key: str) -> Decision:
@@ -137,49 +121,37 @@ def choose(evaluation: Evaluation, key: str) -> Decision:
     return Decision(cluster=cluster, code=ASSIGNED, message=message, evaluation=evaluation)
 
 
-def _assess(group: Group, fleet: Fleet, workload: Workload, waiting: Mapping[str, Amounts]) -> Iterator[Assessment]:
-    strategy = strategy_of(group)
-    chain = _CHAIN_WITH_ROOM if strategy.needs_room else _CHAIN
-    for candidate in candidates_of(group, fleet, waiting if strategy.looks_at_load else None):
-        verdicts = chain.verdicts(candidate, workload)
-        if verdicts is chain.passed:
-            yield Assessment(candidate, verdicts, True, strategy.score(candidate, workload))
-        else:
-            yield Assessment(candidate, verdicts, False)
-
-
-def _rank(score: float | None) -> float:
-    return math.inf if score is None else score
-
-
-def _unable(route: Route, strategy: str, assessments: tuple[Assessment, ...]) -> Evaluation:
+def _unable(
+    route: Route, strategy: Strategy, candidates: Sequence[Candidate], verdicts: Sequence[Verdicts]
+) -> Evaluation:
     """Why no cluster is able, by the first filter that each one fails."""
-    weighted = [assessment for assessment in assessments if assessment.candidate.weight > 0]
-    if not weighted:
-        message = "The fleet has no cluster yet."
-        return Evaluation(strategy=strategy, assessments=assessments, code=WEIGHT.code, message=message)
-    permanent = [assessment.permanent_obstacle for assessment in weighted]
-    is_feasible = not all(permanent)
-    # Where waiting can never help, temporary obstacles do not matter.
-    obstacles = [
-        assessment.obstacle if is_feasible or verdict is None else verdict
-        for assessment, verdict in zip(weighted, permanent, strict=True)
-    ]
-    reasons = [
-        f"'{assessment.cluster}' {verdict.reason}" for assessment, verdict in zip(weighted, obstacles, strict=True)
-    ]
+    evaluation = Evaluation(strategy=strategy.name, candidates=candidates, verdicts=verdicts)
+    failures = {
+        candidate.cluster.name: [verdict for verdict in verdicts[candidate.position] if not verdict.passed]
+        for candidate in candidates
+        if candidate.weight > 0
+    }
+    if not failures:
+        return replace(evaluation, code=WEIGHT.code, message="The fleet has no cluster yet.")
+    permanent = {
+        cluster: [verdict for verdict in failed if BY_NAME[verdict.filter].is_permanent]
+        for cluster, failed in failures.items()
+    }
+    is_feasible = not all(permanent.values())
+    # Where waiting cannot help, temporary obstacles do not matter.
+    obstacles = {cluster: failed[0] for cluster, failed in (failures if is_feasible else permanent).items()}
+    filters = {verdict.filter for verdict in obstacles.values()}
+    code = BY_NAME[filters.pop()].code if len(filters) == 1 else _MIXED
+    return replace(evaluation, code=code, message=_unable_message(route, obstacles), is_feasible=is_feasible)
+
+
+def _unable_message(route: Route, obstacles: Mapping[str, Verdict]) -> str:
+    reasons = [f"'{cluster}' {verdict.reason}" for cluster, verdict in obstacles.items()]
     listed = ", ".join(reasons[:_MOST_NAMED])
+    if route.kind is RouteKind.CLUSTER:
+        return f"Cluster {listed}."
     more = f" and {len(reasons) - _MOST_NAMED} more" if len(reasons) > _MOST_NAMED else ""
-    filters = {verdict.filter for verdict in obstacles}
-    return Evaluation(
-        strategy=strategy,
-        assessments=assessments,
-        code=BY_NAME[filters.pop()].code if len(filters) == 1 else _MIXED,
-        message=f"Cluster {listed}."
-        if route.kind is RouteKind.CLUSTER
-        else f"No cluster of {route} is able: {listed}{more}.",
-        is_feasible=is_feasible,
-    )
+    return f"No cluster of {route} is able: {listed}{more}."
 
 
 def may_stay(cluster: str, route: Route, fleet: Fleet, workload: Workload) -> bool:
@@ -188,15 +160,13 @@ def may_stay(cluster: str, route: Route, fleet: Fleet, workload: Workload) -> bo
     An unreachable cluster gets nothing new, and keeps what waits there until it is lost.
     """
     group = group_of(route, fleet)
-    candidates = candidates_of(group, fleet, None) if group else iter(())
-    candidate = next((candidate for candidate in candidates if candidate.cluster.name == cluster), None)
-    if candidate is None:
+    member = next((member for member in group.members if member.cluster == cluster), None) if group else None
+    if member is None:
         return False
+    candidate = Candidate(fleet.clusters[cluster], member.weight, 0, None)
     is_silent = candidate.cluster.health is Health.UNREACHABLE and candidate.cluster.state.admitted
-    return all(
-        verdict.passed or (is_silent and verdict.filter == REACHABLE.name)
-        for verdict in _CHAIN.verdicts(candidate, workload)
-    )
+    [verdicts] = _CHAIN.verdicts([candidate], workload)
+    return all(verdict.passed or (is_silent and verdict.filter == REACHABLE.name) for verdict in verdicts)
 
 
 def _render_verdict(verdict: Verdict) -> dict[str, Any]:
@@ -217,9 +187,14 @@ def render_candidates(
             passed.append(candidate)
             stored = scores[candidate["cluster"]] if scores is not None else None
             candidate["score"] = by_position(position) if by_position is not None else stored
-    ranks = sorted({_rank(candidate["score"]) for candidate in passed})
+    ranks = sorted({_order(candidate["score"]) for candidate in passed})
     for candidate in passed:
-        candidate["rank"] = ranks.index(_rank(candidate["score"])) + 1
+        candidate["rank"] = ranks.index(_order(candidate["score"])) + 1
         if candidate["rank"] == 1:
             candidate["draw"] = draw(key, candidate["cluster"], candidate["weight"])
     return candidates
+
+
+def _order(score: float | None) -> float:
+    """Scores that are unknown rank after all that are known."""
+    return math.inf if score is None else score

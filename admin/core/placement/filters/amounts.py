@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from admin.core.placement.candidates import Candidate
-from admin.core.placement.filters.base import Filter
+from admin.core.placement.filters.base import Drops, Filter
 from admin.core.placement.workloads import Workload
 from admin.core.resources import Amounts, format_amount, shortages
 
 
-def _too_small(candidate: Candidate, workload: Workload) -> str:
-    capacity = candidate.cluster.capacity
-    short = shortages(capacity, workload.demand) if capacity else ()
-    return f"is too small: {_compare(short, workload.demand, capacity or {}, 'it has')}" if short else ""
+def _too_small(candidates: Sequence[Candidate], workload: Workload) -> Drops:
+    demand = workload.demand
+    return {
+        candidate.position: f"is too small: {_compare(short, demand, capacity, 'it has')}"
+        for candidate in candidates
+        if (capacity := candidate.cluster.capacity) and (short := shortages(capacity, demand))
+    }
 
 
-def _full(candidate: Candidate, workload: Workload) -> str:
-    free = candidate.free
-    short = shortages(free, workload.demand) if free else ()
-    return f"is full: {_compare(short, workload.demand, free or {}, 'free are')}" if short else ""
+def _full(candidates: Sequence[Candidate], workload: Workload) -> Drops:
+    demand = workload.demand
+    return {
+        candidate.position: f"is full: {_compare(short, demand, free, 'free are')}"
+        for candidate in candidates
+        if (free := candidate.free) and (short := shortages(free, demand))
+    }
 
 
 def _compare(resources: Iterable[str], demand: Amounts, amounts: Amounts, verb: str) -> str:
@@ -34,12 +40,12 @@ LARGE_ENOUGH = Filter(
     name="large-enough",
     question="Is its capacity at least what the job demands?",
     code="CLUSTERS_TOO_SMALL",
-    reason=_too_small,
+    drop=_too_small,
     is_permanent=True,
 )
 ROOM = Filter(
     name="room",
     question="Is what it has free now at least what the job demands?",
     code="CLUSTERS_FULL",
-    reason=_full,
+    drop=_full,
 )

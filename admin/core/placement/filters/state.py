@@ -2,55 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from admin.core.fleet.clusters import ClusterState
 from admin.core.placement.candidates import Candidate
-from admin.core.placement.filters.base import Filter
+from admin.core.placement.filters.base import Drops, Filter
 from admin.core.placement.workloads import Workload
 
 
-def _weightless(candidate: Candidate, _: Workload) -> str:
-    return "" if candidate.weight > 0 else "has weight 0"
+def _weightless(candidates: Sequence[Candidate], _: Workload) -> Drops:
+    return {candidate.position: "has weight 0" for candidate in candidates if not candidate.weight > 0}
 
 
-def _disabled(candidate: Candidate, _: Workload) -> str:
-    return "" if candidate.cluster.enabled else "is disabled"
+def _disabled(candidates: Sequence[Candidate], _: Workload) -> Drops:
+    return {candidate.position: "is disabled" for candidate in candidates if not candidate.cluster.enabled}
 
 
-def _cordoned(candidate: Candidate, _: Workload) -> str:
-    state = candidate.cluster.state
-    if not state.cordoned:
-        return ""
+def _cordoned(candidates: Sequence[Candidate], _: Workload) -> Drops:
+    return {
+        candidate.position: _cordon(candidate.cluster.state)
+        for candidate in candidates
+        if candidate.cluster.state.cordoned
+    }
+
+
+def _cordon(state: ClusterState) -> str:
     status = "is draining" if state.draining else "is cordoned"
     return f"{status} ({state.cordon_reason})" if state.cordon_reason else status
 
 
-def _unreachable(candidate: Candidate, _: Workload) -> str:
-    cluster = candidate.cluster
-    if not cluster.state.admitted:
-        return "waits to be admitted"
-    return "" if cluster.is_reachable else f"is {cluster.health.value}"
+def _unreachable(candidates: Sequence[Candidate], _: Workload) -> Drops:
+    return {
+        candidate.position: f"is {cluster.health.value}" if cluster.state.admitted else "waits to be admitted"
+        for candidate in candidates
+        if not (cluster := candidate.cluster).is_reachable or not cluster.state.admitted
+    }
 
 
 WEIGHT = Filter(
     name="weight",
     question="Does the pool or label give it a weight above 0?",
     code="NO_CLUSTERS",
-    reason=_weightless,
+    drop=_weightless,
 )
 ENABLED = Filter(
     name="enabled",
     question="Does it take part in the fleet?",
     code="CLUSTERS_DISABLED",
-    reason=_disabled,
+    drop=_disabled,
 )
 CORDONED = Filter(
     name="cordoned",
     question="Does it take new work, neither cordoned nor draining?",
     code="CLUSTERS_CORDONED",
-    reason=_cordoned,
+    drop=_cordoned,
 )
 REACHABLE = Filter(
     name="reachable",
     question="Is it admitted, and has its agent synced lately or never yet?",
     code="CLUSTERS_UNREACHABLE",
-    reason=_unreachable,
+    drop=_unreachable,
 )

@@ -1,0 +1,186 @@
+"""Filters: which clusters are able, and the reason and code where none is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from admin.core.placement.candidates import Candidate
+from admin.core.placement.decisions import decide
+from admin.core.placement.filters import BY_NAME, FILTERS, FILTERS_WITH_ROOM, Chain, Filter, Verdict
+from admin.core.placement.routes import RouteKind
+from admin.core.placement.workloads import Workload
+from tests.support.small_fleets import decided, group, pool, pool_fleet, reports, route, small_fleet
+
+OFF = {"enabled": False}
+CORDONED = {"cordoned": True, "cordon_reason": "new disks"}
+
+
+def workload(**demand: int) -> Workload:
+    return Workload(key="p/d/e", demand={"executions": 1, **demand})
+
+
+# The list
+
+
+def _odd(candidates: Sequence[Candidate], _: Workload) -> dict[int, str]:
+    return {candidate.position: "is odd" for candidate in candidates if candidate.position % 2}
+
+
+ODD = Filter(name="odd", question="Is its position even?", code="CLUSTERS_ODD", drop=_odd)
+
+
+def test_a_filter_added_to_the_list_gives_its_verdict_on_every_candidate() -> None:
+    clusters = pool_fleet("weighted", {name: {} for name in "abc"}, b=OFF).clusters
+    candidates = [Candidate(cluster, 1, position, None) for position, cluster in enumerate(clusters.values())]
+    chain = Chain((*FILTERS, ODD))
+    first, second, third = chain.verdicts(candidates, workload())
+    assert first is third is chain.passed
+    assert [verdict.filter for verdict in first] == [*(filter_.name for filter_ in FILTERS), "odd"]
+    assert [verdict for verdict in second if not verdict.passed] == [
+        Verdict("enabled", False, "is disabled"),
+        Verdict("odd", False, "is odd"),
+    ]
+
+
+def test_filters_have_names_codes_and_questions_of_their_own() -> None:
+    assert len(BY_NAME) == len(FILTERS_WITH_ROOM)
+    assert len({filter_.code for filter_ in FILTERS_WITH_ROOM}) == len(FILTERS_WITH_ROOM)
+    assert all(filter_.question.endswith("?") for filter_ in FILTERS_WITH_ROOM)
+
+
+@pytest.mark.parametrize(("strategy", "has_room"), [("weighted", False), ("spill", True)])
+def test_a_trail_has_a_verdict_of_every_filter_in_their_order(strategy: str, has_room: bool) -> None:
+    [candidate] = decided(pool_fleet(strategy, {"a": {}}), pool("p")).evaluation.trail.body["candidates"]
+    names = ["weight", "enabled", "cordoned", "reachable", "large-enough", "plugins", "declined"]
+    assert candidate["verdicts"] == [
+        {"filter": name, "passed": True} for name in [*names, *(["room"] if has_room else [])]
+    ]
+
+
+# Reasons and codes
+
+
+@pytest.mark.parametrize(
+    ("states", "code", "words"),
+    [
+        ({"a": OFF, "b": OFF}, "CLUSTERS_DISABLED", ["'a' is disabled", "'b' is disabled"]),
+        (
+            {"a": CORDONED, "b": {"cordoned": True}},
+            "CLUSTERS_CORDONED",
+            ["'a' is cordoned (new disks)", "'b' is cordoned"],
+        ),
+        ({"a": CORDONED, "b": OFF}, "CLUSTERS_UNABLE", ["'a' is cordoned (new disks)", "'b' is disabled"]),
+    ],
+)
+def test_where_no_cluster_is_able_the_reason_names_each_and_why(
+    states: dict[str, Any], code: str, words: list[str]
+) -> None:
+    decision = decided(pool_fleet("weighted", {"a": {}, "b": {}}, **states), pool("p"))
+    assert (decision.cluster, decision.code) == (None, code)
+    assert all(word in decision.message for word in words), decision.message
+    assert "pool 'p'" in decision.message
+
+
+def test_a_disabled_and_cordoned_cluster_is_called_disabled_and_both_are_in_the_trail() -> None:
+    decision = decided(pool_fleet("weighted", {"a": {}}, a={**OFF, **CORDONED}), pool("p"))
+    assert decision.code == "CLUSTERS_DISABLED"
+    verdicts = {one["filter"]: one["passed"] for one in decision.evaluation.trail.body["candidates"][0]["verdicts"]}
+    failed = {name for name, passed in verdicts.items() if not passed}
+    assert failed == {"enabled", "cordoned"}
+    assert verdicts.keys() == {"weight", "reachable", "large-enough", "plugins", "declined", *failed}
+
+
+def test_only_some_clusters_are_named_and_the_others_counted() -> None:
+    names = [f"c{number}" for number in range(9)]
+    fleet = pool_fleet("weighted", {name: {} for name in names}, **dict.fromkeys(names, OFF))
+    message = decided(fleet, pool("p")).message
+    assert "'c4'" in message
+    assert "'c5'" not in message
+    assert message.endswith("and 4 more.")
+
+
+def test_an_empty_fleet_is_waited_for() -> None:
+    decision = decided(small_fleet(), route(RouteKind.ANY))
+    assert (decision.cluster, decision.code) == (None, "NO_CLUSTERS")
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [(RouteKind.POOL, "POOL_GONE"), (RouteKind.LABEL, "LABEL_GONE"), (RouteKind.CLUSTER, "CLUSTER_GONE")],
+)
+def test_a_name_that_is_gone_from_the_fleet_is_named(kind: RouteKind, code: str) -> None:
+    decision = decided(small_fleet(clusters={"a": {}}), route(kind, "was-here"))
+    assert (decision.cluster, decision.code) == (None, code)
+    assert "'was-here'" in decision.message
+
+
+def test_a_clusters_own_name_is_a_label_unless_somebody_defined_that_label() -> None:
+    fleet = small_fleet(clusters={"a": {}, "b": {}})
+    assert decided(fleet, route(RouteKind.LABEL, "a")).cluster == "a"
+    fleet = small_fleet(clusters={"a": {}, "b": {}}, labels={"a": group(["b"])})
+    assert decided(fleet, route(RouteKind.LABEL, "a")).cluster == "b"
+
+
+def test_a_job_that_no_cluster_could_ever_run_is_told_from_one_that_may_wait() -> None:
+    sizes = {"a": {"capacity": {"cpu": "4"}}, "b": {"capacity": {"cpu": "8"}}}
+    small = decide(pool("p"), pool_fleet("weighted", sizes), workload(cpu=8000), {})
+    assert (small.cluster, small.evaluation.is_feasible) == ("b", True)
+    large = decide(pool("p"), pool_fleet("weighted", sizes), workload(cpu=8001), {})
+    assert (large.cluster, large.code, large.evaluation.is_feasible) == (None, "CLUSTERS_TOO_SMALL", False)
+    assert "'a' is too small: 8001m cpu wanted, it has 4" in large.message
+    waiting = decide(pool("p"), pool_fleet("weighted", sizes, b=CORDONED), workload(cpu=8000), {})
+    assert (waiting.code, waiting.evaluation.is_feasible) == ("CLUSTERS_UNABLE", True)
+
+
+@pytest.mark.parametrize("state", [CORDONED, OFF], ids=["cordoned", "disabled"])
+def test_a_job_too_large_for_every_cluster_is_so_whatever_else_stands_in_the_way(state: dict[str, Any]) -> None:
+    sizes = {"a": {"capacity": {"cpu": "4"}}, "b": {"capacity": {"cpu": "8"}}}
+    for states in ({"a": state}, {"a": state, "b": state}):
+        decision = decide(pool("p"), pool_fleet("weighted", sizes, **states), workload(cpu=9000), {})
+        assert not decision.evaluation.is_feasible, states
+        assert "'a' is too small" in decision.message
+        assert "'b' is too small" in decision.message
+
+
+def test_a_cluster_that_has_not_said_how_large_it_is_may_be_large_enough() -> None:
+    fleet = pool_fleet("weighted", {"a": {"capacity": {"cpu": "4"}}, "b": {}})
+    assert decide(pool("p"), fleet, workload(cpu=10**9, gpu=5), {}).cluster == "b"
+    fleet = pool_fleet("weighted", {"a": {"capacity": {"cpu": "4"}}})
+    assert decide(pool("p"), fleet, workload(cpu=4000, gpu=5), {}).cluster == "a"
+
+
+def test_what_an_agent_reports_counts_for_more_than_what_was_declared() -> None:
+    declared = {"a": {"capacity": {"cpu": "4", "memory": "1Gi"}}}
+    fleet = pool_fleet("weighted", declared, a=reports(capacity={"cpu": "16"}))
+    assert decide(pool("p"), fleet, workload(cpu=16_000), {}).cluster == "a"
+    assert decide(pool("p"), fleet, workload(cpu=1, memory=2**31), {}).cluster is None
+
+
+def test_a_wanted_plugin_must_be_offered_unless_the_agent_has_not_said() -> None:
+    states = {"a": reports(plugins=["spark"]), "b": reports(plugins=["ray", "dask"]), "c": reports(plugins=[])}
+    fleet = pool_fleet("weighted", {name: {} for name in "abc"}, **states)
+    needed = Workload(key="p/d/e", plugins=("dask", "mpi"))
+    assert decide(pool("p"), fleet, needed, {}).cluster == "b"
+    none = decide(pool("p"), fleet, Workload(key="p/d/e", plugins=("mpi",)), {})
+    assert (none.code, none.evaluation.is_feasible) == ("PLUGIN_MISSING", True)
+    assert "'a' offers none of the plugins mpi" in none.message
+    silent = pool_fleet("weighted", {"a": {}}, a=reports(engine="slurm"))
+    assert decide(pool("p"), silent, needed, {}).cluster == "a"
+
+
+def test_room_is_what_was_reported_less_what_waits_and_never_below_nothing() -> None:
+    fleet = pool_fleet("spill", {"a": {}}, a=reports(free={"cpu": "2", "memory": "1Gi"}))
+    needed = workload(cpu=1500, memory=2**20)
+    assert decide(pool("p"), fleet, needed, {"a": {"cpu": 500}}).cluster == "a"
+    full = decide(pool("p"), fleet, needed, {"a": {"cpu": 9000}})
+    assert full.code == "CLUSTERS_FULL"
+    assert "1500m cpu wanted, free are 0" in full.message
+
+
+def test_declared_capacity_is_room_until_a_cluster_has_reported() -> None:
+    fleet = pool_fleet("spill", {"a": {"capacity": {"executions": 2}}, "b": {}})
+    assert decided(fleet, pool("p"), waiting={"a": {"executions": 1}}).cluster == "a"
+    assert decided(fleet, pool("p"), waiting={"a": {"executions": 2}}).cluster == "b"
