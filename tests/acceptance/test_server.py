@@ -20,6 +20,7 @@ from sqlalchemy import create_engine
 from admin.store.schema import known_revisions, latest_revision
 from tests.support.admins import RunningAdmin, running_admin
 from tests.support.programs import BIN, Process, clean_environment, run, start
+from tests.support.waiting import wait_until
 
 LABEL = {"attributes": {"matching_attributes": {"execution_cluster_label": {"value": "mycluster"}}}}
 PATH = "/api/v1/project_domain_attributes/flytesnacks/development"
@@ -110,10 +111,7 @@ def workers_of(process: Process) -> list[str]:
 
 
 def assert_ended(pids: list[str]) -> None:
-    deadline = time.monotonic() + 20
-    while any(map(is_running, pids)):
-        assert time.monotonic() < deadline, "a worker goes on without its main process"
-        time.sleep(0.05)
+    wait_until(lambda: not any(map(is_running, pids)), explain=lambda: "a worker outlives its main process")
 
 
 def test_no_worker_outlives_a_main_process_that_was_killed(admin: RunningAdmin) -> None:
@@ -129,10 +127,13 @@ def starting(directory: Path, *arguments: str) -> tuple[Process, list[str]]:
     command = ["serve", "--port", "0", "--database", "sqlite:///x.db", *arguments]
     with (directory / "log").open("wb") as log:
         process = start("rainbow-admin", *command, cwd=directory, stdout=log, stderr=log)
-    while len(workers := workers_of(process)) < 2:
+
+    def both_workers() -> list[str]:
         assert process.poll() is None, (directory / "log").read_text()
-        time.sleep(0.005)
-    return process, workers
+        workers = workers_of(process)
+        return workers if len(workers) == 2 else []
+
+    return process, wait_until(both_workers, interval=0.005)
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.03, 0.06, 0.09, 0.12, 0.15])

@@ -93,11 +93,9 @@ def test_every_kind_is_written_read_listed_and_deleted_at_each_of_its_levels(api
         assert read.get_json()["version"] == written.get_json()["version"] == written.get_json()["revision"]
         assert read.headers["ETag"] == f'"{written.get_json()["version"]}"'
     listed = api.get(f"{API}/matchable_attributes?resource_type={kind.name}").get_json()["configurations"]
-    assert [row["level"] for row in listed] == sorted(
-        [level.value for level in kind.levels],
-        key=lambda name: [row["level"] for row in listed].index(name),
-    )
-    assert len(listed) == len(kind.levels)
+    by_scope = ["domain", "project", "project-domain", "workflow", "launch-plan"]  # empty keys come first
+    levels = {level.value for level in kind.levels}
+    assert [row["level"] for row in listed] == [level for level in by_scope if level in levels]
     for level in kind.levels:
         assert api.delete(f"{API}/{PATHS[level.value]}?resource_type={kind.noun}").get_json()["deleted"] is True
     assert api.get(f"{API}/matchable_attributes?resource_type={kind.number}").get_json() == {"configurations": []}

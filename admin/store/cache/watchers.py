@@ -30,6 +30,11 @@ class SequenceWatcher:
         self._poller: threading.Thread | None = None
         self.is_closing = False
 
+    @property
+    def waiters(self) -> int:
+        """How many threads wait now."""
+        return self._waiters
+
     def wait_above(self, number: int, seconds: float) -> None:
         """Return when there is a higher number, when the time is over, or when the process is to stop."""
         deadline = time.monotonic() + seconds
