@@ -1,7 +1,9 @@
-"""The admin's configuration: its keys and defaults, and the settings that are read from them."""
+"""The admin's configuration: its keys and defaults, and the settings that are loaded from them."""
 
 from __future__ import annotations
 
-from admin.configuration.settings import Server, Settings, environment_variables, load_settings
+from admin.configuration.environment import environment_variables
+from admin.configuration.loading import load_settings
+from admin.configuration.settings import Server, Settings
 
 __all__ = ["Server", "Settings", "environment_variables", "load_settings"]

@@ -1,13 +1,11 @@
-"""Every configuration key: what it means, what it takes, and what it is when nobody says anything.
+"""Every configuration key: what it means and what it takes.
 
 `config/rainbow.yaml` explains the same keys to people; a test keeps the two together.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
+from admin.configuration.forms import ByDomain, ListedMap, NamedRecord, TemplateData
 from admin.core import names
 from admin.core.fields import (
     Age,
@@ -20,82 +18,17 @@ from admin.core.fields import (
     ListOf,
     MapOf,
     Number,
-    Path,
     Record,
     Section,
     Text,
-    add_problem,
 )
 from admin.core.fleet_documents import MEMBERS, STRATEGY
-from admin.core.problems import Problem
 from admin.core.resources import CLUSTER_RESOURCES
 from admin.core.settings.builtin_kinds import TASK_RESOURCE, WORKFLOW_EXECUTION_CONFIG
 
 _NAME = Text(pattern=names.ENTITY_NAME, rule=names.ENTITY_NAME_RULE, max_length=255)
 _CAPACITY = {name: item for name, item in CLUSTER_RESOURCES.fields.items() if isinstance(item, Leaf)}
 _DOMAIN_ID = Text(pattern=names.DNS_LABEL, rule=names.DNS_LABEL_RULE)
-
-
-@dataclass(frozen=True, kw_only=True)
-class NamedRecord(Record):
-    """A record that may also be written as its id alone."""
-
-    def parse(self, value: Any, path: Path, problems: list[Problem]) -> dict[str, Any]:
-        return super().parse({"id": value} if isinstance(value, str) else value, path, problems)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TemplateData(Leaf):
-    """Template variables, as `name: text` or in Flyte's form `name: {value: text}`; a list of such maps will do."""
-
-    phrase = "a mapping of variables"
-
-    def parse(self, value: Any, path: Path, problems: list[Problem]) -> dict[str, Any]:
-        entries = value if isinstance(value, list) else [value]
-        if not all(isinstance(entry, dict) for entry in entries):
-            raise self.wrong_type()
-        merged = {name: item for entry in entries for name, item in entry.items()}
-        return {name: self._text(item, (*path, name), problems) for name, item in merged.items()}
-
-    def _text(self, item: Any, path: Path, problems: list[Problem]) -> str:
-        if isinstance(item, dict) and set(item) == {"value"}:
-            item = item["value"]
-        if isinstance(item, bool) or not isinstance(item, str | int | float):
-            reason = "is not text: write name: text, or name: {value: text}; valueFrom is not supported."
-            add_problem(problems, path, reason)
-        return str(item)
-
-    def details(self) -> dict[str, Any]:
-        return {}
-
-
-@dataclass(frozen=True, kw_only=True)
-class ListedMap(MapOf):
-    """A map that may also be written as a list of maps, as Flyte's files do to keep upper case."""
-
-    def read_branch(self, value: Any, path: Path, problems: list[Problem]) -> dict[str, Any]:
-        if isinstance(value, list) and all(isinstance(entry, dict) for entry in value):
-            value = {name: item for entry in value for name, item in entry.items()}
-        return super().read_branch(value, path, problems)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ByDomain(Leaf):
-    """One boolean for every domain, or a mapping of domains to booleans."""
-
-    json_type = "boolean"
-    phrase = "a boolean or a mapping of domains to booleans"
-
-    def parse(self, value: Any, path: Path, problems: list[Problem]) -> bool | dict[str, bool]:
-        if isinstance(value, dict):
-            return {domain: Boolean().read(item, (*path, str(domain)), problems) for domain, item in value.items()}
-        if not isinstance(value, bool):
-            raise self.wrong_type()
-        return value
-
-    def details(self) -> dict[str, Any]:
-        return {"type": ["boolean", "object"], "additionalProperties": {"type": "boolean"}}
-
 
 CONFIGURATION = Section(
     fields={
@@ -278,67 +211,3 @@ CONFIGURATION = Section(
         "kinds": MapOf(value=FreeForm(), max_entries=200, description="Kinds of the platform team's own."),
     }
 )
-
-#: What holds where the file and the environment are silent. A key that the file gives replaces the one here; only
-#: the sections themselves are joined.
-DEFAULTS: dict[str, Any] = {
-    "server": {
-        "host": "127.0.0.1",
-        "port": 8088,
-        "workers": 2,
-        "threads": 1100,
-        "maxBodyBytes": 1024 * 1024,
-        "gracefulShutdownSeconds": 10,
-    },
-    "database": {"poolSize": 10},
-    "logging": {"level": "info", "format": "json"},
-    "domains": [
-        {"id": "development", "name": "development"},
-        {"id": "staging", "name": "staging"},
-        {"id": "production", "name": "production"},
-    ],
-    "projects": [
-        {"id": "flyteexamples", "name": "flyteexamples", "description": "The documentation's examples."},
-        {"id": "flytesnacks", "name": "flytesnacks", "description": "Small workflows to learn from."},
-    ],
-    "attributes": {"unknownNames": "warn"},
-    "task_resources": {
-        "defaults": {"cpu": "2", "memory": "200Mi"},
-        "limits": {"cpu": "2", "memory": "1Gi", "gpu": "1"},
-    },
-    "workflow_execution_config": {"max_parallelism": 25},
-    "clusters": {
-        "registration": "open",
-        "labelClusterMap": {"mycluster": [{"id": "local", "weight": 1}]},
-        "clusterConfigs": [{"name": "local", "enabled": True}],
-    },
-    "placement": {"requestMayOverride": True},
-    "agents": {
-        "leaseSeconds": 60,
-        "waitSeconds": 30,
-        "unreachableSeconds": 90,
-        "lostSeconds": 300,
-        "evictionsPerSecond": 50,
-        "logLimitBytes": 1024 * 1024,
-        "outputLimitBytes": 64 * 1024,
-    },
-    "loops": {"intervalMilliseconds": 100, "leaseSeconds": 5},
-    "retention": {"interval": "1h"},
-    "kinds": {
-        "WORKFLOW_PRIORITY": {
-            "number": 10,
-            "description": "How important the executions of a scope are to each other; the larger goes first.",
-            "levels": "all",
-            "merge": "replace",
-            "fields": {
-                "priority": {
-                    "type": "int",
-                    "minimum": 0,
-                    "maximum": 100,
-                    "default": 50,
-                    "description": "From 0 to 100.",
-                }
-            },
-        }
-    },
-}

@@ -1,4 +1,4 @@
-"""Which configuration keys speak for which kind."""
+"""The platform's own values of each kind, and the configuration keys that set them."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ def platform_values(document: Mapping[str, Any]) -> PlatformValues:
     """The platform's own values of every kind, from a whole configuration."""
     everywhere: dict[str, PlatformLeaves] = {}
     by_domain: dict[tuple[str, str], PlatformLeaves] = {}
-    for kind, domain, said in _said(document):
+    for kind, domain, kind_leaves in _values(document):
         if domain:
-            by_domain[kind.name, domain] = said
-        elif said:
-            everywhere[kind.name] = said
+            by_domain[kind.name, domain] = kind_leaves
+        elif kind_leaves:
+            everywhere[kind.name] = kind_leaves
     return PlatformValues(everywhere=everywhere, by_domain=by_domain)
 
 
-def _said(document: Mapping[str, Any]) -> Iterator[tuple[Kind, str, PlatformLeaves]]:
-    """Each kind, the domain it is said for ("" for all), and what is said."""
+def _values(document: Mapping[str, Any]) -> Iterator[tuple[Kind, str, PlatformLeaves]]:
+    """Leaves with their kind and the domain that they are for, "" for all domains."""
     for kind, key in (
         (builtin_kinds.TASK_RESOURCE, "task_resources"),
         (builtin_kinds.WORKFLOW_EXECUTION_CONFIG, "workflow_execution_config"),
     ):
         yield kind, "", leaves(kind, document.get(key, {}), key)
     resources = document.get("cluster_resources", {})
-    yield _templates("", resources.get("templateData", {}), "cluster_resources.templateData")
+    yield _template_data("", resources.get("templateData", {}), "cluster_resources.templateData")
     for domain, data in resources.get("customData", {}).items():
-        yield _templates(domain, data, f"cluster_resources.customData.{domain}")
+        yield _template_data(domain, data, f"cluster_resources.customData.{domain}")
     for config in document.get("queues", {}).get("workflowConfigs", []):
         tags = PlatformLeaf(value=config["tags"], key="queues.workflowConfigs")
         yield builtin_kinds.EXECUTION_QUEUE, config.get("domain", ""), {("tags",): tags}
@@ -42,11 +42,11 @@ def _said(document: Mapping[str, Any]) -> Iterator[tuple[Kind, str, PlatformLeav
     yield from _placement(document)
 
 
-def _templates(domain: str, data: Mapping[str, str], key: str) -> tuple[Kind, str, PlatformLeaves]:
-    said: PlatformLeaves = {
+def _template_data(domain: str, data: Mapping[str, str], key: str) -> tuple[Kind, str, PlatformLeaves]:
+    variables: PlatformLeaves = {
         ("attributes", name): PlatformLeaf(value=value, key=f"{key}.{name}") for name, value in data.items()
     }
-    return builtin_kinds.CLUSTER_RESOURCE, domain, said
+    return builtin_kinds.CLUSTER_RESOURCE, domain, variables
 
 
 def _placement(document: Mapping[str, Any]) -> Iterator[tuple[Kind, str, PlatformLeaves]]:

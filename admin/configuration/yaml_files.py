@@ -1,7 +1,4 @@
-"""Configuration files, read strictly: what is written is what is meant.
-
-YAML's traps are closed: no aliases, no doubled keys, no `no` that becomes false, no 010 that becomes 8.
-"""
+"""Strict YAML for configuration files: no aliases, no repeated keys, no `no` read as false, no 010 read as 8."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ _PLAIN_TAGS = frozenset(
 
 
 def read_mapping(path: Path) -> dict[str, Any]:
-    """The one mapping a configuration file holds; Invalid with the place of what is wrong."""
+    """The mapping that a configuration file holds; Invalid with the line and column of what is wrong."""
     try:
         node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
         document = None if node is None else _value(node, set())

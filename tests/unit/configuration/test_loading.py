@@ -22,7 +22,7 @@ def load(tmp_path: Path, text: str, environment: dict[str, str] | None = None, *
 
 
 def known_names(settings: Settings) -> KnownNames:
-    """The names that configuration alone makes known."""
+    """The names that are known from configuration alone."""
     return names_of(build_fleet(0, list(settings.fleet), {}), settings.rules.queues, (), ())
 
 
@@ -42,7 +42,7 @@ def test_defaults_are_enough_to_start() -> None:
     assert settings.database_url.startswith("sqlite:////")
 
 
-def test_the_command_line_goes_before_variables_and_variables_before_the_file(tmp_path: Path) -> None:
+def test_the_command_line_overrides_variables_and_variables_override_the_file(tmp_path: Path) -> None:
     text = "server: {port: 1, workers: 1}\nlogging: {level: debug}\n"
     settings = load(tmp_path, text, {"RAINBOW_SERVER_PORT": "2", "RAINBOW_LOGGING_LEVEL": "error"}, server={"port": 3})
     assert (settings.server.port, settings.server.workers, settings.log_level) == (3, 1, "error")
@@ -105,7 +105,7 @@ def test_a_wrong_key_is_named(tmp_path: Path, text: str, field: str) -> None:
         ("a: 1\n---\nb: 1\n", ":2:1"),
     ],
 )
-def test_a_file_with_two_meanings_is_refused_with_its_place(tmp_path: Path, text: str, where: str) -> None:
+def test_an_ambiguous_file_is_refused_with_line_and_column(tmp_path: Path, text: str, where: str) -> None:
     [field] = fields(tmp_path, text)
     assert where in field or field == "a"
 
@@ -150,7 +150,7 @@ clusters:
     assert known_names(settings)[NameList.LABEL] == {"production", *(f"flyte-{number}-k8s" for number in range(1, 5))}
 
 
-def test_the_platform_speaks_for_each_kind_by_its_own_key(tmp_path: Path) -> None:
+def test_each_kind_gets_its_platform_values_from_its_own_keys(tmp_path: Path) -> None:
     text = """
 cluster_resources:
   templateData: {quota: {value: "1"}}
@@ -164,21 +164,21 @@ clusterPools: {clusterPoolAssignments: {production: {pool: q}}}
 """
     settings = load(tmp_path, text)
 
-    def said(kind: str, domain: str) -> dict[str, tuple[Any, str]]:
+    def platform_leaves(kind: str, domain: str) -> dict[str, tuple[Any, str]]:
         leaves = settings.platform.at(settings.kinds[kind], domain)
         return {".".join(path): (leaf.value, leaf.key) for path, leaf in leaves.items()}
 
-    assert said("CLUSTER_RESOURCE", "production") == {
+    assert platform_leaves("CLUSTER_RESOURCE", "production") == {
         "attributes.quota": ("9", "cluster_resources.customData.production.quota")
     }
-    assert said("EXECUTION_QUEUE", "production") == {"tags": (["t"], "queues.workflowConfigs")}
-    assert said("EXECUTION_QUEUE", "staging") == {"tags": (["u"], "queues.workflowConfigs")}
-    assert said("QUALITY_OF_SERVICE_SPECIFICATION", "staging") == {}
-    assert said("EXECUTION_CLUSTER_LABEL", "") == {"value": ("l", "clusters.defaultExecutionLabel")}
-    assert said("CLUSTER_ASSIGNMENT", "production") == {
+    assert platform_leaves("EXECUTION_QUEUE", "production") == {"tags": (["t"], "queues.workflowConfigs")}
+    assert platform_leaves("EXECUTION_QUEUE", "staging") == {"tags": (["u"], "queues.workflowConfigs")}
+    assert platform_leaves("QUALITY_OF_SERVICE_SPECIFICATION", "staging") == {}
+    assert platform_leaves("EXECUTION_CLUSTER_LABEL", "") == {"value": ("l", "clusters.defaultExecutionLabel")}
+    assert platform_leaves("CLUSTER_ASSIGNMENT", "production") == {
         "cluster_pool_name": ("q", "clusterPools.clusterPoolAssignments.production")
     }
-    assert said("WORKFLOW_PRIORITY", "production") == {
+    assert platform_leaves("WORKFLOW_PRIORITY", "production") == {
         "priority": (50, "kinds.WORKFLOW_PRIORITY.fields.priority.default")
     }
 
@@ -201,13 +201,13 @@ clusters:
     assert "Team1" in known_names(settings)[NameList.LABEL]
 
 
-def test_what_is_in_force_can_be_fed_back(tmp_path: Path) -> None:
+def test_the_loaded_configuration_can_be_loaded_again(tmp_path: Path) -> None:
     document = load_settings().document
     again = load(tmp_path, yaml.safe_dump(document))
     assert again.document == document
 
 
-def test_everything_is_kept_for_ever_unless_it_is_said(tmp_path: Path) -> None:
+def test_everything_is_kept_for_ever_unless_retention_is_set(tmp_path: Path) -> None:
     assert load_settings().retention == Retention()
     assert load_settings().retention_interval_seconds == 3600
     settings = load(tmp_path, "retention: {executions: 90d, logs: 12h}\n", {"RAINBOW_RETENTION_LOGS": "1d12h"})

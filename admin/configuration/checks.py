@@ -1,0 +1,112 @@
+"""Checks of a whole configuration: rules that involve several keys."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from admin.core.fleet_documents import member_problems
+from admin.core.problems import Invalid, Problem, closest, unknown_word
+from admin.core.settings.builtin_kinds import TASK_RESOURCE
+from admin.core.settings.platform import PlatformValues
+from admin.core.settings.resolution import resolve
+from admin.core.settings.scopes import PLATFORM
+from admin.core.settings.task_resources import excesses, zero_limits
+
+
+def check_document(document: Mapping[str, Any]) -> None:
+    """Refuse a configuration whose keys contradict each other; Invalid with every problem."""
+    problems = [
+        *_domain_problems(document),
+        *_fleet_problems(document.get("clusters", {})),
+        *_agent_problems(document["agents"]),
+        *_tls_problems(document["server"].get("tls", {})),
+    ]
+    if problems:
+        raise Invalid(*problems)
+
+
+def check_task_resources(values: PlatformValues) -> None:
+    """Refuse a platform default above the platform's own limit, and a limit that lets nothing run."""
+    platform = values.at(TASK_RESOURCE, "")
+    problems = [
+        Problem(
+            field=excess.default_origin.key,
+            reason=f"{excess.default} is above {excess.limit_origin.key}, which is {excess.limit}.",
+        )
+        for excess in excesses(resolve(TASK_RESOURCE, PLATFORM, {}, platform))
+    ]
+    reason = "is 0 and would let nothing run; leave it out for none."
+    problems += [
+        Problem(field=f"task_resources.limits.{resource}", reason=reason)
+        for resource in zero_limits(platform.payload.get("limits", {}))
+    ]
+    if problems:
+        raise Invalid(*problems)
+
+
+def _domain_problems(document: Mapping[str, Any]) -> Iterator[Problem]:
+    """Domains that are mentioned but not declared, or declared twice."""
+    ids = [domain["id"] for domain in document["domains"]]
+    for key, name in _mentioned_domains(document):
+        if name not in ids:
+            reason = unknown_word("domain", name, ids)
+            yield Problem(field=f"{key}.{name}", reason=reason, closest=closest(name, ids))
+    for name in _repeated(ids):
+        yield Problem(field="domains", reason=f"'{name}' is listed twice.")
+
+
+def _mentioned_domains(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The domains that configuration mentions, each with the key under which it does."""
+    for config in document.get("queues", {}).get("workflowConfigs", []):
+        if "domain" in config:
+            yield "queues.workflowConfigs", config["domain"]
+    for section, key in (
+        ("qualityOfService", "defaultTiers"),
+        ("clusterPools", "clusterPoolAssignments"),
+        ("placement", "requestMayOverride"),
+        ("cluster_resources", "customData"),
+    ):
+        by_domain = document.get(section, {}).get(key)
+        for domain in by_domain if isinstance(by_domain, dict) else ():
+            yield f"{section}.{key}", domain
+
+
+def _repeated(names: Iterable[str]) -> list[str]:
+    return sorted(name for name, count in Counter(names).items() if count > 1)
+
+
+def _fleet_problems(clusters: Mapping[str, Any]) -> Iterator[Problem]:
+    """Lists of members that no cluster could be chosen from, clusters declared twice, and strategies of no pool."""
+    for key in ("poolNameClusterMap", "labelClusterMap"):
+        for name, members in clusters.get(key, {}).items():
+            yield from member_problems(members, ("clusters", key, name))
+    for name in _repeated(config["name"] for config in clusters.get("clusterConfigs", [])):
+        yield Problem(field="clusters.clusterConfigs", reason=f"the cluster '{name}' is declared twice.")
+    pools = clusters.get("poolNameClusterMap", {})
+    for name in clusters.get("poolStrategies", {}):
+        if name not in pools:
+            yield Problem(field=f"clusters.poolStrategies.{name}", reason=unknown_word("pool", name, pools))
+
+
+def _agent_problems(agents: Mapping[str, int]) -> Iterator[Problem]:
+    """Times that must be longer or shorter than others."""
+    lease, unreachable = agents["leaseSeconds"], agents["unreachableSeconds"]
+    if agents["lostSeconds"] <= lease:
+        reason = f"must be longer than agents.leaseSeconds ({lease}): work may not run twice."
+        yield Problem(field="agents.lostSeconds", reason=reason)
+    if agents["lostSeconds"] <= unreachable:
+        reason = f"must be longer than agents.unreachableSeconds ({unreachable})."
+        yield Problem(field="agents.lostSeconds", reason=reason)
+    if agents["waitSeconds"] >= lease:
+        reason = f"must be shorter than agents.leaseSeconds ({lease}): a sync renews the leases."
+        yield Problem(field="agents.waitSeconds", reason=reason)
+    if agents["waitSeconds"] >= unreachable:
+        reason = f"must be shorter than agents.unreachableSeconds ({unreachable})."
+        yield Problem(field="agents.waitSeconds", reason=reason)
+
+
+def _tls_problems(tls: Mapping[str, str]) -> Iterator[Problem]:
+    if ("certFile" in tls) != ("keyFile" in tls):
+        yield Problem(field="server.tls", reason="needs both certFile and keyFile.")

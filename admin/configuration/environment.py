@@ -1,0 +1,59 @@
+"""RAINBOW_* variables: single configuration keys, set by the environment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from admin.configuration.keys import CONFIGURATION
+from admin.core.fields import Boolean, Field, Integer, Leaf, ListOf, Path, Section
+from admin.core.problems import Invalid, Problem, closest, unknown_word
+
+#: The sections whose single values the environment may set; the rest are lists and maps, which belong in a file.
+_SECTIONS = ("server", "database", "logging", "attributes", "agents", "retention")
+_PREFIXES = tuple(f"RAINBOW_{section.upper()}_" for section in _SECTIONS)
+
+
+def environment_variables() -> dict[str, tuple[Path, Leaf]]:
+    """The variables that set configuration keys: their key path and type."""
+    variables: dict[str, tuple[Path, Leaf]] = {}
+    for section in _SECTIONS:
+        for path, leaf in _single_values(CONFIGURATION.fields[section], (section,)):
+            words = [re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", part).upper() for part in path]
+            variables["RAINBOW_" + "_".join(words)] = (path, leaf)
+    return variables
+
+
+def _single_values(field: Field, path: Path) -> Iterator[tuple[Path, Leaf]]:
+    if isinstance(field, Section):
+        for name, inner in field.fields.items():
+            yield from _single_values(inner, (*path, name))
+    elif isinstance(field, Leaf) and not isinstance(field, ListOf):
+        yield path, field
+
+
+def read_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    """The configuration that the environment sets; Invalid for a variable that looks like ours and is not known."""
+    known = environment_variables()
+    document: dict[str, Any] = {}
+    for variable, text in environment.items():
+        if not variable.startswith(_PREFIXES):
+            continue
+        if variable not in known:
+            reason = unknown_word("variable", variable, known)
+            raise Invalid(Problem(field=variable, reason=reason, closest=closest(variable, known)))
+        path, leaf = known[variable]
+        section = document
+        for part in path[:-1]:
+            section = section.setdefault(part, {})
+        section[path[-1]] = _parse(leaf, text)
+    return document
+
+
+def _parse(leaf: Leaf, text: str) -> Any:
+    if isinstance(leaf, Integer) and re.fullmatch(r"-?[0-9]{1,18}", text):
+        return int(text)
+    if isinstance(leaf, Boolean) and text in ("true", "false"):
+        return text == "true"
+    return text

@@ -1,0 +1,166 @@
+"""Loading: defaults, then the YAML file, then RAINBOW_* variables, then the command line, made into settings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from admin.configuration.checks import check_document, check_task_resources
+from admin.configuration.defaults import DEFAULTS
+from admin.configuration.environment import read_environment
+from admin.configuration.keys import CONFIGURATION
+from admin.configuration.platform_values import platform_values
+from admin.configuration.settings import Agents, Domain, SeedProject, Server, Settings
+from admin.configuration.yaml_files import read_mapping
+from admin.core.executions.launches import Rules
+from admin.core.executions.queues import Queue
+from admin.core.fields import Section, read
+from admin.core.fleet.definitions import Definition, FleetKind, Source
+from admin.core.fleet_documents import read_definition
+from admin.core.projects import read_labels
+from admin.core.quantities import parse_age
+from admin.core.retention import Retention
+from admin.core.settings.declared_kinds import registry
+from admin.core.settings.kinds import Kinds
+from admin.core.settings.platform import PlatformValues
+
+
+def load_settings(
+    config_file: str | None = None,
+    environment: Mapping[str, str] | None = None,
+    overrides: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Settings:
+    """Settings from a file, the environment and the command line; Invalid with every problem found."""
+    file = read_mapping(Path(config_file)) if config_file else {}
+    document = DEFAULTS
+    for layer in (file, read_environment(environment or {}), overrides or {}):
+        document = _join(CONFIGURATION, document, read(CONFIGURATION, layer))
+    return _build_settings(document)
+
+
+def _join(section: Section, below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Sections joined key by key; any other key of the upper layer replaces the one below."""
+    joined = dict(below)
+    for key, value in above.items():
+        field = section.fields[key]
+        if isinstance(field, Section):
+            joined[key] = _join(field, below.get(key, {}), value)
+        elif value is not None:
+            joined[key] = value
+    return joined
+
+
+def _build_settings(document: Mapping[str, Any]) -> Settings:
+    check_document(document)
+    kinds = registry(document.get("kinds", {}))
+    platform = platform_values(document)
+    check_task_resources(platform)
+    clusters, retention = document.get("clusters", {}), dict(document["retention"])
+    retention_interval = retention.pop("interval")
+    return Settings(
+        server=_server(document["server"]),
+        database_url=_absolute(document["database"].get("url") or _default_database_url()),
+        database_pool_size=document["database"]["poolSize"],
+        log_level=document["logging"]["level"],
+        log_format=document["logging"]["format"],
+        domains=tuple(Domain(id=item["id"], name=item.get("name", item["id"])) for item in document["domains"]),
+        projects=tuple(_seed_projects(document["projects"])),
+        refuse_unknown_names=document["attributes"]["unknownNames"] == "refuse",
+        kinds=kinds,
+        platform=platform,
+        rules=_rules(document, kinds, platform),
+        fleet=tuple(_fleet(clusters)),
+        agents=_agents(document["agents"], clusters),
+        loop_interval_seconds=document["loops"]["intervalMilliseconds"] / 1000,
+        loop_lease_seconds=document["loops"]["leaseSeconds"],
+        retention=Retention(**retention),
+        retention_interval_seconds=float(parse_age(retention_interval)),
+        document=document,
+    )
+
+
+def _server(server: Mapping[str, Any]) -> Server:
+    return Server(
+        host=server["host"],
+        port=server["port"],
+        workers=server["workers"],
+        threads=server["threads"],
+        max_body_bytes=server["maxBodyBytes"],
+        graceful_shutdown_seconds=server["gracefulShutdownSeconds"],
+        api_token_file=server.get("apiTokenFile"),
+        tls_cert_file=server.get("tls", {}).get("certFile"),
+        tls_key_file=server.get("tls", {}).get("keyFile"),
+    )
+
+
+def _default_database_url() -> str:
+    """The embedded database of this user, wherever the admin is started from."""
+    home = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return f"sqlite:///{Path(home) / 'rainbow' / 'rainbow.db'}"
+
+
+def _absolute(url: str) -> str:
+    """A database URL whose relative file is taken from the directory in which the admin is started."""
+    prefix, separator, path = url.partition(":///")
+    is_relative_file = prefix.startswith("sqlite") and path and not path.startswith(("/", ":memory:", "file:"))
+    return f"{prefix}{separator}{Path(path).absolute()}" if is_relative_file else url
+
+
+def _seed_projects(items: list[dict[str, Any]]) -> Iterator[SeedProject]:
+    for index, item in enumerate(items):
+        labels = item.get("labels", {})
+        yield SeedProject(
+            id=item["id"],
+            name=item.get("name", item["id"]),
+            description=item.get("description", ""),
+            labels=read_labels(labels.get("values", labels), ("projects", str(index), "labels")),
+        )
+
+
+def _agents(agents: Mapping[str, int], clusters: Mapping[str, Any]) -> Agents:
+    return Agents(
+        registration=clusters.get("registration", "open"),
+        secret_file=clusters.get("registrationSecretFile"),
+        lease_seconds=agents["leaseSeconds"],
+        wait_seconds=agents["waitSeconds"],
+        unreachable_seconds=agents["unreachableSeconds"],
+        lost_seconds=agents["lostSeconds"],
+        evictions_per_second=agents["evictionsPerSecond"],
+        log_limit_bytes=agents["logLimitBytes"],
+        output_limit_bytes=agents["outputLimitBytes"],
+    )
+
+
+def _rules(document: Mapping[str, Any], kinds: Kinds, platform: PlatformValues) -> Rules:
+    queues = document.get("queues", {}).get("executionQueues", [])
+    tiers = document.get("qualityOfService", {}).get("tierExecutionValues", {})
+    may_override = document["placement"]["requestMayOverride"]
+    if isinstance(may_override, bool):
+        may_override = {domain["id"]: may_override for domain in document["domains"]}
+    return Rules(
+        kinds=kinds,
+        platform=platform,
+        queues=tuple(Queue(name=queue["dynamic"], tags=tuple(queue.get("attributes", []))) for queue in queues),
+        queueing_budgets={name: tier["queueingBudget"] for name, tier in tiers.items() if "queueingBudget" in tier},
+        fenced=frozenset(domain for domain, is_allowed in may_override.items() if is_allowed is False),
+    )
+
+
+def _fleet(clusters: Mapping[str, Any]) -> Iterator[Definition]:
+    """The clusters, pools and labels that configuration declares, as if they had been created through the API."""
+    strategies = clusters.get("poolStrategies", {})
+    for config in clusters.get("clusterConfigs", []):
+        payload = {name: value for name, value in config.items() if name != "name"}
+        yield _definition(FleetKind.CLUSTER, config["name"], payload)
+    for name, members in clusters.get("poolNameClusterMap", {}).items():
+        strategy = {"strategy": strategies[name]} if name in strategies else {}
+        yield _definition(FleetKind.POOL, name, {"members": members, **strategy})
+    for name, members in clusters.get("labelClusterMap", {}).items():
+        yield _definition(FleetKind.LABEL, name, {"members": members})
+
+
+def _definition(kind: FleetKind, name: str, payload: dict[str, Any]) -> Definition:
+    normal = read_definition(kind, name, payload)
+    return Definition(kind=kind, name=name, payload=normal, source=Source.CONFIGURATION)
