@@ -18,7 +18,11 @@ from admin.core.placement.workloads import Workload
 from admin.core.settings import builtin_kinds as kinds
 from admin.core.settings.resolution import Resolved
 
-_USUAL_PRIORITY = 50
+#: The declared kind whose field `priority` orders leases within a tier; it counts by its name, where it is declared.
+PRIORITY_KIND = "WORKFLOW_PRIORITY"
+_DEFAULT_PRIORITY = 50
+#: The largest priority, either way, that the lease order tells apart.
+_LARGEST_PRIORITY = 2**31 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +59,10 @@ class RunPlan:
     @property
     def priority(self) -> int:
         """Its place within its tier; the higher goes first."""
-        return int(self.attributes.get("WORKFLOW_PRIORITY", {}).get("priority", _USUAL_PRIORITY))
+        priority = self.attributes.get(PRIORITY_KIND, {}).get("priority")
+        if not isinstance(priority, int | float):  # not set, or declared as another type
+            return _DEFAULT_PRIORITY
+        return max(-_LARGEST_PRIORITY, min(int(priority), _LARGEST_PRIORITY))
 
 
 def build_run_plan(launch: Launch, name: str, effective: EffectiveSettings, rules: Rules) -> RunPlan:

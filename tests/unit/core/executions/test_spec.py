@@ -1,0 +1,67 @@
+"""The spec of an execution: how a request is read, and what it is warned of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from admin.core.executions.spec import read_spec, request_warnings
+from admin.core.problems import Invalid
+from tests.support.run_plans import label, pool, run_plan
+
+
+def test_a_pool_and_a_label_in_one_request_go_by_the_pool_with_a_warning() -> None:
+    request_ = {**pool("first"), **label("sunny")}
+    plan = run_plan(request=request_)
+    assert str(plan.route) == "pool 'first'"
+    assert [(warning["code"], "the pool counts" in warning["message"]) for warning in request_warnings(request_)] == [
+        ("several_places", True)
+    ]
+    assert "the cluster counts" in request_warnings({"cluster": "a", **request_})[0]["message"]
+    assert request_warnings(pool("first")) == request_warnings({}) == []
+
+
+def test_the_older_way_to_name_an_identity_gives_way_to_the_newer() -> None:
+    spec = {"job": {"command": ["x"]}, "auth_role": {"assumable_iam_role": "old", "kubernetes_service_account": "sa"}}
+    assert read_spec(spec, ("spec",))["security_context"] == {
+        "run_as": {"iam_role": "old", "k8s_service_account": "sa"}
+    }
+    newer = {**spec, "security_context": {"run_as": {"iam_role": "new"}}}
+    assert read_spec(newer, ("spec",))["security_context"] == {"run_as": {"iam_role": "new"}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({}, "spec"),
+        ({"job": {"command": ["a"]}, "launch_plan": {"name": "x"}}, "spec.job"),
+        ({"job": {"command": ["a"]}, "jobspec": {"version": 1}}, "spec.jobspec"),
+        ({"job": {"command": ["a"]}, "tags": ["x"]}, "spec.tags"),
+        ({"job": {"command": ["a"]}, "notifications": {}}, "spec.notifications"),
+        ({"job": {"command": ["a"]}, "disable_all": True}, "spec.disable_all"),
+        ({"job": {"command": ["a"]}, "cluster_assignment": None}, "spec.cluster_assignment"),
+        ({"job": {"command": ["a"]}, "cluster_assignment": {"pool": "x"}}, "spec.cluster_assignment.pool"),
+        ({"job": {"command": ["a"]}, **pool(None)}, "spec.cluster_assignment.cluster_pool_name"),
+        ({"job": {"command": ["a"]}, "execution_cluster_label": {"value": None}}, "spec.execution_cluster_label.value"),
+        ({"job": {"command": ["a"]}, "cluster_assignment": "first"}, "spec.cluster_assignment"),
+        (
+            {"job": {"command": ["a"]}, "execution_cluster_label": {"value": "a b"}},
+            "spec.execution_cluster_label.value",
+        ),
+        ({"job": {"command": ["a"]}, "cluster": 5}, "spec.cluster"),
+        ({"job": {"command": ["a"]}, "max_parallelism": -1}, "spec.max_parallelism"),
+        ({"job": {"command": ["a"]}, "quality_of_service": {"tier": "TOP"}}, "spec.quality_of_service.tier"),
+        ({"launch_plan": {"version": "v1"}}, "spec.launch_plan.name"),
+        ({"launch_plan": {"name": "x", "resource_type": 9}}, "spec.launch_plan.resource_type"),
+        ({"launch_plan": {"name": "a/b"}}, "spec.launch_plan.name"),
+        ({"launch_plan": "x"}, "spec.launch_plan"),
+        ([], "spec"),
+        (None, "spec"),
+    ],
+    ids=str,
+)
+def test_a_wrong_spec_is_refused_by_field(spec: Any, field: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        read_spec(spec, ("spec",))
+    assert field in [problem.field for problem in caught.value.problems], caught.value
