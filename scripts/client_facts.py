@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from admin.api.kinds import as_answer
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import RETRY
 from admin.core.executions.selectors import FIELDS, SORT_FIELDS, WORDS
@@ -21,6 +20,8 @@ from admin.core.jobs.input_types import TYPES
 from admin.core.jobs.job import JOB
 from admin.core.projects import ProjectState
 from admin.core.settings.builtin_kinds import BUILTIN_KINDS
+from admin.messages.service import KindAnswer
+from admin.messages.shared import to_json
 
 FOLDER = Path(__file__).parents[1] / "ctl/client"
 
@@ -32,7 +33,7 @@ _LARGEST_MAXIMUM = 1000
 
 def files() -> dict[str, str]:
     """The text of each file by its name."""
-    kinds = {"kinds": [as_answer(kind) for kind in BUILTIN_KINDS]}
+    kinds = {"kinds": [to_json(KindAnswer.from_kind(kind)) for kind in BUILTIN_KINDS]}
     return {"kinds.json": _text(kinds), "facts.json": _text(facts())}
 
 

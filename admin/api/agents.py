@@ -9,25 +9,24 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from flask import Response, current_app, jsonify
-from marshmallow import Schema, fields, validate
+from flask import Response, current_app
+from marshmallow import fields, validate
 
-from admin.api import rendering
 from admin.api.creations import IdBody
 from admin.api.current import caller, context
-from admin.api.execution_answers import ExecutionIdAnswer
-from admin.api.fleet import SwitchBody, SwitchedAnswer, shown_cluster
-from admin.api.operations import Operations
+from admin.api.fleet import SwitchBody
+from admin.api.operations import Operations, respond
 from admin.api.schemas import Flag, Number, Payload, RequestSchema, Whole
 from admin.core.executions.reports import REPORTS
 from admin.core.problems import Invalid, Problem
 from admin.core.quantities import parse_duration
+from admin.messages.agents import IssuedAnswer, RevokedAnswer, SyncAnswer, TokenAnswer, TokensAnswer
+from admin.messages.fleet import ClusterAnswer, SwitchedAnswer
 from admin.metrics import count_finished, count_started
 from admin.services import agents, fleet
 from admin.services.agents import Issued, RegistrationLimiter
-from admin.services.syncs import Answer, LogPiece, Report, Sync, sync, time_limit_of
+from admin.services.syncs import LogPiece, Report, Sync, sync
 from admin.store.executions import ExecutionId
-from admin.store.leases import LeasedExecution
 
 operations = Operations("agents")
 
@@ -172,66 +171,8 @@ class SyncBody(RequestSchema):
     wait_seconds = fields.Float(load_default=0, validate=validate.Range(min=0, max=60))
 
 
-class IssuedAnswer(Schema):
-    cluster = fields.String(required=True)
-    token = fields.String(required=True, metadata={"description": "Shown this once."})
-    prefix = fields.String(required=True)
-    created_at = fields.DateTime(required=True)
-
-
-class TokenAnswer(Schema):
-    prefix = fields.String(required=True)
-    state = fields.String(required=True)
-    created_at = fields.DateTime(required=True)
-    last_used_at = fields.DateTime()
-    expires_at = fields.DateTime()
-    revoked_at = fields.DateTime()
-
-
-class TokensAnswer(Schema):
-    tokens = fields.List(fields.Nested(TokenAnswer), required=True)
-
-
-class RevokedAnswer(Schema):
-    prefix = fields.String(required=True)
-    changed = fields.Boolean(required=True)
-
-
-class HeldAnswer(Schema):
-    id = fields.Nested(ExecutionIdAnswer, required=True)
-    attempt = fields.Integer(required=True)
-    reason = fields.String()
-
-
-class LeaseAnswer(HeldAnswer):
-    lease_seconds = fields.Integer(required=True)
-    created_at = fields.DateTime(required=True)
-    job = Payload(required=True)
-    queue = fields.String()
-    plugins = fields.Dict()
-    config = fields.Dict(required=True)
-    attributes = fields.Dict(required=True)
-    inputs = fields.Dict(required=True)
-    quality_of_service = fields.Dict()
-    time_limit_seconds = fields.Float()
-    log_limit_bytes = fields.Integer(required=True)
-
-
-class SyncAnswer(Schema):
-    leases = fields.List(fields.Nested(LeaseAnswer), required=True)
-    confirmed = fields.List(fields.Nested(HeldAnswer), required=True)
-    lost = fields.List(fields.Nested(HeldAnswer), required=True)
-    cancels = fields.List(fields.Nested(HeldAnswer), required=True)
-    questions = fields.List(fields.Nested(HeldAnswer), required=True)
-    accepted = fields.List(fields.String(), required=True)
-    refused = fields.List(fields.Dict(), required=True)
-    log_offsets = fields.List(fields.Dict(), required=True)
-    state = fields.Dict(required=True)
-    intervals = fields.Dict(required=True)
-
-
-def _issued(found: Issued) -> Response:
-    response = jsonify({**vars(found), "created_at": rendering.time(found.created_at)})
+def _issued(issued: Issued) -> Response:
+    response = respond(IssuedAnswer.from_issued(issued))
     response.headers["Cache-Control"] = "no-store"
     return response
 
@@ -251,25 +192,9 @@ def register(name: str, body: dict[str, Any]) -> Response:
 
 
 @operations.add("GET", "/clusters/<name>/tokens", summary="List a cluster's tokens", answer=TokensAnswer, errors=(404,))
-def list_tokens(name: str) -> dict[str, Any]:
+def list_tokens(name: str) -> TokensAnswer:
     now = context().clock()
-    return {
-        "tokens": [
-            {
-                key: value
-                for key, value in {
-                    "prefix": one.prefix,
-                    "state": agents.state_of(one, now),
-                    "created_at": rendering.time(one.created_at),
-                    "last_used_at": rendering.time(one.last_used_at) if one.last_used_at else None,
-                    "expires_at": rendering.time(one.expires_at) if one.expires_at else None,
-                    "revoked_at": rendering.time(one.revoked_at) if one.revoked_at else None,
-                }.items()
-                if value is not None
-            }
-            for one in agents.list_tokens(context(), name)
-        ]
-    }
+    return TokensAnswer(tokens=[TokenAnswer.from_token(token, now) for token in agents.list_tokens(context(), name)])
 
 
 @operations.add(
@@ -305,8 +230,8 @@ def _seconds(text: str, field: str) -> float:
     answer=RevokedAnswer,
     errors=(404,),
 )
-def revoke(name: str, prefix: str) -> dict[str, Any]:
-    return {"prefix": prefix, "changed": agents.revoke(context(), name, prefix)}
+def revoke(name: str, prefix: str) -> RevokedAnswer:
+    return RevokedAnswer(prefix=prefix, changed=agents.revoke(context(), name, prefix))
 
 
 def _switch(word: str, summary: str, body_schema: type[RequestSchema]) -> None:
@@ -319,7 +244,7 @@ def _switch(word: str, summary: str, body_schema: type[RequestSchema]) -> None:
         answer=SwitchedAnswer,
         errors=(400, 404),
     )
-    def switch(name: str, body: dict[str, Any]) -> dict[str, Any]:
+    def switch(name: str, body: dict[str, Any]) -> SwitchedAnswer:
         reason, claimed_by = body.get("reason"), body.get("claimed_by")
         if word == "admit":
             view, is_change = fleet.admit(context(), name, reason, claimed_by)
@@ -328,7 +253,7 @@ def _switch(word: str, summary: str, body_schema: type[RequestSchema]) -> None:
             if "deadline" in body:
                 deadline = context().clock() + timedelta(seconds=_seconds(body["deadline"], "deadline"))
             view, is_change = fleet.set_draining(context(), name, word == "drain", deadline, reason, claimed_by)
-        return {"cluster": shown_cluster(view), "changed": is_change}
+        return SwitchedAnswer(cluster=ClusterAnswer.from_view(view), changed=is_change)
 
 
 _switch("admit", "Let a new cluster in that registered and waits", SwitchBody)
@@ -346,7 +271,7 @@ _switch("undrain", "Give a drained cluster work again", SwitchBody)
     for_agents=True,
     most_bytes=MOST_BYTES,
 )
-def sync_cluster(name: str, body: dict[str, Any]) -> dict[str, Any]:
+def sync_cluster(name: str, body: dict[str, Any]) -> SyncAnswer:
     caller().check_agent_of(name)
     answer = sync(context(), _read(name, body))
     now = context().clock()
@@ -354,7 +279,7 @@ def sync_cluster(name: str, body: dict[str, Any]) -> dict[str, Any]:
         count_started(row, now)
     for row, ended in answer.finished:
         count_finished(ended.phase.value, ended.reason, row, now)
-    return _answer(answer)
+    return SyncAnswer.from_answer(answer, context().settings.agents)
 
 
 def _read(cluster: str, body: dict[str, Any]) -> Sync:
@@ -417,56 +342,3 @@ def _report(one: dict[str, Any]) -> Report:
         duration=one.get("duration"),
         outputs=list(outputs.values()),
     )
-
-
-def _answer(answer: Answer) -> dict[str, Any]:
-    settings = context().settings.agents
-    retry = min(5, settings.lease_seconds / 4)
-    return {
-        "leases": [_lease(row) for row in answer.leases],
-        "confirmed": [_held(row) for row in answer.confirmed],
-        "lost": [{"id": key._asdict(), "attempt": attempt, "reason": why} for key, attempt, why in answer.lost],
-        "cancels": [_held(row) | {"reason": row.reason_message} for row in answer.cancels],
-        "questions": [_held(row) for row in answer.questions],
-        "accepted": answer.accepted,
-        "refused": [{"event": event, "reason": why} for event, why in answer.refused],
-        "log_offsets": [
-            {"id": one.id._asdict(), "attempt": one.attempt, "stream": one.stream, "offset": offset, "full": full}
-            for one, offset, full in answer.log_offsets
-        ],
-        "state": {
-            "enabled": answer.enabled,
-            "cordoned": answer.state.cordoned,
-            "draining": answer.state.draining,
-            "admitted": answer.state.admitted,
-        },
-        "intervals": {
-            "wait_seconds": settings.wait_seconds,
-            "lease_seconds": settings.lease_seconds,
-            "retry_seconds": retry,
-            "pause_seconds": retry if answer.is_crowded else 0,
-        },
-    }
-
-
-def _held(row: LeasedExecution) -> dict[str, Any]:
-    return {"id": {"project": row.project, "domain": row.domain, "name": row.name}, "attempt": row.attempt}
-
-
-def _lease(row: LeasedExecution) -> dict[str, Any]:
-    content, settings = row.content, context().settings.agents
-    lease = {
-        **_held(row),
-        "lease_seconds": settings.lease_seconds,
-        "created_at": rendering.time(row.created_at),
-        "job": content["job"],
-        "queue": content["queue"],
-        "plugins": content["plugins"],
-        "config": content["config"],
-        "attributes": content["attributes"],
-        "inputs": content["inputs"],
-        "quality_of_service": content["quality_of_service"] or None,
-        "time_limit_seconds": time_limit_of(row),
-        "log_limit_bytes": settings.log_limit_bytes,
-    }
-    return {name: value for name, value in lease.items() if value is not None}

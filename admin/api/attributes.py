@@ -4,38 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Response, jsonify
-from marshmallow import Schema, fields, validate
+from flask import Response
+from marshmallow import fields, validate
 
-from admin.api import rendering
 from admin.api.current import caller, context
-from admin.api.operations import Operations
-from admin.api.pages import key_of, token_of
+from admin.api.operations import Operations, respond
 from admin.api.preconditions import WRITE_HEADERS, WriteQuery, expectation
 from admin.api.schemas import (
     AuthorshipFields,
     Flag,
     MatchingAttributes,
     Number,
-    OriginAnswer,
     PageQuery,
     Payload,
     RequestSchema,
     ResourceType,
-    ScopeAnswer,
     ScopeQuery,
-    WarningAnswer,
 )
 from admin.core.changes import Authorship
-from admin.core.fields import dotted
 from admin.core.problems import Invalid, Problem, shorten
-from admin.core.settings import trails
 from admin.core.settings.kinds import Kind
-from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import STORED_LEVELS, Level, Scope, check_scope
+from admin.messages.attributes import ConfigurationAnswer, DeleteAnswer, ListAnswer, ReadAnswer, WriteAnswer
+from admin.messages.pages import key_of, token_of
 from admin.services import attributes
-from admin.services.attributes import Reading, WriteOptions, Written
-from admin.store.attributes import Filter, StoredAttribute
+from admin.services.attributes import WriteOptions, Written
+from admin.store.attributes import Filter
 
 operations = Operations("attributes")
 
@@ -87,53 +81,6 @@ class ListQuery(ScopeQuery, PageQuery):
     at = Number(metadata={"description": "The rows as they were at this revision."})
 
 
-class AttributesAnswer(ScopeAnswer):
-    matching_attributes = MatchingAttributes(required=True)
-
-
-class ReadAnswer(Schema):
-    attributes = fields.Nested(AttributesAnswer, required=True)
-    version = fields.Integer()
-    updated_at = fields.DateTime()
-    updated_by = fields.String()
-    claimed_by = fields.String()
-    inherited_from = fields.Nested(OriginAnswer)
-    origins = fields.Dict(keys=fields.String(), values=fields.Nested(OriginAnswer))
-
-
-class WriteAnswer(Schema):
-    attributes = fields.Nested(AttributesAnswer)
-    version = fields.Integer(metadata={"description": "Of the row as it is now stored; absent where there is none."})
-    revision = fields.Integer()
-    changed = fields.Boolean(required=True)
-    dry_run = fields.Boolean(required=True)
-    before = Payload()
-    warnings = fields.List(fields.Nested(WarningAnswer), required=True)
-
-
-class DeleteAnswer(Schema):
-    deleted = fields.Boolean(required=True)
-    dry_run = fields.Boolean(required=True)
-    revision = fields.Integer()
-    before = Payload()
-    warnings = fields.List(fields.Nested(WarningAnswer), required=True)
-
-
-class ConfigurationAnswer(ScopeAnswer):
-    attributes = MatchingAttributes(required=True)
-    resource_type = fields.String(required=True)
-    level = fields.String(required=True)
-    version = fields.Integer(required=True)
-    updated_at = fields.DateTime(metadata={"description": "Absent for rows of the past."})
-    updated_by = fields.String()
-    claimed_by = fields.String()
-
-
-class ListAnswer(Schema):
-    configurations = fields.List(fields.Nested(ConfigurationAnswer), required=True)
-    token = fields.String(metadata={"description": "For the next page; absent on the last."})
-
-
 def _path(level: Level) -> str:
     """`/project_domain_attributes/<project>/<domain>`; the last part takes slashes, to be refused by name."""
     *parts, last = level.keys
@@ -150,7 +97,8 @@ def _register(level: Level) -> None:
     )
     def read(query: dict[str, Any], **keys: str) -> Response:
         kind = context().settings.kinds.find(query["resource_type"])
-        return _read_answer(attributes.read_attribute(context(), kind, check_scope(**keys), exact=query["exact"]))
+        reading = attributes.read_attribute(context(), kind, check_scope(**keys), exact=query["exact"])
+        return respond(ReadAnswer.from_reading(reading), etag=None if reading.row is None else reading.row.version)
 
     @operations.add(
         "PUT",
@@ -198,12 +146,13 @@ def _register(level: Level) -> None:
         errors=(400, 409),
         headers=WRITE_HEADERS,
     )
-    def delete(query: dict[str, Any], body: dict[str, Any], **keys: str) -> dict[str, Any]:
+    def delete(query: dict[str, Any], body: dict[str, Any], **keys: str) -> DeleteAnswer:
         scope = check_scope(**keys)
         _check_same_scope(scope, body)
         said = _agreed(query, body)
         kind = _kind(said.get("resource_type"))
-        return _delete_answer(attributes.delete_attribute(context(), kind, scope, _options(query, said)))
+        written = attributes.delete_attribute(context(), kind, scope, _options(query, said))
+        return DeleteAnswer.from_written(written)
 
 
 for _level in STORED_LEVELS:
@@ -218,7 +167,7 @@ for _level in STORED_LEVELS:
     answer=ListAnswer,
     errors=(400, 404),
 )
-def list_attributes(query: dict[str, Any]) -> dict[str, Any]:
+def list_attributes(query: dict[str, Any]) -> ListAnswer:
     kinds = context().settings.kinds
     chosen = tuple(kinds) if query["resource_type"] == _ALL else (kinds.find(query["resource_type"]),)
     wanted = Filter(
@@ -228,8 +177,10 @@ def list_attributes(query: dict[str, Any]) -> dict[str, Any]:
     )
     after = key_of(query.get("token"), 5)
     page = attributes.list_attributes(context(), wanted, after, query["limit"], at=query.get("at"))
-    answer: dict[str, Any] = {"configurations": [_configuration(kinds[row.kind], row) for row in page.rows]}
-    return answer | {"token": token_of(page.next_key)} if page.next_key else answer
+    return ListAnswer(
+        configurations=[ConfigurationAnswer.from_row(kinds[row.kind], row) for row in page.rows],
+        token=token_of(page.next_key) if page.next_key else None,
+    )
 
 
 def _kind(word: str | None) -> Kind:
@@ -268,57 +219,5 @@ def _options(query: dict[str, Any], said: dict[str, Any]) -> WriteOptions:
     return WriteOptions(authorship=authorship, expectation=expectation(), dry_run=query["dry_run"])
 
 
-def _read_answer(reading: Reading) -> Response:
-    kind, row = reading.kind, reading.row
-    value = row.payload if row else reading.resolved.value
-    answer: dict[str, Any] = {
-        "attributes": trails.scope_with(reading.scope, matching_attributes=rendering.matching(kind, value))
-    }
-    if row is not None:
-        response = jsonify(answer | _stamp(row))
-        response.set_etag(str(row.version))
-        return response
-    source = reading.resolved.most_specific
-    assert source is not None, "a value has an origin"
-    answer["inherited_from"] = trails.origin(source)
-    answer["origins"] = {dotted(path): trails.origin(one) for path, one in reading.resolved.origins.items()}
-    return jsonify(answer)
-
-
-def _stamp(row: StoredAttribute) -> dict[str, Any]:
-    stamp = {"version": row.version, "updated_at": rendering.time(row.updated_at), "updated_by": row.updated_by}
-    return stamp | {"claimed_by": row.claimed_by} if row.claimed_by else stamp
-
-
 def _write_answer(written: Written) -> Response:
-    answer: dict[str, Any] = {}
-    if written.after is not None:
-        matching = rendering.matching(written.kind, written.after)
-        answer["attributes"] = trails.scope_with(written.scope, matching_attributes=matching)
-    if written.version is not None:
-        answer["version"] = written.version
-    if written.revision is not None:
-        answer["revision"] = written.revision
-    answer |= {"changed": written.changed, "dry_run": written.dry_run}
-    if written.before is not None:
-        answer["before"] = written.before
-    response = jsonify(answer | {"warnings": [rendering.warning(one) for one in written.warnings]})
-    if "version" in answer and not written.dry_run:
-        response.set_etag(str(written.version))
-    return response
-
-
-def _delete_answer(written: Written) -> dict[str, Any]:
-    answer: dict[str, Any] = {"deleted": written.changed and not written.dry_run, "dry_run": written.dry_run}
-    if answer["deleted"]:
-        answer["revision"] = written.revision
-    if written.before is not None:
-        answer["before"] = written.before
-    return answer | {"warnings": []}
-
-
-def _configuration(kind: Kind, row: Row) -> dict[str, Any]:
-    level = row.scope.level.value
-    matching = rendering.matching(kind, row.payload)
-    stamp = _stamp(row) if isinstance(row, StoredAttribute) else {"version": row.version}
-    return trails.scope_with(row.scope, attributes=matching, resource_type=kind.name, level=level) | stamp
+    return respond(WriteAnswer.from_written(written), etag=None if written.dry_run else written.version)

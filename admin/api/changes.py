@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from typing import Any, cast
 
-from marshmallow import Schema, fields, validate
+from marshmallow import fields, validate
 
-from admin.api import rendering
 from admin.api.current import caller, context
 from admin.api.operations import Operations
-from admin.api.pages import key_of, token_of
 from admin.api.projects import NewProject
 from admin.api.schemas import (
     AuthorshipFields,
@@ -21,19 +18,16 @@ from admin.api.schemas import (
     Payload,
     RequestSchema,
     ResourceType,
-    ScopeAnswer,
     ScopeQuery,
-    WarningAnswer,
     load,
 )
 from admin.core.changes import Authorship, RowWrite
-from admin.core.fields import dotted
 from admin.core.problems import Invalid, Problem
-from admin.core.settings import trails
-from admin.core.settings.effects import Effect
+from admin.messages.changes import ChangedAnswer
+from admin.messages.pages import key_of
 from admin.services.changeable.base import ChangeOptions, Mode
 from admin.services.changeable.registry import DEFINITION_FIELDS, definition_field, read_write
-from admin.services.changes import Changed, ChangedRow, apply_changes
+from admin.services.changes import Changed, apply_changes
 
 operations = Operations("changes")
 
@@ -69,50 +63,6 @@ class ChangesQuery(PageQuery):
     dry_run = Flag(load_default=False, metadata={"description": "Say what would change, and change nothing."})
 
 
-class RowAnswer(ScopeAnswer):
-    index = fields.Integer()
-    name = fields.String(metadata={"description": "Of a cluster, pool or label."})
-    action = fields.String(required=True, validate=validate.OneOf(["create", "update", "delete", "unchanged"]))
-    resource_type = fields.String(required=True)
-    level = fields.String(required=True)
-    before = Payload()
-    after = Payload()
-    version = fields.Integer()
-
-
-class CountsAnswer(Schema):
-    create = fields.Integer(required=True)
-    update = fields.Integer(required=True)
-    delete = fields.Integer(required=True)
-    unchanged = fields.Integer(required=True)
-
-
-class EffectAnswer(ScopeAnswer):
-    resource_type = fields.String(required=True)
-    level = fields.String(required=True)
-    field = fields.String(required=True)
-    before = fields.Raw()
-    after = fields.Raw()
-
-
-class EffectsAnswer(Schema):
-    count = fields.Integer(required=True)
-    scopes = fields.Integer(required=True)
-    by_kind = fields.Dict(keys=fields.String(), values=fields.Integer(), required=True)
-    changes = fields.List(fields.Nested(EffectAnswer), required=True)
-    token = fields.String()
-
-
-class ChangedAnswer(Schema):
-    rows = fields.List(fields.Nested(RowAnswer), required=True)
-    counts = fields.Nested(CountsAnswer, required=True)
-    revision = fields.Integer(required=True)
-    changed = fields.Boolean(required=True)
-    dry_run = fields.Boolean(required=True)
-    effective = fields.Nested(EffectsAnswer)
-    warnings = fields.List(fields.Nested(WarningAnswer), required=True)
-
-
 @operations.add(
     "POST",
     "/attribute_changes",
@@ -123,7 +73,7 @@ class ChangedAnswer(Schema):
     errors=(400, 409),
     most_bytes=MOST_BYTES,
 )
-def change_attributes(query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+def change_attributes(query: dict[str, Any], body: dict[str, Any]) -> ChangedAnswer:
     changed = apply_changes(context(), read_changes(body["changes"]), options_of(query, body))
     return changed_answer(changed, query)
 
@@ -158,55 +108,9 @@ def read_changes(documents: list[Any]) -> list[RowWrite]:
     return writes
 
 
-def changed_answer(changed: Changed, query: dict[str, Any]) -> dict[str, Any]:
+def changed_answer(changed: Changed, query: dict[str, Any]) -> ChangedAnswer:
     """What a change did, or would do."""
-    counts = Counter(row.change.action for row in changed.rows)
-    answer: dict[str, Any] = {
-        "rows": [_row_answer(row) for row in sorted(changed.rows, key=lambda row: row.index or 0)],
-        "counts": {action: counts[action] for action in ("create", "update", "delete", "unchanged")},
-        "revision": changed.revision,
-        "changed": changed.is_change,
-        "dry_run": changed.dry_run,
-        "warnings": [rendering.warning(one) for one in changed.warnings],
-    }
-    return answer | {"effective": _effects_answer(changed.effects, query)} if changed.dry_run else answer
-
-
-def _row_answer(row: ChangedRow) -> dict[str, Any]:
-    change = row.change
-    return trails.scope_with(
-        change.scope,
-        index=row.index,
-        name=change.name or None,
-        action=change.action,
-        resource_type=change.kind,
-        level=change.scope.level.value,
-        before=change.before,
-        after=change.after,
-        version=row.version,
-    )
-
-
-def _effects_answer(found: tuple[Effect, ...], query: dict[str, Any]) -> dict[str, Any]:
-    after = key_of(query.get("token"), 1)
-    if after is not None and not after[0].isdecimal():
+    key = key_of(query.get("token"), 1) if changed.dry_run else None
+    if key is not None and not key[0].isdecimal():
         raise Invalid(Problem(field="token", reason="is not a token that a plan gave; leave it out to start anew."))
-    start = int(after[0][:9]) if after else 0
-    shown = found[start : start + query["limit"]]
-    answer: dict[str, Any] = {
-        "count": len(found),
-        "scopes": len({effect.scope for effect in found}),
-        "by_kind": dict(Counter(effect.kind.name for effect in found)),
-        "changes": [
-            trails.scope_with(
-                effect.scope,
-                resource_type=effect.kind.name,
-                level=effect.scope.level.value,
-                field=dotted(effect.path),
-                before=effect.before,
-                after=effect.after,
-            )
-            for effect in shown
-        ],
-    }
-    return answer | {"token": token_of((str(start + len(shown)),))} if start + len(shown) < len(found) else answer
+    return ChangedAnswer.from_changed(changed, start=int(key[0][:9]) if key else 0, limit=query["limit"])

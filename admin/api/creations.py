@@ -9,12 +9,6 @@ from flask import request
 from marshmallow import fields, validate
 
 from admin.api.current import context
-from admin.api.execution_answers import (
-    CreatedAnswer,
-    CreationsAnswer,
-    id_of,
-    shown,
-)
 from admin.api.operations import Operations
 from admin.api.preconditions import WriteQuery
 from admin.api.schemas import (
@@ -29,7 +23,7 @@ from admin.core.jobs.literals import plain_values
 from admin.core.json_text import json_text
 from admin.core.memos import Memo
 from admin.core.problems import Invalid, Problem
-from admin.errors import InvalidRequest
+from admin.messages.executions import CreatedAnswer, ManyCreatedAnswer
 from admin.metrics import count_created
 from admin.services import creations, executions
 from admin.services.creations import Created, Refusal
@@ -123,34 +117,28 @@ def _read_spec(spec: Any) -> dict[str, Any]:
     return read_spec(spec) if len(text) > _LONGEST_REMEMBERED else _specs.find(text, lambda: read_spec(spec))
 
 
-def _create(wanted: CreationRequest, *, dry_run: bool) -> dict[str, Any]:
+def _create(request: CreationRequest, *, dry_run: bool) -> CreatedAnswer:
     started = time.perf_counter()
-    created = creations.create_execution(context(), wanted, dry_run=dry_run, idempotency_key=_idempotency_key())
+    created = creations.create_execution(context(), request, dry_run=dry_run, idempotency_key=_idempotency_key())
     if created.is_new and not dry_run:
         count_created([created.execution], time.perf_counter() - started)
-    return _created(created, dry_run)
+    return CreatedAnswer.from_created(created, dry_run=dry_run)
 
 
-def _create_many(bodies: list[Any], *, dry_run: bool) -> dict[str, Any]:
+def _create_many(bodies: list[Any], *, dry_run: bool) -> ManyCreatedAnswer:
     started = time.perf_counter()
     read = [_read(body) for body in bodies]
-    wanted = {place: one for place, one in enumerate(read) if isinstance(one, CreationRequest)}
-    answers = creations.create_executions(
-        context(), wanted.values(), dry_run=dry_run, idempotency_key=_idempotency_key(), places=wanted
+    requests = {place: item for place, item in enumerate(read) if isinstance(item, CreationRequest)}
+    answers = iter(
+        creations.create_executions(
+            context(), requests.values(), dry_run=dry_run, idempotency_key=_idempotency_key(), places=requests
+        )
     )
-    following = iter(answers)
-    found = [next(following) if isinstance(one, CreationRequest) else one for one in read]
-    new = [one.execution for one in found if isinstance(one, Created) and one.is_new]
+    outcomes = [next(answers) if isinstance(item, CreationRequest) else item for item in read]
     if not dry_run:
+        new = [outcome.execution for outcome in outcomes if isinstance(outcome, Created) and outcome.is_new]
         count_created(new, (time.perf_counter() - started) / len(bodies))
-    failed = sum(isinstance(one, Exception) for one in found)
-    return {
-        "results": [_result(one) for one in found],
-        "created": len(new),
-        "repeated": len(found) - len(new) - failed,
-        "failed": failed,
-        "dry_run": dry_run,
-    }
+    return ManyCreatedAnswer.from_outcomes(outcomes, dry_run=dry_run)
 
 
 def _read(body: Any) -> CreationRequest | Refusal:
@@ -162,40 +150,7 @@ def _read(body: Any) -> CreationRequest | Refusal:
         return refusal
 
 
-def _result(found: Created | Refusal) -> dict[str, Any]:
-    if isinstance(found, Created):
-        row = found.execution
-        return {
-            "id": id_of(row),
-            "created": found.is_new,
-            "phase": row.phase,
-            **({} if row.cluster is None else {"cluster": row.cluster}),
-            "reason": {"code": row.reason, "message": row.reason_message},
-            "warnings": found.warnings,
-        }
-    error = InvalidRequest.of(found) if isinstance(found, Invalid) else found
-    return {
-        "error": {
-            "status": error.status,
-            "code": error.code,
-            "error": error.name,
-            "message": error.message,
-            "details": error.details,
-        }
-    }
-
-
 _ONE = RequestBody()
-
-
-def _created(created: Created, dry_run: bool) -> dict[str, Any]:
-    return {
-        "id": id_of(created.execution),
-        "created": created.is_new,
-        "execution": shown(created.execution),
-        "warnings": created.warnings,
-        "dry_run": dry_run,
-    }
 
 
 def _idempotency_key() -> str | None:
@@ -212,12 +167,12 @@ def _idempotency_key() -> str | None:
     summary="Create an execution, or many",
     query=WriteQuery,
     body=CreationBody,
-    answer=CreationsAnswer,
+    answer=(CreatedAnswer, ManyCreatedAnswer),
     errors=(400, 404, 409),
     headers=("Idempotency-Key",),
     most_bytes=MOST_BYTES,
 )
-def create_execution(query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+def create_execution(query: dict[str, Any], body: dict[str, Any]) -> CreatedAnswer | ManyCreatedAnswer:
     if "executions" not in body:
         missing = [name for name in ("project", "domain", "spec") if name not in body]
         if missing:
@@ -241,7 +196,7 @@ def _repeat(word: str, mode: str, summary: str) -> None:
         headers=("Idempotency-Key",),
         most_bytes=MOST_BYTES,
     )
-    def repeat(query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+    def repeat(query: dict[str, Any], body: dict[str, Any]) -> CreatedAnswer:
         changes = _changes(body)
         wanted = executions.repeat_request(
             context(), ExecutionId(**body["id"]), mode=mode, name=body.get("name") or None, changes=changes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from datetime import datetime
 from typing import Any
 
@@ -10,24 +9,6 @@ from marshmallow import ValidationError, fields, validate
 
 from admin.api import creations
 from admin.api.current import context
-from admin.api.execution_answers import (
-    EndedAnswer,
-    EventsAnswer,
-    ExecutionAnswer,
-    ExecutionsAnswer,
-    ExplanationAnswer,
-    LogsAnswer,
-    ManyEndedAnswer,
-    ManyRedecidedAnswer,
-    OutputsAnswer,
-    event_of,
-    explanation_of,
-    id_of,
-    listed,
-    said,
-    shown,
-)
-from admin.api.pages import key_of, number_of, token_of
 from admin.api.preconditions import WriteQuery
 from admin.api.schemas import (
     NAME,
@@ -41,7 +22,22 @@ from admin.api.schemas import (
 from admin.api.selectors import SelectorFields, conditions_of, scope_of
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.selectors import SORT_FIELDS, Condition, equals, typed
-from admin.core.problems import Invalid, Problem, closest, shorten, unknown_word
+from admin.core.problems import Invalid, Problem, closest, unknown_word
+from admin.messages.executions import (
+    EndedAnswer,
+    EventAnswer,
+    EventsAnswer,
+    ExecutionAnswer,
+    ExecutionsAnswer,
+    ExplanationAnswer,
+    ListedAnswer,
+    LogsAnswer,
+    ManyEndedAnswer,
+    ManyRedecidedAnswer,
+    OutputAnswer,
+    OutputsAnswer,
+)
+from admin.messages.pages import key_of, number_of, token_of
 from admin.metrics import count_finished, count_redecided
 from admin.services import executions, redecisions
 from admin.services.logs import read_log, read_outputs
@@ -49,8 +45,6 @@ from admin.store.execution_lists import Place
 from admin.store.executions import Execution, ExecutionId
 
 operations = creations.operations  # of the same noun
-
-_MOST_SHOWN = 1000
 
 
 class StateField(fields.String):
@@ -105,9 +99,10 @@ class ExplanationQuery(RequestSchema):
     answer=ExecutionAnswer,
     errors=(400, 404),
 )
-def get_execution(query: dict[str, Any], **key: str) -> dict[str, Any]:
-    wanted = ExecutionId(**key)
-    return shown(executions.get_execution(context(), wanted, query.get("after_event"), query["wait_seconds"]))
+def get_execution(query: dict[str, Any], **key: str) -> ExecutionAnswer:
+    id = ExecutionId(**key)
+    execution = executions.get_execution(context(), id, query.get("after_event"), query["wait_seconds"])
+    return ExecutionAnswer.from_execution(execution)
 
 
 @operations.add(
@@ -118,7 +113,7 @@ def get_execution(query: dict[str, Any], **key: str) -> dict[str, Any]:
     query=ListQuery,
     answer=ExecutionsAnswer,
 )
-def list_everywhere(query: dict[str, Any]) -> dict[str, Any]:
+def list_everywhere(query: dict[str, Any]) -> ExecutionsAnswer:
     return _list(query)
 
 
@@ -130,23 +125,23 @@ def list_everywhere(query: dict[str, Any]) -> dict[str, Any]:
     query=ListQuery,
     answer=ExecutionsAnswer,
 )
-def list_executions(query: dict[str, Any], **key: str) -> dict[str, Any]:
+def list_executions(query: dict[str, Any], **key: str) -> ExecutionsAnswer:
     for name in key:
         if query.get(name, key[name]) != key[name]:
             raise Invalid(Problem(field=name, reason="is not the path's; leave it out."))
     return _list({**query, **key})
 
 
-def _list(query: dict[str, Any]) -> dict[str, Any]:
+def _list(query: dict[str, Any]) -> ExecutionsAnswer:
     sort_by = query["sort_key"]
     if sort_by not in SORT_FIELDS:
         reason = unknown_word("sort key", sort_by, SORT_FIELDS)
         raise Invalid(Problem(field="sort_by.key", reason=reason, closest=closest(sort_by, SORT_FIELDS)))
     order = f"{sort_by} {query['sort_direction']}"
     conditions = conditions_of(query)
-    if query["state"] != "ALL" and not any(one.field == "state" for one in conditions):
+    if query["state"] != "ALL" and not any(condition.field == "state" for condition in conditions):
         conditions.append(equals("state", query["state"]))
-    found = executions.list_executions(
+    page = executions.list_executions(
         context(),
         conditions,
         scope=scope_of(query),
@@ -155,8 +150,10 @@ def _list(query: dict[str, Any]) -> dict[str, Any]:
         after=_place(query.get("token"), sort_by, order),
         limit=query["limit"],
     )
-    answer: dict[str, Any] = {"executions": [listed(row) for row in found.executions]}
-    return answer if found.last is None else answer | {"token": _token(found.last, order)}
+    return ExecutionsAnswer(
+        executions=[ListedAnswer.from_execution(execution) for execution in page.executions],
+        token=None if page.last is None else _token(page.last, order),
+    )
 
 
 def _token(last: Place, order: str) -> str:
@@ -187,11 +184,14 @@ def _place(token: str | None, sort_by: str, order: str) -> Place | None:
     answer=EventsAnswer,
     errors=(400, 404),
 )
-def list_events(query: dict[str, Any], **key: str) -> dict[str, Any]:
+def list_events(query: dict[str, Any], **key: str) -> EventsAnswer:
     above = number_of(query.get("token")) or 0
     page = executions.list_events(context(), ExecutionId(**key), above, query["limit"])
-    token = None if page.next_number is None else token_of((str(page.next_number),))
-    return said({"events": [event_of(one) for one in page.events], "pruned": page.is_pruned or None, "token": token})
+    return EventsAnswer(
+        events=[EventAnswer.from_event(event) for event in page.events],
+        pruned=page.is_pruned or None,
+        token=None if page.next_number is None else token_of((str(page.next_number),)),
+    )
 
 
 class LogsQuery(RequestSchema):
@@ -211,8 +211,8 @@ class LogsQuery(RequestSchema):
     answer=LogsAnswer,
     errors=(400, 404),
 )
-def read_logs(query: dict[str, Any], **key: str) -> dict[str, Any]:
-    found = read_log(
+def read_logs(query: dict[str, Any], **key: str) -> LogsAnswer:
+    text = read_log(
         context(),
         ExecutionId(**key),
         attempt=query.get("attempt"),
@@ -221,7 +221,7 @@ def read_logs(query: dict[str, Any], **key: str) -> dict[str, Any]:
         limit=query["limit"],
         wait=query["wait_seconds"],
     )
-    return said(vars(found))
+    return LogsAnswer.from_text(text)
 
 
 @operations.add(
@@ -232,19 +232,9 @@ def read_logs(query: dict[str, Any], **key: str) -> dict[str, Any]:
     answer=OutputsAnswer,
     errors=(400, 404),
 )
-def list_outputs(**key: str) -> dict[str, Any]:
-    found, is_pruned = read_outputs(context(), ExecutionId(**key))
-    outputs = [
-        {
-            "path": one.path,
-            "size": one.size,
-            "truncated": one.truncated,
-            "attempt": one.attempt,
-            "content_base64": base64.b64encode(one.content).decode(),
-        }
-        for one in found
-    ]
-    return said({"outputs": outputs, "pruned": is_pruned or None})
+def list_outputs(**key: str) -> OutputsAnswer:
+    outputs, is_pruned = read_outputs(context(), ExecutionId(**key))
+    return OutputsAnswer(outputs=[OutputAnswer.from_output(output) for output in outputs], pruned=is_pruned or None)
 
 
 @operations.add(
@@ -256,8 +246,9 @@ def list_outputs(**key: str) -> dict[str, Any]:
     answer=ExplanationAnswer,
     errors=(400, 404),
 )
-def explain(query: dict[str, Any], **key: str) -> dict[str, Any]:
-    return explanation_of(executions.explain(context(), ExecutionId(**key), query.get("decision")))
+def explain(query: dict[str, Any], **key: str) -> ExplanationAnswer:
+    explanation = executions.explain(context(), ExecutionId(**key), query.get("decision"))
+    return ExplanationAnswer.from_explanation(explanation)
 
 
 @operations.add(
@@ -268,9 +259,9 @@ def explain(query: dict[str, Any], **key: str) -> dict[str, Any]:
     answer=ExecutionAnswer,
     errors=(400, 404),
 )
-def set_state(body: dict[str, Any], **key: str) -> dict[str, Any]:
-    row, is_change = executions.set_state(context(), ExecutionId(**key), body["state"])
-    return shown(row) | {"changed": is_change}
+def set_state(body: dict[str, Any], **key: str) -> ExecutionAnswer:
+    execution, is_change = executions.set_state(context(), ExecutionId(**key), body["state"])
+    return ExecutionAnswer.from_execution(execution, changed=is_change)
 
 
 @operations.add(
@@ -282,10 +273,10 @@ def set_state(body: dict[str, Any], **key: str) -> dict[str, Any]:
     answer=EndedAnswer,
     errors=(400, 404),
 )
-def terminate(body: dict[str, Any], **key: str) -> dict[str, Any]:
-    row, is_change = executions.terminate(context(), ExecutionId(**key), *_cause(body))
-    _count_ended(row, is_change)
-    return _ended(row, is_change)
+def terminate(body: dict[str, Any], **key: str) -> EndedAnswer:
+    execution, is_change = executions.terminate(context(), ExecutionId(**key), *_cause(body))
+    _count_ended(execution, is_change)
+    return EndedAnswer.from_execution(execution, changed=is_change)
 
 
 def _cause(body: dict[str, Any]) -> tuple[str, str]:
@@ -297,10 +288,6 @@ def _count_ended(row: Execution, is_change: bool) -> None:
         count_finished(row.phase, row.reason, row, context().clock())
 
 
-def _ended(row: Execution, is_change: bool) -> dict[str, Any]:
-    return {"id": id_of(row), "phase": row.phase, "changed": is_change}
-
-
 @operations.add(
     "POST",
     "/executions/terminate",
@@ -310,20 +297,15 @@ def _ended(row: Execution, is_change: bool) -> dict[str, Any]:
     answer=ManyEndedAnswer,
     errors=(400,),
 )
-def terminate_many(query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+def terminate_many(query: dict[str, Any], body: dict[str, Any]) -> ManyEndedAnswer:
     dry_run = query["dry_run"]
     ended = executions.terminate_many(
         context(), _selected(body["selector"]), *_cause(body), scope=scope_of(body["selector"]), dry_run=dry_run
     )
     if not dry_run:
-        for row, is_change in ended:
-            _count_ended(row, is_change)
-    return {
-        "matched": len(ended),
-        "terminated": 0 if dry_run else sum(is_change for _, is_change in ended),
-        "executions": [_ended(row, is_change and not dry_run) for row, is_change in ended[:_MOST_SHOWN]],
-        "dry_run": dry_run,
-    }
+        for execution, is_change in ended:
+            _count_ended(execution, is_change)
+    return ManyEndedAnswer.from_ended(ended, dry_run=dry_run)
 
 
 def _selected(selector: dict[str, Any]) -> list[Condition]:
@@ -342,27 +324,10 @@ def _selected(selector: dict[str, Any]) -> list[Condition]:
     answer=ManyRedecidedAnswer,
     errors=(400,),
 )
-def redecide(query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
-    found = redecisions.redecide(
+def redecide(query: dict[str, Any], body: dict[str, Any]) -> ManyRedecidedAnswer:
+    redecided = redecisions.redecide(
         context(), _selected(body["selector"]), scope=scope_of(body["selector"]), dry_run=query["dry_run"]
     )
-    changed = [one for one in found if one.is_change]
     if not query["dry_run"]:
-        count_redecided(changed)
-    return {
-        "matched": len(found),
-        "changed": len(changed),
-        "executions": [
-            said(
-                {
-                    "id": id_of(one.execution),
-                    "from": one.execution.cluster,
-                    "to": one.cluster,
-                    "reason": {"code": one.code, "message": shorten(one.message, 500)},
-                    "changed": one.is_change,
-                }
-            )
-            for one in [*changed, *(one for one in found if not one.is_change)][:_MOST_SHOWN]
-        ],
-        "dry_run": query["dry_run"],
-    }
+        count_redecided([item for item in redecided if item.is_change])
+    return ManyRedecidedAnswer.from_redecided(redecided, dry_run=query["dry_run"])

@@ -10,7 +10,6 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from werkzeug.exceptions import HTTPException
 
 from admin.api.current import caller
-from admin.core.json_text import json_text
 from admin.core.problems import Invalid
 from admin.errors import (
     BodyTooLarge,
@@ -21,6 +20,8 @@ from admin.errors import (
     RainbowError,
     Unavailable,
 )
+from admin.messages.errors import ErrorAnswer
+from admin.messages.shared import encode
 
 _log = logging.getLogger("rainbow.failures")
 
@@ -41,14 +42,7 @@ def translate(failure: Exception, request_id: str) -> RainbowError:
 
 def error_body(error: RainbowError, request_id: str) -> bytes:
     """The JSON that answers an error."""
-    answer = {
-        "code": error.code,
-        "error": error.name,
-        "message": error.message,
-        "details": error.details,
-        "request_id": request_id,
-    }
-    return json_text(answer) + b"\n"
+    return encode(ErrorAnswer.from_error(error, request_id))
 
 
 def error_headers(error: RainbowError) -> list[tuple[str, str]]:

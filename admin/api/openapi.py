@@ -13,8 +13,10 @@ from marshmallow import fields
 from admin import __version__
 from admin.api.changes import ChangeBody
 from admin.api.operations import Operation
-from admin.api.schemas import Change, ErrorAnswer, MatchingAttributes, Payload
+from admin.api.schemas import Change, MatchingAttributes, Payload
 from admin.core.settings.kinds import Kinds
+from admin.messages.errors import ErrorAnswer, ErrorDetail
+from admin.messages.openapi import components, reference
 
 _ERRORS = {
     400: "Something in the request is wrong; the details name the field and the remedy.",
@@ -50,7 +52,13 @@ def document(operations: Iterable[Operation], kinds: Kinds) -> dict[str, Any]:
     spec.components.security_scheme("bearer", {"type": "http", "scheme": "bearer"})
     spec.components.schema("MatchingAttributes", _matching_attributes(kinds))
     spec.components.schema("Change", schema=ChangeBody)
-    for operation in operations:
+    listed = list(operations)
+    answers = {answer for operation in listed for answer in operation.answers}
+    for name, schema in components(
+        [ErrorAnswer, ErrorDetail, *sorted(answers, key=lambda answer: answer.__name__)]
+    ).items():
+        spec.components.schema(name, schema)
+    for operation in listed:
         path, parameters = _path(operation)
         spec.path(path=path, operations={operation.method.lower(): _operation(operation, parameters)})
     return spec.to_dict()
@@ -109,10 +117,12 @@ def _error_codes(operation: Operation) -> list[int]:
 
 
 def _answer(operation: Operation) -> dict[str, Any]:
-    if operation.answer is None:
+    if not operation.answers:
         return {"description": "As the summary says.", "content": {"text/plain": {"schema": {"type": "string"}}}}
-    return {"description": "Done.", "content": {"application/json": {"schema": operation.answer}}}
+    shapes = [reference(answer) for answer in operation.answers]
+    schema = shapes[0] if len(shapes) == 1 else {"anyOf": shapes}
+    return {"description": "Done.", "content": {"application/json": {"schema": schema}}}
 
 
 def _error(code: int) -> dict[str, Any]:
-    return {"description": _ERRORS[code], "content": {"application/json": {"schema": ErrorAnswer}}}
+    return {"description": _ERRORS[code], "content": {"application/json": {"schema": reference(ErrorAnswer)}}}

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from flask import Blueprint, Response, jsonify, request
-from marshmallow import Schema
+from flask import Blueprint, Response, request
 from werkzeug.routing import BaseConverter
 
 from admin.api.bodies import read_body
 from admin.api.schemas import RequestSchema, load
 from admin.core.problems import Invalid, Problem
+from admin.messages.shared import Answer, encode
 
 View = Callable[..., Any]
 
@@ -28,7 +28,7 @@ class Operation:
     query: type[RequestSchema] | None
     body: type[RequestSchema] | None
     body_optional: bool
-    answer: type[Schema] | None
+    answers: tuple[type[Answer], ...]  #: the shapes that its answer may have; none where it is plain text
     errors: tuple[int, ...]
     headers: tuple[str, ...]  #: request headers that matter
     is_open: bool  #: needs no token
@@ -58,7 +58,7 @@ class Operations:
         path: str,
         *,
         summary: str,
-        answer: type[Schema] | None,
+        answer: type[Answer] | tuple[type[Answer], ...] | None,
         query: type[RequestSchema] | None = None,
         body: type[RequestSchema] | None = None,
         body_optional: bool = False,
@@ -77,7 +77,7 @@ class Operations:
             query=query,
             body=body,
             body_optional=body_optional,
-            answer=answer,
+            answers=answer if isinstance(answer, tuple) else () if answer is None else (answer,),
             errors=errors,
             headers=headers,
             is_open=is_open,
@@ -113,9 +113,17 @@ def _handler(operation: Operation, view: View) -> Callable[..., Response]:
         if body is not None:
             given["body"] = load(body, read_body(optional=operation.body_optional))
         answer = view(**given)
-        return answer if isinstance(answer, Response) else jsonify(answer)
+        return answer if isinstance(answer, Response) else respond(answer)
 
     return handle
+
+
+def respond(answer: Answer, *, etag: int | None = None) -> Response:
+    """An answer as JSON; with the version of a row as its tag."""
+    response = Response(encode(answer), mimetype="application/json")
+    if etag is not None:
+        response.set_etag(str(etag))
+    return response
 
 
 def _usual(query: RequestSchema | None) -> dict[str, Any] | None:

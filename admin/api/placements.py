@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from marshmallow import Schema, fields, validate
+from marshmallow import fields, validate
 
 from admin.api.changes import MOST_BYTES, read_changes
 from admin.api.creations import RequestBody, request_of
 from admin.api.current import context
-from admin.api.execution_answers import ExecutionIdAnswer, ExplanationAnswer
 from admin.api.operations import Operations
-from admin.api.rendering import time
 from admin.api.schemas import NAME, Change, RequestSchema, Whole
 from admin.api.selectors import GIVEN, Time, conditions_of, scope_of
-from admin.core.placement.routes import RouteKind
+from admin.messages.executions import ExplanationAnswer
+from admin.messages.placements import PlacementCountsAnswer, SimulationAnswer
 from admin.services import placements
-from admin.services.placements import SimulatedPlacement
 
 operations = Operations("placements")
 
@@ -42,42 +40,6 @@ class CountsQuery(RequestSchema):
     domain = fields.String(validate=[*NAME, GIVEN])
 
 
-class PlaceAnswer(Schema):
-    cluster = fields.String()
-    reason = fields.String(required=True)
-    message = fields.String(required=True)
-    pool = fields.String()
-    label = fields.String()
-    refused = fields.Boolean(required=True)
-
-
-class MoveAnswer(Schema):
-    id = fields.Nested(ExecutionIdAnswer, required=True)
-    before = fields.Nested(PlaceAnswer, required=True)
-    after = fields.Nested(PlaceAnswer, required=True)
-
-
-class SimulationAnswer(Schema):
-    since = fields.DateTime(required=True)
-    compared = fields.Integer(required=True)
-    moved = fields.Integer(required=True)
-    refused = fields.Integer(required=True)
-    executions = fields.List(fields.Nested(MoveAnswer), required=True)
-    by_cluster = fields.Dict(required=True)
-
-
-class CountAnswer(Schema):
-    value = fields.String(required=True)
-    count = fields.Integer(required=True)
-
-
-class PlacementCountsAnswer(Schema):
-    by = fields.String(required=True)
-    since = fields.DateTime()
-    counts = fields.List(fields.Nested(CountAnswer), required=True)
-    total = fields.Integer(required=True)
-
-
 @operations.add(
     "POST",
     "/placements",
@@ -88,27 +50,9 @@ class PlacementCountsAnswer(Schema):
     errors=(400, 404, 409),
     most_bytes=MOST_BYTES,
 )
-def where_would(body: dict[str, Any]) -> dict[str, Any]:
+def where_would(body: dict[str, Any]) -> ExplanationAnswer:
     proposed = read_changes(body["changes"]) if "changes" in body else None
-    found = placements.where_would(context(), request_of(body), proposed)
-    run_plan, decision = found.placement.run_plan, found.placement.decision
-    route = run_plan.route
-    answer: dict[str, Any] = {
-        "id": found.id._asdict(),
-        "cluster": decision.cluster,
-        "reason": {"code": decision.code, "message": decision.message},
-        "pool": route.name if route.kind is RouteKind.POOL else None,
-        "label": route.name if route.kind is RouteKind.LABEL else None,
-        "strategy": decision.evaluation.strategy,
-        "revision": found.revision,
-        "rungs": found.rungs,
-        "candidates": found.candidates,
-        "settings": found.settings,
-        "job": run_plan.job,
-        "queue": run_plan.queue,
-        "warnings": found.warnings,
-    }
-    return {name: value for name, value in answer.items() if value is not None}
+    return ExplanationAnswer.from_preview(placements.where_would(context(), request_of(body), proposed))
 
 
 @operations.add(
@@ -120,32 +64,10 @@ def where_would(body: dict[str, Any]) -> dict[str, Any]:
     errors=(400, 409),
     most_bytes=MOST_BYTES,
 )
-def simulate(body: dict[str, Any]) -> dict[str, Any]:
+def simulate(body: dict[str, Any]) -> SimulationAnswer:
     conditions = conditions_of({**body, "created_after": body["since"]})
-    found = placements.simulate(context(), read_changes(body["changes"]), conditions, scope_of(body))
-    return {
-        "since": time(body["since"]),
-        "compared": found.compared,
-        "moved": len(found.moves),
-        "refused": sum(move.after.refused for move in found.moves),
-        "executions": [
-            {
-                "id": {"project": row.project, "domain": row.domain, "name": row.name},
-                "before": _place(move.before),
-                "after": _place(move.after),
-            }
-            for move in found.moves[: body["limit"]]
-            for row in [move.execution]
-        ],
-        "by_cluster": {
-            name: {"before": found.before[name], "after": found.after[name]}
-            for name in sorted({*found.before, *found.after})
-        },
-    }
-
-
-def _place(answer: SimulatedPlacement) -> dict[str, Any]:
-    return {name: value for name, value in vars(answer).items() if value is not None}
+    simulation = placements.simulate(context(), read_changes(body["changes"]), conditions, scope_of(body))
+    return SimulationAnswer.from_simulation(simulation, since=body["since"], limit=body["limit"])
 
 
 @operations.add(
@@ -155,14 +77,9 @@ def _place(answer: SimulatedPlacement) -> dict[str, Any]:
     query=CountsQuery,
     answer=PlacementCountsAnswer,
 )
-def count_placements(query: dict[str, Any]) -> dict[str, Any]:
-    said: dict[str, Any] = {name: query[name] for name in ("project", "domain") if name in query}
+def count_placements(query: dict[str, Any]) -> PlacementCountsAnswer:
+    selector: dict[str, Any] = {name: query[name] for name in ("project", "domain") if name in query}
     if "since" in query:
-        said["created_after"] = query["since"]
-    found = placements.count_placements(context(), query["by"], conditions_of(said), scope_of(query))
-    answer: dict[str, Any] = {
-        "by": query["by"],
-        "counts": [{"value": value, "count": count} for value, count in found],
-        "total": sum(count for _, count in found),
-    }
-    return answer | {"since": time(query["since"])} if "since" in query else answer
+        selector["created_after"] = query["since"]
+    counts = placements.count_placements(context(), query["by"], conditions_of(selector), scope_of(query))
+    return PlacementCountsAnswer.from_counts(query["by"], counts, query.get("since"))

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from marshmallow import Schema, ValidationError, fields, validate
+from marshmallow import ValidationError, fields, validate
 
-from admin.api import rendering
 from admin.api.current import caller, context
 from admin.api.operations import Operations
-from admin.api.pages import key_of, token_of
 from admin.api.preconditions import WRITE_HEADERS, WriteQuery, expectation
 from admin.api.schemas import AuthorshipFields, PageQuery, Pattern, RequestSchema
 from admin.core import names
 from admin.core.changes import Authorship
 from admin.core.problems import Invalid, Problem, shorten
 from admin.core.projects import Project, ProjectState, read_labels
+from admin.messages.pages import key_of, token_of
+from admin.messages.projects import DomainsAnswer, ProjectAnswer, ProjectsAnswer
 from admin.services import projects
 from admin.services.changeable.base import ChangeOptions, Mode
 
@@ -72,45 +72,12 @@ class ProjectsQuery(PageQuery):
     state = fields.String(load_default="ACTIVE", validate=validate.OneOf(["ACTIVE", "ARCHIVED", "ALL"]))
 
 
-class DomainAnswer(Schema):
-    id = fields.String(required=True)
-    name = fields.String(required=True)
-
-
-class LabelsAnswer(Schema):
-    values = fields.Dict(keys=fields.String(), values=fields.String(), required=True)
-
-
-class ProjectAnswer(Schema):
-    id = fields.String(required=True)
-    name = fields.String(required=True)
-    description = fields.String(required=True)
-    labels = fields.Nested(LabelsAnswer, required=True)
-    state = fields.String(required=True, validate=validate.OneOf([state.value for state in ProjectState]))
-    domains = fields.List(fields.Nested(DomainAnswer), required=True)
-    created_at = fields.DateTime(required=True)
-    updated_at = fields.DateTime(required=True)
-    version = fields.Integer(required=True, metadata={"description": "0 for one that configuration brought."})
-
-
-class ProjectsAnswer(Schema):
-    projects = fields.List(fields.Nested(ProjectAnswer), required=True)
-    token = fields.String()
-
-
-class DomainsAnswer(Schema):
-    domains = fields.List(fields.Nested(DomainAnswer), required=True)
-
-
 @operations.add("GET", "/projects", summary="List projects", query=ProjectsQuery, answer=ProjectsAnswer)
-def list_projects(query: dict[str, Any]) -> dict[str, Any]:
+def list_projects(query: dict[str, Any]) -> ProjectsAnswer:
     state = None if query["state"] == "ALL" else ProjectState(query["state"])
     after = key_of(query.get("token"), 1)
-    found, last = projects.list_projects(
-        context(), state=state, after=after[0] if after else None, limit=query["limit"]
-    )
-    answer: dict[str, Any] = {"projects": [_project(project) for project in found]}
-    return answer | {"token": token_of((last,))} if last else answer
+    page, last = projects.list_projects(context(), state=state, after=after[0] if after else None, limit=query["limit"])
+    return ProjectsAnswer(projects=[_answer(project) for project in page], token=token_of((last,)) if last else None)
 
 
 @operations.add(
@@ -122,22 +89,22 @@ def list_projects(query: dict[str, Any]) -> dict[str, Any]:
     answer=ProjectAnswer,
     errors=(400, 409),
 )
-def create_project(query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+def create_project(query: dict[str, Any], body: dict[str, Any]) -> ProjectAnswer:
     fields_given = given_fields(body["project"], "project")
     project_id = fields_given.pop("id")
-    return _project(projects.create_project(context(), project_id, fields_given, _options(query, body)))
+    return _answer(projects.create_project(context(), project_id, fields_given, _options(query, body)))
 
 
 @operations.add("GET", "/projects/<rest:id>", summary="Read a project", answer=ProjectAnswer, errors=(404,))
-def get_project(id: str) -> dict[str, Any]:
-    return _project(projects.get_project(context(), id))
+def get_project(id: str) -> ProjectAnswer:
+    return _answer(projects.get_project(context(), id))
 
 
-def _update(id: str, query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+def _update(id: str, query: dict[str, Any], body: dict[str, Any]) -> ProjectAnswer:
     if body.get("id", id) != id:
         raise Invalid(Problem(field="id", reason=f"is not the path's, '{shorten(id)}'; leave it out."))
     given = given_fields({name: value for name, value in body.items() if name in ProjectFields().fields})
-    return _project(projects.update_project(context(), id, given, expectation(), _options(query, body)))
+    return _answer(projects.update_project(context(), id, given, expectation(), _options(query, body)))
 
 
 def _options(query: dict[str, Any], body: dict[str, Any]) -> ChangeOptions:
@@ -161,8 +128,8 @@ for _method in ("PUT", "PATCH"):  # both leave alone what they do not name: nobo
 
 
 @operations.add("GET", "/domains", summary="List the domains", answer=DomainsAnswer)
-def list_domains() -> dict[str, Any]:
-    return {"domains": _domains()}
+def list_domains() -> DomainsAnswer:
+    return DomainsAnswer.from_domains(context().settings.domains)
 
 
 def given_fields(body: dict[str, Any], *under: str) -> dict[str, Any]:
@@ -172,19 +139,5 @@ def given_fields(body: dict[str, Any], *under: str) -> dict[str, Any]:
     return {**body, "labels": read_labels(body["labels"]["values"], (*under, "labels", "values"))}
 
 
-def _domains() -> list[dict[str, str]]:
-    return [{"id": domain.id, "name": domain.name} for domain in context().settings.domains]
-
-
-def _project(project: Project) -> dict[str, Any]:
-    return {
-        "id": project.id,
-        "name": project.name,
-        "description": project.description,
-        "labels": {"values": project.labels},
-        "state": project.state.value,
-        "domains": _domains(),
-        "created_at": rendering.time(project.created_at),
-        "updated_at": rendering.time(project.updated_at),
-        "version": project.version,
-    }
+def _answer(project: Project) -> ProjectAnswer:
+    return ProjectAnswer.from_project(project, context().settings.domains)

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from marshmallow import Schema, ValidationError, fields, validate
+from marshmallow import ValidationError, fields
 
-from admin.api import rendering
 from admin.api.current import context
 from admin.api.operations import Operations
-from admin.api.pages import key_of, token_of
 from admin.api.preconditions import WriteQuery
 from admin.api.schemas import NAME, PageQuery, Payload, RequestSchema
 from admin.core.jobs.registrations import ACTIVE, INACTIVE, Identifier
 from admin.core.problems import Invalid, Problem
+from admin.messages.pages import key_of, token_of
+from admin.messages.registrations import (
+    LaunchPlanAnswer,
+    LaunchPlanRegistered,
+    LaunchPlansAnswer,
+    WorkflowAnswer,
+    WorkflowRegistered,
+    WorkflowsAnswer,
+)
 from admin.services import registrations
-from admin.store.registrations import Registered, RegisteredFilter, launch_plans, workflows
+from admin.store.registrations import RegisteredFilter
 
 operations = Operations("workflows")
 
@@ -58,57 +65,6 @@ class PlansQuery(PageQuery):
     workflow = fields.String(validate=NAME)
 
 
-class IdentifierAnswer(Schema):
-    project = fields.String(required=True)
-    domain = fields.String(required=True)
-    name = fields.String(required=True)
-    version = fields.String(required=True)
-
-
-class WorkflowAnswer(Schema):
-    id = fields.Nested(IdentifierAnswer, required=True)
-    spec = Payload(required=True)
-    created_at = fields.DateTime(required=True)
-
-
-class LaunchPlanAnswer(WorkflowAnswer):
-    state = fields.String(required=True, validate=validate.OneOf([ACTIVE, INACTIVE]))
-    updated_at = fields.DateTime(required=True)
-    changed = fields.Boolean()
-
-
-class WorkflowRegistered(Schema):
-    workflow = fields.Nested(WorkflowAnswer, required=True)
-    created = fields.Boolean(required=True)
-
-
-class LaunchPlanRegistered(Schema):
-    launch_plan = fields.Nested(LaunchPlanAnswer, required=True)
-    created = fields.Boolean(required=True)
-    warnings = fields.List(fields.Dict(), required=True)
-
-
-class WorkflowsAnswer(Schema):
-    workflows = fields.List(fields.Nested(WorkflowAnswer), required=True)
-    token = fields.String()
-
-
-class LaunchPlansAnswer(Schema):
-    launch_plans = fields.List(fields.Nested(LaunchPlanAnswer), required=True)
-    token = fields.String()
-
-
-def _shown(found: Registered) -> dict[str, Any]:
-    answer: dict[str, Any] = {
-        "id": vars(found.id),
-        "spec": found.spec,
-        "created_at": rendering.time(found.created_at),
-        "state": found.state or None,
-        "updated_at": rendering.time(found.updated_at) if found.updated_at else None,
-    }
-    return {name: value for name, value in answer.items() if value is not None}
-
-
 @operations.add(
     "POST",
     "/workflows",
@@ -119,9 +75,9 @@ def _shown(found: Registered) -> dict[str, Any]:
     errors=(400, 409),
     most_bytes=MOST_BYTES,
 )
-def register_workflow(query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
-    found, is_new = registrations.register_workflow(context(), body["id"], body["spec"], dry_run=query["dry_run"])
-    return {"workflow": _shown(found), "created": is_new}
+def register_workflow(query: dict[str, Any], body: dict[str, Any]) -> WorkflowRegistered:
+    workflow, is_new = registrations.register_workflow(context(), body["id"], body["spec"], dry_run=query["dry_run"])
+    return WorkflowRegistered(workflow=WorkflowAnswer.from_registered(workflow), created=is_new)
 
 
 @operations.add(
@@ -134,12 +90,15 @@ def register_workflow(query: dict[str, Any], body: dict[str, Any]) -> dict[str, 
     errors=(400, 404, 409),
     most_bytes=MOST_BYTES,
 )
-def register_launch_plan(query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
-    found, is_new = registrations.register_launch_plan(
+def register_launch_plan(query: dict[str, Any], body: dict[str, Any]) -> LaunchPlanRegistered:
+    launch_plan, is_new = registrations.register_launch_plan(
         context(), body["id"], body["spec"], active=body["state"] == ACTIVE, dry_run=query["dry_run"]
     )
-    warnings = registrations.registration_warnings(context(), found.spec)
-    return {"launch_plan": _shown(found), "created": is_new, "warnings": warnings}
+    return LaunchPlanRegistered(
+        launch_plan=LaunchPlanAnswer.from_registered(launch_plan),
+        created=is_new,
+        warnings=registrations.registration_warnings(context(), launch_plan.spec),
+    )
 
 
 @operations.add(
@@ -149,8 +108,8 @@ def register_launch_plan(query: dict[str, Any], body: dict[str, Any]) -> dict[st
     answer=WorkflowAnswer,
     errors=(400, 404),
 )
-def get_workflow(**key: str) -> dict[str, Any]:
-    return _shown(registrations.get_workflow(context(), Identifier(**key)))
+def get_workflow(**key: str) -> WorkflowAnswer:
+    return WorkflowAnswer.from_registered(registrations.get_workflow(context(), Identifier(**key)))
 
 
 @operations.add(
@@ -160,8 +119,8 @@ def get_workflow(**key: str) -> dict[str, Any]:
     answer=LaunchPlanAnswer,
     errors=(400, 404),
 )
-def get_launch_plan(**key: str) -> dict[str, Any]:
-    return _shown(registrations.get_launch_plan(context(), Identifier(**key)))
+def get_launch_plan(**key: str) -> LaunchPlanAnswer:
+    return LaunchPlanAnswer.from_registered(registrations.get_launch_plan(context(), Identifier(**key)))
 
 
 @operations.add(
@@ -171,8 +130,8 @@ def get_launch_plan(**key: str) -> dict[str, Any]:
     answer=LaunchPlanAnswer,
     errors=(400, 404),
 )
-def get_active(**key: str) -> dict[str, Any]:
-    return _shown(registrations.get_active(context(), Identifier(**key, version="")))
+def get_active(**key: str) -> LaunchPlanAnswer:
+    return LaunchPlanAnswer.from_registered(registrations.get_active(context(), Identifier(**key, version="")))
 
 
 @operations.add(
@@ -183,40 +142,46 @@ def get_active(**key: str) -> dict[str, Any]:
     answer=LaunchPlanAnswer,
     errors=(400, 404),
 )
-def set_state(body: dict[str, Any], **key: str) -> dict[str, Any]:
-    found, is_change = registrations.set_launch_plan_state(context(), Identifier(**key), body["state"])
-    return _shown(found) | {"changed": is_change}
+def set_state(body: dict[str, Any], **key: str) -> LaunchPlanAnswer:
+    launch_plan, is_change = registrations.set_launch_plan_state(context(), Identifier(**key), body["state"])
+    return LaunchPlanAnswer.from_registered(launch_plan, changed=is_change)
 
 
-def _page(what: str, wanted: RegisteredFilter, query: dict[str, Any]) -> dict[str, Any]:
-    table = workflows if what == "workflows" else launch_plans
-    key = key_of(query.get("token"), 2)
-    if key is not None and not (key[1].isascii() and key[1].isdecimal() and len(key[1]) < 19):
+def _key(token: str | None) -> tuple[str, int] | None:
+    """Where a list goes on: after a name, at a row."""
+    key = key_of(token, 2)
+    if key is None:
+        return None
+    if not (key[1].isascii() and key[1].isdecimal() and len(key[1]) < 19):
         raise Invalid(Problem(field="token", reason="is not a token that a list gave; leave it out to start anew."))
-    after = (key[0], int(key[1])) if key else None
-    found, last = registrations.list_registered(context(), table, wanted, after, query["limit"])
-    answer: dict[str, Any] = {what: [_shown(one) for one in found]}
-    return answer | {"token": token_of((last[0], str(last[1])))} if last else answer
+    return key[0], int(key[1])
 
 
-def _list_of(what: str, path: str, summary: str, state: str | None = None) -> None:
-    is_plans = what == "launch_plans"
-
-    @operations.add(
-        "GET",
-        path,
-        summary=summary,
-        query=PlansQuery if is_plans else PageQuery,
-        answer=LaunchPlansAnswer if is_plans else WorkflowsAnswer,
-        errors=(400,),
-    )
-    def list_registered(query: dict[str, Any], **key: str) -> dict[str, Any]:
-        wanted = RegisteredFilter(**key, workflow=query.get("workflow"), state=state)
-        return _page(what, wanted, query)
+def _token(last: tuple[str, int] | None) -> str | None:
+    return None if last is None else token_of((last[0], str(last[1])))
 
 
-_list_of("workflows", "/workflows/<project>/<domain>", "List workflows, the newest version of each")
-_list_of("workflows", "/workflows/<project>/<domain>/<name>", "List the versions of a workflow, newest first")
-_list_of("launch_plans", "/launch_plans/<project>/<domain>", "List launch plans, the newest version of each")
-_list_of("launch_plans", "/launch_plans/<project>/<domain>/<name>", "List the versions of a launch plan, newest first")
-_list_of("launch_plans", "/active_launch_plans/<project>/<domain>", "List the active launch plans", ACTIVE)
+def _list_workflows(path: str, summary: str) -> None:
+    @operations.add("GET", path, summary=summary, query=PageQuery, answer=WorkflowsAnswer, errors=(400,))
+    def list_workflows(query: dict[str, Any], **key: str) -> WorkflowsAnswer:
+        page, last = registrations.list_workflows(
+            context(), RegisteredFilter(**key), _key(query.get("token")), query["limit"]
+        )
+        answers = [WorkflowAnswer.from_registered(workflow) for workflow in page]
+        return WorkflowsAnswer(workflows=answers, token=_token(last))
+
+
+def _list_launch_plans(path: str, summary: str, state: str | None = None) -> None:
+    @operations.add("GET", path, summary=summary, query=PlansQuery, answer=LaunchPlansAnswer, errors=(400,))
+    def list_launch_plans(query: dict[str, Any], **key: str) -> LaunchPlansAnswer:
+        chosen = RegisteredFilter(**key, workflow=query.get("workflow"), state=state)
+        page, last = registrations.list_launch_plans(context(), chosen, _key(query.get("token")), query["limit"])
+        answers = [LaunchPlanAnswer.from_registered(launch_plan) for launch_plan in page]
+        return LaunchPlansAnswer(launch_plans=answers, token=_token(last))
+
+
+_list_workflows("/workflows/<project>/<domain>", "List workflows, the newest version of each")
+_list_workflows("/workflows/<project>/<domain>/<name>", "List the versions of a workflow, newest first")
+_list_launch_plans("/launch_plans/<project>/<domain>", "List launch plans, the newest version of each")
+_list_launch_plans("/launch_plans/<project>/<domain>/<name>", "List the versions of a launch plan, newest first")
+_list_launch_plans("/active_launch_plans/<project>/<domain>", "List the active launch plans", ACTIVE)

@@ -5,34 +5,31 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from marshmallow import Schema, fields, validate
+from marshmallow import fields, validate
 
-from admin.api import rendering
-from admin.api.changes import ChangedAnswer, ChangesQuery, changed_answer, options_of
+from admin.api.changes import ChangesQuery, changed_answer, options_of
 from admin.api.current import context
 from admin.api.operations import Operations
-from admin.api.pages import number_of, token_of
 from admin.api.schemas import (
     NAME,
     AuthorshipFields,
     Flag,
     Number,
     PageQuery,
-    Payload,
     RequestSchema,
     ResourceType,
-    ScopeAnswer,
     ScopeQuery,
     Seconds,
 )
-from admin.core.changes import RowChange
 from admin.core.problems import Invalid, Problem
-from admin.core.settings import trails
 from admin.core.settings.kinds import Kind
 from admin.core.settings.scopes import check_scope
+from admin.messages.changes import ChangedAnswer
+from admin.messages.pages import number_of, token_of
+from admin.messages.revisions import DiffAnswer, OneRevisionAnswer, RevisionAnswer, RevisionsAnswer
 from admin.services import revisions
 from admin.services.changeable.registry import KINDS
-from admin.store.revisions import Revision, RevisionFilter
+from admin.store.revisions import RevisionFilter
 
 operations = Operations("revisions")
 
@@ -67,44 +64,8 @@ class RollbackBody(ScopeQuery, AuthorshipFields):
     resource_type = ResourceType()
 
 
-class RevisionAnswer(Schema):
-    number = fields.Integer(required=True)
-    created_at = fields.DateTime(required=True)
-    author = fields.String(required=True)
-    claimed_by = fields.String()
-    message = fields.String()
-    request_id = fields.String()
-    change_count = fields.Integer(required=True)
-
-
-class RevisionsAnswer(Schema):
-    revisions = fields.List(fields.Nested(RevisionAnswer), required=True)
-    head = fields.Integer(required=True)
-    oldest = fields.Integer(metadata={"description": "The oldest that is kept, where older ones are not."})
-    token = fields.String()
-
-
-class RowDifference(ScopeAnswer):
-    name = fields.String(metadata={"description": "Of a cluster, pool or label."})
-    resource_type = fields.String(required=True)
-    level = fields.String(required=True)
-    action = fields.String(required=True)
-    before = Payload()
-    after = Payload()
-
-
-class OneRevisionAnswer(RevisionAnswer):
-    changes = fields.List(fields.Nested(RowDifference), required=True)
-
-
-class DiffAnswer(Schema):
-    from_ = fields.Integer(required=True, data_key="from")
-    to = fields.Integer(required=True)
-    rows = fields.List(fields.Nested(RowDifference), required=True)
-
-
 @operations.add("GET", "/revisions", summary="List revisions", query=RevisionsQuery, answer=RevisionsAnswer)
-def list_revisions(query: dict[str, Any]) -> dict[str, Any]:
+def list_revisions(query: dict[str, Any]) -> RevisionsAnswer:
     if query["wait"] and "since" not in query:
         raise Invalid(Problem(field="wait", reason="needs since: the number to wait beyond."))
     wanted = RevisionFilter(
@@ -115,20 +76,21 @@ def list_revisions(query: dict[str, Any]) -> dict[str, Any]:
         },
     )
     page = revisions.list_revisions(context(), wanted, number_of(query.get("token")), query["limit"], query["wait"])
-    answer: dict[str, Any] = {"revisions": [_revision(one) for one in page.revisions], "head": page.head}
-    if page.oldest > 1:
-        answer["oldest"] = page.oldest
-    return answer | {"token": token_of((str(page.next_number),))} if page.next_number is not None else answer
+    return RevisionsAnswer(
+        revisions=[RevisionAnswer.from_revision(revision) for revision in page.revisions],
+        head=page.head,
+        oldest=page.oldest if page.oldest > 1 else None,
+        token=None if page.next_number is None else token_of((str(page.next_number),)),
+    )
 
 
 @operations.add(
     "GET", "/revisions/<number>", summary="Read a revision and its changes", answer=OneRevisionAnswer, errors=(400, 404)
 )
-def get_revision(number: str) -> dict[str, Any]:
+def get_revision(number: str) -> OneRevisionAnswer:
     if not (number.isascii() and number.isdecimal() and len(number) < 19):
         raise Invalid(Problem(field="number", reason="is not the number of a revision."))
-    found, changes = revisions.get_revision(context(), int(number))
-    return _revision(found) | {"changes": [_difference(change) for change in changes]}
+    return OneRevisionAnswer.from_revision(*revisions.get_revision(context(), int(number)))
 
 
 @operations.add(
@@ -139,9 +101,9 @@ def get_revision(number: str) -> dict[str, Any]:
     answer=DiffAnswer,
     errors=(400, 404),
 )
-def get_difference(query: dict[str, Any]) -> dict[str, Any]:
-    rows = revisions.difference(context(), query["from_"], query["to"])
-    return {"from": query["from_"], "to": query["to"], "rows": [_difference(change) for change in rows]}
+def get_difference(query: dict[str, Any]) -> DiffAnswer:
+    changes = revisions.difference(context(), query["from_"], query["to"])
+    return DiffAnswer.from_changes(query["from_"], query["to"], changes)
 
 
 @operations.add(
@@ -153,7 +115,7 @@ def get_difference(query: dict[str, Any]) -> dict[str, Any]:
     answer=ChangedAnswer,
     errors=(400, 404, 409),
 )
-def roll_back(query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+def roll_back(query: dict[str, Any], body: dict[str, Any]) -> ChangedAnswer:
     options = replace(options_of(query, body), expected_head=body.get("expected_head"))
     keys = {key: body[key] for key in _SCOPE_KEYS if body.get(key)}
     _check_rollback(body, keys)
@@ -184,28 +146,3 @@ def _kind_name(word: str | None) -> str | None:
     if word is None or word.upper() in KINDS:
         return word and word.upper()
     return context().settings.kinds.find(word).name
-
-
-def _revision(found: Revision) -> dict[str, Any]:
-    answer: dict[str, Any] = {
-        "number": found.number,
-        "created_at": rendering.time(found.created_at),
-        "author": found.who.author,
-        "claimed_by": found.who.claimed_by,
-        "message": found.who.message,
-        "request_id": found.who.request_id,
-        "change_count": found.change_count,
-    }
-    return {name: value for name, value in answer.items() if value is not None}
-
-
-def _difference(change: RowChange) -> dict[str, Any]:
-    return trails.scope_with(
-        change.scope,
-        name=change.name or None,
-        resource_type=change.kind,
-        level=change.scope.level.value,
-        action=change.action,
-        before=change.before,
-        after=change.after,
-    )

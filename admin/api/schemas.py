@@ -11,7 +11,6 @@ from marshmallow import RAISE, Schema, ValidationError, fields, missing, pre_loa
 
 from admin.core import names
 from admin.core.problems import Invalid, Problem, shorten, unknown_fields
-from admin.core.settings.scopes import Level
 
 
 class Pattern(validate.Regexp):
@@ -211,60 +210,3 @@ class PageQuery(RequestSchema):
 
     limit = Whole(load_default=100, validate=validate.Range(min=1, max=1000))
     token = fields.String(metadata={"description": "The token of the page before."}, validate=validate.Length(max=4096))
-
-
-#: Where a value may come from: a level, or what lies above all of them for one execution.
-LEVELS = [*(level.value for level in Level), "launch-plan-definition", "request"]
-
-
-class ScopeAnswer(Schema):
-    """The keys of a scope; the ones that do not apply are left out."""
-
-    domain = fields.String()
-    project = fields.String()
-    workflow = fields.String()
-    launch_plan = fields.String()
-
-
-class OriginAnswer(ScopeAnswer):
-    """Where a value comes from."""
-
-    level = fields.String(required=True, validate=validate.OneOf(LEVELS))
-    version = fields.Integer(metadata={"description": "Of the stored row."})
-    key = fields.String(metadata={"description": "The configuration key, for the platform's own values."})
-
-
-class WarningAnswer(ScopeAnswer):
-    """Something stored that is questionable."""
-
-    code = fields.String(required=True)
-    message = fields.String(required=True)
-    resource_type = fields.String(required=True)
-    level = fields.String(required=True)
-    field = fields.String(required=True)
-    closest = fields.List(fields.String())
-    name = fields.String(metadata={"description": "Of a pool or label, which belong to no scope."})
-
-
-class ErrorDetail(ScopeAnswer):
-    """One field that is wrong, or one row that is not as expected."""
-
-    index = fields.Integer(metadata={"description": "Position of the change, where there are many."})
-    name = fields.String(metadata={"description": "Of a cluster, pool or label, which belong to no scope."})
-    resource_type = fields.String()
-    expected_version = fields.Integer()
-    changed_by_revision = fields.Integer()
-    field = fields.String()
-    reason = fields.String()
-    closest = fields.List(fields.String())
-    current_version = fields.Integer()
-
-
-class ErrorAnswer(Schema):
-    """Every error."""
-
-    code = fields.Integer(required=True, metadata={"description": "gRPC's number for this sort of error."})
-    error = fields.String(required=True, metadata={"description": "A stable name for programs."})
-    message = fields.String(required=True, metadata={"description": "What is wrong and how to mend it, for people."})
-    details = fields.List(fields.Nested(ErrorDetail), required=True)
-    request_id = fields.String(required=True)

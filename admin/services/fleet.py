@@ -48,19 +48,21 @@ class ClusterView:
     free: Amounts | None
 
 
-def list_groups(context: Context, kind: FleetKind) -> list[Group]:
-    """Every pool, or every label, by name."""
+def list_groups(context: Context, kind: FleetKind) -> tuple[list[Group], Fleet]:
+    """Every pool, or every label, by name, with the fleet that they belong to."""
     with context.database.reading() as connection:
-        return list(_groups(current_fleet(context, connection), kind).values())
+        fleet = current_fleet(context, connection)
+    return list(_groups(fleet, kind).values()), fleet
 
 
-def get_group(context: Context, kind: FleetKind, name: str) -> Group:
-    """One pool or label."""
+def get_group(context: Context, kind: FleetKind, name: str) -> tuple[Group, Fleet]:
+    """One pool or label, with the fleet that it belongs to."""
     with context.database.reading() as connection:
-        known = _groups(current_fleet(context, connection), kind)
+        fleet = current_fleet(context, connection)
+    known = _groups(fleet, kind)
     if name not in known:
         raise not_found(kind, name, known)
-    return known[name]
+    return known[name], fleet
 
 
 def _groups(current: Fleet, kind: FleetKind) -> Mapping[str, Group]:

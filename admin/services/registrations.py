@@ -183,10 +183,23 @@ def get_active(context: Context, identifier: Identifier) -> Registered:
     return active
 
 
-def list_registered(
+def list_workflows(
+    context: Context, conditions: RegisteredFilter, after: tuple[str, int] | None, limit: int
+) -> tuple[list[Registered], tuple[str, int] | None]:
+    """A page of workflows' versions, and the key after which the next page starts, if there is one."""
+    return _list(context, workflows, conditions, after, limit)
+
+
+def list_launch_plans(
+    context: Context, conditions: RegisteredFilter, after: tuple[str, int] | None, limit: int
+) -> tuple[list[Registered], tuple[str, int] | None]:
+    """A page of launch plans' versions, and the key after which the next page starts, if there is one."""
+    return _list(context, launch_plans, conditions, after, limit)
+
+
+def _list(
     context: Context, table: Table, conditions: RegisteredFilter, after: tuple[str, int] | None, limit: int
 ) -> tuple[list[Registered], tuple[str, int] | None]:
-    """A page of versions, and the key after which the next page starts, if there is one."""
     check_scope(project=conditions.project, domain=conditions.domain)
     with context.database.reading() as connection:
         check_readable(context, connection, Scope(project=conditions.project, domain=conditions.domain))

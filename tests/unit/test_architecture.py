@@ -18,8 +18,12 @@ ALLOWED = {
         *("admin.core", "admin.store", "admin.services", "admin.configuration"),
         *("admin.errors", "admin.metrics"),
     },
+    "admin.messages": {
+        *("admin.core", "admin.store", "admin.services", "admin.messages", "admin.configuration"),
+        *("admin.errors",),
+    },
     "admin.api": {
-        *("admin.core", "admin.store", "admin.services", "admin.api", "admin.gate"),
+        *("admin.core", "admin.store", "admin.services", "admin.api", "admin.gate", "admin.messages"),
         *("admin.errors", "admin.metrics"),
     },
 }

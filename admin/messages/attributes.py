@@ -1,0 +1,134 @@
+"""Attributes: one kind's payload at one scope."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from admin.core.settings.kinds import Kind
+from admin.core.settings.resolution import Row
+from admin.messages.shared import (
+    Answer,
+    Json,
+    MatchingAttributes,
+    OriginAnswer,
+    ScopeAnswer,
+    Time,
+    WarningAnswer,
+    keys_of,
+    matching,
+    origins_by_path,
+)
+from admin.services.attributes import Reading, Written
+from admin.store.attributes import StoredAttribute
+
+
+class AttributesAnswer(ScopeAnswer):
+    matching_attributes: MatchingAttributes
+
+
+class ReadAnswer(Answer):
+    attributes: AttributesAnswer
+    version: int | None = None
+    updated_at: Time | None = None
+    updated_by: str | None = None
+    claimed_by: str | None = None
+    inherited_from: OriginAnswer | None = None
+    origins: dict[str, OriginAnswer] | None = None
+
+    @classmethod
+    def from_reading(cls, reading: Reading) -> ReadAnswer:
+        row, resolved = reading.row, reading.resolved
+        payload = row.payload if row else resolved.value
+        attributes = AttributesAnswer(**keys_of(reading.scope), matching_attributes=matching(reading.kind, payload))
+        if row is not None:
+            return cls(
+                attributes=attributes,
+                version=row.version,
+                updated_at=row.updated_at,
+                updated_by=row.updated_by,
+                claimed_by=row.claimed_by or None,
+            )
+        assert resolved.most_specific is not None, "a value has an origin"
+        return cls(
+            attributes=attributes,
+            inherited_from=OriginAnswer.from_origin(resolved.most_specific),
+            origins=origins_by_path(resolved.origins),
+        )
+
+
+class WriteAnswer(Answer):
+    attributes: AttributesAnswer | None = None
+    version: Annotated[int | None, Meta(description="Of the row as it is now stored; absent where there is none.")] = (
+        None
+    )
+    revision: int | None = None
+    changed: bool
+    dry_run: bool
+    before: Json | None = None
+    warnings: list[WarningAnswer]
+
+    @classmethod
+    def from_written(cls, written: Written) -> WriteAnswer:
+        attributes = None
+        if written.after is not None:
+            payload = matching(written.kind, written.after)
+            attributes = AttributesAnswer(**keys_of(written.scope), matching_attributes=payload)
+        return cls(
+            attributes=attributes,
+            version=written.version,
+            revision=written.revision,
+            changed=written.changed,
+            dry_run=written.dry_run,
+            before=written.before,
+            warnings=[WarningAnswer.from_warning(warning) for warning in written.warnings],
+        )
+
+
+class DeleteAnswer(Answer):
+    deleted: bool
+    dry_run: bool
+    revision: int | None = None
+    before: Json | None = None
+    warnings: list[WarningAnswer]
+
+    @classmethod
+    def from_written(cls, written: Written) -> DeleteAnswer:
+        is_deleted = written.changed and not written.dry_run
+        return cls(
+            deleted=is_deleted,
+            dry_run=written.dry_run,
+            revision=written.revision if is_deleted else None,
+            before=written.before,
+            warnings=[],
+        )
+
+
+class ConfigurationAnswer(ScopeAnswer):
+    attributes: MatchingAttributes
+    resource_type: str
+    level: str
+    version: int
+    updated_at: Annotated[Time | None, Meta(description="Absent for rows of the past.")] = None
+    updated_by: str | None = None
+    claimed_by: str | None = None
+
+    @classmethod
+    def from_row(cls, kind: Kind, row: Row) -> ConfigurationAnswer:
+        stored = row if isinstance(row, StoredAttribute) else None
+        return cls(
+            **keys_of(row.scope),
+            attributes=matching(kind, row.payload),
+            resource_type=kind.name,
+            level=row.scope.level.value,
+            version=row.version,
+            updated_at=None if stored is None else stored.updated_at,
+            updated_by=None if stored is None else stored.updated_by,
+            claimed_by=None if stored is None else stored.claimed_by or None,
+        )
+
+
+class ListAnswer(Answer):
+    configurations: list[ConfigurationAnswer]
+    token: Annotated[str | None, Meta(description="For the next page; absent on the last.")] = None

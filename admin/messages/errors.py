@@ -1,0 +1,58 @@
+"""How every error is answered."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from admin.errors import RainbowError
+from admin.messages.shared import Answer, Json, ScopeAnswer, described_as
+
+
+class ErrorDetail(ScopeAnswer):
+    """One field that is wrong, or one row that is not as expected."""
+
+    index: Annotated[int | None, Meta(description="Position of the change, where there are many.")] = None
+    name: Annotated[str | None, Meta(description="Of a cluster, pool or label, which belong to no scope.")] = None
+    resource_type: str | None = None
+    expected_version: int | None = None
+    changed_by_revision: int | None = None
+    field: str | None = None
+    reason: str | None = None
+    closest: list[str] | None = None
+    current_version: int | None = None
+
+
+#: Details as the services write them, in the order that reads best for each error.
+Details = list[Annotated[Json, described_as("ErrorDetail")]]
+
+
+class ErrorAnswer(Answer):
+    """Every error."""
+
+    code: Annotated[int, Meta(description="gRPC's number for this sort of error.")]
+    error: Annotated[str, Meta(description="A stable name for programs.")]
+    message: Annotated[str, Meta(description="What is wrong and how to mend it, for people.")]
+    details: Details
+    request_id: str
+
+    @classmethod
+    def from_error(cls, error: RainbowError, request_id: str) -> ErrorAnswer:
+        return cls(
+            code=error.code, error=error.name, message=error.message, details=error.details, request_id=request_id
+        )
+
+
+class OneError(Answer):
+    """Why one of many was refused."""
+
+    status: int
+    code: int
+    error: str
+    message: str
+    details: Details
+
+    @classmethod
+    def from_error(cls, error: RainbowError) -> OneError:
+        return cls(status=error.status, code=error.code, error=error.name, message=error.message, details=error.details)

@@ -1,0 +1,204 @@
+"""Clusters, pools and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from admin.core.fleet.clusters import Health
+from admin.core.fleet.definitions import FleetKind, Source
+from admin.core.fleet.fleet import Fleet
+from admin.core.fleet.groups import Group
+from admin.core.resources import format_amounts
+from admin.messages.shared import Answer, Json, Time, WarningAnswer, described_as, one_of
+from admin.services.fleet import ClusterView
+from admin.store.fleet import ClusterEvent
+
+
+class MemberAnswer(Answer):
+    id: str
+    weight: float
+    expected: bool
+
+
+class GroupAnswer(Answer):
+    """A pool or a label."""
+
+    name: str
+    members: list[MemberAnswer]
+    strategy: str | None = None
+    description: str | None = None
+    source: str
+    version: int | None = None
+
+    @classmethod
+    def from_group(cls, group: Group, fleet: Fleet) -> GroupAnswer:
+        definition = group.definition
+        return cls(
+            name=group.name,
+            members=[
+                MemberAnswer(
+                    id=member.cluster,
+                    weight=member.weight,
+                    expected=fleet.clusters[member.cluster].definition.source is Source.EXPECTED,
+                )
+                for member in group.members
+            ],
+            strategy=group.strategy if definition.kind is FleetKind.POOL else None,
+            description=definition.payload.get("description"),
+            source=definition.source.value,
+            version=definition.version,
+        )
+
+
+class ClusterAnswer(Answer):
+    name: str
+    endpoint: str | None = None
+    auth: Json | None = None
+    enabled: bool
+    cordoned: bool
+    cordon_reason: str | None = None
+    draining: bool
+    drain_deadline: Time | None = None
+    last_sync_at: Time | None = None
+    agent: Annotated[str | None, Meta(description="The process that synced last.")] = None
+    leases: int
+    state: Annotated[str, one_of("pending", *(health.value for health in Health))]
+    cost: float | None = None
+    capacity: Json | None = None
+    free: Json | None = None
+    waiting: int
+    running: int
+    pools: list[str]
+    labels: list[str]
+    reported_at: Time | None = None
+    engine: str | None = None
+    engine_version: str | None = None
+    plugins: list[str] | None = None
+    eta: str | None = None
+    properties: Json | None = None
+    description: str | None = None
+    source: str
+    version: int | None = None
+
+    @classmethod
+    def from_view(cls, view: ClusterView) -> ClusterAnswer:
+        cluster = view.cluster
+        definition, state = cluster.definition, cluster.state
+        payload, report = definition.payload, state.report
+        return cls(
+            name=cluster.name,
+            endpoint=payload.get("endpoint"),
+            auth=payload.get("auth"),
+            enabled=cluster.enabled,
+            cordoned=cluster.cordoned,
+            cordon_reason=state.cordon_reason,
+            draining=state.draining,
+            drain_deadline=state.drain_deadline,
+            last_sync_at=state.last_sync_at,
+            agent=state.agent,
+            leases=view.leases,
+            state=cluster.health.value if state.admitted else "pending",
+            cost=cluster.cost,
+            capacity=None if cluster.capacity is None else format_amounts(cluster.capacity),
+            free=None if view.free is None else format_amounts(view.free),
+            waiting=view.waiting,
+            running=view.running,
+            pools=view.pools,
+            labels=view.labels,
+            reported_at=state.reported_at,
+            engine=report.get("engine"),
+            engine_version=report.get("engine_version"),
+            plugins=report.get("plugins"),
+            eta=report.get("eta"),
+            properties={**payload.get("properties", {}), **report.get("properties", {})} or None,
+            description=payload.get("description"),
+            source=definition.source.value,
+            version=definition.version,
+        )
+
+
+class ClusterListAnswer(Answer):
+    clusters: list[ClusterAnswer]
+    token: str | None = None
+
+
+class PoolListAnswer(Answer):
+    pools: list[GroupAnswer]
+    token: str | None = None
+
+
+class LabelListAnswer(Answer):
+    labels: list[GroupAnswer]
+    token: str | None = None
+
+
+class Written(Answer):
+    """What a write of a definition did."""
+
+    version: int | None = None
+    revision: int
+    changed: bool
+    dry_run: bool
+    warnings: list[WarningAnswer]
+
+
+class ClusterWritten(Written):
+    cluster: Annotated[Json | None, described_as("ClusterAnswer")] = None  # a plan has only what is defined
+
+
+class PoolWritten(Written):
+    pool: Annotated[Json | None, described_as("GroupAnswer")] = None
+
+
+class LabelWritten(Written):
+    label: Annotated[Json | None, described_as("GroupAnswer")] = None
+
+
+class SwitchedAnswer(Answer):
+    cluster: ClusterAnswer
+    changed: bool
+
+
+class ReportedAnswer(Answer):
+    cluster: ClusterAnswer
+
+
+class ClusterEventAnswer(Answer):
+    at: Time
+    type: str
+    reason: str | None = None
+    claimed_by: str | None = None
+    number: int
+
+    @classmethod
+    def from_event(cls, event: ClusterEvent) -> ClusterEventAnswer:
+        return cls(at=event.at, type=event.type, reason=event.reason, claimed_by=event.claimed_by, number=event.number)
+
+
+class ClusterEventsAnswer(Answer):
+    events: list[ClusterEventAnswer]
+    token: str | None = None
+
+
+#: The answers that differ by nothing but the noun.
+LISTS: dict[FleetKind, type[ClusterListAnswer | PoolListAnswer | LabelListAnswer]] = {
+    FleetKind.CLUSTER: ClusterListAnswer,
+    FleetKind.POOL: PoolListAnswer,
+    FleetKind.LABEL: LabelListAnswer,
+}
+WRITTEN: dict[FleetKind, type[ClusterWritten | PoolWritten | LabelWritten]] = {
+    FleetKind.CLUSTER: ClusterWritten,
+    FleetKind.POOL: PoolWritten,
+    FleetKind.LABEL: LabelWritten,
+}
+
+
+def list_answer(
+    kind: FleetKind, page: Sequence[ClusterAnswer | GroupAnswer], token: str | None
+) -> ClusterListAnswer | PoolListAnswer | LabelListAnswer:
+    """A page of clusters, pools or labels under their noun."""
+    fields: dict[str, Any] = {f"{kind.noun}s": page, "token": token}
+    return LISTS[kind](**fields)

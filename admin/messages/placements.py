@@ -1,0 +1,86 @@
+"""Placements: what would go elsewhere after a change, and what went where."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from admin.messages.executions import ExecutionIdAnswer
+from admin.messages.shared import Answer, Time
+from admin.services.placements import Move, SimulatedPlacement, Simulation
+
+
+class PlaceAnswer(Answer):
+    cluster: str | None = None
+    reason: str
+    message: str
+    pool: str | None = None
+    label: str | None = None
+    refused: bool
+
+    @classmethod
+    def from_placement(cls, placement: SimulatedPlacement) -> PlaceAnswer:
+        return cls(
+            cluster=placement.cluster,
+            reason=placement.reason,
+            message=placement.message,
+            pool=placement.pool,
+            label=placement.label,
+            refused=placement.refused,
+        )
+
+
+class MoveAnswer(Answer):
+    id: ExecutionIdAnswer
+    before: PlaceAnswer
+    after: PlaceAnswer
+
+    @classmethod
+    def from_move(cls, move: Move) -> MoveAnswer:
+        return cls(
+            id=ExecutionIdAnswer.from_execution(move.execution),
+            before=PlaceAnswer.from_placement(move.before),
+            after=PlaceAnswer.from_placement(move.after),
+        )
+
+
+class SimulationAnswer(Answer):
+    since: Time
+    compared: int
+    moved: int
+    refused: int
+    executions: list[MoveAnswer]
+    by_cluster: dict[str, dict[str, int]]
+
+    @classmethod
+    def from_simulation(cls, simulation: Simulation, *, since: datetime, limit: int) -> SimulationAnswer:
+        before, after = simulation.before, simulation.after
+        return cls(
+            since=since,
+            compared=simulation.compared,
+            moved=len(simulation.moves),
+            refused=sum(move.after.refused for move in simulation.moves),
+            executions=[MoveAnswer.from_move(move) for move in simulation.moves[:limit]],
+            by_cluster={name: {"before": before[name], "after": after[name]} for name in sorted({*before, *after})},
+        )
+
+
+class CountAnswer(Answer):
+    value: str
+    count: int
+
+
+class PlacementCountsAnswer(Answer):
+    by: str
+    counts: list[CountAnswer]
+    total: int
+    since: Time | None = None
+
+    @classmethod
+    def from_counts(cls, by: str, counts: Sequence[tuple[str, int]], since: datetime | None) -> PlacementCountsAnswer:
+        return cls(
+            by=by,
+            counts=[CountAnswer(value=value, count=count) for value, count in counts],
+            total=sum(count for _, count in counts),
+            since=since,
+        )

@@ -1,0 +1,85 @@
+"""Probes, the version, the description of the API, and the registry of kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+from msgspec import Meta
+
+from admin import __version__
+from admin.core.settings.kinds import Kind
+from admin.core.settings.warnings import Warning
+from admin.messages.shared import Answer, Json, WarningAnswer
+
+
+class StatusAnswer(Answer):
+    status: str
+
+
+class FlyteVersion(Answer):
+    Version: str
+    Build: str
+    BuildTime: str
+
+
+class VersionAnswer(Answer):
+    version: str
+    control_plane_version: FlyteVersion
+
+    @classmethod
+    def current(cls) -> VersionAnswer:
+        flyte = FlyteVersion(Version=__version__, Build="", BuildTime="")
+        return cls(version=__version__, control_plane_version=flyte)
+
+
+class DocumentAnswer(Answer):
+    """An OpenAPI document; only its first field is described here."""
+
+    has_other_fields = True
+
+    openapi: str
+
+
+class KindAnswer(Answer):
+    number: int
+    name: str
+    noun: str
+    payload_key: str
+    levels: list[str]
+    merge: str
+    declared: bool
+    description: str
+    example: Json
+    schema: Annotated[Json, Meta(description="JSON Schema of the payload.")]
+
+    @classmethod
+    def from_kind(cls, kind: Kind) -> KindAnswer:
+        return cls(
+            number=kind.number,
+            name=kind.name,
+            noun=kind.noun,
+            payload_key=kind.payload_key,
+            levels=[level.value for level in kind.levels],
+            merge=kind.merge.value,
+            declared=kind.declared,
+            description=kind.description,
+            example=kind.example,
+            schema=kind.payload.schema(),
+        )
+
+
+class KindsAnswer(Answer):
+    kinds: list[KindAnswer]
+
+    @classmethod
+    def from_kinds(cls, kinds: Iterable[Kind]) -> KindsAnswer:
+        return cls(kinds=[KindAnswer.from_kind(kind) for kind in kinds])
+
+
+class WarningsAnswer(Answer):
+    warnings: list[WarningAnswer]
+
+    @classmethod
+    def from_warnings(cls, warnings: Iterable[Warning]) -> WarningsAnswer:
+        return cls(warnings=[WarningAnswer.from_warning(warning) for warning in warnings])

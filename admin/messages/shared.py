@@ -1,0 +1,141 @@
+"""The parts that many messages share: the base of every answer, scopes, origins and warnings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, ClassVar, TypedDict, dataclass_transform
+
+import msgspec
+from msgspec import Meta, Struct, StructMeta, field
+
+from admin.core.fields import Path, dotted
+from admin.core.settings.kinds import Kind, Payload
+from admin.core.settings.origins import Origin
+from admin.core.settings.scopes import Level, Scope
+from admin.core.settings.warnings import Warning
+
+#: A time in UTC, written in RFC 3339 to the microsecond.
+Time = Annotated[datetime, Meta(tz=True)]
+#: JSON whose fields a kind, a configuration or an engine defines: the only values here without a type of their own.
+Json = dict[str, Any]
+
+
+def one_of(*values: str) -> Meta:
+    """The description of a text that is one of some words."""
+    return Meta(extra_json_schema={"enum": list(values)})
+
+
+def described_as(component: str) -> Meta:
+    """The description of JSON that the document describes under a name."""
+    return Meta(extra_json_schema={"$ref": f"#/components/schemas/{component}"})
+
+
+class MessageMeta(StructMeta):
+    """Lets every message have keyword-only fields, so that optional ones may stand before others."""
+
+    def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> MessageMeta:
+        return super().__new__(mcls, name, bases, namespace, **{"kw_only": True, "frozen": True, **config})
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
+class Answer(Struct, metaclass=MessageMeta, omit_defaults=True, frozen=True):
+    """What every answer is: fields in the order of their JSON, and those that are None are left out."""
+
+    has_other_fields: ClassVar[bool] = False  #: whether there may be more than is described
+
+
+def encode(answer: Answer) -> bytes:
+    """An answer as JSON, on a line of its own."""
+    try:
+        return msgspec.json.encode(answer) + b"\n"
+    except OverflowError:  # a payload holds a number with more than 64 bits, which only Python's encoder writes
+        return json.dumps(msgspec.to_builtins(answer), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+#: One kind's payload under the key of its kind.
+MatchingAttributes = Annotated[Json, described_as("MatchingAttributes")]
+
+
+def to_json(answer: Answer) -> Json:
+    """An answer as plain JSON values, for a place in another."""
+    values: Json = msgspec.to_builtins(answer)
+    return values
+
+
+#: Where a value may come from: a level, or what lies above all of them for one execution.
+LEVELS = [*(level.value for level in Level), "launch-plan-definition", "request"]
+
+
+class ScopeAnswer(Answer):
+    """The keys of a scope; the ones that do not apply are left out."""
+
+    domain: str | None = None
+    project: str | None = None
+    workflow: str | None = None
+    launch_plan: str | None = None
+
+
+class ScopeKeys(TypedDict, total=False):
+    """The keys of a scope, for the fields of a `ScopeAnswer`."""
+
+    domain: str
+    project: str
+    workflow: str
+    launch_plan: str
+
+
+def keys_of(scope: Scope) -> ScopeKeys:
+    """The keys that a scope has."""
+    keys: ScopeKeys = scope.keys()  # type: ignore[assignment]  # the same names, of a plain dict
+    return keys
+
+
+class OriginAnswer(ScopeAnswer):
+    """Where a value comes from."""
+
+    level: Annotated[str, one_of(*LEVELS)]
+    version: Annotated[int | None, Meta(description="Of the stored row.")] = None
+    key: Annotated[str | None, Meta(description="The configuration key, for the platform's own values.")] = None
+
+    @classmethod
+    def from_origin(cls, origin: Origin) -> OriginAnswer:
+        if origin.layer:
+            return cls(level=origin.layer)
+        return cls(**keys_of(origin.scope), level=origin.level.value, version=origin.version, key=origin.key or None)
+
+
+def origins_by_path(origins: Mapping[Path, Origin]) -> dict[str, OriginAnswer]:
+    """The origin of each leaf, by its dotted path."""
+    return {dotted(path): OriginAnswer.from_origin(origin) for path, origin in origins.items()}
+
+
+class WarningAnswer(ScopeAnswer):
+    """Something stored that is questionable."""
+
+    code: str
+    message: str
+    resource_type: str
+    level: str
+    field: str
+    closest: list[str] | None = None
+    name: Annotated[str | None, Meta(description="Of a pool or label, which belong to no scope.")] = None
+
+    @classmethod
+    def from_warning(cls, warning: Warning) -> WarningAnswer:
+        return cls(
+            **keys_of(warning.scope),
+            code=warning.code,
+            message=warning.message,
+            resource_type=warning.kind,
+            level=warning.scope.level.value,
+            field=warning.field,
+            closest=list(warning.closest) or None,
+            name=warning.name or None,
+        )
+
+
+def matching(kind: Kind, payload: Payload) -> Json:
+    """A payload under the key of its kind."""
+    return {kind.payload_key: payload}
