@@ -1,7 +1,7 @@
 """Every error the admin answers with.
 
 RainbowError
-├── InvalidRequest            400  a field is wrong; the details say which and how to mend it
+├── InvalidRequest            400  a field is wrong; the details name it and the remedy
 │   ├── UnknownProject        400
 │   ├── UnknownDomain         400
 │   ├── UndeclaredKind        400
@@ -58,7 +58,7 @@ from typing import Any, ClassVar
 
 from admin.core.problems import Invalid, Problem, Refused
 
-#: A request with thousands of faults is answered with the first of them.
+#: The most problems that one answer lists.
 MOST_DETAILS = 50
 
 
@@ -82,9 +82,9 @@ class InvalidRequest(RainbowError):
 
     @classmethod
     def of(cls, invalid: Invalid) -> InvalidRequest:
-        """The error for problems that the core found; where the core named the rule, the error of that name."""
+        """The error for problems that the core found; the error of that name where the core named the rule."""
         if isinstance(invalid, Refused):
-            cls = next(one for one in InvalidRequest.__subclasses__() if one.name == invalid.error)
+            cls = next(error for error in InvalidRequest.__subclasses__() if error.name == invalid.error)
         message = " ".join(str(problem) for problem in invalid.problems[:5])
         if len(invalid.problems) > 5:
             message += f" (and {len(invalid.problems) - 5} more)"
@@ -92,7 +92,7 @@ class InvalidRequest(RainbowError):
 
 
 def problem_detail(problem: Problem) -> dict[str, Any]:
-    """A problem as it stands in an answer."""
+    """A problem as answers show it."""
     detail: dict[str, Any] = {"field": problem.field, "reason": problem.reason}
     if problem.index is not None:
         detail["index"] = problem.index
@@ -148,13 +148,13 @@ class ClusterDisabled(InvalidRequest):
 
 
 class NoClusterLargeEnough(InvalidRequest):
-    """No cluster that counts could ever run the job."""
+    """No candidate cluster is large enough for the job."""
 
     code, name = 9, "no_cluster_large_enough"
 
 
 class RequestFenced(InvalidRequest):
-    """Requests in this domain may not override what settings say of where to run."""
+    """Requests in this domain may not override the cluster, pool or label that settings name."""
 
     code, name = 9, "request_fenced"
 
@@ -172,13 +172,13 @@ class UnknownQueueTag(InvalidRequest):
 
 
 class RegistrationRefused(RainbowError):
-    """The registration secret is wrong, or this name may not register here. Ask whoever runs the admin."""
+    """The registration secret is wrong, or this name may not register here. Ask the team that runs the admin."""
 
     status, code, name = 401, 16, "registration_refused"
 
 
 class Forbidden(RainbowError):
-    """This token is not for that."""
+    """This token does not allow the request."""
 
     status, code, name = 403, 7, "forbidden"
 
@@ -190,13 +190,13 @@ class TooManyAttempts(RainbowError):
 
 
 class Unauthenticated(RainbowError):
-    """This admin wants a bearer token. Set RAINBOW_TOKEN, or send 'Authorization: Bearer <token>'."""
+    """This admin needs a bearer token. Set RAINBOW_TOKEN, or send 'Authorization: Bearer <token>'."""
 
     status, code, name = 401, 16, "unauthenticated"
 
 
 class NotFound(RainbowError):
-    """There is no such thing."""
+    """Not found."""
 
     status, code, name = 404, 5, "not_found"
 
@@ -220,7 +220,7 @@ class RevisionNotFound(NotFound):
 
 
 class RevisionPruned(NotFound):
-    """That revision is no longer kept, nor the way back to it. `rainbowctl history` lists those that are."""
+    """That revision is no longer kept. `rainbowctl history` lists those that are."""
 
     name = "revision_pruned"
 
@@ -280,7 +280,7 @@ class Conflict(RainbowError):
 
 
 class VersionConflict(Conflict):
-    """Someone else changed the row meanwhile. Read it again and repeat the change on what is there now."""
+    """The row has changed meanwhile. Read it again and repeat the change on the current version."""
 
     name = "version_conflict"
 
@@ -304,7 +304,7 @@ class AlreadyRegistered(Conflict):
 
 
 class AgentReplaced(Conflict):
-    """Another agent of this cluster has taken over. This one should end; one agent a cluster is enough."""
+    """Another agent of this cluster has taken over. Stop this one: a cluster has one agent."""
 
     code, name = 10, "agent_replaced"
 
@@ -316,7 +316,7 @@ class TokenNotFound(NotFound):
 
 
 class InUse(Conflict):
-    """Others use it. Change them first, or use force."""
+    """It is in use. Change what uses it first, or use force."""
 
     code, name = 9, "in_use"
 
@@ -340,7 +340,7 @@ class ExecutionExists(Conflict):
 
 
 class NotRecoverable(Conflict):
-    """Only what failed, timed out or was aborted can be recovered."""
+    """Only an execution that failed, timed out or was aborted can be recovered."""
 
     code, name = 9, "not_recoverable"
 
@@ -358,14 +358,14 @@ class UnsupportedMediaType(RainbowError):
 
 
 class Internal(RainbowError):
-    """Something broke inside the admin; nothing was changed. Its log has the details under the request id."""
+    """Internal error; nothing was changed. The admin's log has the details under the request id."""
 
 
 class Unavailable(RainbowError):
-    """The database does not answer right now. Try again shortly; /readyz tells when it is back."""
+    """The database does not answer. Try again shortly; /readyz shows when it is back."""
 
     status, code, name = 503, 14, "unavailable"
 
 
 class CannotStart(Exception):
-    """A reason for an admin not to start, with what to do about it; nobody is there to be answered yet."""
+    """Why an admin cannot start, and the remedy; printed, since no request is answered yet."""

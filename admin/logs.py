@@ -1,4 +1,4 @@
-"""Structured logs: one line an event, with the request it belongs to."""
+"""Structured logs: one line per event, with the id of its request."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import logging
 from datetime import UTC, datetime
 from typing import Any
 
-#: What every record has; the rest was added by whoever logged.
+#: The attributes of every record; the others came with `extra`.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line."""
+    """One JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -30,7 +30,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """The same for people: time, level, message, and what was added."""
+    """The same for people: time, level, message and extras."""
 
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S")

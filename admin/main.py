@@ -25,7 +25,7 @@ _PROGRESS_SECONDS = 5
 
 
 def _common(command: Callable[..., None]) -> Callable[..., None]:
-    """The options that every command which opens the database takes."""
+    """Add the options of every command that opens the database."""
     config = click.option(
         "--config",
         "config_file",
@@ -45,7 +45,7 @@ def _common(command: Callable[..., None]) -> Callable[..., None]:
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="rainbow-admin")
 def cli() -> None:
-    """The Rainbow admin: keeps settings by scope, resolves them, and says why.
+    """The Rainbow admin: stores settings by scope, resolves them, and explains the result.
 
     Start it with `rainbow-admin serve`; talk to it with `rainbowctl`.
     """
@@ -85,10 +85,10 @@ def serve(config_file: str | None, **flags: Any) -> None:
       rainbow-admin serve
       rainbow-admin serve --database postgresql+psycopg://rainbow@db/rainbow --host 0.0.0.0 --apiTokenFile token
     """
-    with tempfile.TemporaryDirectory(prefix="rainbow-metrics-") as counts:
-        # Workers share their counts through files there; the metrics library looks for it when it is imported.
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = counts
-        from admin.server import serve as run
+    with tempfile.TemporaryDirectory(prefix="rainbow-metrics-") as directory:
+        # Workers share their counts in files there; the metrics library reads the variable when it is imported.
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = directory
+        from admin.server.serving import serve as run
 
         run(config_file, _overrides(**flags))
 
@@ -101,27 +101,27 @@ def migrate_command(config_file: str | None, database: str | None, to: str) -> N
 
     Stop the admins that use the database first, and back it up.
     """
-    from admin.server import bring_up_to_date, open_app
+    from admin.server.startup import migrate_database, open_app
 
     settings = load_settings(config_file, os.environ, _overrides(database=database))
     app = open_app(settings)
     engine = app.extensions["rainbow"].database.engine
     before = current_revision(engine)
-    bring_up_to_date(app, to)
+    migrate_database(app, to)
     click.echo(f"schema {before or 'empty'} -> {current_revision(engine) or 'empty'} (newest: {latest_revision()})")
 
 
 @cli.command("config")
 @_common
 def config_command(config_file: str | None, database: str | None) -> None:
-    """Check the configuration and print what is in force, every default included."""
+    """Check the configuration and print the one in force, every default included."""
     settings = load_settings(config_file, os.environ, _overrides(database=database))
     yaml.safe_dump(dict(settings.document), sys.stdout, sort_keys=False, allow_unicode=True)
 
 
-def _age(name: str, what: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def _age(name: str, rows: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     return click.option(
-        f"--{name}", metavar="AGE", help=f"Delete {what} longer ago than this: 90d, 12h (or retention.{name})."
+        f"--{name}", metavar="AGE", help=f"Delete {rows} longer ago than this: 90d, 12h (or retention.{name})."
     )
 
 
@@ -133,25 +133,25 @@ def _age(name: str, what: str) -> Callable[[Callable[..., None]], Callable[..., 
 @_age("revisions", "revisions, but for the last one, that were made")
 @click.option("--dryRun", "--dry-run", "dry_run", is_flag=True, help="Count what would be deleted, and delete nothing.")
 def prune_command(config_file: str | None, dry_run: bool, **flags: Any) -> None:
-    """Delete what has been over for long enough.
+    """Delete executions, events, logs and revisions that are old enough.
 
-    The ages are those of the configuration, or of the options, which go first; what neither names is kept. Only
-    finished executions are deleted, never one that waits or runs. The admins may go on working meanwhile. It may be
-    stopped at any time and started again, and prints how many rows it has deleted of each table.
+    The ages come from the options, else from the configuration; what neither names is kept. Executions are deleted
+    only once they have ended. Admins may run meanwhile. The command may be stopped at any time and started again,
+    and prints how many rows of each table it has deleted.
 
     \b
     Examples:
       rainbow-admin prune --config rainbow.yaml --dryRun
       rainbow-admin prune --executions 90d --logs 30d --revisions 365d
     """
-    from admin.server import check_schema, open_app
+    from admin.server.startup import check_schema, open_app
     from admin.services.retention import prune
 
     settings = load_settings(config_file, os.environ, _overrides(**flags))
     if settings.retention.is_for_ever:
         raise click.UsageError(
-            "Nothing is to be pruned: everything is kept for ever. Say how long to keep what, with options such as "
-            "--executions 90d --logs 30d, or in the configuration under retention."
+            "Nothing to prune: everything is kept for ever. Set how long to keep it with options such as "
+            "--executions 90d --logs 30d, or under retention in the configuration."
         )
     app = open_app(settings)
     check_schema(app)
@@ -169,19 +169,19 @@ def prune_command(config_file: str | None, dry_run: bool, **flags: Any) -> None:
 
 
 def _total(steps: Iterable[Mapping[str, int]]) -> Counter[str]:
-    """What all steps come to; said in between where they take long."""
+    """The sum over all steps, with progress on standard error while they take long."""
     total: Counter[str] = Counter()
-    said_at = time.monotonic()
+    reported_at = time.monotonic()
     for counts in steps:
         total.update(counts)
-        if time.monotonic() - said_at >= _PROGRESS_SECONDS:
+        if time.monotonic() - reported_at >= _PROGRESS_SECONDS:
             click.echo(f"{total.total()} rows so far", err=True)
-            said_at = time.monotonic()
+            reported_at = time.monotonic()
     return total
 
 
 def _overrides(**flags: Any) -> dict[str, dict[str, Any]]:
-    """The configuration keys that the given flags set."""
+    """The configuration keys that flags set."""
     keys = {
         "host": ("server", "host"),
         "port": ("server", "port"),
@@ -207,7 +207,7 @@ def _overrides(**flags: Any) -> dict[str, dict[str, Any]]:
 
 
 def main() -> None:
-    """Run the command line; a wrong configuration is 2, any other reason not to start is 1."""
+    """Run the command line; exits with 2 for a wrong configuration, 1 for any other reason not to start."""
     try:
         cli(standalone_mode=False)
     except click.exceptions.Abort:

@@ -93,11 +93,11 @@ def create_app(database: str) -> Flask:
 
 def main(port: int, database: str) -> None:
     """Serve with the admin's own settings of the server."""
-    from admin.server import _granian  # only here: whoever needs the table needs no server
+    from admin.server.serving import build_server  # only here: the table needs no server
 
     settings = load_settings(None, {}, {})
     logs = log_configuration("warning", settings.log_format)
-    server = _granian(settings.server, port, logs)
+    server = build_server(settings.server, port, logs)
     server.serve(target_loader=partial(create_app, database), wrap_loader=False)
 
 

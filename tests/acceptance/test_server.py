@@ -335,7 +335,7 @@ def test_migrate_leaves_a_database_alone_that_is_not_ours(tmp_path: Path) -> Non
     with engine.begin() as connection:
         connection.exec_driver_sql("CREATE TABLE cats (name TEXT)")
     done = rainbow_admin("migrate", "--database", "sqlite:///cats.db", cwd=tmp_path)
-    assert (done.returncode, "not ours" in done.stderr) == (1, True)
+    assert (done.returncode, "not one of Rainbow" in done.stderr) == (1, True)
     with engine.begin() as connection:
         tables = connection.exec_driver_sql("SELECT name FROM sqlite_master").scalars().all()
     engine.dispose()

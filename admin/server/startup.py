@@ -1,0 +1,143 @@
+"""Startup: the checks before an admin starts, and its database made ready."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import socket
+import ssl
+
+from flask import Flask
+from sqlalchemy.exc import SQLAlchemyError
+
+from admin.app import create_app
+from admin.configuration import Settings
+from admin.core.problems import shorten
+from admin.errors import CannotStart
+from admin.services.projects import seed_projects
+from admin.store.schema import (
+    SchemaState,
+    current_revision,
+    known_revisions,
+    latest_revision,
+    migrate,
+    schema_state,
+)
+
+_log = logging.getLogger("rainbow.server")
+
+
+def open_app(settings: Settings) -> Flask:
+    """The app, on a database that can be reached; CannotStart where it cannot."""
+    backend = settings.database_url.partition(":")[0].partition("+")[0]
+    if backend not in ("sqlite", "postgresql"):
+        raise CannotStart(
+            f"The database cannot be opened: {shorten(backend)} is not supported. Use sqlite:///file.db or "
+            "postgresql+psycopg://user@host/name."
+        )
+    try:
+        app = create_app(settings)
+        schema_state(app.extensions["rainbow"].database.engine)
+    except ModuleNotFoundError as error:
+        raise CannotStart(f"The database driver {error.name} is missing: pip install 'rainbow[postgres]'.") from error
+    except (SQLAlchemyError, OSError) as error:
+        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+        raise CannotStart(f"The database cannot be opened: {reason}") from error
+    return app
+
+
+def prepare(app: Flask) -> None:
+    """Set up an empty database; CannotStart for a schema that this version does not work with."""
+    context = app.extensions["rainbow"]
+    engine = context.database.engine
+    if schema_state(engine) is SchemaState.EMPTY:
+        migrate(engine)
+        _log.info("database set up", extra={"schema": latest_revision()})
+    check_schema(app)
+    seeded = seed_projects(context)
+    if seeded:
+        _log.info("projects created", extra={"projects": ", ".join(seeded)})
+
+
+def check_schema(app: Flask) -> None:
+    """CannotStart for a schema that this version does not work with."""
+    engine = app.extensions["rainbow"].database.engine
+    match schema_state(engine):
+        case SchemaState.EMPTY:
+            raise CannotStart("The database is empty. Choose another one with --database or --config.")
+        case SchemaState.BEHIND:
+            raise CannotStart(
+                f"The database has schema {current_revision(engine)}, this version needs {latest_revision()}. "
+                "Back it up, then run `rainbow-admin migrate` with the same --database and --config."
+            )
+        case SchemaState.UNKNOWN:
+            raise CannotStart(_unknown_schema(current_revision(engine)))
+
+
+def migrate_database(app: Flask, to: str) -> None:
+    """Migrate a database of Rainbow, or an empty one; CannotStart for any other, and where the migration fails."""
+    engine = app.extensions["rainbow"].database.engine
+    if schema_state(engine) is SchemaState.UNKNOWN:
+        raise CannotStart(_unknown_schema(current_revision(engine)))
+    if to not in ("head", "base") and to not in known_revisions():
+        raise CannotStart(f"There is no schema revision {shorten(to)}; known are {', '.join(known_revisions())}.")
+    try:
+        migrate(engine, to)
+    except SQLAlchemyError as error:
+        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+        raise CannotStart(f"The migration failed and was rolled back: {reason}") from error
+
+
+def _unknown_schema(revision: str | None) -> str:
+    return (
+        f"The database has a schema that this version does not know ({revision or 'not one of Rainbow'}). "
+        "Start the version of Rainbow that made it, or choose another --database."
+    )
+
+
+def check_certificate(settings: Settings) -> None:
+    """CannotStart for a certificate or key that cannot be used."""
+    cert, key = settings.server.tls_cert_file, settings.server.tls_key_file
+    if cert is None or key is None:
+        return
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password=_no_password)
+    except (OSError, ValueError) as error:  # ssl's own errors are OSErrors
+        reason = getattr(error, "strerror", None) or str(error)
+        raise CannotStart(f"The certificate {cert} with the key {key} cannot be used: {reason}.") from error
+
+
+def _no_password() -> str:
+    raise ValueError("the key is protected by a password; use one without")
+
+
+def check_exposure(settings: Settings) -> None:
+    """CannotStart where the admin would be reachable from other machines without a token."""
+    host = settings.server.host
+    if settings.server.api_token_file is None and not _is_loopback(host):
+        raise CannotStart(
+            f"Without a token the admin listens on loopback only, not on {host}. Use --apiTokenFile FILE "
+            "(`openssl rand -hex 32 > FILE` creates one), or --host 127.0.0.1."
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def free_port(host: str, port: int) -> int:
+    """The port to listen on, a free one for 0; CannotStart where it is in use."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+            bound: int = probe.getsockname()[1]
+    except OSError as error:
+        raise CannotStart(f"Cannot listen on {host}:{port}: {error.strerror}. Choose another --port.") from error
+    return bound

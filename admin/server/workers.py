@@ -1,0 +1,98 @@
+"""Workers: the processes that answer requests, and how each of them ends."""
+
+from __future__ import annotations
+
+import gc
+import logging.config
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from flask import Flask
+
+from admin.app import create_app
+from admin.configuration import load_settings
+from admin.logs import log_configuration
+from admin.loops.leadership import Leader
+from admin.loops.leases import LeaseLoop
+from admin.loops.retention import RetentionLoop
+from admin.loops.statistics import StatisticsLoop
+from admin.loops.waiting import WaitingLoop
+
+#: How long a worker whose main process has ended may take to finish its requests.
+_LAST_SECONDS = 5
+
+
+def create_worker(
+    server: Any, parent: int, counter_path: str, config_file: str | None, overrides: Mapping[str, Mapping[str, Any]]
+) -> Flask:
+    """Set up a worker process, and return its app."""
+    _end_on_signal(server)
+    _end_with_parent(parent)
+    for name in [name for name in os.environ if name.startswith("HTTP_")]:
+        del os.environ[name]  # the server would pass them on as request headers
+    settings = load_settings(config_file, os.environ, overrides)
+    logging.config.dictConfig(log_configuration(settings.log_level, settings.log_format))
+    app = create_app(settings, counter_path=counter_path)
+    context = app.extensions["rainbow"]
+    context.index.start()
+    gc.collect()
+    gc.freeze()  # what is loaded by now stays; collecting it again and again would delay requests
+    gc.set_threshold(10_000, 20, 20)
+    leader = Leader(
+        context, [WaitingLoop(context), LeaseLoop(context), RetentionLoop(context), StatisticsLoop(context)]
+    )
+    leader.start()
+    _on_stop(context.close, leader.close)
+    return app
+
+
+def _end_on_signal(server: Any) -> None:
+    """End at once on a signal that arrives while the worker starts.
+
+    Until the server handles signals itself, a worker has the handlers of the main process, which do not end it.
+    """
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+    if server.interrupt_signal:  # set by one of those handlers
+        os._exit(0)
+
+
+def _on_stop(*callbacks: Callable[[], None]) -> None:
+    """Run callbacks as soon as this worker is told to stop, so that waiting requests are answered at once.
+
+    The server replaces the signal handlers, but not the descriptor that Python writes signal numbers to.
+    """
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
+    signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+
+    def watch() -> None:
+        sockets = reader, writer  # kept open: a second signal may still be written
+        while not {signal.SIGTERM, signal.SIGINT}.intersection(sockets[0].recv(64)):
+            pass
+        for callback in callbacks:
+            callback()
+        threading.Event().wait()
+
+    threading.Thread(target=watch, name="stop", daemon=True).start()
+
+
+def _end_with_parent(parent: int) -> None:
+    """End this worker when its main process was killed.
+
+    A signal on the parent's death alone would not do: for moments while a worker starts, nothing handles it.
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(_LAST_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="parent", daemon=True).start()
