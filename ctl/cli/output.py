@@ -65,6 +65,21 @@ class Printer:
         """An answer as JSON or YAML."""
         self.text(to_json(document) if self.format == "json" else to_yaml(document))
 
+    def machine_output(self, names: Iterable[str], document: Any) -> bool:
+        """
+        Print an answer for a program: names with `-o name`, the document with `-o json|yaml`.
+
+        False where a person reads the answer: nothing is printed, the table is up to the caller.
+        """
+        if self.is_table:
+            return False
+        if self.format == "name":
+            for name in names:
+                self.line(name)
+        else:
+            self.document(document)
+        return True
+
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """A table: drawn on a terminal, plain aligned columns anywhere else."""
         cells = [[printable(cell) for cell in row] for row in rows]

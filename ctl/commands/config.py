@@ -140,12 +140,10 @@ def get_contexts() -> click.Command:
     def run(session: Session) -> None:
         known, printer = session.settings.configuration, session.printer
         current = session.settings.context.value
-        if printer.format == "name":
-            for name in known.contexts:
-                printer.line(f"context/{name}")
-        elif not printer.is_table:
-            printer.document({**({"current_context": current} if current else {}), "contexts": known.contexts})
-        elif known.contexts:
+        document = {**({"current_context": current} if current else {}), "contexts": known.contexts}
+        if printer.machine_output((f"context/{name}" for name in known.contexts), document):
+            return
+        if known.contexts:
             rows = [
                 ["*" if name == current else "", name, *(entry.get(key, "") for key in CONTEXT_KEYS)]
                 for name, entry in known.contexts.items()

@@ -20,13 +20,9 @@ def get_domain() -> click.Command:
             if not domains:
                 raise NotFound(f"There is no domain {domain!r}.{did_you_mean(domain, known)}", name="domain_not_found")
         printer = session.printer
-        if printer.format == "name":
-            for entry in domains:
-                printer.line(f"domain/{entry['id']}")
-        elif printer.is_table:
+        document = domains if domain is None else domains[0]
+        if not printer.machine_output((f"domain/{entry['id']}" for entry in domains), document):
             printer.table(["ID", "NAME"], [[str(entry["id"]), str(entry.get("name", ""))] for entry in domains])
-        else:
-            printer.document(domains if domain is None else domains[0])
 
     return Command(
         "domain",

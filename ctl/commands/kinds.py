@@ -29,12 +29,8 @@ def get_kind() -> click.Command:
         if found is None:
             nouns = [each.noun for each in kinds]
             raise NotFound(f"There is no kind {kind!r}.{did_you_mean(kind, nouns)}", name="kind_not_found")
-        if session.printer.format == "name":
-            session.printer.line(f"kind/{found.noun}")
-        elif session.printer.is_table:
+        if not session.printer.machine_output([f"kind/{found.noun}"], entries[kinds.index(found)]):
             _describe(session, found)
-        else:
-            session.printer.document(entries[kinds.index(found)])
 
     return Command(
         "kind",
@@ -51,16 +47,11 @@ def get_kind() -> click.Command:
 
 def _list(session: Session, kinds: list[Kind], entries: list[dict[str, object]]) -> None:
     printer = session.printer
-    if printer.format == "name":
-        for kind in kinds:
-            printer.line(f"kind/{kind.noun}")
-    elif printer.is_table:
-        columns = ["NOUN", "NUMBER", "NAME", "MERGE", "DECLARED", "LEVELS"] + (
-            ["DESCRIPTION"] if printer.is_wide else []
-        )
-        printer.table(columns, [_cells(kind, printer.is_wide) for kind in kinds])
-    else:
-        printer.document(entries)
+    if printer.machine_output((f"kind/{kind.noun}" for kind in kinds), entries):
+        return
+    columns = ["NOUN", "NUMBER", "NAME", "MERGE", "DECLARED", "LEVELS"]
+    columns += ["DESCRIPTION"] if printer.is_wide else []
+    printer.table(columns, [_cells(kind, printer.is_wide) for kind in kinds])
 
 
 def _cells(kind: Kind, is_wide: bool) -> list[str]:

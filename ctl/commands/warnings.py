@@ -6,6 +6,7 @@ import click
 
 from ctl.cli.groups import Command
 from ctl.cli.options import strict_option
+from ctl.cli.output import Printer
 from ctl.cli.session import Session
 from ctl.client.answers import Document, RowChange, warning_text
 from ctl.client.errors import WarningsFound
@@ -17,16 +18,9 @@ def get_warnings() -> click.Command:
     def run(session: Session, strict: bool) -> None:
         warnings = session.client.warnings()
         printer = session.printer
-        if printer.format == "name":
-            for warning in warnings:
-                printer.line(RowChange.from_document(warning).short(_noun(warning)))
-        elif not printer.is_table:
-            printer.document(warnings)
-        elif warnings:
-            columns = ["KIND", "LEVEL", "SCOPE", "FIELD", "WARNING"] + (["CODE"] if printer.is_wide else [])
-            printer.table(columns, [_cells(warning, printer.is_wide) for warning in warnings])
-        else:
-            printer.note("No warnings: every stored setting makes sense to the admin.")
+        names = (RowChange.from_document(warning).short(_noun(warning)) for warning in warnings)
+        if not printer.machine_output(names, warnings):
+            _show(printer, warnings)
         if strict and warnings:
             raise WarningsFound(f"{count(len(warnings), 'warning')} under --strict.")
 
@@ -37,6 +31,14 @@ def get_warnings() -> click.Command:
         params=[strict_option()],
         examples=["rainbowctl get warnings", "rainbowctl get warnings --strict -o json"],
     )
+
+
+def _show(printer: Printer, warnings: list[Document]) -> None:
+    if warnings:
+        columns = ["KIND", "LEVEL", "SCOPE", "FIELD", "WARNING"] + (["CODE"] if printer.is_wide else [])
+        printer.table(columns, [_cells(warning, printer.is_wide) for warning in warnings])
+    else:
+        printer.note("No warnings: every stored setting makes sense to the admin.")
 
 
 def _noun(warning: Document) -> str:

@@ -111,10 +111,7 @@ def _delete(session: Session, kind: Kind, scope: Scope, version: int | None, fla
 
 
 def _answer(session: Session, kind: Kind, scope: Scope, document: Document) -> None:
-    if session.printer.format == "name":
-        session.printer.line(scope.name(kind.noun))
-    elif not session.printer.is_table:
-        session.printer.document(document)
+    session.printer.machine_output([scope.name(kind.noun)], document)
 
 
 def _afterwards(session: Session, kind: Kind, scope: Scope) -> str:

@@ -196,10 +196,7 @@ class Update:
         self._strict(change, "the change was written")
 
     def _answer(self, scope: Scope, document: Mapping[str, Any]) -> None:
-        if self.printer.format == "name":
-            self.printer.line(scope.name(self.kind.noun))
-        elif not self.printer.is_table:
-            self.printer.document(document)
+        self.printer.machine_output([scope.name(self.kind.noun)], document)
 
     def _strict(self, change: Change, outcome: str) -> None:
         if self.flags["strict"] and change.warnings:

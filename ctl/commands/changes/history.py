@@ -114,12 +114,9 @@ def _unique(revisions: Iterator[Document]) -> Iterator[Document]:
 
 def _show_list(session: Session, revisions: list[Document]) -> None:
     printer = session.printer
-    if printer.format == "name":
-        for revision in revisions:
-            printer.line(f"revision/{revision['number']}")
-    elif not printer.is_table:
-        printer.document(revisions)
-    elif revisions:
+    if printer.machine_output((f"revision/{revision['number']}" for revision in revisions), revisions):
+        return
+    if revisions:
         columns = ["REVISION", "WHEN", "WHO", "WHAT", "WHY"] + (["REQUEST"] if printer.is_wide else [])
         looks_up = len(revisions) <= _MOST_LOOKUPS
         printer.table(columns, [_cells(session, revision, looks_up) for revision in revisions])
@@ -163,11 +160,7 @@ def _show_difference(session: Session, start: int, end: int) -> None:
 
 def _show_one(session: Session, revision: Document) -> None:
     printer = session.printer
-    if printer.format == "name":
-        printer.line(f"revision/{revision['number']}")
-        return
-    if not printer.is_table:
-        printer.document(revision)
+    if printer.machine_output([f"revision/{revision['number']}"], revision):
         return
     changes = [RowChange.from_document(change) for change in revision["changes"]]
     printer.line(f"revision {revision['number']}")

@@ -120,11 +120,7 @@ def check_strict(outcome: ChangeSet, *, is_strict: bool, outcome_words: str) -> 
 def answer(session: Session, outcome: ChangeSet) -> None:
     """The answer for programs; people have seen the rows."""
     printer = session.printer
-    if printer.format == "name":
-        for row in outcome.real:
-            printer.line(row.short(session.client.noun(row.kind)))
-    elif not printer.is_table:
-        printer.document(outcome.document)
+    printer.machine_output((row.short(session.client.noun(row.kind)) for row in outcome.real), outcome.document)
 
 
 @contextmanager

@@ -208,13 +208,8 @@ def _report(session: Session, answer: Document, flags: Mapping[str, Any], *, is_
 
 
 def _show(session: Session, answer: Document, execution: Execution) -> None:
-    printer = session.printer
-    if printer.format == "name":
-        printer.line(execution.id.resource)
-    elif printer.is_table:
+    if not session.printer.machine_output([execution.id.resource], answer):
         show_executions(session, [execution], with_place=False)
-    else:
-        printer.document(answer)
 
 
 def _is_there(session: Session, id: ExecutionId) -> bool:

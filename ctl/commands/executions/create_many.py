@@ -194,17 +194,13 @@ def _tell_warnings(session: Session, outcomes: Sequence[Outcome]) -> None:
 
 def _show(session: Session, outcomes: Sequence[Outcome]) -> None:
     printer = session.printer
-    if printer.format == "name":
-        for outcome in outcomes:
-            if outcome.is_there:
-                printer.line(ExecutionId.from_document(outcome.id).resource)
-    elif not printer.is_table:
-        printer.document([outcome.document() for outcome in outcomes])
-    else:
-        places = {(outcome.id["project"], outcome.id["domain"]) for outcome in outcomes}
-        keys = ["project", "domain", "name"] if len(places) > 1 else ["name"]
-        rows = [[*(each.id[key] for key in keys), *_cells(each), each.result, each.why()] for each in outcomes]
-        printer.table([*(key.upper() for key in keys), "CLUSTER", "PHASE", "RESULT", "REASON"], rows)
+    names = (ExecutionId.from_document(outcome.id).resource for outcome in outcomes if outcome.is_there)
+    if printer.machine_output(names, [outcome.document() for outcome in outcomes]):
+        return
+    places = {(outcome.id["project"], outcome.id["domain"]) for outcome in outcomes}
+    keys = ["project", "domain", "name"] if len(places) > 1 else ["name"]
+    rows = [[*(each.id[key] for key in keys), *_cells(each), each.result, each.why()] for each in outcomes]
+    printer.table([*(key.upper() for key in keys), "CLUSTER", "PHASE", "RESULT", "REASON"], rows)
 
 
 def _cells(outcome: Outcome) -> list[str]:

@@ -153,9 +153,5 @@ def _list(session: Session, answer: Document) -> None:
 
 
 def _answer(session: Session, executions: Sequence[Document], document: Document | None = None) -> None:
-    printer = session.printer
-    if printer.format == "name":
-        for each in executions:
-            printer.line(ExecutionId.from_document(each["id"]).resource)
-    elif not printer.is_table:
-        printer.document(list(executions) if document is None else document)
+    names = (ExecutionId.from_document(execution["id"]).resource for execution in executions)
+    session.printer.machine_output(names, list(executions) if document is None else document)

@@ -15,14 +15,9 @@ def get_execution_event() -> click.Command:
     def run(session: Session, name: str) -> None:
         id = execution_id(session, name)
         events = list(session.client.execution_events(id))
-        printer = session.printer
-        if printer.format == "name":
-            for event in events:
-                printer.line(f"execution-event/{id}/{event.get('number', '')}")
-        elif printer.is_table:
+        names = (f"execution-event/{id}/{event.get('number', '')}" for event in events)
+        if not session.printer.machine_output(names, events):
             show_events(session, events)
-        else:
-            printer.document(events)
 
     return Command(
         "execution-event",

@@ -39,13 +39,10 @@ def explain_execution(session: Session, flags: Mapping[str, Any]) -> None:
 def print_explanation(session: Session, explanation: Document) -> None:
     """An explanation in the form that is asked for."""
     printer = session.printer
-    if printer.format == "name":
-        printer.line(ExecutionId.from_document(explanation["id"]).resource)
-    elif not printer.is_table:
-        printer.document(explanation)
-    else:
-        show_explanation(session, explanation)
-        tell_warnings(session, explanation)
+    if printer.machine_output([ExecutionId.from_document(explanation["id"]).resource], explanation):
+        return
+    show_explanation(session, explanation)
+    tell_warnings(session, explanation)
 
 
 def show_explanation(session: Session, explanation: Document) -> None:

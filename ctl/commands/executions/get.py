@@ -191,12 +191,9 @@ def _list(session: Session, flags: Mapping[str, Any]) -> None:
 
 def _print(session: Session, executions: list[Execution], document: Any, *, with_place: bool) -> None:
     printer = session.printer
-    if printer.format == "name":
-        for execution in executions:
-            printer.line(execution.id.resource)
-    elif not printer.is_table:
-        printer.document(document)
-    elif executions:
+    if printer.machine_output((execution.id.resource for execution in executions), document):
+        return
+    if executions:
         show_executions(session, executions, with_place=with_place)
 
 
@@ -238,16 +235,14 @@ def _details(session: Session, execution: Execution) -> None:
     printer = session.printer
     events = list(session.client.execution_events(execution.id))
     explanation = session.client.explain_execution(execution.id)
-    if printer.format == "name":
-        printer.line(execution.id.resource)
-    elif not printer.is_table:
-        printer.document({"execution": execution.document, "events": events, "explanation": explanation})
-    else:
-        from ctl.client.formats import to_yaml
-        from ctl.commands.executions.explain import show_explanation
+    document = {"execution": execution.document, "events": events, "explanation": explanation}
+    if printer.machine_output([execution.id.resource], document):
+        return
+    from ctl.client.formats import to_yaml
+    from ctl.commands.executions.explain import show_explanation
 
-        printer.text(to_yaml(execution.document))
-        printer.line()
-        show_explanation(session, explanation)
-        printer.line()
-        show_events(session, events)
+    printer.text(to_yaml(execution.document))
+    printer.line()
+    show_explanation(session, explanation)
+    printer.line()
+    show_events(session, events)

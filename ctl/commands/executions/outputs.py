@@ -71,12 +71,9 @@ def _named(id: ExecutionId, path: str, outputs: list[Document]) -> Document:
 
 def _list(session: Session, id: ExecutionId, outputs: list[Document], document: Any) -> None:
     printer = session.printer
-    if printer.format == "name":
-        for output in outputs:
-            printer.line(f"output/{id}/{output['path']}")
-    elif not printer.is_table:
-        printer.document(document)
-    elif outputs:
+    if printer.machine_output((f"output/{id}/{output['path']}" for output in outputs), document):
+        return
+    if outputs:
         printer.table(["PATH", "SIZE", "KEPT", "ATTEMPT"], [_cells(output) for output in outputs])
     else:
         printer.note(f"Execution {id} left no outputs.")

@@ -63,7 +63,4 @@ def update_execution() -> click.Command:
 
 
 def _answer(session: Session, execution: Execution) -> None:
-    if session.printer.format == "name":
-        session.printer.line(execution.id.resource)
-    elif not session.printer.is_table:
-        session.printer.document(execution.document)
+    session.printer.machine_output([execution.id.resource], execution.document)

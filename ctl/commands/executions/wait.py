@@ -116,10 +116,5 @@ def _passed_through(session: Session, id: ExecutionId, wanted: Goal, last: Execu
 
 
 def _answer(session: Session, execution: Execution) -> None:
-    printer = session.printer
-    if printer.format == "name":
-        printer.line(execution.id.resource)
-    elif printer.is_table:
+    if not session.printer.machine_output([execution.id.resource], execution.document):
         show_executions(session, [execution], with_place=False)
-    else:
-        printer.document(execution.document)

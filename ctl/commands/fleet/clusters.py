@@ -50,12 +50,9 @@ def get_cluster_event() -> click.Command:
     def run(session: Session, name: str, limit: int) -> None:
         events = list(islice(session.client.cluster_events(name, page_size=min(limit, 500)), limit))
         printer = session.printer
-        if printer.format == "name":
-            for event in events:
-                printer.line(f"cluster-event/{name}/{event.get('number')}")
-        elif not printer.is_table:
-            printer.document(events)
-        elif events:
+        if printer.machine_output((f"cluster-event/{name}/{event.get('number')}" for event in events), events):
+            return
+        if events:
             printer.table(["AT", "EVENT", "REASON", "BY"], [text_cells(event, *_EVENT_KEYS) for event in events])
         else:
             printer.note(f"Nothing has happened to cluster {name} yet.")

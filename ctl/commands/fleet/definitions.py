@@ -172,21 +172,15 @@ def told(session: Session, answer: Document, before: Sequence[str] = ()) -> list
 
 def report(session: Session, part: Part, name: str, answer: Document) -> None:
     """The answer to a write, for programs."""
-    if session.printer.format == "name":
-        session.printer.line(f"{part.noun}/{name}")
-    elif not session.printer.is_table:
-        session.printer.document(answer)
+    session.printer.machine_output([f"{part.noun}/{name}"], answer)
 
 
 def show(session: Session, part: Part, found: list[Document], document: Any) -> None:
     """Parts of the fleet as a table, or as they came."""
     printer = session.printer
-    if printer.format == "name":
-        for each in found:
-            printer.line(f"{part.noun}/{each['name']}")
-    elif not printer.is_table:
-        printer.document(document)
-    elif found:
+    if printer.machine_output((f"{part.noun}/{each['name']}" for each in found), document):
+        return
+    if found:
         columns = [*part.columns, *(part.wide_columns if printer.is_wide else [])]
         printer.table(
             columns, [part.cells(each) + (part.wide_cells(each) if printer.is_wide else []) for each in found]

@@ -93,9 +93,6 @@ def _tried(session: Session, part: Part, names: Sequence[str], *, is_forced: boo
 
 
 def _report(session: Session, part: Part, answers: dict[str, Document]) -> None:
-    if session.printer.format == "name":
-        for name in answers:
-            session.printer.line(f"{part.noun}/{name}")
-    elif not session.printer.is_table:
-        documents = [{"name": name, **answer} for name, answer in answers.items()]
-        session.printer.document(documents if len(documents) > 1 else documents[0])
+    documents = [{"name": name, **answer} for name, answer in answers.items()]
+    names = (f"{part.noun}/{name}" for name in answers)
+    session.printer.machine_output(names, documents[0] if len(documents) == 1 else documents)

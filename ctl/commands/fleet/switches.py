@@ -132,8 +132,4 @@ def _names(verb: str, words: Sequence[str]) -> list[str]:
 
 
 def _report(session: Session, names: Sequence[str], answers: list[Any]) -> None:
-    if session.printer.format == "name":
-        for name in names:
-            session.printer.line(f"cluster/{name}")
-    elif not session.printer.is_table:
-        session.printer.document(answers if len(answers) > 1 else answers[0])
+    session.printer.machine_output((f"cluster/{name}" for name in names), answers[0] if len(answers) == 1 else answers)

@@ -36,12 +36,9 @@ def get_token() -> click.Command:
     def run(session: Session, cluster: str) -> None:
         tokens = session.client.cluster_tokens(cluster)
         printer = session.printer
-        if printer.format == "name":
-            for token in tokens:
-                printer.line(f"token/{cluster}/{token['prefix']}")
-        elif not printer.is_table:
-            printer.document(tokens)
-        elif tokens:
+        if printer.machine_output((f"token/{cluster}/{token['prefix']}" for token in tokens), tokens):
+            return
+        if tokens:
             columns = ["PREFIX", "STATE", "CREATED", "LAST USED", "EXPIRES", "REVOKED"]
             printer.table(columns, [_cells(token) for token in tokens])
         else:
@@ -118,11 +115,9 @@ def _hand_over(session: Session, answer: Document, file: str | None) -> None:
             error.message += " The new token is lost: rotate again."
             raise
         printer.note(f"Wrote the new token to {file}.")
-    if printer.format == "name":
-        printer.line(f"token/{answer['cluster']}/{answer['prefix']}")
-    elif not printer.is_table:
-        printer.document(shown)
-    elif file is None:
+    if printer.machine_output([f"token/{answer['cluster']}/{answer['prefix']}"], shown):
+        return
+    if file is None:
         printer.line(str(answer["token"]))
 
 
@@ -131,10 +126,7 @@ def delete_token() -> click.Command:
         if is_terminal() and not force:
             confirm(f"Revoke token {prefix} of cluster {cluster}?", "Not confirmed: nothing was revoked.")
         answer = session.client.revoke_token(cluster, prefix)
-        if session.printer.format == "name":
-            session.printer.line(f"token/{cluster}/{prefix}")
-        elif not session.printer.is_table:
-            session.printer.document(answer)
+        session.printer.machine_output([f"token/{cluster}/{prefix}"], answer)
         session.printer.note(
             f"Revoked token {prefix} of cluster {cluster}."
             if answer.get("changed")

@@ -60,17 +60,13 @@ def _print(session: Session, answer: Document, since: str, where: Mapping[str, s
     printer = session.printer
     counts = answer["counts"]
     by = str(answer.get("by", ""))
-    if printer.format == "name":
-        for each in counts:
-            printer.line(f"{by}/{each['value']}")
-    elif not printer.is_table:
-        printer.document(answer)
-    elif counts:
+    if printer.machine_output((f"{by}/{each['value']}" for each in counts), answer):
+        return
+    if counts:
         printer.table([by.upper(), "COUNT", "SHARE", ""], _rows(by, counts, int(answer.get("total") or 0)))
-    if printer.is_table:
-        scope = ", ".join(f"{key} {name}" for key, name in where.items())
-        total = count(int(answer.get("total") or 0), "execution")
-        printer.note(f"{total} since {to_second(since)}{f' of {scope}' if scope else ''}.")
+    scope = ", ".join(f"{key} {name}" for key, name in where.items())
+    total = count(int(answer.get("total") or 0), "execution")
+    printer.note(f"{total} since {to_second(since)}{f' of {scope}' if scope else ''}.")
 
 
 def _rows(by: str, counts: Sequence[Document], total: int) -> list[list[str]]:

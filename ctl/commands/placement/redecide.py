@@ -72,12 +72,9 @@ def _said(answer: Document) -> str:
 def _print(session: Session, answer: Document) -> None:
     printer = session.printer
     executions = [each for each in answer.get("executions") or [] if each.get("changed", True)]
-    if printer.format == "name":
-        for each in executions:
-            printer.line(ExecutionId.from_document(each["id"]).resource)
-    elif not printer.is_table:
-        printer.document(answer)
-    elif executions:
+    if printer.machine_output((ExecutionId.from_document(each["id"]).resource for each in executions), answer):
+        return
+    if executions:
         printer.table(["PROJECT", "DOMAIN", "NAME", "FROM", "TO", "REASON"], [_cells(each) for each in executions])
 
 

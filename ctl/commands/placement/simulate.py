@@ -62,12 +62,7 @@ def simulate() -> click.Command:
 def _print(session: Session, answer: Document, since: str, where: Mapping[str, str]) -> None:
     printer = session.printer
     executions = answer["executions"]
-    if printer.format == "name":
-        for each in executions:
-            printer.line(ExecutionId.from_document(each["id"]).resource)
-        return
-    if not printer.is_table:
-        printer.document(answer)
+    if printer.machine_output((ExecutionId.from_document(each["id"]).resource for each in executions), answer):
         return
     if executions:
         columns = ["PROJECT", "DOMAIN", "NAME", "BEFORE", "BY", "AFTER", "BY", "REASON"]

@@ -11,12 +11,9 @@ from ctl.client.answers import Document
 def print_projects(session: Session, projects: list[Document], document: Any) -> None:
     """Projects as a table, or the document as it came."""
     printer = session.printer
-    if printer.format == "name":
-        for project in projects:
-            printer.line(f"project/{project['id']}")
-    elif not printer.is_table:
-        printer.document(document)
-    elif projects:
+    if printer.machine_output((f"project/{project['id']}" for project in projects), document):
+        return
+    if projects:
         columns = ["ID", "NAME", "DESCRIPTION", "STATE"]
         columns += ["LABELS", "DOMAINS", "CREATED", "UPDATED"] if printer.is_wide else []
         printer.table(columns, [_cells(project, printer.is_wide) for project in projects])

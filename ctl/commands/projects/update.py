@@ -120,7 +120,4 @@ def _confirmed(
 
 
 def _answer(session: Session, id: str, document: Document) -> None:
-    if session.printer.format == "name":
-        session.printer.line(f"project/{id}")
-    elif not session.printer.is_table:
-        session.printer.document(document)
+    session.printer.machine_output([f"project/{id}"], document)

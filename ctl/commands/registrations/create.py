@@ -171,9 +171,6 @@ def _note(session: Session, outcome: Registered, dry_run: bool) -> None:
 
 
 def _answer(session: Session, word: str, outcomes: Sequence[Registered]) -> None:
-    if session.printer.format == "name":
-        for outcome in outcomes:
-            session.printer.line("/".join([word, *outcome.item.id.document().values()]))
-    elif not session.printer.is_table:
-        answers = [outcome.answer for outcome in outcomes]
-        session.printer.document(answers if len(answers) > 1 else answers[0])
+    names = ("/".join([word, *outcome.item.id.document().values()]) for outcome in outcomes)
+    answers = [outcome.answer for outcome in outcomes]
+    session.printer.machine_output(names, answers[0] if len(answers) == 1 else answers)

@@ -168,10 +168,7 @@ def _active(session: Session, id: Identifier) -> Document | None:
 
 
 def _report(session: Session, id: Identifier, document: Document) -> None:
-    if session.printer.format == "name":
-        session.printer.line("/".join(["launchplan", *id.document().values()]))
-    elif not session.printer.is_table:
-        session.printer.document(document)
+    session.printer.machine_output(["/".join(["launchplan", *id.document().values()])], document)
 
 
 def _one(session: Session, project: str, domain: str, name: str, version: str | None) -> Document:

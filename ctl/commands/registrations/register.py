@@ -193,11 +193,8 @@ def _register_all(
 
 def _show(session: Session, results: list[_Result]) -> None:
     printer = session.printer
-    if printer.format == "name":
-        for result in results:
-            printer.line("/".join([result.item.noun.replace("_", ""), *result.item.id.document().values()]))
-    elif not printer.is_table:
-        printer.document([result.document() for result in results])
-    else:
-        rows = [[result.item.title, result.status, result.info] for result in results]
-        printer.table(["NAME", "STATUS", "ADDITIONAL INFO"], rows)
+    names = ("/".join([result.item.noun.replace("_", ""), *result.item.id.document().values()]) for result in results)
+    if printer.machine_output(names, [result.document() for result in results]):
+        return
+    rows = [[result.item.title, result.status, result.info] for result in results]
+    printer.table(["NAME", "STATUS", "ADDITIONAL INFO"], rows)

@@ -75,12 +75,10 @@ def versions(session: Session, noun: str, what: str, project: str, domain: str, 
 def show(session: Session, word: str, found: list[Document], document: Any, table: Mapping[str, Any]) -> None:
     """What was registered as a table, whose columns are functions, or as it came."""
     printer = session.printer
-    if printer.format == "name":
-        for each in found:
-            printer.line("/".join([word, *Identifier.from_document(each["id"]).document().values()]))
-    elif not printer.is_table:
-        printer.document(document)
-    elif found:
+    names = ("/".join([word, *Identifier.from_document(each["id"]).document().values()]) for each in found)
+    if printer.machine_output(names, document):
+        return
+    if found:
         printer.table(list(table), [[str(cell(each) or "") for cell in table.values()] for each in found])
 
 
