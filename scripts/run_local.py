@@ -26,7 +26,7 @@ from typing import IO, NoReturn
 
 from ctl.client.client import Client
 from ctl.client.errors import ClientError, NotFound, Unauthenticated
-from ctl.client.times import moment_of
+from ctl.client.times import parse_timestamp
 
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
@@ -182,7 +182,7 @@ def _answers(client: Client) -> bool:
 
 def _is_heard(client: Client, since: datetime) -> bool:
     """Whether the agent of this very run has been heard of."""
-    heard_at = moment_of(client.definition("cluster", CLUSTER).get("last_sync_at"))
+    heard_at = parse_timestamp(client.definition("cluster", CLUSTER).get("last_sync_at"))
     return heard_at is not None and heard_at >= since
 
 

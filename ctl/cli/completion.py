@@ -55,15 +55,15 @@ def execution_names(session: Session, incomplete: str) -> list[str]:
 
     def question(client: Client) -> list[str]:
         settings = load_settings(session.typed)
-        found = client.executions(settings.project.value, settings.domain.value, limit=_MOST_EXECUTIONS)
-        return [str(each["id"]["name"]) for each in islice(found, _MOST_EXECUTIONS)]
+        executions = client.executions(settings.project.value, settings.domain.value, limit=_MOST_EXECUTIONS)
+        return [str(execution["id"]["name"]) for execution in islice(executions, _MOST_EXECUTIONS)]
 
     return _starting(incomplete, _ask(session, question))
 
 
 def _ask(session: Session, question: Callable[[Client], Iterable[T]]) -> list[T]:
     try:
-        with session.hasty_client(_SECONDS) as client:
+        with session.client_with_timeout(_SECONDS) as client:
             return list(question(client))
     except RainbowError:
         return []

@@ -120,7 +120,7 @@ def with_problems(text: str, error: RainbowError, path: Path) -> str:
         if rest and not name:
             line, _, column = rest.partition(":")
             detail["position"] = f"{path}:{int(line) + number}:{column}"
-    told = [line.strip().replace(f"{path}:", "line ") for line in error.lines()[1:]] or [error.message]
-    told += [""] * (number - 1 - len(told))
-    lines = ["This was not accepted; mend it and save, or save it unchanged to give up:", *told[: number - 1]]
+    problems = [line.strip().replace(f"{path}:", "line ") for line in error.lines()[1:]] or [error.message]
+    problems += [""] * (number - 1 - len(problems))
+    lines = ["This was not accepted; mend it and save, or save it unchanged to give up:", *problems[: number - 1]]
     return "".join(f"{_NOTE} {printable(line)}".rstrip() + "\n" for line in lines) + text

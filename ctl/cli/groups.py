@@ -69,7 +69,7 @@ class Entry:
     """Where a command of a group is found, and what it is for."""
 
     summary: str
-    place: str  #: module and function, `ctl.commands.projects.fields:get_project`, called without arguments
+    place: str  #: module and function, `ctl.commands.projects.get:get_project`, called without arguments
     aliases: tuple[str, ...] = ()
 
 
@@ -116,13 +116,13 @@ class Group(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
-        command = self.get_command(ctx, name) or self.look_further(ctx, name, args[1:])
+        command = self.get_command(ctx, name) or self.find_other_command(ctx, name, args[1:])
         if command is None and not ctx.resilient_parsing:
             raise click.UsageError(self.unknown(ctx, name), ctx)
         return (name if command else None), command, args[1:]
 
-    def look_further(self, ctx: click.Context, name: str, args: list[str]) -> click.Command | None:
-        """A command that only becomes known by asking; groups that can ask override this."""
+    def find_other_command(self, ctx: click.Context, name: str, args: list[str]) -> click.Command | None:
+        """A command that is not in `entries`; groups that can look one up override this."""
         return None
 
     def unknown(self, ctx: click.Context, name: str) -> str:

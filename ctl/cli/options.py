@@ -13,7 +13,7 @@ from ctl.client.words import flags
 
 
 class Option(click.Option):
-    """An option whose further spellings work but do not crowd the help."""
+    """An option whose help shows only the first of its spellings."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         all_opts = self.opts
@@ -128,7 +128,7 @@ def revision_number(ctx: click.Context, param: click.Parameter, value: str | Non
 
 
 def kind_argument(metavar: str, explanation: str, *, parameter: str = "kind") -> Argument:
-    """A kind, by any of the words it is known by."""
+    """A kind: its noun, name or number."""
     return Argument(parameter, required=False, metavar=metavar, explanation=explanation, shell_complete=complete_kind)
 
 
@@ -152,15 +152,15 @@ def text_option(
     names: Sequence[str], parameter: str, metavar: str, help: str, *, noun: str | None = None
 ) -> click.Parameter:
     """
-    A flag with a text, which must not be empty: an empty one would be left out without a word.
+    A flag with a text, which must not be empty: an empty one would silently be ignored.
 
     `noun` is cluster, pool or label where it names one.
     """
-    complete = complete_definition(noun) if noun else None
-    return Option([*names, parameter], metavar=metavar, callback=filled, help=help, shell_complete=complete)
+    complete = definition_completer(noun) if noun else None
+    return Option([*names, parameter], metavar=metavar, callback=require_text, help=help, shell_complete=complete)
 
 
-def filled(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+def require_text(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     """Refuse an empty text."""
     if value is not None and not value.strip():
         raise click.BadParameter("is empty: give a value, or leave it out.", ctx, param)
@@ -220,7 +220,7 @@ def complete_kind(ctx: click.Context, _param: click.Parameter, incomplete: str) 
     return kind_nouns(ctx.ensure_object(Session), incomplete)
 
 
-def complete_definition(noun: str) -> Completer:
+def definition_completer(noun: str) -> Completer:
     """Completes the names of clusters, pools or labels."""
 
     def complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:

@@ -41,7 +41,7 @@ class Printer:
         return self.format == "wide"
 
     def without_headers(self) -> Printer:
-        """The same, for rows that go on a table."""
+        """The same without headers, for rows that continue a table."""
         return replace(self, has_headers=False)
 
     def line(self, text: str = "") -> None:

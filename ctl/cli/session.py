@@ -48,8 +48,8 @@ class Session:
             self._client = Client.from_settings(self.settings)
         return self._client
 
-    def hasty_client(self, seconds: float) -> Client:
-        """A client for answers nobody waits long for, such as completion; not kept."""
+    def client_with_timeout(self, seconds: float) -> Client:
+        """A new client with a short timeout and no retries, for lookups such as completion."""
         from ctl.client.client import Client
         from ctl.client.contexts import load_settings
 
@@ -61,7 +61,7 @@ class Session:
 
 
 def local_user() -> str | None:
-    """Who claims a change: the name of the local user, where the system knows one."""
+    """The name of the local user, who is noted as the author of a change; None if the system has none."""
     from getpass import getuser
 
     try:

@@ -26,40 +26,40 @@ def watch(session: Session, read: Callable[[], Seen], show: Callable[[Seen, Seen
     """
     client = session.client
     since = client.head()
-    seen = read()
-    show(seen, None, True)
+    shown = read()
+    show(shown, None, True)
     sys.stdout.flush()
-    patience = Patience(session)
+    backoff = Backoff(session)
     while True:
         try:
-            # After a restart the configuration may be another one too, without any revision: look at once.
-            head = int(client.wait_for_revisions(since, 0 if patience.pause else _WAIT_SECONDS).get("head") or 0)
-            found = seen if head == since and not patience.pause else read()
+            # A restart may bring another configuration without a revision, so read at once.
+            head = int(client.wait_for_revisions(since, 0 if backoff.pause else _WAIT_SECONDS).get("head") or 0)
+            value = shown if head == since and not backoff.pause else read()
         except (Unreachable, ServerError) as error:
-            patience.failed(error)
+            backoff.pause_after(error)
             continue
-        patience.answered()
+        backoff.answered()
         since = head
-        if found != seen:
-            show(found, seen, False)
+        if value != shown:
+            show(value, shown, False)
             sys.stdout.flush()
-            seen = found
+            shown = value
 
 
-class Patience:
-    """Trying again with growing pauses for as long as the admin does not answer."""
+class Backoff:
+    """Pauses between attempts while the admin does not answer; each is longer than the last."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self.pause = 0.0  #: seconds, 0 while the admin answers
 
-    def failed(
+    def pause_after(
         self,
         error: ClientError,
         longest: float = _LONGEST_PAUSE_SECONDS,
         next_step: str = "Trying again until it answers.",
     ) -> None:
-        """Say so the first time, and wait a while, at most `longest` seconds."""
+        """Report the first failure, and sleep for at most `longest` seconds."""
         if not self.pause:
             self._session.printer.note(f"{error.message} {next_step}")
         self.pause = min(self.pause * 2, _LONGEST_PAUSE_SECONDS) or _FIRST_PAUSE_SECONDS
@@ -72,7 +72,7 @@ class Patience:
 
 
 def separator(session: Session, is_first: bool) -> None:
-    """What stands between one value and the next."""
+    """Print what separates two values: `---` in YAML, an empty line between tables."""
     if session.printer.format == "yaml":
         session.printer.text("---\n")
     elif session.printer.is_table and not is_first:

@@ -10,9 +10,9 @@ from ctl.client.scopes import Scope
 
 Document = dict[str, Any]
 
-#: What a fleet is made of, each with a name of its own and no scope.
+#: The nouns of the fleet; their rows have a name and no scope.
 FLEET = ("cluster", "pool", "label")
-#: Names of rows that define something rather than set it.
+#: Kinds of rows that are definitions rather than attributes.
 DEFINED = ("PROJECT", *(noun.upper() for noun in FLEET))
 
 
@@ -48,7 +48,7 @@ class Attribute:
     @classmethod
     def inherited(cls, effective: Effective, scope: Scope) -> Attribute:
         """From what a kind resolves to at a scope that has no row of its own."""
-        # The trail runs from the broadest level, so the last one that counts is the most specific contributor.
+        # The trail starts at the broadest level, so the last step that was used is the most specific one.
         steps = [step for step in effective.trail if step.get("used")]
         return cls(
             scope=scope,
@@ -99,7 +99,7 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True)
 class RowChange:
-    """What becomes, or became, of one row."""
+    """How one row changes, or has changed."""
 
     action: str  #: create, update, delete or unchanged
     kind: str  #: name of the kind; PROJECT, CLUSTER, POOL or LABEL for a definition
@@ -126,8 +126,8 @@ class RowChange:
         )
 
     @property
-    def is_real(self) -> bool:
-        """Whether the row is another one afterwards."""
+    def is_changed(self) -> bool:
+        """Whether the row is created, updated or deleted."""
         return self.action != "unchanged"
 
     @property
@@ -169,9 +169,9 @@ class ChangeSet:
         )
 
     @property
-    def real(self) -> list[RowChange]:
-        """The rows that are others afterwards."""
-        return [row for row in self.rows if row.is_real]
+    def changed_rows(self) -> list[RowChange]:
+        """The rows that are created, updated or deleted."""
+        return [row for row in self.rows if row.is_changed]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,7 +181,7 @@ class Effective:
     resource_type: str
     value: Document
     origins: Mapping[str, Document]  #: by leaf path
-    unset: Mapping[str, Document]  #: leaves with no value because a level says so, by path
+    unset: Mapping[str, Document]  #: leaves that a level unsets, by path
     trail: list[Document]  #: broadest first, silent levels too
 
     @classmethod
@@ -196,7 +196,7 @@ class Effective:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no level says anything."""
+        """Whether no level sets anything."""
         return not self.value and not self.unset
 
 
@@ -206,7 +206,7 @@ def sole_payload(wrapped: Any) -> Document:
 
 
 def warning_text(warning: Document) -> str:
-    """One warning of the admin's in words."""
+    """A warning of the admin as one line of text."""
     text = str(warning.get("message", warning.get("code", "")))
     closest = [str(word) for word in warning.get("closest") or [] if str(word) not in text]
     return f"{text} Closest: {', '.join(closest)}." if closest else text

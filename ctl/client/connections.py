@@ -22,12 +22,12 @@ from ctl.client.errors import InvalidInput
 if TYPE_CHECKING:
     from ctl.client.proxies import Proxy
 
-#: Files of certificate authorities that the environment may name; as of old, the first one counts.
+#: Variables that may name a file of certificate authorities; the first one that is set wins.
 _BUNDLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 
 class Remedies(NamedTuple):
-    """What a user is told to do where the admin does not answer; each program has flags and files of its own."""
+    """Advice for the user where the admin does not answer; each program has its own flags and files."""
 
     check: str = "Check that it runs, and the endpoint that `rainbowctl config view` shows."
     trust: str = "Give the file of its certificate authority with --ca-file."
@@ -74,7 +74,7 @@ class Connections:
         self._ca_file = ca_file
         self._proxy = proxy
         self._remedies = remedies
-        # A proxy of plain http is told the whole URL.
+        # A proxy for plain http gets the whole URL.
         self._start = f"http://{parts.netloc}" if proxy and not self._is_tls else ""
         self._start += quote(parts.path, safe="/%~:@!$&'()*+,;=")
         self._idle: list[HTTPConnection] = []
@@ -88,14 +88,14 @@ class Connections:
     ) -> Answer:
         """The answer to one request; `timeout` is for the connection, and for each part of the answer."""
         connect_seconds, answer_seconds = timeout
-        connection = self._kept() or self._opened(connect_seconds)
+        connection = self._idle_connection() or self._open_connection(connect_seconds)
         is_done = False
         try:
             connection.sock.settimeout(answer_seconds)
-            # Whoever refuses a body before its end may have said why.
+            # A server that refuses a body early may have sent an answer already.
             with suppress(BrokenPipeError):
                 connection.request(method, self._start + path, body, {**headers, **self._proxy_headers})
-            # Closed here: where Python does it as it forgets the response, a Ctrl-C just then is lost.
+            # Closed explicitly: a Ctrl-C during a close by the garbage collector would be lost.
             with connection.getresponse() as response:
                 answer = Answer(response.status, response.reason, response.headers, response.read())
             is_done = True
@@ -114,7 +114,7 @@ class Connections:
     def _proxy_headers(self) -> dict[str, str]:
         return self._proxy.headers if self._proxy and not self._is_tls else {}
 
-    def _kept(self) -> HTTPConnection | None:
+    def _idle_connection(self) -> HTTPConnection | None:
         """A connection of an earlier request that the other side has not closed since."""
         while self._idle:
             connection = self._idle.pop()
@@ -125,7 +125,7 @@ class Connections:
             connection.close()
         return None
 
-    def _opened(self, seconds: float) -> HTTPConnection:
+    def _open_connection(self, seconds: float) -> HTTPConnection:
         connection = self._new(seconds)
         try:
             connection.connect()

@@ -125,7 +125,7 @@ def load_settings(
     endpoint = pick("endpoint")
     token_file = pick("token_file")
     if token_file.origin == from_context and endpoint.value != chosen.get("endpoint", endpoints.DEFAULT):
-        token_file = Setting(value=None)  # a context's token is for that context's admin and nobody else
+        token_file = Setting(value=None)  # a context's token is only sent to that context's admin
     token_text = _variable(environ, "RAINBOW_TOKEN")
     if typed.get("token_file"):
         token_text = Setting(value=None)

@@ -25,7 +25,7 @@ class Endpoint:
     """A checked endpoint."""
 
     url: str  #: http or https, host, port and path prefix, without a slash at the end
-    is_local: bool  #: on this very machine
+    is_local: bool  #: on this machine
 
 
 def parse_endpoint(text: str, *, has_ca_file: bool = False) -> Endpoint:

@@ -58,21 +58,21 @@ class RainbowError(Exception):
     def __init__(self, message: str | None = None, *, details: Sequence[dict[str, Any]] = (), hint: str = "") -> None:
         self.message = message or inspect.cleandoc(self.__doc__ or "").split("\n\n")[0].replace("\n", " ")
         self.details = list(details)
-        self.hint = hint  #: where to read on, for people
+        self.hint = hint  #: where to read on
         self.request_id: str | None = None
         super().__init__(self.message)
 
     def lines(self) -> list[str]:
-        """The message, and one indented line for each detail it does not already tell."""
-        told = [detail_line(detail) for detail in self.details if not self._tells(detail)]
-        return [self.message, *(f"  {line}" for line in [*told, self.hint] if line)]
+        """The message, and one indented line for each detail that it does not contain."""
+        lines = [detail_line(detail) for detail in self.details if not self._is_repeated(detail)]
+        return [self.message, *(f"  {line}" for line in [*lines, self.hint] if line)]
 
     def in_one_line(self) -> str:
         """The same, for a cell of a table."""
         return "; ".join(line.strip().rstrip(".") for line in self.lines())
 
-    def _tells(self, detail: dict[str, Any]) -> bool:
-        """Whether the message says it all already, as the admin's does where there is one detail."""
+    def _is_repeated(self, detail: dict[str, Any]) -> bool:
+        """Whether the message contains the detail, as the admin's does where there is only one."""
         words = list(detail.get("closest") or [])
         if len(self.details) > 1:
             words += [detail.get("field") or "", detail.get("reason") or ""]
@@ -122,11 +122,11 @@ class ClientError(RainbowError):
         self.retry_after: float | None = None  #: seconds to wait before the next try, where the admin asks for it
 
     def lines(self) -> list[str]:
-        told = super().lines()
-        # An id is of use only to whoever reads the admin's log, so it is shown where that is the next step.
+        lines = super().lines()
+        # The request id helps only in the admin's log, so it is shown where that is the next step.
         if self.request_id and (self.status or 0) >= 500:
-            told.append(f"  request id: {self.request_id}")
-        return told
+            lines.append(f"  request id: {self.request_id}")
+        return lines
 
 
 class Unreachable(ClientError):
@@ -252,7 +252,7 @@ class Interrupted(RainbowError):
 
 
 def detail_line(detail: dict[str, Any]) -> str:
-    """One detail of an error in words; empty when it holds nothing for a reader."""
+    """One detail of an error as text; empty if there is nothing to show."""
     reason = str(detail.get("reason", ""))
     line = ": ".join(str(part) for part in (detail.get("position"), detail.get("field"), reason) if part)
     closest = [str(word) for word in detail.get("closest") or []]

@@ -12,7 +12,7 @@ from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
 from ctl.client.facts import EXECUTION_STATES, FINISHED_PHASES, PHASES
 from ctl.client.scopes import check_name
-from ctl.client.times import in_words, moment_of, to_second
+from ctl.client.times import format_duration, parse_timestamp, to_second
 from ctl.client.words import did_you_mean, fold, listed
 
 NOUN = "execution"
@@ -67,9 +67,9 @@ def parse_id(text: str, project: str | None, domain: str | None) -> ExecutionId:
     """
     parts = text.removeprefix(f"{NOUN}/").split("/")
     if len(parts) == 3:
-        for key, said, typed in (("project", parts[0], project), ("domain", parts[1], domain)):
-            if typed is not None and typed != said:
-                raise InvalidInput(f"{text} is in {key} {said}, the command line says {typed}: keep one of the two.")
+        for key, part, typed in (("project", parts[0], project), ("domain", parts[1], domain)):
+            if typed is not None and typed != part:
+                raise InvalidInput(f"{text} is in {key} {part}, the command line says {typed}: keep one of the two.")
         return ExecutionId(project=parts[0], domain=parts[1], name=parts[2])
     if len(parts) != 1:
         raise InvalidInput(f"{text!r} names no execution: write NAME, or PROJECT/DOMAIN/NAME.")
@@ -163,17 +163,17 @@ class Execution:
         """How long it ran, or has been running; while it waits, how long it has been waiting."""
         closure = self.document.get("closure") or {}
         if closure.get("duration") is not None:
-            return in_words(float(closure["duration"]))
-        start = moment_of(closure.get("started_at")) or moment_of(self.created_at)
-        end = moment_of(closure.get("finished_at")) if self.is_finished else now
-        return in_words((end - start).total_seconds()) if start and end else ""
+            return format_duration(float(closure["duration"]))
+        start = parse_timestamp(closure.get("started_at")) or parse_timestamp(self.created_at)
+        end = parse_timestamp(closure.get("finished_at")) if self.is_finished else now
+        return format_duration((end - start).total_seconds()) if start and end else ""
 
-    def because(self) -> str:
+    def reason_text(self) -> str:
         """The reason in words: `ASSIGNED: waits at its cluster`."""
         return ": ".join(part for part in (self.reason, self.message) if part)
 
-    def situation(self) -> str:
+    def summary(self) -> str:
         """Its phase, where and why: `QUEUED on east (ASSIGNED: waits at its cluster)`."""
-        reason = f" ({self.because()})" if self.reason or self.message else ""
+        reason = f" ({self.reason_text()})" if self.reason or self.message else ""
         cluster = f" on {self.cluster}" if self.cluster else ""
         return re.sub(r"\.\)$", ")", f"{self.phase}{cluster}{reason}")

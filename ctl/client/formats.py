@@ -6,7 +6,7 @@ from typing import Any
 
 
 def printable(text: str) -> str:
-    """Text without control characters, which could otherwise steer the terminal or break a row."""
+    """Text with control characters escaped, which could otherwise control the terminal or break a row."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

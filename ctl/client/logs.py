@@ -28,7 +28,7 @@ class Stream:
         self._offset = 0
 
     def read(self, seconds: int = 0) -> str:
-        """The next piece; where there is none yet, nothing after so many seconds."""
+        """The next piece; where there is none yet, an empty text after `seconds`."""
         answer = self._client.execution_log(
             self._id, self.name, attempt=self._attempt, offset=self._offset, limit=_PIECE_BYTES, seconds=seconds
         )
@@ -38,8 +38,8 @@ class Stream:
         self.is_pruned = bool(answer.get("pruned"))
         return str(answer["data"])
 
-    def there(self) -> Iterator[str]:
-        """Everything that is there by now, piece by piece."""
+    def available(self) -> Iterator[str]:
+        """Everything that has been printed so far, piece by piece."""
         while not self.is_complete and (text := self.read()):
             yield text
 

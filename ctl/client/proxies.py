@@ -37,7 +37,7 @@ def find_proxy(url: str) -> Proxy | None:
     except ValueError:
         parts, port = urlsplit(""), _PORT
     if parts.scheme != "http" or not parts.hostname:
-        # Never the text itself: it may hold a password.
+        # The text itself is not shown: it may hold a password.
         raise InvalidInput(
             f"The proxy for {target.scheme} is not written http://HOST:PORT: correct {target.scheme.upper()}_PROXY or "
             f"ALL_PROXY, or add {host} to NO_PROXY. TLS with the admin goes through such a proxy untouched."

@@ -23,7 +23,7 @@ LEVEL_FLAGS = {
 #: Keys of a scope in documents and files, in the order they are written.
 KEYS = ("project", "domain", "workflow", "launch_plan")
 
-#: What says something of one execution, beyond every level.
+#: Origins that are more specific than every level, of one execution.
 BEYOND = {"request": "the request", "launch-plan-definition": "the launch plan's definition"}
 
 _PATHS = {
@@ -111,13 +111,13 @@ def check_level(scope: Scope, noun: str, allowed: Iterable[str]) -> None:
     """Refuse a scope whose level the kind does not have, naming the levels it has."""
     if scope.level not in (levels := list(allowed)):
         raise InvalidInput(
-            f"{noun} cannot be set at {a_level(scope.level)}: its levels are {listed(levels)}."
+            f"{noun} cannot be set at {level_label(scope.level)}: its levels are {listed(levels)}."
             if scope.level != "platform"
             else f"{noun} needs a scope: {listed((LEVEL_FLAGS[level] for level in levels), 'or')}."
         )
 
 
-def a_level(level: str) -> str:
+def level_label(level: str) -> str:
     """`workflow level`, `launch plan level`."""
     return f"{level.replace('launch-plan', 'launch plan')} level"
 

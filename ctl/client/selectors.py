@@ -74,19 +74,19 @@ def find_field(word: str, known: tuple[str, ...], place: str) -> str:
 
 
 def _term(text: str, flag: str, now: datetime) -> Term:
-    found = _TERM.fullmatch(text.strip())
-    if found is None:
+    match = _TERM.fullmatch(text.strip())
+    if match is None:
         raise InvalidInput(
             f"{flag}: {text.strip()!r} has no operator: write FIELD=VALUE, or !=, >, >=, <, <=, contains, in (A;B), "
             "not in (A;B)."
         )
     place = f"{flag}: {text.strip()}"
-    field = find_field(found[1], tuple(SELECTOR_FIELDS), flag)
-    word = re.sub(r"\s+", " ", found[3] or "")
+    field = find_field(match[1], tuple(SELECTOR_FIELDS), flag)
+    word = re.sub(r"\s+", " ", match[3] or "")
     if word in _LISTS:
-        values, function = _members(found[4], place), _LISTS[word]
+        values, function = _members(match[4], place), _LISTS[word]
     else:
-        values, function = [_unescape(found[4], place)], _SIGNS.get(found[2], "contains")
+        values, function = [_unescape(match[4], place)], _SIGNS.get(match[2], "contains")
     read = _READERS.get(field) if function != "contains" else None
     return Term(
         field=field, function=function, values=tuple(read(value, place, now) if read else value for value in values)

@@ -19,8 +19,8 @@ def parse_time(text: str, flag: str, *, now: datetime, is_end: bool = False) -> 
 
     Without a time zone it is UTC, as all times that are shown. A day as an end includes that day.
     """
-    if found := _SPAN.fullmatch(text.strip()):
-        return _written(_back(now, int(found[1]), _UNITS[found[2]], flag, text))
+    if span := _SPAN.fullmatch(text.strip()):
+        return _written(_back(now, int(span[1]), _UNITS[span[2]], flag, text))
     try:
         moment = datetime.fromisoformat(text.strip())
         is_day = re.fullmatch(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}", text.strip()) is not None
@@ -56,13 +56,13 @@ def parse_duration(text: str, flag: str) -> float:
 
 
 def to_second(text: str) -> str:
-    """A moment of the admin's to the second, in UTC; the admin knows it better, and `-o json` tells."""
-    moment = moment_of(text)
+    """A timestamp of the admin to the second, in UTC; `-o json` has the full precision."""
+    moment = parse_timestamp(text)
     return text if moment is None else _written(moment.astimezone(UTC).replace(microsecond=0))
 
 
-def moment_of(text: str | None) -> datetime | None:
-    """A moment in RFC 3339, where it is one."""
+def parse_timestamp(text: str | None) -> datetime | None:
+    """The time of an RFC 3339 text; None if it is not one."""
     try:
         moment = datetime.fromisoformat(text or "")
     except ValueError:
@@ -70,7 +70,7 @@ def moment_of(text: str | None) -> datetime | None:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
 
 
-def in_words(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """How long, in its two largest units: `0s`, `3m10s`, `2h5m`, `4d1h`."""
     rest = max(0, int(seconds))
     parts = []

@@ -100,7 +100,7 @@ class Transport:
         retries
             How often a failed read is tried again.
         replace_bad_text
-            Send `?` for what is no valid Unicode, as names of files may hold; else the admin refuses it.
+            Send `?` for invalid Unicode, as file names may hold; without it the admin refuses such a body.
         """
         where = parse_endpoint(endpoint, has_ca_file=ca_file is not None)
         self.url = where.url
@@ -145,14 +145,14 @@ class Transport:
         if body is not None:
             sent["Content-Type"] = "application/json"
             content = _json(body, self._replace_bad_text)
-        asked = {key: value for key, value in (query or {}).items() if value is not None}
-        where = f"/api/v1/{path}" + (f"?{urlencode(asked, doseq=True)}" if asked else "")
+        parameters = {key: value for key, value in (query or {}).items() if value is not None}
+        url_path = f"/api/v1/{path}" + (f"?{urlencode(parameters, doseq=True)}" if parameters else "")
         seconds = self._timeout if timeout is None else timeout
         limits = (min(seconds, self._connect_timeout), seconds + more_seconds)
         for attempt in range(self._retries + 1):
             is_last = attempt == self._retries
             try:
-                answer = self._connections.ask(method, where, sent, content, timeout=limits)
+                answer = self._connections.ask(method, url_path, sent, content, timeout=limits)
             except NoAnswer as error:
                 if is_last or not error.may_pass or (error.was_sent and not is_safe):
                     raise self._no_answer(error, is_safe, request_id) from error
@@ -179,7 +179,7 @@ class Transport:
         raise error
 
     def _foreign_answer(self, answer: Answer) -> ClientError:
-        """For what answers like no admin: a proxy, a login page, another service."""
+        """The error for an answer that is not an admin's, but of a proxy, a login page or another service."""
         status = answer.status
         if 300 <= status < 400:
             place = answer.headers.get("Location", "elsewhere")
@@ -250,10 +250,10 @@ def _bearer(token: str | None) -> dict[str, str]:
 
 
 def _pause(attempt: int, retry_after: str | None = None) -> float:
-    """Seconds to wait: what the admin asks for, else a doubling time with full jitter against stampedes."""
-    asked = _retry_after_seconds(retry_after)
-    if asked is not None:
-        return min(asked, _LONGEST_PAUSE_SECONDS)
+    """Seconds to wait: what the admin asks for, else exponential back-off with jitter."""
+    seconds = _retry_after_seconds(retry_after)
+    if seconds is not None:
+        return min(seconds, _LONGEST_PAUSE_SECONDS)
     from random import uniform
 
     return _FIRST_PAUSE_SECONDS * float(2**attempt) * uniform(0.5, 1.0)

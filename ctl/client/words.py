@@ -10,7 +10,7 @@ _MARGIN = 0.1
 
 
 def fold(word: str) -> str:
-    """What `launch_plan`, `launchPlan`, `launch-plan` and `LaunchPlan` have in common."""
+    """The form that `launch_plan`, `launchPlan`, `launch-plan` and `LaunchPlan` share, for comparisons."""
     return word.replace("_", "").replace("-", "").lower()
 
 
@@ -49,8 +49,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 def listed(words: Iterable[str], last: str = "and") -> str:
     """`a, b and c`."""
-    found = list(words)
-    return f" {last} ".join([", ".join(found[:-1]), found[-1]]) if len(found) > 1 else "".join(found)
+    items = list(words)
+    return f" {last} ".join([", ".join(items[:-1]), items[-1]]) if len(items) > 1 else "".join(items)
 
 
 def count(number: int, noun: str) -> str:
@@ -64,7 +64,7 @@ def sentence(text: str) -> str:
 
 
 def parse_pair(text: str) -> tuple[str, str]:
-    """`key=value` as a pair; a ValueError with the reason where it is none."""
+    """`key=value` as a pair; ValueError with the reason for anything else."""
     key, equals, value = text.partition("=")
     if not equals or not key:
         raise ValueError(f"must be KEY=VALUE, got {text!r}")

@@ -140,9 +140,9 @@ def compose_mapping(source: Source) -> tuple[yaml.Node, list[Problem]]:
 
 def compose(source: Source) -> tuple[yaml.Node, list[Problem]]:
     """
-    The first document as nodes, and the problems that do not stop anyone from reading on.
+    The first document as nodes, and the problems with which it can still be read.
 
-    Raises InvalidFile for those that do.
+    Raises InvalidFile for problems with which it cannot.
     """
     problems, is_readable = _structure(source)
     if not is_readable:
@@ -160,10 +160,10 @@ def compose(source: Source) -> tuple[yaml.Node, list[Problem]]:
 
 def compose_all(source: Source) -> tuple[list[yaml.MappingNode], list[Problem]]:
     """
-    Every document as nodes, and the problems that do not stop anyone from reading on.
+    Every document as nodes, and the problems with which they can still be read.
 
-    A list at the top counts as that many documents, so that a JSON file can hold several; documents without anything
-    in them are passed over. Raises InvalidFile for problems that leave nothing to read.
+    A list at the top counts as that many documents, so that a JSON file can hold several; empty documents are
+    skipped. Raises InvalidFile for problems that leave nothing to read.
     """
     problems, is_readable = _structure(source, may_be_many=True)
     if not is_readable:
@@ -223,7 +223,7 @@ def _beyond_data(event: yaml.Event) -> str:
 def _syntax_problem(source: Source, error: yaml.YAMLError) -> Problem:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     if mark is None:
-        # The reader stops at characters no YAML may hold and knows only how far it came.
+        # For characters that YAML does not allow, the parser gives an offset instead of a line and column.
         position = getattr(error, "position", 0) or 0
         before = source.text[: position if isinstance(position, int) else 0]
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n")

@@ -29,7 +29,7 @@ plural `s`.
 class KindGroup(Group):
     """A verb whose nouns are its own and every kind's."""
 
-    def look_further(self, ctx: click.Context, name: str, args: list[str]) -> click.Command | None:
+    def find_other_command(self, ctx: click.Context, name: str, args: list[str]) -> click.Command | None:
         session = ctx.ensure_object(Session)
         kind = by_word(built_in(), name)
         if kind is None:
@@ -44,7 +44,7 @@ class KindGroup(Group):
     def _declared(self, ctx: click.Context, session: Session, name: str) -> Kind | None:
         seconds = _COMPLETION_SECONDS if ctx.resilient_parsing else _LOOKUP_SECONDS
         try:
-            with session.hasty_client(seconds) as client:
+            with session.client_with_timeout(seconds) as client:
                 kinds = client.kinds()
         except ClientError as error:
             if ctx.resilient_parsing:

@@ -17,7 +17,7 @@ def version() -> click.Command:
         document: dict[str, Any] = {"client": {"version": client_version()}}
         problem = ""
         try:
-            with session.hasty_client(min(session.settings.timeout_seconds, 5.0)) as client:
+            with session.client_with_timeout(min(session.settings.timeout_seconds, 5.0)) as client:
                 document["admin"] = {"endpoint": client.endpoint, **client.version()}
         except ClientError as error:
             problem = error.message

@@ -11,7 +11,7 @@ import yaml
 
 from ctl.client.errors import InvalidInput, InvalidRequest
 from ctl.client.kinds import Kind, Schema
-from ctl.client.scopes import KEYS, Scope, a_level
+from ctl.client.scopes import KEYS, Scope, level_label
 from ctl.client.words import count, fold, listed, sentence
 from ctl.client.yaml_files import Problem, Source, compose, compose_mapping, read_source
 from ctl.files.conversion import BAD, Converter
@@ -62,14 +62,14 @@ class AttributeFile:
 
     def locate(self, error: InvalidRequest, kind: Kind) -> InvalidRequest:
         """The error with the position in this file beside each field it names."""
-        found = [self.position(str(detail.get("field", "")), kind.payload_key) for detail in error.details]
-        for detail, position in zip(error.details, found, strict=True):
+        positions = [self.position(str(detail.get("field", "")), kind.payload_key) for detail in error.details]
+        for detail, position in zip(error.details, positions, strict=True):
             if position:
                 detail["position"] = f"{self.name}:{position[0]}:{position[1]}"
-        if found and all(found):
-            # The message repeats what the details say; with positions they say it better.
-            error.message = f"The admin refused {self.name}: {count(len(found), 'problem')}."
-            order = sorted(range(len(found)), key=lambda index: found[index] or (0, 0))
+        if positions and all(positions):
+            # The details have positions, so the message need not repeat them.
+            error.message = f"The admin refused {self.name}: {count(len(positions), 'problem')}."
+            order = sorted(range(len(positions)), key=lambda index: positions[index] or (0, 0))
             error.details = [error.details[index] for index in order]
         return error
 
@@ -107,7 +107,7 @@ def convert_attribute(node: yaml.Node, kind: Kind, name: str) -> tuple[Attribute
     positions = converter.positions
     frame = {key: document.pop(key) for key in _FRAME if key in document}
     word = frame.get("kind")
-    if word is not None and not means(word, kind):
+    if word is not None and not names_kind(word, kind):
         reason = f"this file is for {word}, the command is for {kind.noun}"
         problems.append(_problem(positions, "kind", reason))
     scope = _scope(frame, kind, positions, problems)
@@ -142,8 +142,8 @@ def _in_words(problem: Problem) -> str:
     return f"{problem.field}: {problem.reason}" if problem.field else problem.reason
 
 
-def means(word: str, kind: Kind) -> bool:
-    """Whether a file's `kind` is this one: its noun, name or payload key in any spelling."""
+def names_kind(word: str, kind: Kind) -> bool:
+    """Whether a word is the noun, name or payload key of a kind, in any spelling."""
     return fold(word) in {fold(kind.noun), fold(f"{kind.noun}s"), fold(kind.name), fold(kind.payload_key)}
 
 
@@ -161,7 +161,7 @@ def _scope(
         return Scope()
     if scope.level not in {"platform", *kind.levels}:
         last = list(scope.document())[-1]
-        reason = f"{kind.noun} cannot be set at {a_level(scope.level)}: its levels are {listed(kind.levels)}"
+        reason = f"{kind.noun} cannot be set at {level_label(scope.level)}: its levels are {listed(kind.levels)}"
         problems.append(_problem(positions, last, reason))
     return scope
 

@@ -61,20 +61,20 @@ class Converter:
             return {}
         properties = schema.get("properties", {})
         by_fold = {fold(name): name for name in properties}
-        found: dict[str, Any] = {}
-        for key, part in self._pairs(node, path):
+        values: dict[str, Any] = {}
+        for key, value_node in self._pairs(node, path):
             name = by_fold.get(fold(key.value))
             if name is None:
                 reason = (refused or {}).get(fold(key.value)) or _unknown(key.value, list(properties))
                 self.note(key, reason, _join(path, key.value))
-            elif name in found:
+            elif name in values:
                 self.note(key, "given twice: keep one of the two", _join(path, name))
             else:
-                found[name] = self.value(part, properties[name], _join(path, name))
-        lacking = [name for name in schema.get("required", []) if name not in found]
+                values[name] = self.value(value_node, properties[name], _join(path, name))
+        lacking = [name for name in schema.get("required", []) if name not in values]
         if lacking:
             self.note(node, f"lacks {listed(lacking)}", path)
-        return {name: value for name, value in found.items() if value is not BAD}
+        return {name: value for name, value in values.items() if value is not BAD}
 
     def _pairs(self, node: yaml.MappingNode, path: str) -> list[tuple[yaml.ScalarNode, yaml.Node]]:
         pairs = []
@@ -118,14 +118,14 @@ class Converter:
         if not isinstance(node, yaml.MappingNode):
             return self.note(node, "must hold keys and values", path)
         inner = schema["additionalProperties"]
-        found: dict[str, Any] = {}
-        for key, part in self._pairs(node, path):
+        values: dict[str, Any] = {}
+        for key, value_node in self._pairs(node, path):
             here = _join(path, key.value)
-            if key.value in found:
+            if key.value in values:
                 self.note(key, "given twice: keep one of the two", here)
             else:
-                found[key.value] = self.value(part, inner if isinstance(inner, dict) else {}, here)
-        return {key: value for key, value in found.items() if value is not BAD}
+                values[key.value] = self.value(value_node, inner if isinstance(inner, dict) else {}, here)
+        return {key: value for key, value in values.items() if value is not BAD}
 
     def _keyed(self, node: yaml.Node, schema: Schema, path: str) -> Any:
         """A list of objects, or a map from their keys; the list either way."""
@@ -179,9 +179,9 @@ class Converter:
             return self._map(node, {"additionalProperties": {}}, path)
         if isinstance(node, yaml.SequenceNode):
             return self._list(node, {"items": {}}, path)
-        for wanted in ("boolean", "integer", "number") if not getattr(node, "style", None) else ():
+        for type_name in ("boolean", "integer", "number") if not getattr(node, "style", None) else ():
             try:
-                return scalar({"type": wanted}, node.value)
+                return scalar({"type": type_name}, node.value)
             except ValueError:
                 continue
         return node.value

@@ -33,11 +33,11 @@ from ctl.client.kinds import Kind, Schema, built_in, by_word
 from ctl.client.scopes import Scope
 from ctl.client.words import did_you_mean, fold
 from ctl.client.yaml_files import Problem, Source
-from ctl.files.attributes import AttributeFile, convert_attribute, means
+from ctl.files.attributes import AttributeFile, convert_attribute, names_kind
 from ctl.files.conversion import Converter
 from ctl.files.fleet import convert_definition, fleet_noun
 from ctl.files.projects import FILE_SCHEMA, PLAIN_SCHEMA, READ_ONLY
-from ctl.files.readings import Reading
+from ctl.files.readings import DocumentReader
 
 PROJECT = "project"
 
@@ -112,7 +112,7 @@ class KindWords:
 
 def _match(kinds: Iterable[Kind], word: str) -> Kind | None:
     known = list(kinds)
-    return by_word(known, word) or next((kind for kind in known if means(word, kind)), None)
+    return by_word(known, word) or next((kind for kind in known if names_kind(word, kind)), None)
 
 
 def read_documents(paths: Sequence[str], kinds: KindWords) -> list[Declaration]:
@@ -127,8 +127,8 @@ def parse_documents(source: Source, kinds: KindWords) -> list[Declaration]:
     return reading.finish()
 
 
-def _reading(kinds: KindWords) -> Reading[Declaration]:
-    return Reading(lambda node, name: _declaration(node, name, kinds))
+def _reading(kinds: KindWords) -> DocumentReader[Declaration]:
+    return DocumentReader(lambda node, name: _declaration(node, name, kinds))
 
 
 def _declaration(node: yaml.MappingNode, name: str, kinds: KindWords) -> tuple[Declaration | None, list[Problem]]:
@@ -174,12 +174,12 @@ def _project(node: yaml.MappingNode, name: str) -> tuple[AttributeFile, list[Pro
     converter = Converter()
     schema = _project_schema(node)
     properties = {key: part for key, part in schema["properties"].items() if key not in READ_ONLY}
-    found = converter.mapping(node, {"properties": {"kind": {"type": "string"}, **properties}}, refused=_REFUSED)
+    values = converter.mapping(node, {"properties": {"kind": {"type": "string"}, **properties}}, refused=_REFUSED)
     problems = converter.problems
-    found.pop("kind", None)
-    id, version = found.pop("id", None), found.pop("version", None)
-    if schema is PLAIN_SCHEMA and "labels" in found:
-        found["labels"] = {"values": found["labels"]}
+    values.pop("kind", None)
+    id, version = values.pop("id", None), values.pop("version", None)
+    if schema is PLAIN_SCHEMA and "labels" in values:
+        values["labels"] = {"values": values["labels"]}
     scope = Scope()
     try:
         scope = Scope(project=id)
@@ -189,7 +189,7 @@ def _project(node: yaml.MappingNode, name: str) -> tuple[AttributeFile, list[Pro
     if id is None and "id" not in converter.positions:
         problems.append(Problem.at(node.start_mark, "lacks id: which project?"))
     file = AttributeFile(
-        name=name, scope=scope, payload=found, version=version, positions=_project_positions(converter.positions)
+        name=name, scope=scope, payload=values, version=version, positions=_project_positions(converter.positions)
     )
     return file, problems
 

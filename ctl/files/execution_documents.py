@@ -10,7 +10,7 @@ from ctl.client.errors import InvalidRequest
 from ctl.client.words import count
 
 #: Keys that say what to run, of which a file may have one.
-WHAT = ("launchplan", "workflow", "task", "job", "jobspec")
+RUN_KEYS = ("launchplan", "workflow", "task", "job", "jobspec")
 
 #: Where a field of the request stands in a file, by the start of its path.
 _PATHS = {
@@ -62,19 +62,19 @@ class ExecutionDocument:
         return f"execution {self.values['name']}"
 
     @property
-    def what(self) -> str | None:
+    def run_key(self) -> str | None:
         """The key that says what to run."""
-        return next((key for key in WHAT if key in self.values), None)
+        return next((key for key in RUN_KEYS if key in self.values), None)
 
     def locate(self, error: InvalidRequest) -> InvalidRequest:
         """The admin's refusal with the position of each field that stands in this file."""
-        found = [self._position(str(detail.get("field") or "")) for detail in error.details]
-        for detail, position in zip(error.details, found, strict=True):
+        positions = [self._position(str(detail.get("field") or "")) for detail in error.details]
+        for detail, position in zip(error.details, positions, strict=True):
             if position:
                 detail["position"] = f"{self.name}:{position[0]}:{position[1]}"
-        if found and all(found):
-            # The message repeats what the details say; with positions they say it better.
-            error.message = f"The admin refused {self.name}: {count(len(found), 'problem')}."
+        if positions and all(positions):
+            # The details have positions, so the message need not repeat them.
+            error.message = f"The admin refused {self.name}: {count(len(positions), 'problem')}."
         return error
 
     def _position(self, path: str) -> tuple[int, int] | None:

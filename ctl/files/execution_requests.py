@@ -16,7 +16,7 @@ from ctl.files.execution_documents import ExecutionDocument
 from ctl.files.retries import retry_policy
 
 #: Flags that say what to run, by their parameters.
-_WHAT_FLAGS = {
+_RUN_FLAGS = {
     "launch_plan": "--launchplan",
     "workflow": "--workflow",
     "task": "--task",
@@ -53,7 +53,7 @@ _OTHER_FLAGS = {
     "backoff": "--backoff",
     "on_lost": "--onLost",
 }
-#: What may be said of an execution that repeats another one.
+#: Flags that relaunch and recover take.
 _REPEAT_FLAGS = ("cluster_pool", "cluster_label", "cluster", "overwrite_cache", "inputs")
 #: Where there is no file.
 _NO_DOCUMENT = ExecutionDocument(name="", values={})
@@ -112,7 +112,7 @@ def build_requests(
     """
     if flags["exec_file"] == flags["jobspec"] == "-":
         raise InvalidInput("--execFile and --jobspec cannot both be stdin.")
-    _typed_what(flags)  # before any file is read
+    _typed_run_key(flags)  # before any file is read
     documents, jobspec = _documents(flags)
 
     def build(document: ExecutionDocument) -> Request:
@@ -158,16 +158,16 @@ def _request(
     project: str | None,
     domain: str | None,
 ) -> Request:
-    what, notes = _what(flags, document)
+    run_key, notes = _run_key(flags, document)
     target = {
         "project": flags["target_project"] or document.values.get("targetProject") or project,
         "domain": flags["target_domain"] or document.values.get("targetDomain") or domain,
     }
     _check_target(target)
-    spec: Document = _runs(what, flags, document, jobspec)
+    spec: Document = _run_spec(run_key, flags, document, jobspec)
     if "launch_plan" in spec:
-        spec["launch_plan"] |= _elsewhere(target, project, domain)
-    spec |= _how(flags, document)
+        spec["launch_plan"] |= _registered_elsewhere(target, project, domain)
+    spec |= _settings_spec(flags, document)
     inputs = {**(document.values.get("inputs") or {}), **dict(flags["inputs"])}
     name = flags["name"] if flags["name"] is not None else document.values.get("name")
     body: Document = {**target, **({"name": name} if name is not None else {})}
@@ -176,13 +176,13 @@ def _request(
         body={**body, "spec": spec},
         files=((document,) if document.name else ()) + jobspec,
         notes=notes,
-        may_mean_workflow=what == "workflow" and not flags["workflow"],
+        may_mean_workflow=run_key == "workflow" and not flags["workflow"],
     )
 
 
 def build_repeat(flags: Mapping[str, Any], how: str, id: ExecutionId) -> Document:
     """The request that relaunches or recovers an execution; flags it has no place for are refused by name."""
-    every = {**_WHAT_FLAGS, **{key: flag for key, (flag, _path) in _JOB_FLAGS.items()}, **_OTHER_FLAGS}
+    every = {**_RUN_FLAGS, **{key: flag for key, (flag, _path) in _JOB_FLAGS.items()}, **_OTHER_FLAGS}
     wrong = [flag for key, flag in every.items() if key not in _REPEAT_FLAGS and _is_given(flags[key])]
     if wrong:
         may = listed(_OTHER_FLAGS[key] for key in _REPEAT_FLAGS)
@@ -190,29 +190,29 @@ def build_repeat(flags: Mapping[str, Any], how: str, id: ExecutionId) -> Documen
             f"--{how} runs again what {id.name} ran: leave out {listed(wrong)}. What may be changed with it: {may}."
         )
     body: Document = {"id": id.document(), **({"name": flags["name"]} if flags["name"] is not None else {})}
-    body |= _placed(flags, _NO_DOCUMENT)
+    body |= _placement_spec(flags, _NO_DOCUMENT)
     body |= {"overwrite_cache": True} if flags["overwrite_cache"] else {}
     return body | ({"inputs": dict(flags["inputs"])} if flags["inputs"] else {})
 
 
 def _is_given(value: Any) -> bool:
-    """Whether a flag says something; 0 does."""
+    """Whether a flag was given; 0 is a value."""
     return value is not None and value is not False and value not in ((), {})
 
 
-def _typed_what(flags: Mapping[str, Any]) -> str | None:
+def _typed_run_key(flags: Mapping[str, Any]) -> str | None:
     """The flag that says what to run, by its parameter."""
-    named = [key for key in _WHAT_FLAGS if flags[key]]
+    named = [key for key in _RUN_FLAGS if flags[key]]
     if len(named) > 1:
-        words = listed(_WHAT_FLAGS[key] for key in named)
+        words = listed(_RUN_FLAGS[key] for key in named)
         raise InvalidInput(f"{words[0].upper()}{words[1:]} each say what to run: keep one of them.")
     return named[0] if named else None
 
 
-def _what(flags: Mapping[str, Any], document: ExecutionDocument) -> tuple[str, tuple[str, ...]]:
-    """The key that says what to run, and what of the file that takes away."""
-    key = _typed_what(flags)
-    in_file = document.what
+def _run_key(flags: Mapping[str, Any], document: ExecutionDocument) -> tuple[str, tuple[str, ...]]:
+    """The key that says what to run, and notes on keys of the file that a flag overrides."""
+    key = _typed_run_key(flags)
+    in_file = document.run_key
     if key is None:
         if in_file is None and not flags["image"]:
             raise InvalidInput(
@@ -223,10 +223,8 @@ def _what(flags: Mapping[str, Any], document: ExecutionDocument) -> tuple[str, t
     if in_file is None or (key == "command" and in_file == "job"):
         return ("job" if key == "command" else key), ()
     with_version = " and its version" if key in {"command", "jobspec"} and "version" in document.values else ""
-    told = (
-        f"{_WHAT_FLAGS[key][0].upper()}{_WHAT_FLAGS[key][1:]} goes before {in_file}{with_version} in {document.name}."
-    )
-    return ("job" if key == "command" else key), (told,)
+    note = f"{_RUN_FLAGS[key][0].upper()}{_RUN_FLAGS[key][1:]} goes before {in_file}{with_version} in {document.name}."
+    return ("job" if key == "command" else key), (note,)
 
 
 def _check_target(target: Mapping[str, str | None]) -> None:
@@ -247,51 +245,51 @@ def _check_place(body: Document, typed: Mapping[str, str | None]) -> None:
             )
 
 
-def _elsewhere(target: Mapping[str, str | None], project: str | None, domain: str | None) -> Document:
+def _registered_elsewhere(target: Mapping[str, str | None], project: str | None, domain: str | None) -> Document:
     """Where the launch plan or workflow is registered, as far as that is not where the execution runs."""
     where = {"project": project, "domain": domain}
     return {key: name for key, name in where.items() if name is not None and name != target[key]}
 
 
-def _runs(
-    what: str, flags: Mapping[str, Any], document: ExecutionDocument, jobspec: tuple[ExecutionDocument, ...]
+def _run_spec(
+    run_key: str, flags: Mapping[str, Any], document: ExecutionDocument, jobspec: tuple[ExecutionDocument, ...]
 ) -> dict[str, Any]:
     """The part of the spec that says what runs."""
     job_flags = [flag for key, (flag, _path) in _JOB_FLAGS.items() if flags[key] is not None]
-    if what in _RESOURCE_TYPES:
+    if run_key in _RESOURCE_TYPES:
         if job_flags:
             raise InvalidInput(
-                f"{listed(job_flags)} can be said of a job of one's own; what a {_label(what)} needs is in its "
+                f"{listed(job_flags)} can be said of a job of one's own; what a {_label(run_key)} needs is in its "
                 "definition. Leave it out, or give a command after --."
             )
-        return {"launch_plan": _launched(what, flags, document)}
+        return {"launch_plan": _launched(run_key, flags, document)}
     if flags["version"]:
         raise InvalidInput("--version is that of a launch plan, workflow or task: a job has none. Leave it out.")
-    if what == "jobspec":
+    if run_key == "jobspec":
         if job_flags:
             raise InvalidInput(f"A jobspec says {listed(job_flags)} itself: change it there, or leave the flags out.")
         return {"jobspec": jobspec[0].values["jobspec"] if jobspec else document.values["jobspec"]}
     return {"job": _job(flags, document)}
 
 
-def _label(what: str) -> str:
-    return "launch plan" if what.startswith("launch") else what
+def _label(run_key: str) -> str:
+    return "launch plan" if run_key.startswith("launch") else run_key
 
 
-def _launched(what: str, flags: Mapping[str, Any], document: ExecutionDocument) -> Document:
+def _launched(run_key: str, flags: Mapping[str, Any], document: ExecutionDocument) -> Document:
     typed = flags["launch_plan"] or flags["workflow"] or flags["task"]
-    # flytectl's key `workflow` names the launch plan; its flag --workflow is ours to mean what it says.
-    resource_type = _RESOURCE_TYPES[what] if typed or what != "workflow" else "LAUNCH_PLAN"
+    # In flytectl's files the key `workflow` names the launch plan; our flag --workflow names the workflow.
+    resource_type = _RESOURCE_TYPES[run_key] if typed or run_key != "workflow" else "LAUNCH_PLAN"
     version = flags["version"] or document.values.get("version")
     return {
         "resource_type": resource_type,
-        "name": typed or document.values[what],
+        "name": typed or document.values[run_key],
         **({"version": version} if version else {}),
     }
 
 
 def _job(flags: Mapping[str, Any], document: ExecutionDocument) -> Document:
-    """A job of one's own: the file's, with the leaves that flags name."""
+    """The job of the file, with the fields that flags set."""
     job: Document = dict(document.values.get("job") or {})
     if flags["command"]:
         job["command"] = list(flags["command"])
@@ -307,9 +305,9 @@ def _with(document: Mapping[str, Any], path: tuple[str, ...], value: Any) -> Doc
     return {**document, first: _with(inner if isinstance(inner, dict) else {}, tuple(rest), value) if rest else value}
 
 
-def _how(flags: Mapping[str, Any], document: ExecutionDocument) -> Document:
+def _settings_spec(flags: Mapping[str, Any], document: ExecutionDocument) -> Document:
     """The rest of the spec."""
-    spec = _placed(flags, document)
+    spec = _placement_spec(flags, document)
     for key in ("labels", "annotations", "envs"):
         values = {**document.values.get(key, {}), **dict(flags[key])}
         if values:
@@ -331,7 +329,7 @@ def _how(flags: Mapping[str, Any], document: ExecutionDocument) -> Document:
     return spec
 
 
-def _placed(flags: Mapping[str, Any], document: ExecutionDocument) -> Document:
+def _placement_spec(flags: Mapping[str, Any], document: ExecutionDocument) -> Document:
     """The cluster, pool and label that are asked for."""
     in_file = document.values.get("executionClusterLabel") or document.values.get("targetExecutionCluster")
     cluster = flags["cluster"] or document.values.get("cluster")

@@ -16,8 +16,8 @@ from ctl.client.words import fold
 from ctl.client.yaml_files import Problem, Source, compose_mapping, read_source
 from ctl.files.attributes import parse_flow
 from ctl.files.conversion import Converter
-from ctl.files.execution_documents import WHAT, ExecutionDocument
-from ctl.files.readings import MAX_BYTES, Reading
+from ctl.files.execution_documents import RUN_KEYS, ExecutionDocument
+from ctl.files.readings import MAX_BYTES, DocumentReader
 from ctl.files.retries import RETRY_SCHEMA
 
 _TEXT: Schema = {"type": "string"}
@@ -75,7 +75,7 @@ def read_execution_files(path: str) -> list[ExecutionDocument]:
 
 def parse_execution_files(source: Source) -> list[ExecutionDocument]:
     """As `read_execution_files`, from text."""
-    reading = Reading(_convert)
+    reading = DocumentReader(_convert)
     reading.add(source)
     return reading.finish()
 
@@ -84,17 +84,17 @@ def _convert(node: yaml.MappingNode, name: str) -> tuple[ExecutionDocument, list
     converter = Converter()
     read = converter.mapping(node, FILE_SCHEMA, refused=_REFUSED)
     problems = converter.problems
-    # A file that flytectl generated leaves unset what it writes as an empty text.
+    # flytectl generates files with empty texts for what is not set.
     values = {key: value for key, value in read.items() if value != ""}
     place = {key: converter.positions[key] for key in values}
-    named = [key for key in WHAT if key in values]
+    named = [key for key in RUN_KEYS if key in values]
     for key in named[1:]:
         problems.append(_at(place[key], key, f"{named[0]} says already what to run: keep one of the two"))
     if "version" in values and named and named[0] in {"job", "jobspec"}:
         problems.append(_at(place["version"], "version", f"a {named[0]} has no version: remove it"))
-    for one, other in _SAME:
-        if one in values and other in values:
-            problems.append(_at(place[other], other, f"says the same as {one}: keep one of the two"))
+    for first, second in _SAME:
+        if first in values and second in values:
+            problems.append(_at(place[second], second, f"says the same as {first}: keep one of the two"))
     for key in _MAPPINGS:
         if key in values and not isinstance(values[key], dict):
             problems.append(_at(place[key], key, "must hold keys and values"))

@@ -1,4 +1,4 @@
-"""Directories of an export: one file a scope, and nothing left of what is set no longer."""
+"""Directories of an export: one file a scope; files of scopes that are no longer set are removed."""
 
 from __future__ import annotations
 

@@ -49,9 +49,9 @@ def read_definition(path: str, noun: str) -> tuple[str | None, AttributeFile]:
     """The definition in a file, and its name if the file says one; every problem is reported at once."""
     source = read_source(path)
     node, problems = compose_mapping(source)
-    name, file, found = convert_definition(node, noun, source.name)
-    if problems + found:
-        raise source.refuse(problems + found)
+    name, file, definition_problems = convert_definition(node, noun, source.name)
+    if problems + definition_problems:
+        raise source.refuse(problems + definition_problems)
     return name, file
 
 
@@ -60,9 +60,9 @@ def convert_definition(node: yaml.Node, noun: str, file: str) -> tuple[str | Non
     converter = Converter()
     frame: Schema = {"kind": _TEXT, "name": _TEXT, "version": {"type": "integer", "minimum": 1}}
     refused = {fold(key): _DECIDED.format(noun=noun) for key in _READ_ONLY[noun]}
-    found = converter.mapping(node, {"properties": {**frame, **FIELDS[noun]}}, refused=refused)
+    values = converter.mapping(node, {"properties": {**frame, **FIELDS[noun]}}, refused=refused)
     problems, positions = converter.problems, converter.positions
-    word, name, version = (found.pop(key, None) for key in ("kind", "name", "version"))
+    word, name, version = (values.pop(key, None) for key in ("kind", "name", "version"))
     if word is not None and fleet_noun(word) != noun:
         problems.append(_problem(positions, "kind", f"this is for {word}, not for {noun}"))
     if name is not None:
@@ -70,9 +70,9 @@ def convert_definition(node: yaml.Node, noun: str, file: str) -> tuple[str | Non
             check_name(noun, name)
         except InvalidInput as error:
             problems.append(_problem(positions, "name", error.message.rstrip(".")))
-    for member in found.get("members", []):
+    for member in values.get("members", []):
         member.setdefault("weight", 1)
-    return name, AttributeFile(name=file, scope=Scope(), payload=found, version=version, positions=positions), problems
+    return name, AttributeFile(name=file, scope=Scope(), payload=values, version=version, positions=positions), problems
 
 
 def in_order(noun: str, payload: Mapping[str, Any]) -> Document:

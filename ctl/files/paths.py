@@ -22,19 +22,19 @@ def find_files(paths: Sequence[str]) -> list[str]:
     """
     if list(paths).count("-") > 1:
         raise InvalidInput("stdin can be read once: keep one `-f -`.")
-    found: list[str] = []
+    files: list[str] = []
     strays: list[str] = []
     for path in paths:
         if path == "-" or not Path(path).is_dir():
-            found.append(path)
+            files.append(path)
             continue
-        before = len(found)
+        before = len(files)
         for file in _below(Path(path), ()):
             is_document = file.suffix.lower() in SUFFIXES and file.is_file()
-            (found if is_document else strays).append(str(file))
-            if len(found) + len(strays) > MAX_FILES:
+            (files if is_document else strays).append(str(file))
+            if len(files) + len(strays) > MAX_FILES:
                 raise InvalidFile(f"{path} holds more than {MAX_FILES} files: apply its parts one by one.")
-        if len(found) == before and not strays:
+        if len(files) == before and not strays:
             raise InvalidFile(f"{path} holds no documents: no file below it ends in {listed(SUFFIXES, 'or')}.")
     if strays:
         raise InvalidFile(
@@ -42,7 +42,7 @@ def find_files(paths: Sequence[str]) -> list[str]:
             f"before their names, or name the files you mean with -f.",
             details=[{"position": path, "reason": _why(Path(path))} for path in strays],
         )
-    return found
+    return files
 
 
 def _below(directory: Path, above: tuple[str, ...]) -> Iterator[Path]:

@@ -3,7 +3,7 @@ Plan files: a change as it was shown, to be applied later exactly so.
 
 A plan is JSON that people can read. It holds the changes with the version of every row it was made from, so that the
 admin refuses it when one of them has moved, and a SHA-256 over its content, so that a plan cut off or changed by hand
-is noticed. The sum is no signature: whoever can write the file can make a plan of their own.
+is noticed. The sum is no signature: anyone who can write the file can write another plan.
 """
 
 from __future__ import annotations

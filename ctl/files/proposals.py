@@ -45,13 +45,13 @@ class Proposal:
 
     def expecting(self, trial: ChangeSet) -> list[Document]:
         """The changes, each expecting its row to be as a dry run found it."""
-        found = {row.index: row for row in trial.rows}
-        return [{**change, **_expectation(found.get(index))} for index, change in enumerate(self.changes)]
+        rows = {row.index: row for row in trial.rows}
+        return [{**change, **_expectation(rows.get(index))} for index, change in enumerate(self.changes)]
 
     def check_versions(self, trial: ChangeSet, noun: Noun) -> None:
         """Refuse documents that were made from another version of a row they would change."""
         details = []
-        for row in trial.real:
+        for row in trial.changed_rows:
             declaration = self._declaration(row.index)
             if declaration is None or declaration.file.version in (None, row.version):
                 continue
@@ -64,13 +64,15 @@ class Proposal:
         self, details: Sequence[Mapping[str, Any]], noun: Noun, remedy: str, error: Conflict | None = None
     ) -> Conflict:
         """The conflict that says of each row what was expected and what is there."""
-        told = [{**detail, "position": self._place(detail), "reason": moved_reason(detail, noun)} for detail in details]
+        located = [
+            {**detail, "position": self._place(detail), "reason": moved_reason(detail, noun)} for detail in details
+        ]
         return Conflict(
-            f"{count(len(told), 'row')} moved: nothing was written. {remedy}",
+            f"{count(len(located), 'row')} moved: nothing was written. {remedy}",
             status=error.status if error else None,
             name="version_conflict",
             code=error.code if error else None,
-            details=told,
+            details=located,
             request_id=error.request_id if error else None,
         )
 
@@ -78,7 +80,7 @@ class Proposal:
         """The admin's refusal with the place of each change it names."""
         is_placed = [self._places(detail) for detail in error.details]
         if is_placed and all(is_placed):
-            # The message repeats what the details say; with positions they say it better.
+            # The details have positions, so the message need not repeat them.
             error.message = f"The admin refused the change: {count(len(is_placed), 'problem')}. Nothing was written."
         return error
 
@@ -112,7 +114,7 @@ def _row_keys(row: RowChange) -> Document:
 
 
 def moved_reason(detail: Mapping[str, Any], noun: Noun) -> str:
-    """One moved row in words."""
+    """Why a row is a conflict: what was expected, and what is stored."""
     row = RowChange.from_document(dict(detail))
     title = row.title(noun(row.kind))
     expected, current = detail.get("expected_version"), detail.get("current_version")

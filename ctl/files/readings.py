@@ -16,7 +16,7 @@ MAX_BYTES = 32 * MIB
 MAX_DOCUMENTS = 20_000
 
 
-class Placed(Protocol):
+class LocatedDocument(Protocol):
     """A document that knows what it is about and where it stands."""
 
     @property
@@ -32,13 +32,13 @@ class Placed(Protocol):
         """Where it starts: `settings.yaml:12:1`."""
 
 
-Item = TypeVar("Item", bound=Placed)
+Item = TypeVar("Item", bound=LocatedDocument)
 
 #: One document of the file of that name, and the problems with it.
 Convert = Callable[[yaml.MappingNode, str], tuple[Item | None, list[Problem]]]
 
 
-class Reading(Generic[Item]):
+class DocumentReader(Generic[Item]):
     """Gathers documents and problems over several files."""
 
     def __init__(self, convert: Convert[Item]) -> None:
@@ -72,9 +72,9 @@ class Reading(Generic[Item]):
         if len(self._items) + len(nodes) > MAX_DOCUMENTS:
             raise InvalidFile(f"More than {MAX_DOCUMENTS} documents: split the set and send its parts one by one.")
         for node in nodes:
-            item, found = self._convert(node, source.name)
-            problems += found
-            if item is not None and not found:
+            item, item_problems = self._convert(node, source.name)
+            problems += item_problems
+            if item is not None and not item_problems:
                 self._items.append(item)
         if problems:
             self._details += source.refuse(problems).details
@@ -85,19 +85,19 @@ class Reading(Generic[Item]):
         if self._details:
             places = [str(detail["position"]).rsplit(":", 2)[0] for detail in self._details]
             files = list(dict.fromkeys(places))
-            what = f"{files[0]} cannot be used" if len(files) == 1 else f"{len(files)} files cannot be used"
+            subject = f"{files[0]} cannot be used" if len(files) == 1 else f"{len(files)} files cannot be used"
             raise InvalidFile(
-                f"{what}: {count(len(self._details), 'problem')}. Nothing was sent.", details=self._details
+                f"{subject}: {count(len(self._details), 'problem')}. Nothing was sent.", details=self._details
             )
         return self._items
 
 
-def _duplicates(items: Iterable[Placed]) -> list[dict[str, Any]]:
-    seen: dict[Hashable, Placed] = {}
-    found = []
+def _duplicates(items: Iterable[LocatedDocument]) -> list[dict[str, Any]]:
+    seen: dict[Hashable, LocatedDocument] = {}
+    details = []
     for item in items:
         first = seen.setdefault(item.identity, item)
         if first is not item:
             reason = f"{item.title} is given twice: first at {first.place}. Keep one of the two"
-            found.append({"position": item.place, "reason": reason})
-    return found
+            details.append({"position": item.place, "reason": reason})
+    return details

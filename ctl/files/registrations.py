@@ -35,7 +35,7 @@ from ctl.client.words import count, did_you_mean, fold
 from ctl.client.yaml_files import Problem, Source
 from ctl.files.attributes import AttributeFile
 from ctl.files.conversion import BAD, Converter
-from ctl.files.readings import Reading
+from ctl.files.readings import DocumentReader
 from ctl.files.retries import RETRY_SCHEMA
 
 TITLES = {WORKFLOW: "workflow", LAUNCH_PLAN: "launch plan"}
@@ -112,7 +112,7 @@ class Registration:
         return f"{TITLES[self.noun]} {self.name}{version}"
 
     def completed(self, project: str | None, domain: str | None, version: str | None) -> Registration:
-        """The same with what it leaves open; an error with its place where that leaves something open too."""
+        """The same with defaults for what the document leaves out; an error with its place if one is missing."""
         whole = replace(
             self,
             project=self.project or project,
@@ -145,15 +145,15 @@ class Registration:
             path = str(detail.get("field") or "")
             if error.name == "workflow_not_found" and self.noun == LAUNCH_PLAN:
                 path = f"spec.workflow_id.{path}".rstrip(".")
-            found = self._position(path)
-            detail["position"] = f"{self.file.name}:{found[0]}:{found[1]}" if found else self.place
+            position = self._position(path)
+            detail["position"] = f"{self.file.name}:{position[0]}:{position[1]}" if position else self.place
             if isinstance(error, InvalidRequest):
                 detail["field"] = str(detail.get("field") or "").removeprefix("spec.")
             else:
                 # The message tells all of it, except which document it is about.
                 detail |= {"reason": self.title, "field": "", "closest": []}
         if isinstance(error, InvalidRequest) and all("reason" in detail for detail in error.details):
-            # The message repeats what the details say; with positions they say it better.
+            # The details have positions, so the message need not repeat them.
             error.message = f"The admin refused {self.title}: {count(len(error.details), 'problem')}."
         return error
 
@@ -186,8 +186,8 @@ def parse_registrations(source: Source, noun: str | None = None) -> list[Registr
     return reading.finish()
 
 
-def _reading(noun: str | None) -> Reading[Registration]:
-    return Reading(lambda node, name: _registration(node, name, noun))
+def _reading(noun: str | None) -> DocumentReader[Registration]:
+    return DocumentReader(lambda node, name: _registration(node, name, noun))
 
 
 _NOUNS = {
@@ -196,20 +196,20 @@ _NOUNS = {
 }
 
 
-def _registration(node: yaml.MappingNode, name: str, wanted: str | None) -> tuple[Registration | None, list[Problem]]:
-    noun, problems = _noun(node, wanted)
+def _registration(node: yaml.MappingNode, name: str, expected: str | None) -> tuple[Registration | None, list[Problem]]:
+    noun, problems = _noun(node, expected)
     if noun is None:
         return None, problems
     converter = Converter()
     converter.problems = problems
-    found = converter.mapping(node, {"properties": _properties(node, noun)})
-    frame = {key: found.pop(key) for key in _FRAME if key in found}
+    values = converter.mapping(node, {"properties": _properties(node, noun)})
+    frame = {key: values.pop(key) for key in _FRAME if key in values}
     problems += _frame_problems(frame, node, converter.positions)
     if noun == WORKFLOW:
-        spec = _workflow_spec(found, node, converter)
+        spec = _workflow_spec(values, node, converter)
     else:
-        problems += _contradictions(found, node, converter.positions)
-        spec = _launch_spec(found)
+        problems += _contradictions(values, node, converter.positions)
+        spec = _launch_spec(values)
     if frame.get("description"):
         spec = {"description": frame["description"], **spec}
     return Registration(
@@ -219,34 +219,34 @@ def _registration(node: yaml.MappingNode, name: str, wanted: str | None) -> tupl
         project=frame.get("project"),
         domain=frame.get("domain"),
         spec=spec,
-        workflow=_workflow(found) if noun == LAUNCH_PLAN else None,
-        active=found.get("active"),
-        file=AttributeFile(name=name, scope=Scope(), payload=found, positions=converter.positions),
+        workflow=_workflow(values) if noun == LAUNCH_PLAN else None,
+        active=values.get("active"),
+        file=AttributeFile(name=name, scope=Scope(), payload=values, positions=converter.positions),
         line=node.start_mark.line + 1,
         column=node.start_mark.column + 1,
     ), problems
 
 
-def _workflow_spec(found: Mapping[str, Any], node: yaml.MappingNode, converter: Converter) -> dict[str, Any]:
+def _workflow_spec(values: Mapping[str, Any], node: yaml.MappingNode, converter: Converter) -> dict[str, Any]:
     if "job" not in converter.positions:
         converter.note(node, "lacks job: what does the workflow run?")
-    inputs = {"inputs": _inputs(_child(node, "inputs"), converter)} if found.get("inputs") else {}
-    return {**found, **inputs}
+    inputs = {"inputs": _inputs(_child(node, "inputs"), converter)} if values.get("inputs") else {}
+    return {**values, **inputs}
 
 
-def _noun(node: yaml.MappingNode, wanted: str | None) -> tuple[str | None, list[Problem]]:
+def _noun(node: yaml.MappingNode, expected: str | None) -> tuple[str | None, list[Problem]]:
     word = _child(node, "kind")
     if word is None:
         reason = "lacks kind: write `kind: workflow` or `kind: launchplan`"
-        return wanted, [] if wanted else [Problem.at(node.start_mark, reason)]
+        return expected, [] if expected else [Problem.at(node.start_mark, reason)]
     text = word.value if isinstance(word, yaml.ScalarNode) else ""
     noun = _NOUNS.get(fold(text))
     if noun is None:
         hint = did_you_mean(text, ["workflow", "launchplan"]) or " There is workflow and launchplan."
         also = " `rainbowctl apply -f` takes settings, projects and the fleet." if text else ""
         return None, [Problem.at(word.start_mark, f"there is nothing to register called {text!r}.{hint}{also}", "kind")]
-    if wanted is not None and noun != wanted:
-        reason = f"this is a {TITLES[noun]}, not a {TITLES[wanted]}: `rainbowctl register files` takes both"
+    if expected is not None and noun != expected:
+        reason = f"this is a {TITLES[noun]}, not a {TITLES[expected]}: `rainbowctl register files` takes both"
         return None, [Problem.at(word.start_mark, reason, "kind")]
     return noun, []
 
@@ -299,10 +299,10 @@ def _properties(node: yaml.MappingNode, noun: str) -> dict[str, Schema]:
 
 def _settings_schema() -> Mapping[str, Schema]:
     """The fields of an execution's settings, which launch plans may hold as attributes do."""
-    found: Mapping[str, Schema] = next(
+    properties: Mapping[str, Schema] = next(
         kind.schema["properties"] for kind in built_in() if kind.name == "WORKFLOW_EXECUTION_CONFIG"
     )
-    return found
+    return properties
 
 
 def _urgency_schema() -> Schema:
@@ -326,12 +326,12 @@ def _plain_or_wrapped(node: yaml.Node | None, schema: Schema) -> Schema:
 def _inputs(node: yaml.Node | None, converter: Converter) -> dict[str, Any]:
     """Inputs by name, each as its type wants it."""
     parts = node.value if isinstance(node, yaml.MappingNode) else []
-    found = {
+    inputs = {
         key.value: converter.value(part, _input_schema(part), f"inputs.{key.value}")
         for key, part in parts
         if isinstance(key, yaml.ScalarNode)
     }
-    return {name: value for name, value in found.items() if value is not BAD}
+    return {name: value for name, value in inputs.items() if value is not BAD}
 
 
 def _input_schema(node: yaml.Node) -> Schema:
@@ -379,33 +379,33 @@ _SAME = (
 
 
 def _contradictions(
-    found: Mapping[str, Any], node: yaml.MappingNode, positions: Mapping[str, tuple[int, int]]
+    values: Mapping[str, Any], node: yaml.MappingNode, positions: Mapping[str, tuple[int, int]]
 ) -> list[Problem]:
     problems = []
     if "workflow" not in positions:
         problems.append(Problem.at(node.start_mark, "lacks workflow: what does the launch plan launch?"))
     pairs = [*_SAME]
-    if isinstance(found.get("workflow"), dict) and "version" in found["workflow"]:
+    if isinstance(values.get("workflow"), dict) and "version" in values["workflow"]:
         pairs.append(("workflow", "workflow_version"))
-    for one, other in pairs:
-        if one in found and other in found:
-            line, column = positions[other]
-            reason = f"says the same as {one}: keep one of the two"
-            problems.append(Problem(line=line, column=column, reason=reason, field=other))
+    for first, second in pairs:
+        if first in values and second in values:
+            line, column = positions[second]
+            reason = f"says the same as {first}: keep one of the two"
+            problems.append(Problem(line=line, column=column, reason=reason, field=second))
     return problems
 
 
-def _workflow(found: Mapping[str, Any]) -> dict[str, str]:
-    named = found.get("workflow") or {}
+def _workflow(values: Mapping[str, Any]) -> dict[str, str]:
+    named = values.get("workflow") or {}
     workflow = dict(named) if isinstance(named, dict) else {"name": str(named)}
-    if found.get("workflow_version"):
-        workflow["version"] = found["workflow_version"]
+    if values.get("workflow_version"):
+        workflow["version"] = values["workflow_version"]
     if workflow.get("version") == LATEST:
         del workflow["version"]
     return workflow
 
 
-def _launch_spec(found: Mapping[str, Any]) -> dict[str, Any]:
+def _launch_spec(values: Mapping[str, Any]) -> dict[str, Any]:
     """A launch plan's fields as the API has them."""
     same = (
         "default_inputs",
@@ -417,21 +417,21 @@ def _launch_spec(found: Mapping[str, Any]) -> dict[str, Any]:
         "raw_output_data_config",
         "retry",
     )
-    spec = {key: found[key] for key in same if key in found}
-    if found.get("cluster_pool"):
-        spec["cluster_assignment"] = {"cluster_pool_name": found["cluster_pool"]}
-    if found.get("execution_cluster_label"):
-        spec["execution_cluster_label"] = {"value": found["execution_cluster_label"]}
+    spec = {key: values[key] for key in same if key in values}
+    if values.get("cluster_pool"):
+        spec["cluster_assignment"] = {"cluster_pool_name": values["cluster_pool"]}
+    if values.get("execution_cluster_label"):
+        spec["execution_cluster_label"] = {"value": values["execution_cluster_label"]}
     for key in ("labels", "annotations", "envs"):
-        if key in found:
-            values = found[key]
-            is_wrapped = isinstance(values, dict) and isinstance(values.get("values"), (dict, list))
-            spec[key] = values if is_wrapped else {"values": values}
-    run_as = {"k8s_service_account": found.get("kube_service_acct"), "iam_role": found.get("iam_role_arn")}
+        if key in values:
+            entries = values[key]
+            is_wrapped = isinstance(entries, dict) and isinstance(entries.get("values"), (dict, list))
+            spec[key] = entries if is_wrapped else {"values": entries}
+    run_as = {"k8s_service_account": values.get("kube_service_acct"), "iam_role": values.get("iam_role_arn")}
     if any(run_as.values()):
         spec["security_context"] = {"run_as": {key: word for key, word in run_as.items() if word}}
-    if found.get("output_location_prefix"):
-        spec["raw_output_data_config"] = {"output_location_prefix": found["output_location_prefix"]}
-    if (urgency := found.get("quality_of_service")) is not None:
+    if values.get("output_location_prefix"):
+        spec["raw_output_data_config"] = {"output_location_prefix": values["output_location_prefix"]}
+    if (urgency := values.get("quality_of_service")) is not None:
         spec["quality_of_service"] = urgency if isinstance(urgency, dict) else {"tier": urgency}
     return spec

@@ -1,4 +1,4 @@
-"""Retries: whether what did not succeed is run again, as flags and files say it."""
+"""Retry policies, from flags and files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_ATTEMPTS: int = RETRY_SCHEMA["properties"]["attempts"]["maximum"]
 
 
 def retry_policy(in_file: Mapping[str, Any], flags: Mapping[str, Any]) -> Document:
-    """The policy that a file says, with what the flags say instead; nothing where neither says anything."""
+    """The retry policy of a file with the flags applied; empty if there is none."""
     typed: Document = {"backoff": flags["backoff"], "on_lost": flags["on_lost"]}
     if flags["retries"] is not None:
         # The admin counts attempts, the first one too.

@@ -32,10 +32,10 @@ class AttributeCalls(KindCalls):
         for row in self.list_attributes(kind, **filters):
             if row.scope == scope:
                 return row
-        found = None if exact else next(iter(self.effective(scope, kind, at=at)), None)
-        if found is None or found.is_empty:
+        effective = None if exact else next(iter(self.effective(scope, kind, at=at)), None)
+        if effective is None or effective.is_empty:
             raise NotFound(f"No {kind.noun} applied at {scope.describe()} then.", name="attribute_not_found")
-        return Attribute.inherited(found, scope)
+        return Attribute.inherited(effective, scope)
 
     def put_attribute(
         self,
@@ -55,13 +55,13 @@ class AttributeCalls(KindCalls):
         Parameters
         ----------
         message, claimed_by
-            Why, and who says so; kept with the revision.
+            The reason and the author of the change; kept with the revision.
         if_match
             Only if the row still has this version; Conflict otherwise.
         if_none_match
             Only if there is no row yet; Conflict otherwise.
         dry_run
-            Check everything and answer as if, but write nothing.
+            Check everything and answer as usual, but write nothing.
         """
         wrapped = {"matching_attributes": {self.kind(kind).payload_key: payload}}
         body = {"attributes": wrapped, **reason_fields(message, claimed_by)}
@@ -94,9 +94,9 @@ class AttributeCalls(KindCalls):
         set
             A partial payload, nested.
         unset
-            Leaves that shall have no value here, and inherit none.
+            Leaves that have no value here and inherit none.
         inherit
-            Leaves this row shall no longer speak about. A row without leaves is removed.
+            Leaves to remove from this row, so that they inherit again. A row without leaves is removed.
         """
         body: Document = {"set": dict(set or {}), "unset": list(unset), "inherit": list(inherit)}
         body = {key: value for key, value in body.items() if value} | reason_fields(message, claimed_by)
@@ -168,11 +168,11 @@ class AttributeCalls(KindCalls):
         return [Effective.from_document(value) for value in self.effective_document(scope, kind, at=at)["values"]]
 
     def effective_document(self, scope: Scope, kind: KindLike | None = None, *, at: int | None = None) -> Document:
-        """The answer behind `effective` as it came, with the revision it was resolved at."""
+        """The JSON answer behind `effective`, with the revision it was resolved at."""
         query: Document = {**scope.document(), **({"resource_type": self.kind(kind).name} if kind is not None else {})}
         query |= {"at": at} if at is not None else {}
         return self._read("effective_attributes", query, holding="values")
 
     def warnings(self) -> list[Document]:
-        """Every stored row that is still questionable, and why."""
+        """The warnings about stored rows that still apply."""
         return list(self._read("warnings", holding="warnings")["warnings"])

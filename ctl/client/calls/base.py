@@ -25,9 +25,9 @@ class Calls:
         return answer if holding is None else self._require_list(answer, holding)
 
     def _require_list(self, answer: Document, key: str, number: int | None = None) -> Document:
-        """The answer, which must hold a list, of so many entries where that is known."""
-        found = answer.get(key)
-        if not isinstance(found, list) or number not in (None, len(found)):
+        """The answer, if it has a list under the key, of `number` entries where that is known."""
+        entries = answer.get(key)
+        if not isinstance(entries, list) or number not in (None, len(entries)):
             raise ServerError(f"{self.endpoint} answered without {key!r}: is that an admin of this version?")
         return answer
 
@@ -43,7 +43,7 @@ class Calls:
 
 
 def non_empty(filters: Mapping[str, Any]) -> Document:
-    """What is neither None nor empty."""
+    """The filters that have a value."""
     return {key: value for key, value in filters.items() if value not in (None, "")}
 
 
@@ -53,12 +53,12 @@ def dry_run_query(dry_run: bool) -> Document:
 
 
 def reason_fields(message: str | None, claimed_by: str | None) -> Document:
-    """Why, and who says so, as far as they are known."""
+    """The reason and the author of a change, as far as they are known."""
     return {key: text for key, text in (("message", message), ("claimed_by", claimed_by)) if text}
 
 
 def version_headers(if_match: int | None, if_none_match: bool = False) -> dict[str, str]:
-    """The header that says which version a write expects, or that there is none yet."""
+    """The header with the version that a write expects, or that no row exists yet."""
     if if_match is not None:
         return {"If-Match": f'"{if_match}"'}
     return {"If-None-Match": "*"} if if_none_match else {}

@@ -39,11 +39,11 @@ class ChangeCalls(KindCalls):
             `cluster_definition` (`{"name", …}`), with `"delete": True` to delete it. `"expected_version"` and
             `"expected_absent"` say what a row must be like, else it is a Conflict.
         message, claimed_by
-            Why, and who says so; kept with the revision.
+            The reason and the author of the change; kept with the revision.
         dry_run
-            Check everything and answer as if, but write nothing; the answer also tells which effective values change.
+            Check everything, but write nothing; the answer also lists the effective values that change.
         page_size
-            How many of those to list; their number is always told.
+            How many of those to list; the answer always has their number.
         """
         query = {**dry_run_query(dry_run), **({"limit": page_size} if page_size is not None else {})}
         return ChangeSet.from_document(
@@ -70,7 +70,7 @@ class ChangeCalls(KindCalls):
         dry_run: bool = False,
     ) -> ChangeSet:
         """
-        Undo one revision, or take rows back to what they were at one; a new revision either way.
+        Undo one revision, or restore rows as they were at one; either way a new revision is made.
 
         Parameters
         ----------

@@ -20,13 +20,13 @@ from ctl.client.errors import NotFound, Unanswered, Unreachable
 if TYPE_CHECKING:
     from ctl.client.executions import ExecutionId
 
-#: The longest the admin lets anyone wait for an event.
+#: The longest wait for an event that the admin allows.
 LONGEST_WAIT_SECONDS = 60
 #: How much longer than the wait itself the answer may take.
 _SPARE_SECONDS = 5.0
-#: How much longer than usual what concerns many executions may take.
+#: How much longer than usual a request about many executions may take.
 _MANY_SECONDS = 300.0
-#: How much longer many may take to create, for each of them.
+#: How much longer a batch may take for each of its executions.
 _SECONDS_FOR_ONE = 0.1
 _PAGE = 500
 
@@ -76,7 +76,7 @@ class ExecutionCalls(Calls):
             try:
                 return {**send(), "resent": True}
             except Unreachable:
-                # The first sending may have arrived, whatever became of the second.
+                # The first request may have arrived, even if the second did not.
                 raise lost from None
 
     def repeat_execution(
@@ -95,7 +95,7 @@ class ExecutionCalls(Calls):
         return self._read(id.path)
 
     def wait_for_execution(self, id: ExecutionId, after_event: int, seconds: int) -> Document:
-        """One execution as soon as it has more events than that, or as it is after so many seconds."""
+        """One execution as soon as it has more than `after_event` events, or after `seconds` at the latest."""
         query = {"after_event": after_event, "wait_seconds": min(seconds, LONGEST_WAIT_SECONDS)}
         return self._transport.call("GET", id.path, query=query, is_safe=True, more_seconds=seconds + _SPARE_SECONDS)
 
@@ -131,7 +131,7 @@ class ExecutionCalls(Calls):
         """
         What an attempt, the last one by default, printed from a byte on; `complete` tells that there is no more.
 
-        Where there is nothing yet, the admin waits up to so many seconds for it.
+        Where there is no output yet, the admin waits up to `seconds` for it.
         """
         wait = min(seconds, LONGEST_WAIT_SECONDS)
         query = {"stream": stream, "offset": offset, **non_empty({"attempt": attempt, "limit": limit})}
@@ -169,7 +169,7 @@ class ExecutionCalls(Calls):
         return self._many("executions/terminate", body, dry_run)
 
     def redecide(self, selector: Mapping[str, Any], *, dry_run: bool = False) -> Document:
-        """Decide waiting executions anew, with the settings of now."""
+        """Decide waiting executions again, with the current settings."""
         return self._many("executions/redecide", {"selector": dict(selector)}, dry_run)
 
     def simulate(self, changes: Sequence[Mapping[str, Any]], since: str, **options: Any) -> Document:
@@ -198,7 +198,7 @@ class ExecutionCalls(Calls):
             answer = self._transport.call("POST", path, body=request, headers=headers)
         except Unanswered:
             answer = self._transport.call("POST", path, body=request, headers=headers)
-        # Where the key is new, and there was an execution, this very call made it.
+        # With a new key an existing execution can only come from the first sending of this request.
         return answer if key else {**answer, "created": True}
 
     def _many(self, path: str, body: Document, dry_run: bool) -> Document:

@@ -16,7 +16,7 @@ from ctl.client.calls.base import dry_run_query, reason_fields, version_headers
 from ctl.client.calls.changes import ChangeCalls
 from ctl.client.scopes import check_name
 
-#: What a cluster can be told, each as a path of its own.
+#: Actions on a cluster, each with a path of its own.
 SWITCHES = ("enable", "disable", "cordon", "uncordon", "drain", "undrain", "admit")
 
 _PAGE = 500
@@ -31,17 +31,17 @@ class FleetCalls(ChangeCalls):
         yield from self._pages(f"{noun}s", f"{noun}s", {"limit": _PAGE, **given})
 
     def definition(self, noun: str, name: str) -> Document:
-        """One cluster, pool or label as it is now; of a cluster that is more than somebody defined."""
+        """One cluster, pool or label; of a cluster also its reported state."""
         return self._read(_path(noun, name))
 
-    def stored_definitions(self, noun: str, found: Iterable[Document]) -> list[RowChange]:
+    def stored_definitions(self, noun: str, definitions: Iterable[Document]) -> list[RowChange]:
         """
-        What somebody defined of managed clusters, pools or labels, each in `before`, with its version.
+        The stored definitions of managed clusters, pools or labels, each in `before`, with its version.
 
-        What `definition` answers holds more: defaults, and what was reported and switched since.
+        `definition` answers more: defaults, reported state and switches.
         """
-        # What the smallest definition of that name would replace is what is stored.
-        changes = [{f"{noun}_definition": _smallest(each)} for each in found]
+        # A dry run of the smallest definition of a name answers with the stored one that it would replace.
+        changes = [{f"{noun}_definition": _smallest(definition)} for definition in definitions]
         rows = self.change_attributes(changes, dry_run=True).rows if changes else []
         return [row for row in rows if row.before is not None]
 
@@ -140,13 +140,13 @@ class FleetCalls(ChangeCalls):
         yield from self._pages(f"{_path('cluster', name)}/events", "events", {"limit": page_size})
 
     def report_cluster_state(self, name: str, state: Mapping[str, Any]) -> Document:
-        """Say what a cluster's agent would: capacity, what is free, the engine and its plugins."""
+        """Report the state of a cluster in place of its agent: capacity, free resources, engine and plugins."""
         return self._transport.call("PUT", f"{_path('cluster', name)}/state", body=dict(state))
 
 
-def _smallest(found: Document) -> Document:
-    members = [{"id": member["id"], "weight": member["weight"]} for member in found.get("members") or []]
-    return {"name": found["name"], **({"members": members} if "members" in found else {})}
+def _smallest(definition: Document) -> Document:
+    members = [{"id": member["id"], "weight": member["weight"]} for member in definition.get("members") or []]
+    return {"name": definition["name"], **({"members": members} if "members" in definition else {})}
 
 
 def _path(noun: str, name: str) -> str:

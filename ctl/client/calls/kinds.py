@@ -22,21 +22,21 @@ class KindCalls(Calls):
         return tuple(Kind.from_document(entry) for entry in self.kinds_document()["kinds"])
 
     def kinds_document(self) -> Document:
-        """The answer behind `kinds` as it came."""
+        """The JSON answer behind `kinds`."""
         return self._read("kinds", holding="kinds")
 
     def kind(self, word: KindLike) -> Kind:
         """The kind meant by a noun, name or number; the admin is asked only for what is not built in."""
         if isinstance(word, Kind):
             return word
-        found = by_word(built_in(), str(word))
-        if found is None:
+        kind = by_word(built_in(), str(word))
+        if kind is None:
             self._kinds = self._kinds or self.kinds()
-            found = by_word(self._kinds, str(word))
-        if found is None:
+            kind = by_word(self._kinds, str(word))
+        if kind is None:
             nouns = [kind.noun for kind in self._kinds or ()]
             raise InvalidInput(f"There is no kind {str(word)!r}.{did_you_mean(str(word), nouns)}")
-        return found
+        return kind
 
     def noun(self, name: str) -> str:
         """The word for rows of a kind, by the name answers give it: PROJECT is `project`, POOL is `pool`."""
@@ -44,5 +44,5 @@ class KindCalls(Calls):
         if built is not None or name in DEFINED:
             return built or name.lower()
         self._kinds = self._kinds or self.kinds()
-        # A kind that is declared no longer has a history all the same.
+        # A kind that is no longer declared still has a history.
         return next((kind.noun for kind in self._kinds if kind.name == name), name.lower().replace("_", "-"))

@@ -128,7 +128,7 @@ class _Apply:
 
     def _write(self, trial: ChangeSet) -> None:
         changes = self.proposal.expecting(trial)
-        writing = step(self.printer, f"Writing {count(len(trial.real), 'change')}", len(changes))
+        writing = step(self.printer, f"Writing {count(len(trial.changed_rows), 'change')}", len(changes))
         with all_or_nothing(trial.revision), writing:
             outcome = send(self.session, self.proposal, changes, remedy=self.remedy, message=self.flags["message"])
         tell_warnings(self.session, outcome.warnings, trial.warnings)

@@ -31,7 +31,7 @@ def diff() -> click.Command:
         trial = try_out(session, propose(session, flags), remedy="Look again.")
         tell_warnings(session, trial.warnings)
         if session.printer.is_table:
-            show_rows(session, trial.real, with_diffs=True)
+            show_rows(session, trial.changed_rows, with_diffs=True)
         answer(session, trial)
         if not trial.changed:
             session.printer.note("No differences.")

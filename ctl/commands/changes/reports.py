@@ -34,11 +34,11 @@ def show_rows(session: Session, rows: Sequence[RowChange], *, with_diffs: bool |
     """A line for each row, with its difference where few rows change, or where that is asked for."""
     stream = report_stream(session)
     if with_diffs is None:
-        with_diffs = sum(row.is_real for row in rows) <= FEW
+        with_diffs = sum(row.is_changed for row in rows) <= FEW
     for row in rows:
         title = printable(row.title(session.client.noun(row.kind)))
         print(f"{paint(f'{row.action:<9}', _COLOURS.get(row.action, 'white'), stream)}  {title}", file=stream)
-        if with_diffs and row.is_real:
+        if with_diffs and row.is_changed:
             show_diff(row, stream)
 
 
@@ -120,7 +120,7 @@ def check_strict(outcome: ChangeSet, *, is_strict: bool, outcome_words: str) -> 
 def answer(session: Session, outcome: ChangeSet) -> None:
     """The answer for programs; people have seen the rows."""
     printer = session.printer
-    printer.machine_output((row.short(session.client.noun(row.kind)) for row in outcome.real), outcome.document)
+    printer.machine_output((row.short(session.client.noun(row.kind)) for row in outcome.changed_rows), outcome.document)
 
 
 @contextmanager

@@ -136,9 +136,9 @@ def _send(session: Session, wanted: Mapping[str, Any], *, dry_run: bool = False)
 
 
 def _check_size(trial: ChangeSet) -> None:
-    places = {row.place for row in trial.real}
+    places = {row.place for row in trial.changed_rows}
     if len(places) > 1:
-        what = "definition" if all(row.name for row in trial.real) else "scope"
+        what = "definition" if all(row.name for row in trial.changed_rows) else "scope"
         raise InvalidInput(
             f"This changes {count(len(places), what)}, and there is no terminal to ask at: use --force. Nothing was "
             "written."

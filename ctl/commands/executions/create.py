@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ctl.cli.options import Option, dry_run_option, filled, text_option
+from ctl.cli.options import Option, dry_run_option, require_text, text_option
 from ctl.cli.scopes import resolve_scope
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -99,7 +99,7 @@ def create_execution() -> click.Command:
 
 
 def _checked_key(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    filled(ctx, param, value)
+    require_text(ctx, param, value)
     if value is not None and not (value.isascii() and value.isprintable() and len(value) <= _LONGEST_KEY):
         reason = f"must be printable ASCII, at most {_LONGEST_KEY} characters of it."
         raise click.BadParameter(reason, ctx, param)

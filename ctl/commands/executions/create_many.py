@@ -11,7 +11,7 @@ from typing import Any
 
 from ctl.cli.progress import counted
 from ctl.cli.session import Session
-from ctl.cli.watching import Patience
+from ctl.cli.watching import Backoff
 from ctl.client.answers import Document, warning_text
 from ctl.client.errors import (
     AlreadyCreated,
@@ -37,7 +37,7 @@ from ctl.commands.executions.batches import (
 from ctl.files.execution_requests import Request
 
 #: How long an admin that answered before may be away.
-_PATIENCE_SECONDS = 60.0
+_BACKOFF_SECONDS = 60.0
 
 
 def create_many(session: Session, requests: Sequence[Request], flags: Mapping[str, Any]) -> None:
@@ -108,8 +108,8 @@ class _Sending:
 
     def _answer(self, batch: Sequence[Request], key: str) -> Document:
         bodies = [request.body for request in batch]
-        patience = Patience(self._session)
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+        backoff = Backoff(self._session)
+        deadline = time.monotonic() + _BACKOFF_SECONDS
         self._may_have_arrived = False
         while True:
             try:
@@ -121,9 +121,9 @@ class _Sending:
                 if not self.outcomes or left <= 0:
                     raise
                 error.message = _without_advice(error)
-                patience.failed(error, left, "Sending it again for a while: nothing is created twice.")
+                backoff.pause_after(error, left, "Sending it again for a while: nothing is created twice.")
                 continue
-            patience.answered()
+            backoff.answered()
             self.was_resent |= self._may_have_arrived
             return answer
 

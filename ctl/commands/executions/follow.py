@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 
 from ctl.cli.session import Session
-from ctl.cli.watching import Patience, separator
+from ctl.cli.watching import Backoff, separator
 from ctl.client.calls.executions import LONGEST_WAIT_SECONDS
 from ctl.client.errors import EndedOtherwise, ServerError, Unreachable
 from ctl.client.executions import Execution, ExecutionId
@@ -25,7 +25,7 @@ def follow(session: Session, id: ExecutionId, *, seconds: float | None = None) -
     deadline = None if seconds is None else time.monotonic() + seconds
     seen = Execution.from_document(session.client.execution(id))
     yield seen
-    patience = Patience(session)
+    backoff = Backoff(session)
     while not seen.is_finished:
         left = _WAIT_SECONDS if deadline is None else deadline - time.monotonic()
         if left <= 0:
@@ -37,9 +37,9 @@ def follow(session: Session, id: ExecutionId, *, seconds: float | None = None) -
                 time.sleep(left)
             found = Execution.from_document(session.client.wait_for_execution(id, seen.events, whole))
         except (Unreachable, ServerError) as error:
-            patience.failed(error, left)
+            backoff.pause_after(error, left)
             continue
-        patience.answered()
+        backoff.answered()
         if found.events != seen.events:
             seen = found
             yield seen
@@ -75,5 +75,5 @@ def _show(session: Session, execution: Execution, *, is_first: bool) -> None:
 def check_success(execution: Execution) -> None:
     """Fail where an execution that was followed to its end did not succeed."""
     if execution.phase != "SUCCEEDED":
-        reason = execution.because()
+        reason = execution.reason_text()
         raise EndedOtherwise(f"Execution {execution.id} ended {execution.phase}{f' ({reason})' if reason else ''}.")

@@ -12,9 +12,9 @@ from typing import Any
 import click
 
 from ctl.cli.groups import Command
-from ctl.cli.options import Option, filled, text_option
+from ctl.cli.options import Option, require_text, text_option
 from ctl.cli.session import Session
-from ctl.cli.watching import Patience
+from ctl.cli.watching import Backoff
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, ServerError, Unreachable
 from ctl.client.executions import Execution, parse_phase, parse_state
@@ -111,7 +111,9 @@ def _filters() -> list[click.Parameter]:
         text_option(["--version"], "version", "VERSION", "Of this version."),
         text_option(["--state"], "state", "STATE", "ACTIVE, the default, ARCHIVED, or ALL."),
         text_option(["--since"], "since", "TIME", "Created since then: 24h, 7d, 2026-03-01, 2026-03-01T12:00."),
-        Option([*flag_names("filter.fieldSelector"), "selector"], metavar="TERMS", callback=filled, help="See above."),
+        Option(
+            [*flag_names("filter.fieldSelector"), "selector"], metavar="TERMS", callback=require_text, help="See above."
+        ),
     ]
 
 
@@ -203,16 +205,16 @@ def _watch(session: Session, flags: Mapping[str, Any]) -> None:
     seen = {each.id: each for each in _found(session, flags, where)[0]}
     documents = [each.document for each in seen.values()]
     _print(session, list(seen.values()), documents, with_place=len(where) < 2)
-    has_headers, patience = bool(seen), Patience(session)
+    has_headers, backoff = bool(seen), Backoff(session)
     while True:
         sys.stdout.flush()
         time.sleep(_POLL_SECONDS)
         try:
             found = _found(session, flags, where)[0]
         except (Unreachable, ServerError) as error:
-            patience.failed(error)
+            backoff.pause_after(error)
             continue
-        patience.answered()
+        backoff.answered()
         changed = [each for each in found if each.id not in seen or seen[each.id].document != each.document]
         seen |= {each.id: each for each in changed}
         for execution in reversed(changed):

@@ -14,7 +14,7 @@ import click
 from ctl.cli.groups import Command
 from ctl.cli.options import Option, domain_option, project_option
 from ctl.cli.session import Session
-from ctl.cli.watching import Patience
+from ctl.cli.watching import Backoff
 from ctl.client.client import Client
 from ctl.client.errors import InvalidInput, ServerError, Unreachable
 from ctl.client.executions import Execution, ExecutionId
@@ -81,14 +81,14 @@ def _show(session: Session, id: ExecutionId, names: Sequence[str], attempt: int 
     streams = [Stream(session.client, id, name, attempt or execution.attempt) for name in names]
     has_text = False
     for stream in streams:
-        pieces = stream.there() if tail is None else [last_lines(stream.there(), tail)]
+        pieces = stream.available() if tail is None else [last_lines(stream.available(), tail)]
         for text in pieces:
             has_text = has_text or bool(text)
             _write(stream.name, text)
     _tell_missing(session, streams)
     if not has_text and tail != 0 and not any(stream.is_pruned for stream in streams):
         yet = "" if all(stream.is_complete for stream in streams) else " yet"
-        session.printer.note(f"Execution {id} has printed nothing{yet}: it is {execution.situation()}.")
+        session.printer.note(f"Execution {id} has printed nothing{yet}: it is {execution.summary()}.")
 
 
 def follow_logs(
@@ -113,7 +113,7 @@ def follow_logs(
     execution = Execution.from_document(session.client.execution(id))
     number = attempt or start or execution.attempt
     if execution.phase == "QUEUED":
-        session.printer.note(f"Execution {id} is {execution.situation()}.")
+        session.printer.note(f"Execution {id} is {execution.summary()}.")
     while True:
         _follow_attempt(session, id, names, number, tail)
         execution = _read_again(session, id)
@@ -127,13 +127,13 @@ def follow_logs(
 def _follow_attempt(session: Session, id: ExecutionId, names: Sequence[str], number: int, tail: int | None) -> None:
     """Print the streams of one attempt side by side; each has a connection of its own to wait at."""
     pieces: Queue[tuple[str, str] | Exception | None] = Queue(_MOST_PIECES)
-    patience = Patience(session)
+    backoff = Backoff(session)
     with ExitStack() as clients:
         streams = [
             Stream(clients.enter_context(Client.from_settings(session.settings)), id, name, number) for name in names
         ]
         for stream in streams:
-            Thread(target=_pour, args=(stream, tail, pieces, patience), daemon=True).start()
+            Thread(target=_pour, args=(stream, tail, pieces, backoff), daemon=True).start()
         unfinished = len(streams)
         while unfinished:
             piece = pieces.get()
@@ -147,19 +147,19 @@ def _follow_attempt(session: Session, id: ExecutionId, names: Sequence[str], num
 
 
 def _pour(
-    stream: Stream, tail: int | None, pieces: Queue[tuple[str, str] | Exception | None], patience: Patience
+    stream: Stream, tail: int | None, pieces: Queue[tuple[str, str] | Exception | None], backoff: Backoff
 ) -> None:
     """Hand over a stream piece by piece, and nothing at its end; where the admin does not answer, try again."""
     try:
         if tail is not None:
-            pieces.put((stream.name, last_lines(stream.there(), tail)))
+            pieces.put((stream.name, last_lines(stream.available(), tail)))
         while not stream.is_complete:
             try:
                 text = stream.read(_WAIT_SECONDS)
             except (Unreachable, ServerError) as error:
-                patience.failed(error)
+                backoff.pause_after(error)
                 continue
-            patience.answered()
+            backoff.answered()
             if text:
                 pieces.put((stream.name, text))
             elif not stream.is_complete:
@@ -171,14 +171,14 @@ def _pour(
 
 
 def _read_again(session: Session, id: ExecutionId) -> Execution:
-    patience = Patience(session)
+    backoff = Backoff(session)
     while True:
         try:
             found = Execution.from_document(session.client.execution(id))
         except (Unreachable, ServerError) as error:
-            patience.failed(error)
+            backoff.pause_after(error)
             continue
-        patience.answered()
+        backoff.answered()
         return found
 
 

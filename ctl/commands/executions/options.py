@@ -8,7 +8,15 @@ from typing import Any
 import click
 
 from ctl.cli.groups import Command
-from ctl.cli.options import Argument, Option, complete_definition, domain_option, filled, project_option, text_option
+from ctl.cli.options import (
+    Argument,
+    Option,
+    definition_completer,
+    domain_option,
+    project_option,
+    require_text,
+    text_option,
+)
 from ctl.cli.scopes import default_scope, resolve_scope
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -94,13 +102,13 @@ def since_option() -> click.Parameter:
         metavar="TIME",
         default="24h",
         show_default=True,
-        callback=filled,
+        callback=require_text,
         help="Executions created since then: 24h, 7d, 2026-03-01, 2026-03-01T12:00.",
     )
 
 
 def selector_option(help: str) -> click.Parameter:
-    return Option(["--selector"], metavar="TERMS", callback=filled, help=help)
+    return Option(["--selector"], metavar="TERMS", callback=require_text, help=help)
 
 
 def selector_document(session: Session, flags: Mapping[str, Any]) -> Document:
@@ -120,7 +128,10 @@ def run_parameters() -> list[click.Parameter]:
     """Flags that say what to run and where, as create and place take them."""
     return [
         name_argument(
-            "Name for the execution; the admin gives one otherwise.", required=False, metavar="[NAME]", callback=filled
+            "Name for the execution; the admin gives one otherwise.",
+            required=False,
+            metavar="[NAME]",
+            callback=require_text,
         ),
         Argument(
             "words",
@@ -165,7 +176,7 @@ def _placing() -> list[click.Parameter]:
             metavar="LABEL",
             multiple=True,
             callback=_one_label,
-            shell_complete=complete_definition("label"),
+            shell_complete=definition_completer("label"),
             help="Execution cluster label to run under; a pool goes before it.",
         ),
         text_option(["--cluster"], "cluster", "NAME", "This very cluster.", noun="cluster"),
@@ -255,7 +266,7 @@ def _inputs(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -
 
 def _one_label(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> str | None:
     for value in values:
-        filled(ctx, param, value)
+        require_text(ctx, param, value)
     if len(set(values)) > 1:
         raise click.BadParameter(f"{listed(values)} are given: keep one.", ctx, param)
     return values[0] if values else None

@@ -13,7 +13,7 @@ from ctl.cli.session import Session
 from ctl.client.errors import EndedOtherwise, InvalidInput
 from ctl.client.executions import Execution, ExecutionId, parse_phase
 from ctl.client.facts import FINISHED_PHASES
-from ctl.client.times import in_words, parse_duration
+from ctl.client.times import format_duration, parse_duration
 from ctl.client.words import listed
 from ctl.commands.executions.follow import follow
 from ctl.commands.executions.options import execution_id, name_argument
@@ -72,7 +72,7 @@ def wait_execution() -> click.Command:
         for last in follow(session, id, seconds=seconds):
             if wanted.is_reached(last):
                 _answer(session, last)
-                session.printer.note(f"Execution {id} is {last.situation()}.")
+                session.printer.note(f"Execution {id} is {last.summary()}.")
                 return
         assert last is not None, "following starts with the execution as it is"
         if last.is_finished:
@@ -80,7 +80,7 @@ def wait_execution() -> click.Command:
             return
         _answer(session, last)
         raise EndedOtherwise(
-            f"Execution {id} was not {wanted.words} within {in_words(seconds or 0)}: it is {last.situation()}."
+            f"Execution {id} was not {wanted.words} within {format_duration(seconds or 0)}: it is {last.summary()}."
         )
 
     return Command(
@@ -110,9 +110,9 @@ def _passed_through(session: Session, id: ExecutionId, wanted: Goal, last: Execu
     if wanted.phases:
         passed = [each for each in session.client.execution_events(id) if each.get("phase") in wanted.phases]
         if passed:
-            session.printer.note(f"Execution {id} was {passed[0]['phase']} and is {last.situation()}.")
+            session.printer.note(f"Execution {id} was {passed[0]['phase']} and is {last.summary()}.")
             return
-    raise EndedOtherwise(f"Execution {id} can no longer be {wanted.words}: it is {last.situation()}.")
+    raise EndedOtherwise(f"Execution {id} can no longer be {wanted.words}: it is {last.summary()}.")
 
 
 def _answer(session: Session, execution: Execution) -> None:

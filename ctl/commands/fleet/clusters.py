@@ -10,13 +10,13 @@ from typing import Any
 import click
 
 from ctl.cli.groups import Command
-from ctl.cli.options import Argument, Option, complete_definition
+from ctl.cli.options import Argument, Option, definition_completer
 from ctl.cli.output import text_cells
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, InvalidRequest
 from ctl.client.facts import SCHEMAS
-from ctl.client.times import in_words, moment_of
+from ctl.client.times import format_duration, parse_timestamp
 from ctl.client.words import flags as flag_names
 from ctl.commands.fleet.definitions import Part, create_definition, get_definition, located, show
 from ctl.commands.fleet.delete import delete_definition
@@ -116,7 +116,7 @@ def update_cluster_state() -> click.Command:
 
 
 def _cluster_argument() -> Argument:
-    return Argument("name", explanation="Name of the cluster.", shell_complete=complete_definition("cluster"))
+    return Argument("name", explanation="Name of the cluster.", shell_complete=definition_completer("cluster"))
 
 
 def _part() -> Part:
@@ -157,9 +157,9 @@ def _part() -> Part:
 
 def _filters() -> list[click.Parameter]:
     return [
-        Option(["--pool"], metavar="NAME", help="Clusters in this pool.", shell_complete=complete_definition("pool")),
+        Option(["--pool"], metavar="NAME", help="Clusters in this pool.", shell_complete=definition_completer("pool")),
         Option(
-            ["--label"], metavar="NAME", help="Clusters of this label.", shell_complete=complete_definition("label")
+            ["--label"], metavar="NAME", help="Clusters of this label.", shell_complete=definition_completer("label")
         ),
     ]
 
@@ -227,8 +227,8 @@ def state_words(cluster: Document) -> str:
 
 def age(moment: Any) -> str:
     """How long ago something was: `3m5s ago`."""
-    found = moment_of(moment)
-    return f"{in_words((datetime.now(UTC) - found).total_seconds())} ago" if found else ""
+    found = parse_timestamp(moment)
+    return f"{format_duration((datetime.now(UTC) - found).total_seconds())} ago" if found else ""
 
 
 _WIDE_COLUMNS = (

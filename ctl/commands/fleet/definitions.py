@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ctl.cli.groups import Command
-from ctl.cli.options import Argument, Option, complete_definition, dry_run_option, message_option
+from ctl.cli.options import Argument, Option, definition_completer, dry_run_option, message_option
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import Document, warning_text
 from ctl.client.errors import InvalidInput, InvalidRequest
@@ -113,7 +113,7 @@ def name_argument(part: Part) -> Argument:
         required=False,
         metavar="[NAME]",
         explanation=f"Name of the {part.noun}.",
-        shell_complete=complete_definition(part.noun),
+        shell_complete=definition_completer(part.noun),
     )
 
 

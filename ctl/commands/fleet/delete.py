@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ctl.cli.groups import Command
-from ctl.cli.options import Argument, complete_definition, dry_run_option, force_option, message_option
+from ctl.cli.options import Argument, definition_completer, dry_run_option, force_option, message_option
 from ctl.cli.prompts import confirm, is_terminal
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import Document
@@ -60,7 +60,7 @@ def delete_definition(part: Part) -> click.Command:
                 required=True,
                 metavar="NAME…",
                 explanation=f"Names of {part.noun}s.",
-                shell_complete=complete_definition(part.noun),
+                shell_complete=definition_completer(part.noun),
             ),
             dry_run_option(),
             force_option("Do not ask, and delete what is in use too."),

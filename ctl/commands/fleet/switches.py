@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ctl.cli.groups import Command
-from ctl.cli.options import Argument, Option, complete_definition, text_option
+from ctl.cli.options import Argument, Option, definition_completer, text_option
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
@@ -107,7 +107,7 @@ def _switch(verb: str, *more: click.Parameter, example: str = "") -> click.Comma
                 required=True,
                 metavar="[cluster] NAME…",
                 explanation="Names of clusters; the noun may be left out.",
-                shell_complete=complete_definition("cluster"),
+                shell_complete=definition_completer("cluster"),
             ),
             *more,
             Option(["--reason"], metavar="WHY", help="Why; kept with the event."),

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ctl.cli.groups import Command
-from ctl.cli.options import Argument, complete_definition, force_option, text_option
+from ctl.cli.options import Argument, definition_completer, force_option, text_option
 from ctl.cli.prompts import confirm, is_terminal
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -147,4 +147,4 @@ def delete_token() -> click.Command:
 
 
 def _cluster_argument() -> Argument:
-    return Argument("cluster", explanation="Name of the cluster.", shell_complete=complete_definition("cluster"))
+    return Argument("cluster", explanation="Name of the cluster.", shell_complete=definition_completer("cluster"))

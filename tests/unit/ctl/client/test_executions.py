@@ -92,5 +92,5 @@ def test_a_situation_is_the_phase_where_and_why() -> None:
     found = Execution.from_document(
         {"id": ID.document(), "cluster": "a", "closure": {"phase": "QUEUED", "reason": reason}}
     )
-    assert found.situation() == "QUEUED on a (ASSIGNED: Waits for its cluster)"
-    assert execution(phase="SUCCEEDED").situation() == "SUCCEEDED"
+    assert found.summary() == "QUEUED on a (ASSIGNED: Waits for its cluster)"
+    assert execution(phase="SUCCEEDED").summary() == "SUCCEEDED"

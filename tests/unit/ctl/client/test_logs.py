@@ -58,7 +58,7 @@ def stream(monkeypatch: pytest.MonkeyPatch, log: Log) -> Stream:
 def test_a_stream_is_read_on_from_where_the_last_piece_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     log = Log("é\n", "b\n")
     found = stream(monkeypatch, log)
-    assert list(found.there()) == ["é\n", "b\n"]
+    assert list(found.available()) == ["é\n", "b\n"]
     assert found.is_complete
     assert [(each["stream"], each["attempt"], each["offset"]) for each in log.asked] == [
         ("stderr", 2, 0),
@@ -70,7 +70,7 @@ def test_a_stream_is_read_on_from_where_the_last_piece_ended(monkeypatch: pytest
 def test_what_is_there_ends_where_more_may_come(monkeypatch: pytest.MonkeyPatch) -> None:
     log = Log("a\n", is_over=False)
     found = stream(monkeypatch, log)
-    assert list(found.there()) == ["a\n"]
+    assert list(found.available()) == ["a\n"]
     assert not found.is_complete
     found.read(30)
     assert log.asked[-1]["wait_seconds"] == 30

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from ctl.client.errors import InvalidInput
-from ctl.client.times import in_words, parse_duration, parse_time, to_second
+from ctl.client.times import format_duration, parse_duration, parse_time, to_second
 
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 
@@ -55,7 +55,7 @@ def test_any_other_duration_is_refused(text: str) -> None:
     [(0, "0s"), (-3, "0s"), (59.9, "59s"), (190, "3m10s"), (3600, "1h"), (7505, "2h5m"), (90000, "1d1h")],
 )
 def test_how_long_is_said_in_the_two_largest_units(seconds: float, words: str) -> None:
-    assert in_words(seconds) == words
+    assert format_duration(seconds) == words
 
 
 def test_moments_are_shown_to_the_second_in_utc() -> None:

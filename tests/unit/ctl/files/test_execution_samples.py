@@ -48,7 +48,7 @@ def test_a_launch_plans_defaults_go_before_the_workflows_and_what_it_fixes_is_to
 @pytest.mark.parametrize(("key", "what"), [("workflow", "workflow"), ("task", "task")])
 def test_the_file_reads_back_as_what_it_says(key: str, what: str) -> None:
     [file] = parse_execution_files(Source(name="f.yaml", text=sample(key, INPUTS)))
-    assert (file.what, file.values[what], file.values["version"]) == (what, "my.flow", "1")
+    assert (file.run_key, file.values[what], file.values["version"]) == (what, "my.flow", "1")
     assert file.values["inputs"] == {"epochs": 3, "rate": 0.0, "name": "", "seed": 0, "shards": [0]}
     assert (file.values["targetProject"], file.values["targetDomain"]) == ("flytesnacks", "development")
 

@@ -39,7 +39,7 @@ def test_a_file_that_flytectl_generated_is_read_as_it_is() -> None:
         "version": "0.1",
         "workflow": "core.train",
     }
-    assert file.what == "workflow"
+    assert file.run_key == "workflow"
 
 
 def test_keys_are_read_in_any_spelling() -> None:

@@ -265,7 +265,7 @@ def test_a_refusal_of_all_is_told_as_ever(
 def test_an_end_in_between_tells_what_is_known_and_the_key_to_go_on_with(
     admin: Admin, create: Create, monkeypatch: pytest.MonkeyPatch, flaw: Flaw, status: int, unsettled: str
 ) -> None:
-    monkeypatch.setattr("ctl.commands.executions.create_many._PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("ctl.commands.executions.create_many._BACKOFF_SECONDS", 0.0)
     admin.flaws = [None, flaw, flaw]
     runs = documents(*["x"] * 250)
     found, out, err = create(runs)
@@ -282,7 +282,7 @@ def test_an_end_in_between_tells_what_is_known_and_the_key_to_go_on_with(
 def test_what_may_have_arrived_before_the_admin_was_gone_is_not_said_to_be_missing(
     admin: Admin, create: Create, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ctl.commands.executions.create_many._PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr("ctl.commands.executions.create_many._BACKOFF_SECONDS", 0.05)
     admin.flaws = [None, Unanswered("No answer. It may have been carried out: look first.")]
     admin.is_gone_after = 2
     status, out, err = create(documents(*["x"] * 250))
