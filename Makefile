@@ -9,7 +9,7 @@ INSTALLED_BENCH := $(VENV)/.installed-bench
 RUN_DIR := .rainbow
 RUN_PORT := 8088
 
-.PHONY: help setup run test check kinds docs bench bench-large clean
+.PHONY: help setup run test test-large check kinds docs bench bench-large clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -46,10 +46,14 @@ check: $(INSTALLED_DEV) ## Lint, check types and spelling
 	$(BIN)/codespell
 
 # Tests start many processes, which need not compile again; and many of them wait, so that three keep two cores busy.
-test: export PYTHONDONTWRITEBYTECODE :=
+test test-large: export PYTHONDONTWRITEBYTECODE :=
 test: $(INSTALLED_DEV) check ## Install what the tests need, start it, run all tests
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/install-servers
 	$(BIN)/pytest -n 3 --dist worksteal
+
+test-large: $(INSTALLED_DEV) ## Run the tests that `make test` runs reduced at their full size
+	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/install-servers
+	$(BIN)/pytest -n 2 --dist worksteal --large
 
 kinds: $(INSTALLED_DEV) ## Write what ctl knows of the admin anew: kinds, phases, selectors, schemas
 	$(BIN)/python -m scripts.client_facts

@@ -16,8 +16,8 @@ from admin.services.evictions import end_drained, evict_from_lost, judge_health
 from admin.services.redecisions import decide_undecided, decide_waiting
 from admin.store import executions
 from admin.store.executions import ExecutionId
-from tests.robustness.test_many_waiting import copied
 from tests.support.agents import Clock, PlayedAgent, attempts, closure, event_types, names, played_agent, set_clock
+from tests.support.copies import copy_execution
 from tests.support.placing import API, DOMAIN, created, execution, get, ok, pool, put_pool, refused, switch
 
 UNREACHABLE, LOST, LEASE = 20, 100, 60
@@ -325,7 +325,7 @@ def test_a_drain_lets_fifty_finish_and_sends_five_hundred_elsewhere(play: Play, 
     running = [f"r{number:03}-{agent.project}" for number in range(50)]
     waiting = [f"w{number:03}" for number in range(500)]
     add(agent, running[0])
-    copied(context, running[0], [*running[1:], *waiting])
+    copy_execution(context, running[0], [*running[1:], *waiting])
     assert agent.start(50) == running
     answer = switch(agent.client, agent.cluster, "drain", reason="new disks")
     assert (answer["cluster"]["draining"], answer["cluster"]["cordoned"], answer["changed"]) == (True, True, True)

@@ -22,8 +22,8 @@ from admin.store import fleet
 from admin.store.executions import ExecutionId
 from tests.conftest import MakeApp
 from tests.robustness.lease_histories import checked
-from tests.robustness.test_many_waiting import copied
 from tests.support.agents import Clock, closure, event_types, played_agent, set_clock
+from tests.support.copies import copy_execution
 from tests.support.placing import API, DOMAIN, PROJECT, created, execution, get, ok, put_cluster, put_pool, refused
 from tests.support.waiting import wait_until
 
@@ -78,7 +78,7 @@ def test_a_sync_costs_as_many_statements_for_a_hundred_executions_as_for_two(app
     put_pool(app.test_client(), "all", ["c"])
     sync(context, Sync(cluster="c", agent="a", sequence=1))
     created(app.test_client(), "c0", cluster="c")
-    copied(context, "c0", [f"c{number}" for number in range(1, 102)])
+    copy_execution(context, "c0", [f"c{number}" for number in range(1, 102)])
     few, many = life(context, "c", 0, 2), life(context, "c", 2, 100)
     assert many == few
     assert max(few) <= 12

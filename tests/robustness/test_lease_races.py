@@ -1,15 +1,12 @@
-"""Many agents' calls at once, on both databases: each lease is given once, and nobody waits for nobody."""
+"""Concurrent calls of agents, on both databases: each lease is given once, and there are no deadlocks."""
 
 from __future__ import annotations
 
 import random
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
 
 import pytest
 from flask import Flask
@@ -29,20 +26,21 @@ from admin.services.fleet import put_definition, report_state, set_cordoned, set
 from admin.services.launches import read_request
 from admin.services.syncs import Report, Sync, sync
 from admin.store.executions import ExecutionId
-from tests.conftest import MakeApp
+from tests.conftest import MakeApp, Scale
 from tests.robustness.lease_histories import checked, without_waiting_for_the_disk
-from tests.robustness.test_many_waiting import copied
+from tests.support.copies import copy_execution
 from tests.support.placing import DOMAIN, JOB, PROJECT, created, pool, put_pool
 from tests.support.small_fleets import group
+from tests.support.threads import all_at_once, repeat_together
 
 THREADS = 8
 
 
 @pytest.fixture
 def app(make_app: MakeApp) -> Flask:
-    found = make_app(database={"poolSize": 20})
-    without_waiting_for_the_disk(found.extensions["rainbow"])
-    return found
+    app = make_app(database={"poolSize": 20})
+    without_waiting_for_the_disk(app.extensions["rainbow"])
+    return app
 
 
 def key(name: str) -> ExecutionId:
@@ -100,7 +98,7 @@ def test_eight_calls_at_once_lease_five_hundred_exactly_once(app: Flask, context
     names = [f"c{number}" for number in range(clusters)]
     put_pool(app.test_client(), "all", names)
     created(app.test_client(), "e0", **pool("all"))
-    copied(context, "e0", [f"e{number}" for number in range(1, 500)])
+    copy_execution(context, "e0", [f"e{number}" for number in range(1, 500)])
     if clusters > 1:
         _spread(context, names)
     agents = [SharedAgent(name) for name in names]
@@ -112,72 +110,46 @@ def test_eight_calls_at_once_lease_five_hundred_exactly_once(app: Flask, context
         while idle < 3:
             idle = 0 if agent.call(context, 12) else idle + 1
 
-    _all_at_once([partial(work, number) for number in range(THREADS)])
+    all_at_once([partial(work, number) for number in range(THREADS)])
     started: Counter[str] = sum((agent.started for agent in agents), Counter())
     assert (len(started), set(started.values())) == (500, {1})
-    found = checked(context)
-    assert {(row.phase, row.attempt) for row in found.values()} == {("SUCCEEDED", 1)}
+    rows = checked(context)
+    assert {(row.phase, row.attempt) for row in rows.values()} == {("SUCCEEDED", 1)}
 
 
 def _spread(context: Context, names: list[str]) -> None:
     """Copies are all at one cluster; let them wait at several."""
     with context.database.writing() as connection:
         for number, name in enumerate(names):
-            found = f"UPDATE executions SET cluster = '{name}' WHERE id % {len(names)} = {number}"
-            connection.execute(text(found))
-
-
-def _all_at_once(acts: list[Callable[[], None]]) -> None:
-    """Do things at the same time; every failure is one of the test."""
-    barrier = threading.Barrier(len(acts))
-
-    def do(act: Callable[[], None]) -> None:
-        barrier.wait()
-        act()
-
-    with ThreadPoolExecutor(len(acts)) as threads:
-        for done in [threads.submit(do, act) for act in acts]:
-            done.result(timeout=100)
+            statement = f"UPDATE executions SET cluster = '{name}' WHERE id % {len(names)} = {number}"
+            connection.execute(text(statement))
 
 
 # Everything at once
 
 
-SECONDS = 5.0
 CLUSTERS = ("east", "west", "north", "south")
 
 
 def test_nothing_stands_still_while_the_fleet_changes_and_agents_creators_and_people_go_on(
-    app: Flask, context: Context
+    app: Flask, context: Context, scale: Scale
 ) -> None:
     """On PostgreSQL a deadlock would end one of the transactions, and with it the test."""
     api = app.test_client()
     for strategy in ("least-loaded", "spill", "weighted"):
         put_pool(api, strategy, CLUSTERS, strategy=strategy)
-    until = time.monotonic() + SECONDS
-    made: list[str] = []
-    counts: Counter[str] = Counter()
-
-    def repeatedly(name: str, act: Callable[[random.Random], Any], pause: float = 0.0) -> Callable[[], None]:
-        def go_on() -> None:
-            dice = random.Random(name)
-            while time.monotonic() < until:
-                act(dice)
-                counts[name] += 1
-                time.sleep(pause)
-
-        return go_on
+    names: list[str] = []
 
     def create(dice: random.Random) -> None:
         name = f"e{dice.getrandbits(60):x}"
         retry = {"attempts": 3, "backoff": "1ms", "on_lost": "retry"}
         spec = {"job": JOB, "retry": retry, **pool(dice.choice(("least-loaded", "spill", "weighted")))}
         create_execution(context, read_request(project=PROJECT, domain=DOMAIN, name=name, spec=spec, inputs=None))
-        made.append(name)
+        names.append(name)
 
     def cancel(dice: random.Random) -> None:
-        if made:
-            terminate(context, key(dice.choice(made)), "enough", "me")
+        if names:
+            terminate(context, key(dice.choice(names)), "enough", "me")
 
     def switch(dice: random.Random) -> None:
         cluster, way = dice.choice(CLUSTERS), dice.random()
@@ -188,25 +160,30 @@ def test_nothing_stands_still_while_the_fleet_changes_and_agents_creators_and_pe
         elif way < 0.8:
             report_state(context, cluster, {"free": {"executions": dice.randrange(500)}})
         else:
-            members = {one: dice.choice((1, 5)) for one in dice.sample(CLUSTERS, 4)}
+            members = {name: dice.choice((1, 5)) for name in dice.sample(CLUSTERS, 4)}
             payload = group(members, strategy="spill")
             options = ChangeOptions(authorship=Authorship(author="me"))
             put_definition(context, FleetKind.POOL, "spill", payload, Expectation(), options)
 
     loops: list[Callable[[], None]] = [LeaseLoop(context), WaitingLoop(context)]
     agents = [_RandomAgent(name) for name in CLUSTERS]
-    acts = [repeatedly(f"agent {agent.cluster}", partial(agent.call, context)) for agent in agents]
-    acts += [repeatedly(f"creator {number}", create) for number in range(2)]
-    acts.append(repeatedly("canceller", cancel, 0.01))
-    acts.append(repeatedly("operator", switch, 0.02))
-    acts.append(repeatedly("loops", lambda _: [loop() for loop in loops], 0.02))
-    _all_at_once(acts)
+    acts: dict[str, Callable[[random.Random], object]] = {
+        **{f"agent {agent.cluster}": partial(agent.call, context) for agent in agents},
+        **{f"creator {number}": create for number in range(2)},
+        "canceller": cancel,
+        "operator": switch,
+        "loops": lambda _: [loop() for loop in loops],
+    }
+    repeat_together(
+        {name: partial(act, random.Random(name)) for name, act in acts.items()},
+        scale(20, full=200),
+        paced=("canceller", "operator", "loops"),
+    )
     checked(context)
-    assert min(counts.values()) >= 5, counts
     if context.database.engine.dialect.name == "postgresql":
         with context.database.reading() as connection:
-            found = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
-            assert connection.execute(text(found)).scalar() == 0
+            query = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+            assert connection.execute(text(query)).scalar() == 0
 
 
 class _RandomAgent:
@@ -220,7 +197,7 @@ class _RandomAgent:
 
     def call(self, context: Context, dice: random.Random) -> None:
         self._sequence += 1
-        chosen = dice.sample(self._known, min(len(self._known), 8)) + dice.sample(_everybodys, min(len(_everybodys), 4))
+        chosen = dice.sample(self._known, min(len(self._known), 8)) + dice.sample(_all_leases, min(len(_all_leases), 4))
         events = []
         for number, (name, attempt) in enumerate(chosen):
             type = dice.choice(
@@ -245,17 +222,17 @@ class _RandomAgent:
             self._holding.pop(lost[0].name, None)
         for row in answer.leases:
             self._holding[row.name] = row.attempt
-            _everybodys.append((row.name, row.attempt))
+            _all_leases.append((row.name, row.attempt))
         self._known = list(self._holding.items())
 
 
-_everybodys: list[tuple[str, int]] = []
+_all_leases: list[tuple[str, int]] = []
 
 
 @pytest.fixture(autouse=True)
 def forget() -> Iterator[None]:
     yield
-    _everybodys.clear()
+    _all_leases.clear()
 
 
 def test_two_agents_that_report_on_each_others_work_do_not_wait_for_each_other(app: Flask, context: Context) -> None:
@@ -286,5 +263,5 @@ def test_two_agents_that_report_on_each_others_work_do_not_wait_for_each_other(a
 
         return go_on
 
-    _all_at_once([report("a"), report("b")])
+    all_at_once([report("a"), report("b")])
     assert {row.phase for row in checked(context).values()} == {"QUEUED"}

@@ -29,8 +29,8 @@ from admin.store import executions
 from admin.store.executions import ExecutionId
 from tests.conftest import MakeApp
 from tests.robustness.lease_histories import checked, without_waiting_for_the_disk
-from tests.robustness.test_many_waiting import copied
 from tests.support.agents import Clock, set_clock
+from tests.support.copies import copy_execution
 from tests.support.placing import DOMAIN, JOB, PROJECT, pool, put_pool
 
 LEASE, UNREACHABLE, LOST = 30, 40, 60
@@ -312,7 +312,7 @@ def test_whatever_happens_everything_ends_once_and_nothing_runs_twice(
     for number, policy in enumerate(policies):
         create(context, f"t{number}", retry=policy, **pool("all"))
         more = [f"e{number}-{index}" for index in range(count // len(policies) - 1)]
-        copied(context, f"t{number}", more)
+        copy_execution(context, f"t{number}", more)
         wanted += [f"t{number}", *more]
     dice = random.Random(seed)
     story = Story(context=context, clock=clock, dice=dice, unfinished=dice.sample(wanted, count // 2))

@@ -1,12 +1,12 @@
-"""Many who create, switch, report, ask and end at once, on both databases: nothing doubled, overfilled or lost."""
+"""Concurrent creations, switches, reports, redecisions and terminations: nothing is doubled, overfilled or lost."""
 
 from __future__ import annotations
 
 import random
-import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from typing import Any
 
 import pytest
@@ -18,7 +18,7 @@ from admin.services.context import Context
 from admin.services.redecisions import decide_waiting, end_overdue
 from admin.store.decisions import decisions
 from admin.store.executions import execution_events, executions
-from tests.robustness.test_races import at_once
+from tests.conftest import Scale
 from tests.support.placing import (
     API,
     DOMAIN,
@@ -34,6 +34,7 @@ from tests.support.placing import (
     report,
     row_counts,
 )
+from tests.support.threads import at_once, repeat_together
 
 TWENTY = 20
 
@@ -126,7 +127,7 @@ def test_forty_who_create_between_two_reports_overfill_no_cluster(app: Flask, co
         return [create(client, f"e{number}-{turn}", **pool("gpu")).status_code for turn in range(3)]
 
     with ThreadPoolExecutor(40) as threads:
-        codes = [code for some in threads.map(creator, range(40)) for code in some]
+        codes = [code for answers in threads.map(creator, range(40)) for code in answers]
     assert codes == [200] * 120
     assert Counter(row.cluster for row in stored(context)) == {"a": 40, "b": 55, "c": 15, None: 10}
     assert {row.reason for row in stored(context) if row.cluster is None} == {"CLUSTERS_FULL"}
@@ -160,25 +161,27 @@ def check_history(context: Context) -> None:
     """Every execution says of itself what its decisions and events say."""
     with context.database.reading() as connection:
         rows = {row.id: row for row in connection.execute(select(executions))}
-        made = list(connection.execute(select(decisions).order_by(decisions.c.execution_id, decisions.c.number)))
-        happened = connection.execute(
+        decided = list(connection.execute(select(decisions).order_by(decisions.c.execution_id, decisions.c.number)))
+        events = connection.execute(
             select(execution_events.c.execution_id, func.count(), func.max(execution_events.c.number)).group_by(
                 execution_events.c.execution_id
             )
         ).all()
-    last = {one.execution_id: one for one in made}
-    counts = Counter(one.execution_id for one in made)
+    last = {decision.execution_id: decision for decision in decided}
+    counts = Counter(decision.execution_id for decision in decided)
     assert set(last) == set(rows)
     for row in rows.values():
         assert (row.decisions, row.decisions) == (counts[row.id], last[row.id].number)
         assert row.cluster == last[row.id].cluster
         if row.phase == "QUEUED":
             assert row.reason == last[row.id].reason
-    assert {one[0]: (one[1], one[2]) for one in happened} == {row.id: (row.events, row.events) for row in rows.values()}
+    assert {execution_id: (number, last) for execution_id, number, last in events} == {
+        row.id: (row.events, row.events) for row in rows.values()
+    }
 
 
 def test_creating_switching_reporting_asking_and_ending_at_once_leave_one_consistent_story(
-    app: Flask, context: Context
+    app: Flask, context: Context, scale: Scale
 ) -> None:
     api = app.test_client()
     put_pool(api, "gpu", ["a", "b", "c"], strategy="spill")
@@ -186,17 +189,15 @@ def test_creating_switching_reporting_asking_and_ending_at_once_leave_one_consis
     put_label(api, "sunny", ["d"])
     for name in ("a", "b"):
         report(api, name, capacity={"executions": 50}, free={"executions": 20})
-    ends = time.monotonic() + 2.5
-    failures: list[Any] = []
 
-    def act(number: int, acts: list[Callable[[FlaskClient, random.Random, int], Any]]) -> int:
-        client, dice, turn = app.test_client(), random.Random(number), 0
-        while time.monotonic() < ends:
-            turn += 1
-            answer = dice.choice(acts)(client, dice, turn * 100 + number)
-            if answer is not None and answer.status_code not in (200, 404, 409):
-                failures.append(answer.get_data(as_text=True))
-        return turn
+    def acting(number: int, acts: list[Callable[[FlaskClient, random.Random, int], Any]]) -> Callable[[], None]:
+        client, dice, turns = app.test_client(), random.Random(number), count(1)
+
+        def act() -> None:
+            answer = dice.choice(acts)(client, dice, next(turns) * 100 + number)
+            assert answer is None or answer.status_code in (200, 404, 409), answer.get_data(as_text=True)
+
+        return act
 
     def creates(client: FlaskClient, dice: random.Random, number: int) -> Any:
         place = dice.choice([pool("gpu"), pool("base"), {"execution_cluster_label": {"value": "sunny"}}])
@@ -207,8 +208,8 @@ def test_creating_switching_reporting_asking_and_ending_at_once_leave_one_consis
         return client.post(f"{API}/clusters/{dice.choice('abcd')}/{word}", json={})
 
     def reports(client: FlaskClient, dice: random.Random, _: int) -> Any:
-        said = {"capacity": {"executions": 50}, "free": {"executions": dice.randrange(30)}}
-        return client.put(f"{API}/clusters/{dice.choice('ab')}/state", json=said)
+        body = {"capacity": {"executions": 50}, "free": {"executions": dice.randrange(30)}}
+        return client.put(f"{API}/clusters/{dice.choice('ab')}/state", json=body)
 
     def defines(client: FlaskClient, dice: random.Random, _: int) -> Any:
         weights = {name: dice.randrange(1, 4) for name in "bcd"}
@@ -227,14 +228,22 @@ def test_creating_switching_reporting_asking_and_ending_at_once_leave_one_consis
         decide_waiting(context)
         end_overdue(context)
 
-    groups = [[creates]] * 4 + [[switches, reports, defines], [ends_one, asks], [asks, reports], [decides]]
-    with ThreadPoolExecutor(len(groups)) as threads:
-        turns = list(threads.map(act, range(len(groups)), groups))
-    assert failures == []
-    assert min(turns) > 2, turns
+    groups: list[list[Callable[[FlaskClient, random.Random, int], Any]]] = [
+        [creates],
+        [creates],
+        [creates],
+        [creates],
+        [switches, reports, defines],
+        [ends_one, asks],
+        [asks, reports],
+        [decides],
+    ]
+    repeat_together(
+        {f"thread {number}": acting(number, acts) for number, acts in enumerate(groups)}, scale(10, full=100)
+    )
     decide_waiting(context)
     check_history(context)
-    clusters = {one["name"]: one for one in ok(api.get(f"{API}/clusters"))["clusters"]}
+    clusters = {cluster["name"]: cluster for cluster in ok(api.get(f"{API}/clusters"))["clusters"]}
     waiting = Counter(row.cluster for row in stored(context) if row.phase == "QUEUED" and row.cluster)
     assert not any(clusters[name]["cordoned"] for name in waiting)
     assert {name: clusters[name]["waiting"] for name in waiting} == dict(waiting)

@@ -1,10 +1,8 @@
-"""Several writers at once, on both databases: one order of changes, no gaps, nothing lost."""
+"""Several writers at once, on both databases: changes have one order without gaps, and none is lost."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
 from typing import Any
 
 import pytest
@@ -16,21 +14,9 @@ from werkzeug.test import TestResponse
 from admin.services.context import Context
 from admin.store.revisions import revision_changes, revisions
 from tests.robustness.pictures import BASE, PROJECT_DOMAIN, WORKFLOW, put_body, stored
+from tests.support.threads import at_once
 
 WRITERS = 10
-
-
-def at_once(app: Flask, requests: list[Callable[[FlaskClient], TestResponse]]) -> list[TestResponse]:
-    """The answers to requests that set off together, in the order of the requests."""
-    barrier = Barrier(len(requests))
-
-    def send(request: Callable[[FlaskClient], TestResponse]) -> TestResponse:
-        client = app.test_client()
-        barrier.wait()
-        return request(client)
-
-    with ThreadPoolExecutor(len(requests)) as pool:
-        return list(pool.map(send, requests))
 
 
 def put(path: str, value: str, **headers: str) -> Callable[[FlaskClient], TestResponse]:
@@ -40,9 +26,9 @@ def put(path: str, value: str, **headers: str) -> Callable[[FlaskClient], TestRe
 
 def history(context: Context) -> list[tuple[int, object, object]]:
     """Every change of the system: revision, before, after."""
-    found = select(revision_changes.c.revision, revision_changes.c.before, revision_changes.c.after)
+    query = select(revision_changes.c.revision, revision_changes.c.before, revision_changes.c.after)
     with context.database.reading() as connection:
-        return [tuple(row) for row in connection.execute(found.order_by(revision_changes.c.revision))]
+        return [tuple(row) for row in connection.execute(query.order_by(revision_changes.c.revision))]
 
 
 def numbers(context: Context) -> list[int]:
@@ -109,7 +95,8 @@ def test_writers_and_deleters_of_one_row_leave_a_history_without_a_break(app: Fl
     def delete(client: FlaskClient) -> TestResponse:
         return client.delete(f"{PROJECT_DOMAIN}?resource_type=3")
 
-    answers = at_once(app, [one for number in range(6) for one in (put(PROJECT_DOMAIN, f"label{number}"), delete)])
+    requests = [request for number in range(6) for request in (put(PROJECT_DOMAIN, f"label{number}"), delete)]
+    answers = at_once(app, requests)
     assert [answer.status_code for answer in answers] == [200] * 12
     changes = history(context)
     assert [number for number, _, _ in changes] == list(range(1, len(changes) + 1))
@@ -139,15 +126,15 @@ def test_nothing_is_written_after_its_project_is_archived(app: Flask, context: C
     for turn in range(rounds):
         head = len(numbers(context))
         writers = [put(WORKFLOW, f"label{turn}-{number}") for number in range(WRITERS)]
-        *answers, archived = at_once(app, [*writers, lambda one: one.patch(project, json={"state": "ARCHIVED"})])
+        *answers, archived = at_once(app, [*writers, lambda client: client.patch(project, json={"state": "ARCHIVED"})])
         assert archived.get_json()["state"] == "ARCHIVED"
         written = [answer.get_json()["revision"] for answer in answers if answer.status_code == 200]
         refusals = [answer.get_json()["error"] for answer in answers if answer.status_code != 200]
         assert refusals == ["project_archived"] * (WRITERS - len(written))
         assert sorted(written) == list(range(head + 1, head + 1 + len(written)))
         with context.database.reading() as connection:
-            found = select(revisions.c.created_at).order_by(revisions.c.number.desc()).limit(1)
-            last = connection.execute(found).scalar_one_or_none()
+            query = select(revisions.c.created_at).order_by(revisions.c.number.desc()).limit(1)
+            last = connection.execute(query).scalar_one_or_none()
         if written:
             assert last is not None
             assert last.isoformat().replace("+00:00", "Z") <= archived.get_json()["updated_at"]
@@ -161,8 +148,8 @@ def test_one_project_is_created_once(app: Flask) -> None:
     answers = at_once(app, [create(number) for number in range(WRITERS)])
     assert sorted(answer.status_code for answer in answers) == [200] + [409] * (WRITERS - 1)
     assert {answer.get_json()["error"] for answer in answers if answer.status_code == 409} == {"project_exists"}
-    [made] = [answer.get_json() for answer in answers if answer.status_code == 200]
-    assert app.test_client().get(f"{BASE}/projects/search").get_json() == made
+    [created] = [answer.get_json() for answer in answers if answer.status_code == 200]
+    assert app.test_client().get(f"{BASE}/projects/search").get_json() == created
 
 
 def test_updates_of_different_fields_of_a_project_are_all_kept(app: Flask) -> None:
@@ -174,8 +161,8 @@ def test_updates_of_different_fields_of_a_project_are_all_kept(app: Flask) -> No
 
     answers = at_once(app, [update(change) for change in changes])
     assert [answer.status_code for answer in answers] == [200] * 3
-    found = app.test_client().get(path).get_json()
-    assert (found["name"], found["description"], found["labels"]) == ("n", "d", {"values": {"a": "b"}})
+    project = app.test_client().get(path).get_json()
+    assert (project["name"], project["description"], project["labels"]) == ("n", "d", {"values": {"a": "b"}})
 
 
 def test_readers_see_whole_changes(app: Flask) -> None:
