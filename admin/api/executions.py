@@ -21,7 +21,7 @@ from admin.api.schemas import (
 )
 from admin.api.selectors import SelectorFields, conditions_of, scope_of
 from admin.core.executions.lifecycle import Phase
-from admin.core.executions.selectors import SORT_FIELDS, Condition, equals, typed
+from admin.core.executions.selectors import SORT_FIELDS, Condition, equals, parse_value
 from admin.core.problems import Invalid, Problem, closest, unknown_word
 from admin.messages.executions import (
     EndedAnswer,
@@ -170,7 +170,7 @@ def _place(token: str | None, sort_by: str, order: str) -> Place | None:
     if key[0] != order or not (key[2].isascii() and key[2].isdecimal() and len(key[2]) < 19):
         raise wrong
     try:
-        return typed(sort_by, key[1]), int(key[2])
+        return parse_value(sort_by, key[1]), int(key[2])
     except Invalid:
         raise wrong from None
 

@@ -9,7 +9,7 @@ from marshmallow import ValidationError, fields, validate
 
 from admin.api.current import context
 from admin.api.schemas import NAME, RequestSchema
-from admin.core.executions.selectors import Condition, equals, parse_filters, parse_time, typed
+from admin.core.executions.selectors import Condition, equals, parse_filters, parse_time, parse_value
 from admin.core.quantities import parse_duration
 from admin.core.settings.scopes import Scope, check_scope
 
@@ -72,7 +72,7 @@ def conditions_of(said: dict[str, Any]) -> list[Condition]:
 
 
 def _values(name: str, text: str) -> list[Any]:
-    return [typed(name, one.strip()) for one in text.split(",")]
+    return [parse_value(name, one.strip()) for one in text.split(",")]
 
 
 def scope_of(said: dict[str, Any]) -> Scope:

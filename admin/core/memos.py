@@ -1,4 +1,4 @@
-"""Memos: answers that are worked out once, for as long as what they follow from stays the same."""
+"""Memos: values that are computed once for each version of what they depend on."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ Value = TypeVar("Value")
 
 
 class Memo(Generic[Value]):
-    """Answers of one moment, by what was asked; at most so many."""
+    """Values of one version by key; dropped when the version changes or there are too many."""
 
     def __init__(self, most: int = 4096) -> None:
         self._most = most
-        self._held: tuple[Hashable, dict[Hashable, Value]] = (None, {})
+        self._current: tuple[Hashable, dict[Hashable, Value]] = (None, {})
 
-    def find(self, key: Hashable, make: Callable[[], Value], moment: Hashable = None) -> Value:
-        """The answer of a moment, made if it is not there yet; those of other moments are forgotten."""
-        held_at, held = self._held
-        if held_at != moment:
-            held = {}
-            self._held = moment, held
-        found = held.get(key)
-        if found is None:
-            found = make()
-            if len(held) >= self._most:
-                held.clear()
-            held[key] = found
-        return found
+    def find(self, key: Hashable, compute: Callable[[], Value], version: Hashable = None) -> Value:
+        """The value of a key at a version, computed where it is missing; values of other versions are dropped."""
+        current_version, values = self._current
+        if current_version != version:
+            values = {}
+            self._current = version, values
+        value = values.get(key)
+        if value is None:
+            value = compute()
+            if len(values) >= self._most:
+                values.clear()
+            values[key] = value
+        return value

@@ -1,4 +1,4 @@
-"""What things may be called."""
+"""Names: the patterns of valid names, and the rules that messages quote."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 DNS_LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 DNS_LABEL_RULE = "lower-case letters, digits and '-', at most 63, starting and ending with a letter or digit"
 
-#: Workflows and launch plans are often module paths, so dots and upper case are welcome.
+#: Workflows and launch plans are often named by module paths, so dots and upper case are allowed.
 ENTITY_NAME = r"[A-Za-z0-9_.-]{1,255}"
 ENTITY_NAME_RULE = "letters, digits, '_', '.' and '-', at most 255"
 
@@ -38,14 +38,14 @@ _compiled = lru_cache(maxsize=1024)(re.compile)
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether the whole text fits the pattern (a trailing newline does not)."""
+    """Whether the whole text matches the pattern; a trailing newline does not."""
     return _compiled(pattern).fullmatch(text) is not None
 
 
 def is_entity_name(text: str) -> bool:
-    """Whether a workflow or launch plan may be called this.
+    """Whether a workflow or launch plan may have this name.
 
-    '.' and '..' fit the letters but are refused: URLs fold them away, so that a request would reach another scope.
+    '.' and '..' match the pattern but are refused: URLs drop them, so that a request would reach another scope.
     """
     return matches(ENTITY_NAME, text) and text not in {".", ".."}
 

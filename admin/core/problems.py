@@ -1,4 +1,4 @@
-"""What is wrong with an input, said so that its writer can mend it."""
+"""Problems: what is wrong with an input, and how to correct it."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """One fault of one field."""
+    """What is wrong with one field."""
 
-    field: str  #: dotted path of what is wrong, "" for the whole
-    reason: str  #: what is wrong and how to mend it, one sentence
-    closest: tuple[str, ...] = ()  #: known words near the one that was given
-    index: int | None = None  #: position of the change it belongs to, where there are many
+    field: str  #: dotted path, "" for the whole input
+    reason: str  #: what is wrong and how to correct it, one sentence
+    closest: tuple[str, ...] = ()  #: known words like the one in the input
+    index: int | None = None  #: position of its change, in a request with many
 
     def __str__(self) -> str:
         return f"{self.field}: {self.reason}" if self.field else self.reason
 
 
 class Invalid(Exception):
-    """An input that breaks a rule of the core; carries every problem found, not only the first."""
+    """An input that breaks a rule; carries all problems, not only the first."""
 
     def __init__(self, *problems: Problem) -> None:
         super().__init__("; ".join(str(problem) for problem in problems))
@@ -29,26 +29,26 @@ class Invalid(Exception):
 
 
 class Refused(Invalid):
-    """An input that breaks a rule which has a name of its own."""
+    """An input that breaks a rule with an error name of its own."""
 
     def __init__(self, error: str, *problems: Problem) -> None:
         super().__init__(*problems)
-        self.error = error  #: the name, as it stands in answers
+        self.error = error  #: the error name, as answers show it
 
 
-#: Nobody means a known word by a longer one, and comparing it would take long.
+#: Longer words are cut before they are compared, which takes long.
 _LONGEST_WORD = 128
-#: Nobody is told of more, and looking for what each may have meant would take long.
+#: Problems that come with similar words; to look them up for thousands would take long.
 _MOST_LOOKED_UP = 50
 
 
 def closest(word: str, known: Iterable[str], most: int = 3) -> tuple[str, ...]:
-    """Known words that look like the given one, best first; upper and lower case count as the same."""
+    """Known words similar to a word, best first; upper and lower case count as the same."""
     by_folded = {_fold(name): name for name in known}
     folded = _fold(word[:_LONGEST_WORD])
-    begun = [name for name in by_folded if len(folded) > 1 and name.startswith(folded)]
+    longer = [name for name in by_folded if len(folded) > 1 and name.startswith(folded)]
     similar = difflib.get_close_matches(folded, by_folded, n=most, cutoff=0.6)
-    return tuple(by_folded[hit] for hit in dict.fromkeys([*similar, *sorted(begun)]))[:most]
+    return tuple(by_folded[hit] for hit in dict.fromkeys([*similar, *sorted(longer)]))[:most]
 
 
 def _fold(word: str) -> str:
@@ -56,31 +56,31 @@ def _fold(word: str) -> str:
 
 
 def did_you_mean(near: Iterable[str]) -> str:
-    """A sentence to append to a refusal: names the words that were probably meant, or nothing."""
+    """A sentence for the end of a message with the words that may have been meant; "" without any."""
     words = " or ".join(f"'{word}'" for word in near)
     return f" Did you mean {words}?" if words else ""
 
 
-def unknown_word(what: str, word: str, known: Iterable[str]) -> str:
-    """The sentence for a name that is not one of a short list."""
+def unknown_word(noun: str, word: str, known: Iterable[str]) -> str:
+    """The message for a word that is not one of the known ones."""
     names = sorted(known)
     near = closest(word, names)
     listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
-    return f"unknown {what} '{shorten(word)}'.{did_you_mean(near)} Known: {listed or 'none'}."
+    return f"unknown {noun} '{shorten(word)}'.{did_you_mean(near)} Known: {listed or 'none'}."
 
 
-def unknown_fields(given: Sequence[str], known: Iterable[str], path: str) -> Iterator[Problem]:
-    """A problem for each field that is not known; the first of them with what they may have been meant as."""
+def unknown_fields(unknown: Sequence[str], known: Iterable[str], path: str) -> Iterator[Problem]:
+    """A problem for each unknown field; the first ones with similar known fields."""
     names = list(known)
-    for number, name in enumerate(given):
-        where = f"{path}.{shorten(name)}".lstrip(".")
+    for number, name in enumerate(unknown):
+        field = f"{path}.{shorten(name)}".lstrip(".")
         if number < _MOST_LOOKED_UP:
-            yield Problem(field=where, reason=unknown_word("field", name, names), closest=closest(name, names))
+            yield Problem(field=field, reason=unknown_word("field", name, names), closest=closest(name, names))
         else:
-            yield Problem(field=where, reason=f"unknown field '{shorten(name)}'.")
+            yield Problem(field=field, reason=f"unknown field '{shorten(name)}'.")
 
 
 def shorten(text: object, most: int = 60) -> str:
-    """A value as it may stand in a message: printable, and not longer than a message should be."""
+    """A value for a message: printable, and cut to a length."""
     shown = "".join(char if char.isprintable() else "�" for char in str(text))
     return shown if len(shown) <= most else shown[: most - 1] + "…"

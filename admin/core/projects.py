@@ -1,4 +1,4 @@
-"""Projects: tenants whose settings and executions belong together."""
+"""Projects: tenants, each with settings and executions of its own."""
 
 from __future__ import annotations
 

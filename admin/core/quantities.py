@@ -23,18 +23,18 @@ QUANTITY_RULE = "a quantity of zero or more, such as 500m, 2, 1.5Gi or 2e3"
 _UNITS = {"d": Fraction(86400), "h": Fraction(3600), "m": Fraction(60), "s": Fraction(1), "ms": Fraction(1, 1000)}
 DURATION = r"([0-9]{1,12}(\.[0-9]{1,9})?(h|ms|m|s))+"
 DURATION_RULE = "a duration above zero, such as 600s, 10m or 1h30m"
-#: How long ago something was, which is counted in days as well.
+#: Ages may be given in days as well.
 AGE = DURATION.replace("(h|", "(d|h|")
 AGE_RULE = "an age above zero, such as 90d, 12h or 30m"
 
 
 @lru_cache(maxsize=4096)
 def parse_quantity(text: str) -> Fraction:
-    """The exact number a quantity stands for; ValueError with the rule where it is none."""
-    found = re.fullmatch(QUANTITY, text)
-    if found is None:
+    """The exact number of a quantity; ValueError with the rule where the text is none."""
+    match = re.fullmatch(QUANTITY, text)
+    if match is None:
         raise ValueError(f"is not {QUANTITY_RULE}")
-    number, suffix = found.group(1), found.group(3) or ""
+    number, suffix = match.group(1), match.group(3) or ""
     factor = _SUFFIXES[suffix] if suffix in _SUFFIXES else Fraction(10) ** int(suffix[1:])
     value = Fraction(number if not number.startswith(".") else "0" + number) * factor
     if value > LARGEST:
@@ -43,13 +43,13 @@ def parse_quantity(text: str) -> Fraction:
 
 
 def parse_duration(text: str, *, zero: bool = False) -> Fraction:
-    """The seconds a duration stands for, exact; ValueError where it is none, zero included unless it may be."""
+    """The exact seconds of a duration; ValueError where the text is none, or is zero and may not be."""
     rule = DURATION_RULE.replace("above zero", "of zero or more") if zero else DURATION_RULE
     return _seconds(text, DURATION, rule, zero=zero)
 
 
 def parse_age(text: str) -> Fraction:
-    """The seconds an age stands for, exact; ValueError where it is none."""
+    """The exact seconds of an age; ValueError where the text is none."""
     return _seconds(text, AGE, AGE_RULE)
 
 

@@ -1,4 +1,4 @@
-"""Retention: how long what is over is kept, and what is due to go."""
+"""Retention: how long finished executions, events, logs and revisions are kept."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from admin.core.quantities import parse_age
 
 Key = TypeVar("Key")
 
-#: Events stay so long after the end in any case: what was decided lately is found by them.
-LEAST_FOR_EVENTS = timedelta(hours=1)
+#: Events of executions are kept at least so long after the end: recent decisions are looked up by them.
+MINIMUM_EVENT_AGE = timedelta(hours=1)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
-    """The moments before which something must have been over to go; None for what stays."""
+class Cutoffs:
+    """What ended before these times is deleted; None for what is kept."""
 
     executions: datetime | None = None
     execution_events: datetime | None = None
@@ -29,7 +29,7 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class Retention:
-    """How long things are kept, each an age as it is written; None for ever."""
+    """How long things are kept, each an age as it is configured; None for ever."""
 
     executions: str | None = None
     events: str | None = None
@@ -38,15 +38,15 @@ class Retention:
 
     @property
     def is_for_ever(self) -> bool:
-        """Whether nothing ever goes."""
+        """Whether nothing is ever deleted."""
         return not any(vars(self).values())
 
-    def limits(self, now: datetime) -> Limits:
-        """What is due now; what belongs to an execution goes with it at the latest."""
+    def cutoffs(self, now: datetime) -> Cutoffs:
+        """The cutoffs as of now; events and logs are deleted with their execution at the latest."""
         executions, events, logs = (_before(now, age) for age in (self.executions, self.events, self.logs))
-        return Limits(
+        return Cutoffs(
             executions=executions,
-            execution_events=_latest(executions, events and min(events, now - LEAST_FOR_EVENTS)),
+            execution_events=_latest(executions, events and min(events, now - MINIMUM_EVENT_AGE)),
             cluster_events=events,
             logs=_latest(executions, logs),
             revisions=_before(now, self.revisions),
@@ -59,7 +59,7 @@ def _before(now: datetime, age: str | None) -> datetime | None:
     try:
         return now - timedelta(seconds=float(parse_age(age)))
     except OverflowError:
-        return None  # longer than time itself
+        return None  # before the first date
 
 
 def _latest(*moments: datetime | None) -> datetime | None:
@@ -67,24 +67,24 @@ def _latest(*moments: datetime | None) -> datetime | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Life:
-    """When an execution began, and when it was over."""
+class Lifespan:
+    """When an execution was created, and when it finished."""
 
     created_at: datetime
     phase: Phase
     finished_at: datetime | None
 
-    def is_due(self, limit: datetime) -> bool:
-        """Whether it was over by then; what is not over never goes."""
-        return self.phase.is_finished and self.finished_at is not None and self.finished_at < limit
+    def is_due(self, cutoff: datetime) -> bool:
+        """Whether it finished before a time; an unfinished execution is never deleted."""
+        return self.phase.is_finished and self.finished_at is not None and self.finished_at < cutoff
 
-    def is_later(self, limit: datetime) -> bool:
-        """Whether it had not even begun by then."""
-        return self.created_at >= limit
+    def is_later(self, cutoff: datetime) -> bool:
+        """Whether it was created at a time or later."""
+        return self.created_at >= cutoff
 
 
 def batches(weights: Iterable[tuple[Key, int]], most: int) -> Iterator[list[Key]]:
-    """Keys in their order, in batches that weigh at most so much; one that weighs more is a batch of its own."""
+    """Keys in their order, in batches of at most a total weight; a heavier key is a batch of its own."""
     batch: list[Key] = []
     total = 0
     for key, weight in weights:

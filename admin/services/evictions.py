@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from admin.core.executions.attempts import DRAINED, Ended, cancel, evict, give_back
+from admin.core.executions.attempts import DRAINED, Ended, cancel, evict, requeue
 from admin.core.executions.lifecycle import Phase
 from admin.core.fleet.clusters import ClusterState, Health
 from admin.services.context import Context
@@ -79,7 +79,7 @@ def end_drained(context: Context) -> None:
             held = leases.leased(connection, [name])
             for one in held:
                 if one.phase == Phase.QUEUED.value and not one.confirmed:
-                    one.apply(give_back(one, "Its cluster was drained.", stays=False), now)
+                    one.apply(requeue(one, "Its cluster was drained.", stays=False), now)
                 elif one.phase != Phase.ABORTING.value:
                     one.apply(cancel(DRAINED, "Its cluster was drained."), now)
             leases.save(connection, held)

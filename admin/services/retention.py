@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from itertools import islice
 
-from admin.core.retention import LEAST_FOR_EVENTS, Retention, batches
+from admin.core.retention import MINIMUM_EVENT_AGE, Retention, batches
 from admin.services.context import Context
 from admin.store import executions, fleet, retention
 from admin.store.executions import Execution
@@ -26,7 +26,7 @@ def prune(context: Context, kept: Retention, *, dry_run: bool = False, is_thorou
     It may be left at any step and begun again, and several may work at once. Only a thorough run looks for trails that
     nothing refers to although it deleted no execution itself.
     """
-    limits = kept.limits(context.clock())
+    limits = kept.cutoffs(context.clock())
     if limits.logs is not None:
         yield from _walk(context, retention.LOGS, limits.logs, dry_run=dry_run)
         yield from _walk(context, retention.OUTPUTS, limits.logs, dry_run=dry_run)
@@ -47,7 +47,7 @@ def prune(context: Context, kept: Retention, *, dry_run: bool = False, is_thorou
 
 def is_log_past(context: Context, execution: Execution) -> bool:
     """Whether an execution ended longer ago than logs and output files are kept by configuration."""
-    limit = context.settings.retention.limits(context.clock()).logs
+    limit = context.settings.retention.cutoffs(context.clock()).logs
     return limit is not None and retention.life_of(execution).is_due(limit)
 
 
@@ -71,7 +71,7 @@ def _sweep(context: Context, spared: datetime | None) -> Iterator[Counts]:
     """Delete the trails that no decision refers to; or count them, as if all that is due by `spared` were gone."""
     last = ""
     while True:
-        until = time.monotonic() + LEAST_FOR_EVENTS.total_seconds() / 2
+        until = time.monotonic() + MINIMUM_EVENT_AGE.total_seconds() / 2
         mark = _mark(context) if spared is None else 0
         with context.database.reading() as connection:
             some = retention.trails_after(connection, last, _TRAILS)

@@ -10,9 +10,9 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from admin.core.executions.attempts import Ended, Outcome, give_back
+from admin.core.executions.attempts import Ended, Outcome, requeue
 from admin.core.executions.lifecycle import Phase
-from admin.core.executions.reports import NEED_DETAILS, REPORTS, change_by, refusal
+from admin.core.executions.reports import NEED_DETAILS, REPORTS, apply_report, refusal
 from admin.core.fields import read
 from admin.core.fleet.cluster_reports import REPORT, differs_only_in_load
 from admin.core.fleet.clusters import ClusterState, Health
@@ -399,7 +399,7 @@ def _apply(one: LeasedExecution, report: Report, answer: Answer, now: datetime) 
         nodes=report.nodes,
         duration=report.duration,
     )
-    change = change_by(one, report.type, outcome, now, takes_work=answer.takes_work)
+    change = apply_report(one, report.type, outcome, now, takes_work=answer.takes_work)
     if change is None:
         return False
     one.apply(change, now)
@@ -467,7 +467,7 @@ def _renew(
         if _may_have_started(one):
             answer.questions.append(one)
         elif not answer.takes_work:
-            one.apply(give_back(one, "Its cluster takes no new work.", stays=False), now)
+            one.apply(requeue(one, "Its cluster takes no new work.", stays=False), now)
         elif len(answer.leases) < said.want:
             answer.leases.append(one)  # the answer that offered it never arrived
         else:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from sqlalchemy import ColumnElement, Connection, Select, Table, delete, func, literal, select, tuple_
 
 from admin.core.executions.lifecycle import Phase
-from admin.core.retention import Life
+from admin.core.retention import Lifespan
 from admin.store.decisions import decisions, trails
 from admin.store.executions import execution_events, executions
 from admin.store.fleet import bump_generation, cluster_events
@@ -185,12 +185,12 @@ def _delete(connection: Connection, table: Table, condition: ColumnElement[bool]
     return connection.execute(delete(table).where(condition)).rowcount
 
 
-def life_of(row: Any) -> Life:
+def life_of(row: Any) -> Lifespan:
     """When an execution began, and when it was over."""
-    return Life(created_at=row.created_at, phase=Phase(row.phase), finished_at=row.finished_at)
+    return Lifespan(created_at=row.created_at, phase=Phase(row.phase), finished_at=row.finished_at)
 
 
-def _lives(connection: Connection, condition: ColumnElement[bool], *, hold: bool = False) -> dict[int, Life]:
+def _lives(connection: Connection, condition: ColumnElement[bool], *, hold: bool = False) -> dict[int, Lifespan]:
     columns = executions.c
     found = select(columns.id, columns.created_at, columns.phase, columns.finished_at).where(condition)
     if hold:  # what somebody else is busy with may go the next time

@@ -11,14 +11,14 @@ from admin.core.executions.lifecycle import Phase
 from admin.core.executions.quality_of_service import queue_deadline
 from admin.core.executions.retries import CLUSTER_LOST, Retries
 
-#: Why something waits that is to be decided again by the background loop.
+#: The reason of an execution that waits for the background loop to place it again.
 UNDECIDED = "UNDECIDED"
-#: Why something is to end whose cluster's drain is over.
+#: The reason of an execution that is aborted because its cluster's drain is over.
 DRAINED = "DRAINED"
 
 
-class Attempted(Protocol):
-    """What these rules know of an execution; what an attempt takes along only where one may end badly."""
+class AttemptState(Protocol):
+    """The fields of an execution that these rules read; `content` and `avoid` only where an attempt may fail."""
 
     phase: str
     reason: str
@@ -34,7 +34,7 @@ class Attempted(Protocol):
 
 @dataclass(kw_only=True, slots=True)
 class Outcome:
-    """How an attempt ended, or what else is said of it."""
+    """What an agent reports of an attempt."""
 
     phase: Phase
     reason: str
@@ -55,57 +55,56 @@ class Ended:
 
 @dataclass(kw_only=True, slots=True)
 class Change:
-    """What happens to an execution: the event that says so, the new values, and how it ended, if it did."""
+    """A change of an execution: the kind of its event, the new values, and how it ended, if it did."""
 
     kind: str
     values: dict[str, Any]
     ended: Ended | None = None
 
 
-def begin(outcome: Outcome, now: datetime) -> Change:
-    """An attempt runs."""
+def start(outcome: Outcome, now: datetime) -> Change:
+    """Mark an attempt as running."""
     values = {"phase": Phase.RUNNING.value, "reason": outcome.reason, "reason_message": outcome.message}
     return Change(kind="RUNNING", values={**values, "started_at": now, **_native(outcome)})
 
 
-def finish(held: Attempted, outcome: Outcome, now: datetime, *, stays: bool = True) -> Change:
-    """An attempt ended, and the execution with it, unless another attempt follows, there if it `stays`."""
-    is_drained = held.phase == Phase.ABORTING.value and held.reason == DRAINED
-    is_unwanted = held.phase == Phase.ABORTING.value and not is_drained
-    if outcome.phase is not Phase.SUCCEEDED and not is_unwanted:
+def finish(execution: AttemptState, outcome: Outcome, now: datetime, *, stays: bool = True) -> Change:
+    """End an attempt, and the execution with it unless another attempt follows; on the same cluster if it `stays`."""
+    is_aborting = execution.phase == Phase.ABORTING.value
+    is_drained = is_aborting and execution.reason == DRAINED
+    if outcome.phase is not Phase.SUCCEEDED and (is_drained or not is_aborting):
         kind = CLUSTER_LOST if outcome.reason == CLUSTER_LOST or is_drained else outcome.phase.value
-        wait = Retries.of(held.content.get("retry")).seconds_until_next(held.attempt, kind)
+        wait = Retries.of(execution.content.get("retry")).seconds_until_next(execution.attempt, kind)
         if wait is not None:
-            return _again(held, outcome, now, wait, stays=stays)
-    is_unwanted = is_unwanted or is_drained
-    phase = Phase.ABORTED if is_unwanted else outcome.phase
-    reason = held.reason if is_unwanted else outcome.reason
-    message = held.reason_message if is_unwanted else outcome.message
-    if is_unwanted and outcome.phase is Phase.SUCCEEDED:
+            return _retry(execution, outcome, now, wait, stays=stays)
+    phase = Phase.ABORTED if is_aborting else outcome.phase
+    reason = execution.reason if is_aborting else outcome.reason
+    message = execution.reason_message if is_aborting else outcome.message
+    if is_aborting and outcome.phase is Phase.SUCCEEDED:
         message = f"{message} It had succeeded by then."
-    measured = outcome.duration
-    if measured is None and held.started_at is not None:
-        measured = (now - held.started_at).total_seconds()
+    duration = outcome.duration
+    if duration is None and execution.started_at is not None:
+        duration = (now - execution.started_at).total_seconds()
     values = {
         "phase": phase.value,
         "reason": reason,
         "reason_message": message,
         "finished_at": now,
-        "duration": measured,
+        "duration": duration,
         "lease_expires_at": None,
         **_native(outcome),
     }
     return Change(kind=phase.value, values=values, ended=Ended(phase=phase, reason=reason))
 
 
-def _again(held: Attempted, outcome: Outcome, now: datetime, wait: float, *, stays: bool) -> Change:
-    """Back to the queue with the next attempt; elsewhere, if the cluster is lost or takes no new work."""
-    is_lost = outcome.reason == CLUSTER_LOST or held.reason == DRAINED
-    message = f"Attempt {held.attempt} ended {outcome.phase.value} ({outcome.reason}): {outcome.message}"
+def _retry(execution: AttemptState, outcome: Outcome, now: datetime, wait: float, *, stays: bool) -> Change:
+    """Queue the next attempt; for another cluster, if this one is lost or takes no new work."""
+    is_lost = outcome.reason == CLUSTER_LOST or execution.reason == DRAINED
+    message = f"Attempt {execution.attempt} ended {outcome.phase.value} ({outcome.reason}): {outcome.message}"
     values = {
-        **_fresh(held),
+        **_next_attempt(execution),
         "not_before": now + timedelta(seconds=wait) if wait else None,
-        "queue_deadline": queue_deadline(held.content["quality_of_service"], now + timedelta(seconds=wait)),
+        "queue_deadline": queue_deadline(execution.content["quality_of_service"], now + timedelta(seconds=wait)),
         "started_at": None,
         "abort_cause": None,
         "abort_principal": None,
@@ -115,36 +114,36 @@ def _again(held: Attempted, outcome: Outcome, now: datetime, wait: float, *, sta
     return Change(kind="RETRY", values=values)
 
 
-def give_back(held: Attempted, message: str, *, stays: bool, declined: bool = False) -> Change:
-    """What had not started goes back to the queue; to another cluster's, if this one declined it or takes no work."""
-    values: dict[str, Any] = {**_fresh(held), "reason": "ASSIGNED", "reason_message": message}
+def requeue(execution: AttemptState, message: str, *, stays: bool, declined: bool = False) -> Change:
+    """Queue what had not started; for another cluster, if this one declined it or takes no work."""
+    values: dict[str, Any] = {**_next_attempt(execution), "reason": "ASSIGNED", "reason_message": message}
     if declined:
-        values["avoid"] = [*held.avoid, held.cluster]
+        values["avoid"] = [*execution.avoid, execution.cluster]
     if declined or not stays:
         values |= {"cluster": None, "reason": UNDECIDED}
     return Change(kind="DECLINED" if declined else "RELEASED", values=values)
 
 
-def evict(held: Attempted, now: datetime) -> Change:
-    """Take an execution from a cluster that is lost and whose lease is over."""
-    message = f"Cluster '{held.cluster}' has not been heard of for too long."
-    if held.phase == Phase.QUEUED.value and not held.confirmed:
-        values = {**_fresh(held), "cluster": None, "reason": UNDECIDED, "reason_message": message}
+def evict(execution: AttemptState, now: datetime) -> Change:
+    """Take an execution from a lost cluster after its lease has expired."""
+    message = f"Cluster '{execution.cluster}' has not been heard of for too long."
+    if execution.phase == Phase.QUEUED.value and not execution.confirmed:
+        values = {**_next_attempt(execution), "cluster": None, "reason": UNDECIDED, "reason_message": message}
         return Change(kind="EVICTED", values=values)
-    return finish(held, Outcome(phase=Phase.FAILED, reason=CLUSTER_LOST, message=message), now)
+    return finish(execution, Outcome(phase=Phase.FAILED, reason=CLUSTER_LOST, message=message), now)
 
 
 def cancel(reason: str, message: str) -> Change:
-    """What may have started is to be ended by its agent."""
+    """Ask the agent to end an execution that may have started."""
     values = {"phase": Phase.ABORTING.value, "reason": reason, "reason_message": message}
     return Change(kind=Phase.ABORTING.value, values={**values, "abort_cause": message, "abort_principal": None})
 
 
-def _fresh(held: Attempted) -> dict[str, Any]:
-    """Another attempt, of which nobody has a lease; reports of the one before do not count from now on."""
+def _next_attempt(execution: AttemptState) -> dict[str, Any]:
+    """The values of a next attempt that nobody has leased; reports of the one before are refused from now on."""
     return {
         "phase": Phase.QUEUED.value,
-        "attempt": held.attempt + 1,
+        "attempt": execution.attempt + 1,
         "lease_expires_at": None,
         "confirmed": False,
         "native_id": None,
@@ -154,5 +153,5 @@ def _fresh(held: Attempted) -> dict[str, Any]:
 
 
 def _native(outcome: Outcome) -> dict[str, Any]:
-    said = {"native_id": outcome.native_id, "nodes": outcome.nodes, "exit_code": outcome.exit_code}
-    return {name: value for name, value in said.items() if value is not None}
+    values = {"native_id": outcome.native_id, "nodes": outcome.nodes, "exit_code": outcome.exit_code}
+    return {name: value for name, value in values.items() if value is not None}

@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Phase(Enum):
-    """Where an execution is in its life."""
+    """The phase of an execution."""
 
     QUEUED = "QUEUED"
     RUNNING = "RUNNING"

@@ -1,4 +1,4 @@
-"""Queues: where an execution lines up, by the first of its tags that some queue serves."""
+"""Queues: which one an execution waits in, by the first of its tags that a queue serves."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ class Queue:
     tags: tuple[str, ...]
 
 
-def find_queues(queues: Iterable[Queue], tags: Resolved) -> WeightedChoice | None:
-    """The queues that one is drawn from; None without tags, refused where no queue serves any of them."""
-    wanted = tags.value.get("tags", [])
-    if not wanted:
+def find_queues(queues: Iterable[Queue], resolved: Resolved) -> WeightedChoice | None:
+    """The queues to draw from; None without tags, Refused where no queue serves any of the tags."""
+    tags = resolved.value.get("tags", [])
+    if not tags:
         return None
     known = list(queues)
-    for tag in wanted:
+    for tag in tags:
         serving = [queue.name for queue in known if tag in queue.tags]
         if serving:
             return WeightedChoice((name, 1) for name in serving)
-    near = closest(wanted[0], [tag for queue in known for tag in queue.tags])
-    listed = ", ".join(f"'{tag}'" for tag in wanted)
+    near = closest(tags[0], [tag for queue in known for tag in queue.tags])
+    listed = ", ".join(f"'{tag}'" for tag in tags)
     raise Refused(
         "unknown_queue_tag",
         Problem(
             field="tags",
-            reason=f"No queue serves {listed}, set at {described(tags.origins['tags',])}.{did_you_mean(near)} "
+            reason=f"No queue serves {listed}, set at {described(resolved.origins['tags',])}.{did_you_mean(near)} "
             "Change the attribute, or configure a queue for the tag.",
             closest=near,
         ),

@@ -1,4 +1,4 @@
-"""Retries: whether an attempt that did not succeed is followed by another."""
+"""Retries: whether another attempt follows one that did not succeed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LONGEST_BACKOFF_SECONDS = 3600.0
 
 @dataclass(frozen=True, kw_only=True)
 class Retries:
-    """The policy of one execution."""
+    """The retry policy of an execution."""
 
     attempts: int = 1
     backoff_seconds: float = 10.0
@@ -41,13 +41,15 @@ class Retries:
     @classmethod
     def of(cls, payload: Mapping[str, Any] | None) -> Retries:
         """The policy that a request or a launch plan gives."""
-        said = payload or {}
+        fields = payload or {}
         default = cls()
         return cls(
-            attempts=said.get("attempts", default.attempts),
-            backoff_seconds=float(parse_duration(said["backoff"])) if "backoff" in said else default.backoff_seconds,
-            retry_on=tuple(said.get("retry_on", default.retry_on)),
-            on_lost=said.get("on_lost", default.on_lost),
+            attempts=fields.get("attempts", default.attempts),
+            backoff_seconds=float(parse_duration(fields["backoff"]))
+            if "backoff" in fields
+            else default.backoff_seconds,
+            retry_on=tuple(fields.get("retry_on", default.retry_on)),
+            on_lost=fields.get("on_lost", default.on_lost),
         )
 
     def seconds_until_next(self, attempt: int, outcome: str) -> float | None:

@@ -42,7 +42,7 @@ FIELDS = {
     **dict.fromkeys(("created_at", "updated_at", "started_at", "finished_at"), FieldType.TIME),
     "duration": FieldType.NUMBER,
 }
-#: The fields that hold one of a few words.
+#: Fields with a fixed set of values.
 WORDS = {
     "phase": tuple(phase.value for phase in Phase),
     "state": ("ACTIVE", "ARCHIVED"),
@@ -57,7 +57,7 @@ _TERM = re.compile(r"\s*([a-z_]+)\(\s*([A-Za-z_.]+)\s*,([^()]*)\)\s*", re.DOTALL
 
 @dataclass(frozen=True, kw_only=True)
 class Condition:
-    """One thing that must hold of an execution."""
+    """A condition on one field of an execution."""
 
     field: str
     function: str
@@ -65,7 +65,7 @@ class Condition:
 
 
 def equals(field: str, *values: Any) -> Condition:
-    """The condition that a field has one of some values."""
+    """The condition that a field has one of these values."""
     return Condition(field=field, function="value_in", values=values)
 
 
@@ -73,34 +73,34 @@ def parse_filters(text: str) -> list[Condition]:
     """The conditions of a filter; Invalid naming the term that is wrong and what is allowed."""
     terms = [term for term in _terms(text) if term.strip()]
     if not terms:
-        raise _wrong(text, "says nothing")
+        raise _invalid(text, "says nothing")
     if len(terms) > _MOST_TERMS:
-        raise _wrong(text, f"has {len(terms)} terms; the most is {_MOST_TERMS}")
+        raise _invalid(text, f"has {len(terms)} terms; the most is {_MOST_TERMS}")
     return [_condition(term) for term in terms]
 
 
 def _terms(text: str) -> list[str]:
-    """Terms stand between pluses; a blank does too, for that is what a plus in a URL becomes."""
+    """Split at pluses, and at blanks, which is what a plus in a URL is decoded to."""
     return re.split(r"(?<=\))\s*[+ ]\s*(?=[a-z_]+\()", text)
 
 
 def _condition(term: str) -> Condition:
-    found = _TERM.fullmatch(term)
-    if found is None:
-        raise _wrong(term, "is not of the form function(field,value), such as eq(phase,QUEUED)")
-    function, field, value = found.group(1), found.group(2).removeprefix("execution."), found.group(3)
+    match = _TERM.fullmatch(term)
+    if match is None:
+        raise _invalid(term, "is not of the form function(field,value), such as eq(phase,QUEUED)")
+    function, field, value = match.group(1), match.group(2).removeprefix("execution."), match.group(3)
     if function not in FUNCTIONS:
         raise Invalid(_problem(unknown_word("filter function", function, FUNCTIONS), closest(function, FUNCTIONS)))
     if field not in FIELDS:
         raise Invalid(_problem(unknown_word("field", field, FIELDS), closest(field, FIELDS)))
     values = value.split(";") if function in ("value_in", "value_not_in") else [value]
     if function == "contains" and FIELDS[field] is not FieldType.TEXT:
-        raise _wrong(term, f"looks for text in {field}, which is no text")
-    return Condition(field=field, function=function, values=tuple(typed(field, one.strip()) for one in values))
+        raise _invalid(term, f"looks for text in {field}, which is no text")
+    return Condition(field=field, function=function, values=tuple(parse_value(field, item.strip()) for item in values))
 
 
-def typed(field: str, text: str) -> Any:
-    """A value of a field; Invalid where it is none."""
+def parse_value(field: str, text: str) -> Any:
+    """A value of a field from its text; Invalid where the field has no such value."""
     try:
         match FIELDS[field]:
             case FieldType.TIME:
@@ -108,16 +108,16 @@ def typed(field: str, text: str) -> Any:
             case FieldType.NUMBER:
                 return float(text.removesuffix("s"))
     except (ValueError, OverflowError):
-        raise _wrong(text, f"is no {FIELDS[field].value} for {field}") from None
+        raise _invalid(text, f"is no {FIELDS[field].value} for {field}") from None
     if "\0" in text:
-        raise _wrong(text, "holds a character that no name has")
+        raise _invalid(text, "holds a character that no name has")
     if field in WORDS:
         return _word(field, text)
     return text
 
 
 def _word(field: str, text: str) -> str:
-    """One of the few words that a field can hold; Flyte numbers the states."""
+    """One of the field's fixed values; states may be given by Flyte's numbers."""
     known = WORDS[field]
     word = {"0": "ACTIVE", "1": "ARCHIVED"}.get(text, text) if field == "state" else text
     if word and word not in known:
@@ -127,11 +127,11 @@ def _word(field: str, text: str) -> str:
 
 def parse_time(text: str) -> datetime:
     """A time in RFC 3339, or a date; ValueError for anything else."""
-    found = datetime.fromisoformat(text)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    time = datetime.fromisoformat(text)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-def _wrong(text: str, reason: str) -> Invalid:
+def _invalid(text: str, reason: str) -> Invalid:
     return Invalid(_problem(f"'{shorten(text)}' {reason}."))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from admin.core.executions.attempts import Change, Outcome, cancel, evict
 from admin.core.executions.lifecycle import Phase
-from admin.core.executions.reports import NEED_DETAILS, REPORTS, change_by, refusal
+from admin.core.executions.reports import NEED_DETAILS, REPORTS, apply_report, refusal
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -99,7 +99,7 @@ def test_every_report_means_a_phase_or_none() -> None:
 
 def reported(one: Held, report: str, *, takes_work: bool = True, **said: Any) -> Change | None:
     said = {"reason": report, "message": "", **said}
-    return change_by(one, report, Outcome(phase=REPORTS[report] or Phase.FAILED, **said), NOW, takes_work=takes_work)
+    return apply_report(one, report, Outcome(phase=REPORTS[report] or Phase.FAILED, **said), NOW, takes_work=takes_work)
 
 
 def changed(one: Held, report: str, **more: Any) -> Change:
