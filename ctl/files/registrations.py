@@ -28,37 +28,15 @@ import yaml
 
 from ctl.client.calls.registrations import LATEST, LAUNCH_PLAN, WORKFLOW, Identifier
 from ctl.client.errors import ClientError, InvalidInput, InvalidRequest
-from ctl.client.facts import INPUT_TYPES, SCHEMAS
-from ctl.client.kinds import Schema, built_in
 from ctl.client.scopes import Scope, check_name
 from ctl.client.words import count, did_you_mean, fold
 from ctl.client.yaml_files import Problem, Source
 from ctl.files.attributes import AttributeFile
 from ctl.files.conversion import BAD, Converter
 from ctl.files.readings import DocumentReader
-from ctl.files.retries import RETRY_SCHEMA
+from ctl.files.registration_schemas import FRAME, child_node, document_properties, input_schema
 
 TITLES = {WORKFLOW: "workflow", LAUNCH_PLAN: "launch plan"}
-
-_TEXT: Schema = {"type": "string"}
-_TEXTS: Schema = {"type": "array", "items": _TEXT}
-_ANY_MAP: Schema = {"type": "object", "additionalProperties": True}
-
-#: How the values of an input are written, by its type; a list and a map say what they hold.
-_VALUES: Mapping[str, Schema] = {
-    "integer": {"type": "integer"},
-    "float": {"type": "number"},
-    "boolean": {"type": "boolean"},
-    **dict.fromkeys(("string", "duration", "datetime", "enum"), _TEXT),
-}
-_TYPE: Schema = {"type": "string", "enum": list(INPUT_TYPES)}
-
-_FRAME: Mapping[str, Schema] = dict.fromkeys(("kind", "project", "domain", "name", "version", "description"), _TEXT)
-_WORKFLOW_ID: Schema = {
-    "type": "object",
-    "properties": dict.fromkeys(("name", "version", "project", "domain"), _TEXT),
-    "required": ["name"],
-}
 
 #: Where a field of the request stands in a document, by the start of its path.
 _PATHS = {
@@ -202,8 +180,8 @@ def _registration(node: yaml.MappingNode, name: str, expected: str | None) -> tu
         return None, problems
     converter = Converter()
     converter.problems = problems
-    values = converter.mapping(node, {"properties": _properties(node, noun)})
-    frame = {key: values.pop(key) for key in _FRAME if key in values}
+    values = converter.mapping(node, {"properties": document_properties(node, noun)})
+    frame = {key: values.pop(key) for key in FRAME if key in values}
     problems += _frame_problems(frame, node, converter.positions)
     if noun == WORKFLOW:
         spec = _workflow_spec(values, node, converter)
@@ -230,12 +208,12 @@ def _registration(node: yaml.MappingNode, name: str, expected: str | None) -> tu
 def _workflow_spec(values: Mapping[str, Any], node: yaml.MappingNode, converter: Converter) -> dict[str, Any]:
     if "job" not in converter.positions:
         converter.note(node, "lacks job: what does the workflow run?")
-    inputs = {"inputs": _inputs(_child(node, "inputs"), converter)} if values.get("inputs") else {}
+    inputs = {"inputs": _inputs(child_node(node, "inputs"), converter)} if values.get("inputs") else {}
     return {**values, **inputs}
 
 
 def _noun(node: yaml.MappingNode, expected: str | None) -> tuple[str | None, list[Problem]]:
-    word = _child(node, "kind")
+    word = child_node(node, "kind")
     if word is None:
         reason = "lacks kind: write `kind: workflow` or `kind: launchplan`"
         return expected, [] if expected else [Problem.at(node.start_mark, reason)]
@@ -268,107 +246,15 @@ def _frame_problems(
     return problems
 
 
-def _properties(node: yaml.MappingNode, noun: str) -> dict[str, Schema]:
-    if noun == WORKFLOW:
-        return {**_FRAME, "inputs": _ANY_MAP, "job": SCHEMAS["job"]}
-    config = _settings_schema()
-    workflow = _child(node, "workflow")
-    service = _child(node, "qualityofservice")
-    return {
-        **_FRAME,
-        "workflow": _WORKFLOW_ID if isinstance(workflow, yaml.MappingNode) else _TEXT,
-        "workflow_version": _TEXT,
-        "default_inputs": _ANY_MAP,
-        "fixed_inputs": _ANY_MAP,
-        "cluster_pool": _TEXT,
-        "execution_cluster_label": _TEXT,
-        **{key: _plain_or_wrapped(_child(node, key), config[key]) for key in ("labels", "annotations", "envs")},
-        "kube_service_acct": _TEXT,
-        "iam_role_arn": _TEXT,
-        "security_context": config["security_context"],
-        "max_parallelism": config["max_parallelism"],
-        "interruptible": config["interruptible"],
-        "overwrite_cache": config["overwrite_cache"],
-        "raw_output_data_config": config["raw_output_data_config"],
-        "output_location_prefix": _TEXT,
-        "quality_of_service": _urgency_schema() if isinstance(service, yaml.MappingNode) else _tier_schema(),
-        "retry": RETRY_SCHEMA,
-        "active": {"type": "boolean"},
-    }
-
-
-def _settings_schema() -> Mapping[str, Schema]:
-    """The fields of an execution's settings, which launch plans may hold as attributes do."""
-    properties: Mapping[str, Schema] = next(
-        kind.schema["properties"] for kind in built_in() if kind.name == "WORKFLOW_EXECUTION_CONFIG"
-    )
-    return properties
-
-
-def _urgency_schema() -> Schema:
-    return next(kind.schema for kind in built_in() if kind.name == "QUALITY_OF_SERVICE_SPECIFICATION")
-
-
-def _tier_schema() -> Schema:
-    tier: Schema = _urgency_schema()["properties"]["tier"]
-    return tier
-
-
-def _plain_or_wrapped(node: yaml.Node | None, schema: Schema) -> Schema:
-    """The schema of `{values: {team: ml}}`, as the API writes it, or of what is in it, as people do."""
-    is_wrapped = isinstance(node, yaml.MappingNode) and [key.value for key, _part in node.value] == ["values"]
-    inner: Schema = schema["properties"]["values"]
-    if isinstance(node, yaml.MappingNode) and is_wrapped and not isinstance(node.value[0][1], yaml.ScalarNode):
-        return schema
-    return inner
-
-
 def _inputs(node: yaml.Node | None, converter: Converter) -> dict[str, Any]:
     """Inputs by name, each as its type wants it."""
     parts = node.value if isinstance(node, yaml.MappingNode) else []
     inputs = {
-        key.value: converter.value(part, _input_schema(part), f"inputs.{key.value}")
+        key.value: converter.value(part, input_schema(part), f"inputs.{key.value}")
         for key, part in parts
         if isinstance(key, yaml.ScalarNode)
     }
     return {name: value for name, value in inputs.items() if value is not BAD}
-
-
-def _input_schema(node: yaml.Node) -> Schema:
-    """A type alone, or `{type, default, description, values, of}`."""
-    if not isinstance(node, yaml.MappingNode):
-        return _TYPE
-    of = _child(node, "of")
-    return {
-        "type": "object",
-        "required": ["type"],
-        "properties": {
-            "type": _TYPE,
-            "default": _default_schema(node),
-            "description": _TEXT,
-            "values": _TEXTS,
-            **({} if of is None else {"of": _input_schema(of)}),
-        },
-    }
-
-
-def _default_schema(node: yaml.Node) -> Schema:
-    """What values of an input look like whose type a node says."""
-    word = _child(node, "type") if isinstance(node, yaml.MappingNode) else node
-    name = fold(word.value) if isinstance(word, yaml.ScalarNode) else ""
-    if name in _VALUES:
-        return _VALUES[name]
-    of = _child(node, "of") if isinstance(node, yaml.MappingNode) else None
-    inner = _default_schema(of) if of is not None else {}
-    if name == "list":
-        return {"type": "array", "items": inner}
-    return {"type": "object", "additionalProperties": inner or True} if name == "map" else {}
-
-
-def _child(node: yaml.Node, name: str) -> yaml.Node | None:
-    if not isinstance(node, yaml.MappingNode):
-        return None
-    return next((part for key, part in node.value if fold(str(key.value)) == fold(name)), None)
 
 
 _SAME = (

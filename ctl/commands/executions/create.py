@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
 from ctl.cli.options import Option, dry_run_option, require_text, text_option
-from ctl.cli.scopes import resolve_scope
 from ctl.cli.session import Session
 from ctl.client.answers import Document
-from ctl.client.errors import AlreadyCreated, InvalidInput, InvalidRequest, NotFound
+from ctl.client.errors import AlreadyCreated, InvalidInput, NotFound
 from ctl.client.executions import Execution, ExecutionId
 from ctl.client.words import flags as flag_names
 from ctl.commands.executions.options import RunCommand, execution_id, run_parameters
+from ctl.commands.executions.requests import requests_from_flags, send_request
 from ctl.commands.executions.tables import show_executions, tell_warnings
-
-if TYPE_CHECKING:
-    from ctl.files.execution_requests import Request
+from ctl.files.execution_requests import Request, build_repeat
 
 #: The admin's limit, less what the number of a batch adds.
 _LONGEST_KEY = 200
@@ -58,7 +56,7 @@ def create_execution() -> click.Command:
         if how:
             _report(session, _repeat(session, how, flags), flags, is_named=flags["name"] is not None)
             return
-        request, *others = requests = requests_of(session, flags)
+        request, *others = requests = requests_from_flags(session, flags)
         if others:
             from ctl.commands.executions.create_many import create_many
 
@@ -123,8 +121,6 @@ def _repeats(flags: Mapping[str, Any]) -> str | None:
 
 
 def _repeat(session: Session, how: str, flags: Mapping[str, Any]) -> Document:
-    from ctl.files.execution_requests import build_repeat
-
     request = build_repeat(flags, how, execution_id(session, flags[how]))
     return session.client.repeat_execution(how, request, key=_key(request, flags), dry_run=flags["dry_run"])
 
@@ -135,7 +131,7 @@ def _create(session: Session, request: Request, flags: Mapping[str, Any]) -> Doc
     def send(request: Request) -> Document:
         return session.client.create_execution(request.body, key=key, dry_run=flags["dry_run"])
 
-    return sent(session, request, send)
+    return send_request(session, request, send)
 
 
 def _key(body: Document, flags: Mapping[str, Any]) -> str | None:
@@ -143,39 +139,6 @@ def _key(body: Document, flags: Mapping[str, Any]) -> str | None:
     if key is not None and "name" in body:
         raise InvalidInput(f"{body['name']} is created once by its name already: leave out --idempotencyKey.")
     return key
-
-
-def requests_of(session: Session, flags: Mapping[str, Any]) -> list[Request]:
-    """The requests that the flags of create and place describe, one for each document of a file."""
-    from ctl.files.execution_requests import build_requests
-
-    scope = resolve_scope(session, {})
-    requests = build_requests(flags, scope.project, scope.domain, session.typed)
-    for note in dict.fromkeys(note for request in requests for note in request.notes):
-        session.printer.note(note)
-    return requests
-
-
-def sent(session: Session, request: Request, send: Callable[[Request], Document]) -> Document:
-    """The answer to a request; where a file's `workflow` is no launch plan, that to the workflow of that name."""
-    try:
-        return _sent(request, send)
-    except NotFound as error:
-        if not request.may_mean_workflow or error.name != "launch_plan_not_found":
-            raise
-        project, domain, name = request.launched
-        if session.client.has_launch_plan(project, domain, name):
-            raise
-        answer = _sent(request.of_workflow(), send)
-        session.printer.note(f"There is no launch plan {name}: the workflow {name} itself is meant.")
-        return answer
-
-
-def _sent(request: Request, send: Callable[[Request], Document]) -> Document:
-    try:
-        return send(request)
-    except (InvalidRequest, NotFound) as error:
-        raise request.explain(error) from None
 
 
 def _report(session: Session, answer: Document, flags: Mapping[str, Any], *, is_named: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -11,13 +11,11 @@ from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, InvalidRequest
 from ctl.commands.changes.documents import read
-from ctl.commands.executions.create import requests_of, sent
 from ctl.commands.executions.explain import print_explanation
 from ctl.commands.executions.options import RunCommand, run_parameters
+from ctl.commands.executions.requests import requests_from_flags, send_request
+from ctl.files.execution_requests import Request
 from ctl.files.proposals import Proposal
-
-if TYPE_CHECKING:
-    from ctl.files.execution_requests import Request
 
 _HELP = """Show where something would run, and why, without running it.
 
@@ -30,7 +28,7 @@ jobspec or a file. The name of an execution plays a part in the choice among equ
 
 def place() -> click.Command:
     def run(session: Session, files: tuple[str, ...], **flags: Any) -> None:
-        request, *others = requests_of(session, flags)
+        request, *others = requests_from_flags(session, flags)
         if others:
             raise InvalidInput(
                 f"place asks about one, and {flags['exec_file']} holds {len(others) + 1}: keep one of them."
@@ -43,7 +41,7 @@ def place() -> click.Command:
             except InvalidRequest as error:
                 raise proposal.locate(error) from None
 
-        print_explanation(session, sent(session, request, send))
+        print_explanation(session, send_request(session, request, send))
 
     return RunCommand(
         "place",
