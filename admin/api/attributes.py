@@ -28,7 +28,7 @@ from admin.core.settings.scopes import STORED_LEVELS, Level, Scope, check_scope
 from admin.messages.attributes import ConfigurationAnswer, DeleteAnswer, ListAnswer, ReadAnswer, WriteAnswer
 from admin.messages.pages import key_of, token_of
 from admin.services import attributes
-from admin.services.attributes import WriteOptions, Written
+from admin.services.attributes import Patch, WriteOptions, Written
 from admin.store.attributes import Filter
 
 operations = Operations("attributes")
@@ -131,8 +131,9 @@ def _register(level: Level) -> None:
         kind = context().settings.kinds.find(query["resource_type"])
         if not isinstance(body["set"], dict):
             raise Invalid(Problem(field="set", reason="is not a mapping of fields."))
+        patch = Patch(set=body["set"], unset=body["unset"], inherit=body["inherit"])
         return _write_answer(
-            attributes.patch_attribute(context(), kind, check_scope(**keys), body, _options(query, body))
+            attributes.patch_attribute(context(), kind, check_scope(**keys), patch, _options(query, body))
         )
 
     @operations.add(

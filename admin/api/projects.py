@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from marshmallow import ValidationError, fields, validate
 
@@ -13,7 +13,7 @@ from admin.api.schemas import AuthorshipFields, PageQuery, Pattern, RequestSchem
 from admin.core import names
 from admin.core.changes import Authorship
 from admin.core.problems import Invalid, Problem, shorten
-from admin.core.projects import Project, ProjectState, read_labels
+from admin.core.projects import Project, ProjectState, ProjectValues, read_labels
 from admin.messages.pages import key_of, token_of
 from admin.messages.projects import DomainsAnswer, ProjectAnswer, ProjectsAnswer
 from admin.services import projects
@@ -90,9 +90,8 @@ def list_projects(query: dict[str, Any]) -> ProjectsAnswer:
     errors=(400, 409),
 )
 def create_project(query: dict[str, Any], body: dict[str, Any]) -> ProjectAnswer:
-    fields_given = given_fields(body["project"], "project")
-    project_id = fields_given.pop("id")
-    return _answer(projects.create_project(context(), project_id, fields_given, _options(query, body)))
+    values = _values(body["project"], "project")
+    return _answer(projects.create_project(context(), body["project"]["id"], values, _options(query, body)))
 
 
 @operations.add("GET", "/projects/<rest:id>", summary="Read a project", answer=ProjectAnswer, errors=(404,))
@@ -103,8 +102,7 @@ def get_project(id: str) -> ProjectAnswer:
 def _update(id: str, query: dict[str, Any], body: dict[str, Any]) -> ProjectAnswer:
     if body.get("id", id) != id:
         raise Invalid(Problem(field="id", reason=f"is not the path's, '{shorten(id)}'; leave it out."))
-    given = given_fields({name: value for name, value in body.items() if name in ProjectFields().fields})
-    return _answer(projects.update_project(context(), id, given, expectation(), _options(query, body)))
+    return _answer(projects.update_project(context(), id, _values(body), expectation(), _options(query, body)))
 
 
 def _options(query: dict[str, Any], body: dict[str, Any]) -> ChangeOptions:
@@ -132,11 +130,12 @@ def list_domains() -> DomainsAnswer:
     return DomainsAnswer.from_domains(context().settings.domains)
 
 
-def given_fields(body: dict[str, Any], *under: str) -> dict[str, Any]:
-    """The fields of a project that a body gives, checked; `under` is where they stand in the body."""
-    if "labels" not in body:
-        return dict(body)
-    return {**body, "labels": read_labels(body["labels"]["values"], (*under, "labels", "values"))}
+def _values(body: dict[str, Any], *under: str) -> ProjectValues:
+    """The fields of a project in a body, checked; `under` is where they stand there."""
+    values = {name: value for name, value in body.items() if name in ProjectFields().fields}
+    if "labels" in values:
+        values["labels"] = read_labels(values["labels"]["values"], (*under, "labels", "values"))
+    return cast(ProjectValues, values)
 
 
 def _answer(project: Project) -> ProjectAnswer:

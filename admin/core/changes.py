@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -26,6 +26,9 @@ class Authorship:
     claimed_by: str | None = None  #: unverified
     message: str | None = None
     request_id: str | None = None
+
+
+Document = Mapping[str, Any]  #: one change of a request, as its schema read it
 
 
 class RowKey(NamedTuple):
@@ -108,7 +111,7 @@ def rows_after(rows: Iterable[Row], changes: Iterable[RowChange]) -> dict[Scope,
     return after
 
 
-def read_named(definition: Any, field: str) -> tuple[str, Payload]:
+def read_named(definition: object, field: str) -> tuple[str, Payload]:
     """The name and the payload of a definition, which the field holds together."""
     if not isinstance(definition, dict):
         raise Invalid(Problem(field=field, reason="is not a mapping."))

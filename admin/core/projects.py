@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
-from typing import Any
+from typing import Any, TypedDict
 
 from admin.core.changes import PROJECT, RowChange
 from admin.core.fields import Path, add_problem
@@ -36,7 +36,16 @@ class Project:
     version: int  #: number of the last revision that changed it, 0 for one that configuration brought
 
 
-#: Enough for people; more would be a database.
+class ProjectValues(TypedDict, total=False):
+    """The fields of a project that people set, or some of them."""
+
+    name: str
+    description: str
+    labels: dict[str, str]
+    state: ProjectState
+
+
+#: The most labels of one project.
 MOST_LABELS = 16
 
 
@@ -52,17 +61,30 @@ def read_labels(values: Any, path: Path) -> dict[str, str]:
     return labels
 
 
-def to_payload(fields: Mapping[str, Any]) -> Payload:
+def to_payload(project: Project) -> Payload:
     """The fields that people set, as revisions store them."""
+    return _to_payload(_values_of(project))
+
+
+def _values_of(project: Project) -> ProjectValues:
     return {
-        "name": fields["name"],
-        "description": fields["description"],
-        "labels": {"values": fields["labels"]},
-        "state": fields["state"].value,
+        "name": project.name,
+        "description": project.description,
+        "labels": project.labels,
+        "state": project.state,
     }
 
 
-def from_payload(payload: Payload) -> dict[str, Any]:
+def _to_payload(values: ProjectValues) -> Payload:
+    return {
+        "name": values["name"],
+        "description": values["description"],
+        "labels": {"values": values["labels"]},
+        "state": values["state"].value,
+    }
+
+
+def from_payload(payload: Payload) -> ProjectValues:
     """The fields of a stored payload."""
     return {
         "name": payload["name"],
@@ -72,21 +94,21 @@ def from_payload(payload: Payload) -> dict[str, Any]:
     }
 
 
-def payload_after(before: Payload | None, project_id: str, fields: Mapping[str, Any]) -> Payload:
+def payload_after(before: Payload | None, project_id: str, values: ProjectValues) -> Payload:
     """A project's payload with some fields set and the others left; of a new one where there was none."""
-    fields_before = _new_fields(project_id) if before is None else from_payload(before)
-    return to_payload({**fields_before, **fields})
+    values_before = _new_values(project_id) if before is None else from_payload(before)
+    return _to_payload({**values_before, **values})
 
 
-def project_after(before: Project | None, project_id: str, fields: Mapping[str, Any], now: datetime) -> Project:
+def project_after(before: Project | None, project_id: str, values: ProjectValues, now: datetime) -> Project:
     """A project with some fields set and the others left; a new one where there was none."""
     if before is not None:
-        return replace(before, **fields)
-    new = {**_new_fields(project_id), **fields}
+        return replace(before, **values)
+    new: ProjectValues = {**_new_values(project_id), **values}
     return Project(id=project_id, **new, created_at=now, updated_at=now, version=0)
 
 
-def _new_fields(project_id: str) -> dict[str, Any]:
+def _new_values(project_id: str) -> ProjectValues:
     return {"name": project_id, "description": "", "labels": {}, "state": ProjectState.ACTIVE}
 
 

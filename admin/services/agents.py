@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -76,7 +75,7 @@ class Issued:
     created_at: datetime
 
 
-def register(context: Context, limiter: RegistrationLimiter, name: str, secret: str, description: Any) -> Issued:
+def register(context: Context, limiter: RegistrationLimiter, name: str, secret: str, description: object) -> Issued:
     """Register a cluster's agent and issue its token; a wrong secret and a forbidden name are refused alike."""
     limiter.check()
     is_right = hmac.compare_digest(_hash(secret), _hash(_registration_secret(context)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from admin.core.changes import Authorship
 from admin.core.settings.kinds import Kind, Payload
@@ -31,6 +30,15 @@ class WriteOptions:
     authorship: Authorship = field(default_factory=Authorship)
     expectation: Expectation = field(default_factory=Expectation)
     dry_run: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Patch:
+    """Which leaves of a row to change; the paths are dotted."""
+
+    set: Payload
+    unset: list[str]  #: have no value here
+    inherit: list[str]  #: leave to broader scopes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,21 +88,19 @@ def read_attribute(context: Context, kind: Kind, scope: Scope, *, exact: bool = 
     return Reading(kind=kind, scope=scope, row=row, resolved=resolved)
 
 
-def put_attribute(context: Context, kind: Kind, scope: Scope, payload: Any, options: WriteOptions) -> Written:
+def put_attribute(context: Context, kind: Kind, scope: Scope, payload: object, options: WriteOptions) -> Written:
     """Replace the whole payload at exactly one scope."""
     kind.check_level(scope.level)
     normal = kind.read(payload)
     return _write(context, kind, scope, lambda _before: normal, options)
 
 
-def patch_attribute(
-    context: Context, kind: Kind, scope: Scope, patch: dict[str, Any], options: WriteOptions
-) -> Written:
+def patch_attribute(context: Context, kind: Kind, scope: Scope, patch: Patch, options: WriteOptions) -> Written:
     """Change single leaves of the row at a scope; a row with nothing left is removed."""
     kind.check_level(scope.level)
 
     def after(before: Payload | None) -> Payload | None:
-        return patched(kind, before or {}, set_=patch["set"], unset=patch["unset"], inherit=patch["inherit"]) or None
+        return patched(kind, before or {}, set_=patch.set, unset=patch.unset, inherit=patch.inherit) or None
 
     return _write(context, kind, scope, after, options)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -194,8 +193,8 @@ def _current_state(change: RowChange) -> str:
     return f"{change.kind} at {place} {f'is at version {version}' if version else 'is not there'}"
 
 
-def _conflict(write: RowWrite, change: RowChange) -> dict[str, Any]:
-    facts = {
+def _conflict(write: RowWrite, change: RowChange) -> dict[str, int | str]:
+    facts: dict[str, int | str | None] = {
         "index": write.index,
         "resource_type": change.kind,
         "name": change.name or None,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -18,6 +17,7 @@ from admin.core.fleet.groups import Group
 from admin.core.placement.candidates import free_amounts
 from admin.core.problems import closest, did_you_mean, shorten
 from admin.core.resources import Amounts
+from admin.core.settings.kinds import Payload
 from admin.core.settings.writes import Expectation
 from admin.errors import AlreadyExists, ClusterNotFound, LabelNotFound, NotFound, PoolNotFound, VersionConflict
 from admin.services.changeable.base import ChangeOptions
@@ -69,7 +69,7 @@ def _groups(current: Fleet, kind: FleetKind) -> Mapping[str, Group]:
     return current.pools if kind is FleetKind.POOL else current.labels
 
 
-def not_found(kind: FleetKind, name: str, known: Mapping[str, Any]) -> NotFound:
+def not_found(kind: FleetKind, name: str, known: Iterable[str]) -> NotFound:
     """The error for a name that the fleet does not have, with the closest known ones."""
     near = closest(name, known)
     return _NOT_FOUND[kind](
@@ -135,7 +135,7 @@ def _views(connection: Connection, current: Fleet, clusters: list[Cluster]) -> l
 
 
 def create_definition(
-    context: Context, kind: FleetKind, name: str, payload: dict[str, Any], options: ChangeOptions
+    context: Context, kind: FleetKind, name: str, payload: Payload, options: ChangeOptions
 ) -> Changed:
     """Create a cluster, pool or label; AlreadyExists where the name is taken."""
     try:
@@ -151,7 +151,7 @@ def put_definition(
     context: Context,
     kind: FleetKind,
     name: str,
-    payload: dict[str, Any],
+    payload: Payload,
     expectation: Expectation,
     options: ChangeOptions,
 ) -> Changed:
@@ -247,7 +247,7 @@ def admit(context: Context, name: str, reason: str | None, claimed_by: str | Non
     return _switch(context, event, new_state)
 
 
-def report_state(context: Context, name: str, report: Any) -> ClusterView:
+def report_state(context: Context, name: str, report: object) -> ClusterView:
     """Store a cluster's report of itself, which is in force until the next one."""
     fields = {key: value for key, value in read(REPORT, report).items() if value is not None}
     now = context.clock()

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from sqlalchemy import Connection
 
 from admin.core import names
 from admin.core.problems import closest, did_you_mean, shorten
-from admin.core.projects import Project, ProjectState, project_after
+from admin.core.projects import Project, ProjectState, ProjectValues, project_after
 from admin.core.settings.writes import Expectation
 from admin.errors import ProjectExists, ProjectNotFound, VersionConflict
 from admin.services.changeable.base import ChangeOptions
@@ -19,17 +16,17 @@ from admin.services.context import Context
 from admin.store import projects, revisions
 
 
-def create_project(context: Context, project_id: str, fields: Mapping[str, Any], options: ChangeOptions) -> Project:
+def create_project(context: Context, project_id: str, values: ProjectValues, options: ChangeOptions) -> Project:
     """Create a project; ProjectExists where the id is taken."""
     try:
-        make_change(context, [project_write(project_id, fields, Expectation(absent=True))], options)
+        make_change(context, [project_write(project_id, values, Expectation(absent=True))], options)
     except VersionConflict as conflict:
         raise ProjectExists(
             f"A project called '{project_id}' exists already. Update it instead, or choose another id.",
             details=[{"field": "project.id", "reason": "is taken."}],
         ) from conflict
     if options.dry_run:
-        return project_after(None, project_id, fields, context.clock())
+        return project_after(None, project_id, values, context.clock())
     return get_project(context, project_id)
 
 
@@ -49,13 +46,13 @@ def list_projects(
 
 
 def update_project(
-    context: Context, project_id: str, fields: Mapping[str, Any], expectation: Expectation, options: ChangeOptions
+    context: Context, project_id: str, values: ProjectValues, expectation: Expectation, options: ChangeOptions
 ) -> Project:
     """Set some fields of a project and leave the others."""
     before = get_project(context, project_id)
-    make_change(context, [project_write(project_id, fields, expectation)], options)
+    make_change(context, [project_write(project_id, values, expectation)], options)
     if options.dry_run:
-        return project_after(before, project_id, fields, context.clock())
+        return project_after(before, project_id, values, context.clock())
     return get_project(context, project_id)
 
 
@@ -70,8 +67,8 @@ def seed_projects(context: Context) -> list[str]:
         known = set(projects.ids(connection))
         missing = [seed for seed in context.settings.projects if seed.id not in known]
         for seed in missing:
-            fields = {"name": seed.name, "description": seed.description, "labels": dict(seed.labels)}
-            projects.add(connection, project_after(None, seed.id, fields, now))
+            values: ProjectValues = {"name": seed.name, "description": seed.description, "labels": dict(seed.labels)}
+            projects.add(connection, project_after(None, seed.id, values, now))
     return [seed.id for seed in missing]
 
 

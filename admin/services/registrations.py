@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import Any
 
 from sqlalchemy import Connection, Table
 
@@ -19,6 +18,7 @@ from admin.core.jobs.registrations import (
     with_inputs,
 )
 from admin.core.problems import closest, did_you_mean, shorten
+from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import Scope, check_scope
 from admin.core.settings.trails import digest
 from admin.errors import LaunchPlanNotFound, NotFound, VersionExists, WorkflowNotFound
@@ -29,7 +29,9 @@ from admin.store import projects, registrations, revisions
 from admin.store.registrations import Registered, RegisteredFilter, launch_plans, workflows
 
 
-def register_workflow(context: Context, id: Mapping[str, Any], spec: Any, *, dry_run: bool) -> tuple[Registered, bool]:
+def register_workflow(
+    context: Context, id: Mapping[str, object], spec: object, *, dry_run: bool
+) -> tuple[Registered, bool]:
     """Register a version of a workflow; the second value says whether it is new."""
     identifier = read_identifier(id, "workflow")
     normal = read_workflow(spec)
@@ -40,7 +42,7 @@ def register_workflow(context: Context, id: Mapping[str, Any], spec: Any, *, dry
 
 
 def register_launch_plan(
-    context: Context, id: Mapping[str, Any], spec: Any, *, active: bool, dry_run: bool
+    context: Context, id: Mapping[str, object], spec: object, *, active: bool, dry_run: bool
 ) -> tuple[Registered, bool]:
     """Register a version of a launch plan for a registered workflow; the second value says whether it is new."""
     identifier = read_identifier(id, "launch plan")
@@ -68,7 +70,7 @@ def register_launch_plan(
         return stored, is_new
 
 
-def registration_warnings(context: Context, spec: Mapping[str, Any]) -> list[dict[str, str]]:
+def registration_warnings(context: Context, spec: Payload) -> list[dict[str, str]]:
     """The pool and label that a launch plan names and the fleet does not have yet."""
     with context.database.reading() as connection:
         fleet = current_fleet(context, connection)

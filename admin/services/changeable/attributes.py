@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection
 
-from admin.core.changes import ANYTHING, RowChange, RowKey, RowWrite, rows_after
+from admin.core.changes import ANYTHING, Document, RowChange, RowKey, RowWrite, rows_after
 from admin.core.problems import Invalid, Problem
 from admin.core.projects import projects_after
 from admin.core.settings.effects import Effect, effects
@@ -39,7 +38,7 @@ class ChangeableAttributes(Changeable):
     kinds = ()  # those of the settings
 
     @classmethod
-    def read(cls, context: Context, kind: str, document: Mapping[str, Any]) -> RowWrite:
+    def read(cls, context: Context, kind: str, document: Document) -> RowWrite:
         if "resource_type" not in document:
             raise Invalid(Problem(field="resource_type", reason="is missing: name the kind of this attribute."))
         if document["delete"] == ("payload" in document):

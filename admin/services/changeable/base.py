@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from sqlalchemy import Connection
 
-from admin.core.changes import Authorship, RowChange, RowWrite
+from admin.core.changes import Authorship, Document, RowChange, RowWrite
 from admin.core.problems import Invalid, Problem
 from admin.core.settings.effects import Effect
 from admin.core.settings.kinds import Payload
@@ -114,7 +114,7 @@ class Changeable(ABC):
 
     @classmethod
     @abstractmethod
-    def read(cls, context: Context, kind: str, document: Mapping[str, Any]) -> RowWrite:
+    def read(cls, context: Context, kind: str, document: Document) -> RowWrite:
         """One change from its document in a request; Invalid with every problem in it."""
 
     @classmethod

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection
 
-from admin.core.changes import ANYTHING, RowChange, RowKey, RowWrite, read_named, rows_after
+from admin.core.changes import ANYTHING, Document, RowChange, RowKey, RowWrite, read_named, rows_after
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet_documents import read_definition
 from admin.core.problems import Invalid, Problem
@@ -42,7 +41,7 @@ class ChangeableFleet(Changeable):
     kinds = tuple(kind.value for kind in FleetKind)
 
     @classmethod
-    def read(cls, context: Context, kind: str, document: Mapping[str, Any]) -> RowWrite:
+    def read(cls, context: Context, kind: str, document: Document) -> RowWrite:
         fleet_kind = FleetKind(kind)
         field = f"{fleet_kind.noun}_definition"
         name, payload = read_named(document[field], field)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import cast
 
-from admin.core.changes import ANYTHING, PROJECT, RowChange, RowKey, RowWrite
+from admin.core.changes import ANYTHING, PROJECT, Document, RowChange, RowKey, RowWrite
 from admin.core.problems import Invalid, Problem
-from admin.core.projects import from_payload, payload_after, projects_after, read_labels, to_payload
+from admin.core.projects import ProjectValues, from_payload, payload_after, projects_after, read_labels, to_payload
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import Scope
 from admin.core.settings.writes import Expectation
@@ -20,11 +20,11 @@ from admin.store import attributes, executions, projects, registrations
 _FIELD = "project_definition"
 
 
-def project_write(project_id: str, fields: Mapping[str, Any] | None, expectation: Expectation = ANYTHING) -> RowWrite:
+def project_write(project_id: str, values: ProjectValues | None, expectation: Expectation = ANYTHING) -> RowWrite:
     """Set some fields of a project and leave the others; None removes it."""
 
     def change(before: Payload | None) -> Payload | None:
-        return None if fields is None else payload_after(before, project_id, fields)
+        return None if values is None else payload_after(before, project_id, values)
 
     return RowWrite(key=RowKey(PROJECT, "", Scope(project=project_id)), change=change, expectation=expectation)
 
@@ -35,26 +35,26 @@ class ChangeableProjects(Changeable):
     kinds = (PROJECT,)
 
     @classmethod
-    def read(cls, context: Context, kind: str, document: Mapping[str, Any]) -> RowWrite:
+    def read(cls, context: Context, kind: str, document: Document) -> RowWrite:
         if document["delete"]:
             raise Invalid(Problem(field=_FIELD, reason="stands alone; attributes are changes of their own."))
         definition = document[_FIELD]
-        fields = {name: value for name, value in definition.items() if name != "id"}
-        if "labels" in fields:
-            fields["labels"] = read_labels(fields["labels"]["values"], (_FIELD, "labels", "values"))
-        return project_write(definition["id"], fields)
+        values = cast(ProjectValues, {name: value for name, value in definition.items() if name != "id"})
+        if "labels" in definition:
+            values["labels"] = read_labels(definition["labels"]["values"], (_FIELD, "labels", "values"))
+        return project_write(definition["id"], values)
 
     @classmethod
     def restore(cls, context: Context, change: RowChange) -> RowWrite:
-        fields = None if change.after is None else from_payload(change.after)
-        return project_write(change.scope.project, fields)
+        values = None if change.after is None else from_payload(change.after)
+        return project_write(change.scope.project, values)
 
     def load(self, writes: Sequence[RowWrite]) -> None:
         self._before = projects.some(self.connection, {write.key.scope.project for write in writes})
 
     def change(self, write: RowWrite) -> RowChange:
         project = self._before.get(write.key.scope.project)
-        return row_change(write, to_payload(vars(project)) if project else None, project.version if project else None)
+        return row_change(write, to_payload(project) if project else None, project.version if project else None)
 
     def check_removals(self, removed: Sequence[RowChange]) -> Iterator[Problem]:
         """A project goes only together with everything that is stored below it."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
-from admin.core.changes import RowChange, RowWrite
+from admin.core.changes import Document, RowChange, RowWrite
 from admin.core.problems import Invalid, Problem
 from admin.core.settings.scopes import Scope
 from admin.core.settings.writes import Expectation
@@ -34,7 +32,7 @@ def noun_of(kind: str) -> type[Changeable]:
     return _BY_KIND.get(kind, ChangeableAttributes)
 
 
-def definition_field(document: Mapping[str, Any]) -> str | None:
+def definition_field(document: Document) -> str | None:
     """The field of a change's document that defines a row; None for an attribute, Invalid for more than one."""
     fields = sorted(document.keys() & DEFINITION_FIELDS.keys())
     if len(fields) > 1:
@@ -42,7 +40,7 @@ def definition_field(document: Mapping[str, Any]) -> str | None:
     return fields[0] if fields else None
 
 
-def read_write(context: Context, document: Mapping[str, Any], index: int) -> RowWrite:
+def read_write(context: Context, document: Document, index: int) -> RowWrite:
     """One change of a request from its document; Invalid with every problem in it."""
     field = definition_field(document)
     if field is not None and document.keys() & _OF_ATTRIBUTES:
@@ -52,7 +50,7 @@ def read_write(context: Context, document: Mapping[str, Any], index: int) -> Row
     return replace(write, expectation=_expectation(document), index=index)
 
 
-def _expectation(document: Mapping[str, Any]) -> Expectation:
+def _expectation(document: Document) -> Expectation:
     if document["expected_absent"] and "expected_version" in document:
         raise Invalid(Problem(field="expected_absent", reason="cannot stand beside expected_version."))
     return Expectation(version=document.get("expected_version"), absent=document["expected_absent"])
