@@ -9,7 +9,8 @@ from queue import SimpleQueue
 from typing import Any
 
 from agent.clocks import Clock
-from agent.transport import AdminError, Transport, Unreachable
+from agent.transport import AdminClient
+from ctl.client.errors import ClientError, Unreachable
 
 #: Name resolution has no timeout: a call that takes this much longer than its own timeout is abandoned.
 _OVERDUE_SECONDS = 5.0
@@ -31,31 +32,30 @@ class Call:
     timeout_seconds: float
     sent_at: float  #: by the steady clock
     answer: dict[str, Any] | None = None
-    error: AdminError | None = None
+    error: ClientError | None = None
 
     def is_overdue(self, now: float) -> bool:
         """Whether its answer is no longer worth waiting for."""
         return now > self.sent_at + self.timeout_seconds + _OVERDUE_SECONDS
 
 
-class Connection:
-    """A connection to the admin that carries one call at a time."""
+class Channel:
+    """Carries one call to the admin at a time."""
 
     def __init__(
         self,
-        connect: Callable[[], Transport],
+        client: AdminClient,
         path: str,
         inbox: SimpleQueue[Call | None],
         *,
         clock: Clock,
         run: Runner = run_in_thread,
     ) -> None:
-        self._connect = connect
+        self._client = client
         self._path = path
         self._inbox = inbox
         self._clock = clock
         self._run = run
-        self._transport: Transport | None = None
         self._call: Call | None = None
 
     @property
@@ -70,27 +70,25 @@ class Connection:
 
     def send(self, body: dict[str, Any], timeout_seconds: float) -> None:
         """Send a sync; the call arrives in the inbox when it has been answered or has failed."""
-        transport = self._transport = self._transport or self._connect()
         call = self._call = Call(body=body, timeout_seconds=timeout_seconds, sent_at=self._clock.steady())
-        self._run(lambda: self._post(transport, call))
+        self._run(lambda: self._post(call))
 
-    def _post(self, transport: Transport, call: Call) -> None:
+    def _post(self, call: Call) -> None:
         try:
-            call.answer = transport.post(self._path, call.body, seconds=call.timeout_seconds)
-        except AdminError as error:
+            call.answer = self._client.post(self._path, call.body, seconds=call.timeout_seconds)
+        except ClientError as error:
             call.error = error
         except Exception as error:
-            call.error = Unreachable(f"the admin cannot be asked: {error}")
+            call.error = Unreachable(f"The request to the admin failed: {error}")
         self._inbox.put(call)
 
     def finish(self, call: Call) -> bool:
-        """Mark a call as finished; False if it is not the current call of this connection."""
+        """Mark a call as finished; False if it is not the current call of this channel."""
         if call is not self._call:
             return False
         self._call = None
         return True
 
     def abandon(self) -> None:
-        """Stop waiting for the current call, and open a new connection for the next one."""
+        """Stop waiting for the current call."""
         self._call = None
-        self._transport = None

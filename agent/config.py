@@ -24,7 +24,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from agent.engines.base import did_you_mean
+from ctl.client.errors import InvalidFile
+from ctl.client.words import did_you_mean
+from ctl.client.yaml_files import load_mapping, read_source
 
 DEFAULT_ENDPOINT = "http://127.0.0.1:8088"
 DEFAULT_ENGINE = "local"
@@ -112,31 +114,13 @@ def default_state_directory(cluster: str) -> Path:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    import yaml
-
-    class Loader(yaml.SafeLoader):
-        """Refuses a key that occurs twice."""
-
-        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-            names = [getattr(key, "value", None) for key, _value in node.value]
-            for name in names:
-                if isinstance(name, str) and names.count(name) > 1:
-                    raise ConfigError(f"{path}: {name}: is given twice: keep one")
-            return super().construct_mapping(node, deep=deep)
-
     try:
-        document = yaml.load(path.read_text(encoding="utf-8"), Loader)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}") from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
-    if document is None:
-        return {}
-    if not isinstance(document, dict):
-        raise ConfigError(f"{path} must be a mapping of keys such as cluster and engine")
+        document = load_mapping(read_source(str(path)))
+    except InvalidFile as error:
+        raise ConfigError(error.in_one_line()) from None
     for key in document:
         if key not in _KEYS:
-            raise ConfigError(f"{path}: {key}: there is no such key{did_you_mean(str(key), _KEYS)}")
+            raise ConfigError(f"{path}: {key}: there is no such key.{did_you_mean(str(key), _KEYS)}")
     return document
 
 

@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from agent.backoff import Backoff
-from agent.calls import Call, Connection, Runner, run_in_thread
+from agent.calls import Call, Channel, Runner, run_in_thread
 from agent.clocks import SYSTEM_CLOCK, Clock
 from agent.config import Config
 from agent.crashes import crash_point
@@ -25,17 +25,9 @@ from agent.guard import LeaseGuard
 from agent.intents import Ending
 from agent.reporter import Reporter
 from agent.state_directory import StateDirectory
-from agent.transport import (
-    AdminError,
-    Refused,
-    Replaced,
-    TooLarge,
-    Transport,
-    Unauthenticated,
-    Unreachable,
-    cluster_path,
-)
+from agent.transport import AdminClient, cluster_path, describe, is_replaced, is_too_large, is_unreadable
 from agent.work import Work
+from ctl.client.errors import ClientError, Unauthenticated, Unreachable
 
 log = logging.getLogger("rainbow.agent")
 
@@ -63,7 +55,7 @@ class Agent:
         config: Config,
         engine: Engine,
         state: StateDirectory,
-        connect: Callable[[], Transport],
+        client: AdminClient,
         *,
         clock: Clock = SYSTEM_CLOCK,
         run_call: Runner = run_in_thread,
@@ -92,8 +84,8 @@ class Agent:
         self._sequence = 1
         self._inbox: SimpleQueue[Call | None] = SimpleQueue()
         path = cluster_path(config.cluster, "sync")
-        self._reports = Connection(connect, path, self._inbox, clock=clock, run=run_call)
-        self._long_polls = Connection(connect, path, self._inbox, clock=clock, run=run_call)
+        self._reports = Channel(client, path, self._inbox, clock=clock, run=run_call)
+        self._long_polls = Channel(client, path, self._inbox, clock=clock, run=run_call)
         self._backoff = Backoff()
         self._retry_at = 0.0
         self._wait_seconds = 30.0
@@ -185,10 +177,10 @@ class Agent:
 
     def _start_calls(self, *, once: bool) -> None:
         """Report if there is news, else poll for some."""
-        for connection in (self._reports, self._long_polls):
-            if connection.is_overdue:
-                connection.abandon()
-                self._handle_failure(Unreachable(f"the admin at {self.config.endpoint} does not answer in time"))
+        for channel in (self._reports, self._long_polls):
+            if channel.is_overdue:
+                channel.abandon()
+                self._handle_failure(Unreachable(f"The admin at {self.config.endpoint} does not answer in time."))
         now = self.clock.steady()
         if now < self._retry_at or self._reports.is_busy or self.is_replaced:
             return
@@ -244,13 +236,13 @@ class Agent:
         """Wait for a call to finish, and handle every call that has."""
         call = self.clock.wait_for(self._inbox, seconds)
         while call is not None:
-            # An abandoned call belongs to no connection, and is ignored.
+            # An abandoned call belongs to no channel, and is ignored.
             is_current = self._reports.finish(call) or self._long_polls.finish(call)
             if is_current and call.answer is not None:
                 self._handle_answer(call, call.answer)
             elif is_current and call.error is not None:
-                if isinstance(call.error, Refused) and call.error.status == 400:
-                    self._handle_unreadable(call.body, str(call.error))
+                if is_unreadable(call.error):
+                    self._handle_unreadable(call.body, describe(call.error))
                 self._handle_failure(call.error)
             call = self.clock.wait_for(self._inbox, 0)
 
@@ -261,12 +253,12 @@ class Agent:
         except (KeyError, TypeError, ValueError) as error:
             problem = f"{type(error).__name__}: {error}"
             self._handle_failure(
-                Unreachable(f"{self.config.endpoint} answers, but not as an admin of this version ({problem})")
+                Unreachable(f"{self.config.endpoint} answers, but not as an admin of this version ({problem}).")
             )
             return
         except OSError as error:
             self._handle_failure(
-                Unreachable(f"stateDirectory: cannot be written: {error.strerror}: free some space, or repair it")
+                Unreachable(f"stateDirectory: cannot be written: {error.strerror}: free some space, or repair it.")
             )
             return
         if self.problem or self.synced_at is None:
@@ -303,17 +295,18 @@ class Agent:
         elif body["events"]:
             self.work.outbox.strip_details({event["event"] for event in body["events"]}, problem)
 
-    def _handle_failure(self, error: AdminError) -> None:
+    def _handle_failure(self, error: ClientError) -> None:
         """Try again later; or end, if trying again is pointless and nothing is held."""
-        is_new = str(error) != self.problem
+        problem = describe(error)
+        is_new = problem != self.problem
         if is_new:
-            log.error("%s", error)
-        self.problem = str(error)
-        if isinstance(error, TooLarge) and self._most_bytes <= _LEAST_BYTES:
+            log.error("%s", problem)
+        self.problem = problem
+        if is_too_large(error) and self._most_bytes <= _LEAST_BYTES:
             self.work.outbox.strip_outputs()
-        if isinstance(error, TooLarge):
+        if is_too_large(error):
             self._most_bytes = max(_LEAST_BYTES, self._most_bytes // 2)
-        if isinstance(error, Replaced):
+        if is_replaced(error):
             self._handle_replacement()
         # The second time only: a token that is being rotated may not be in its file yet.
         if isinstance(error, Unauthenticated) and not is_new and not self.work.intents:

@@ -169,7 +169,8 @@ def _run(config: Config, *, once: bool, drain: bool, quiet: bool) -> int:
     from agent.loop import Agent
     from agent.state_directory import StateDirectory, StateError
     from agent.status import StatusHandler, StatusLine
-    from agent.transport import Token, Transport, Unauthenticated
+    from agent.transport import AdminClient, Token
+    from ctl.client.errors import RainbowError
 
     line = StatusLine(sys.stderr)
     log = logging.getLogger("rainbow.agent")
@@ -177,13 +178,14 @@ def _run(config: Config, *, once: bool, drain: bool, quiet: bool) -> int:
     log.setLevel(logging.WARNING if quiet else logging.INFO)
     token = Token(config.token_file)
     try:
-        token.text()
+        token.read()
+        client = AdminClient(config.endpoint, token=token, ca_file=config.ca_file)
         state = StateDirectory(config.state_directory)
-    except (Unauthenticated, StateError) as error:
+    except (RainbowError, StateError) as error:
         _fail(str(error))
     try:
         engine = _engine(config, state.jobs)
-        agent = Agent(config, engine, state, lambda: Transport(config.endpoint, token=token, ca_file=config.ca_file))
+        agent = Agent(config, engine, state, client)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: agent.stop(drain=drain))
         return agent.run(once=once, watch=line.update)
@@ -226,16 +228,18 @@ def register(file: str | None, secret_file: str | None, **options: Any) -> None:
     """
     from agent.registration import TokenFileError, prepare_token_file, write_token
     from agent.registration import register as request_token
-    from agent.transport import AdminError, Transport
+    from agent.transport import AdminClient, describe
+    from ctl.client.errors import RainbowError
 
     config = _config(file, **options)
     try:
         prepare_token_file(config.token_file, may_exist=False)
         description = _description(config)
-        token = request_token(
-            Transport(config.endpoint, ca_file=config.ca_file), config.cluster, _secret(secret_file), description
-        )
-    except (TokenFileError, AdminError, KeyError) as error:
+        client = AdminClient(config.endpoint, ca_file=config.ca_file)
+        token = request_token(client, config.cluster, _secret(secret_file), description)
+    except RainbowError as error:
+        _fail(describe(error))
+    except (TokenFileError, KeyError) as error:
         _fail(str(error))
     _store_token(write_token, config, token, f"Registered cluster {config.cluster}.")
 
@@ -285,14 +289,17 @@ def rotate(file: str | None, overlap: str, **options: Any) -> None:
     """
     from agent.registration import TokenFileError, prepare_token_file, write_token
     from agent.registration import rotate as request_token
-    from agent.transport import AdminError, Token, Transport
+    from agent.transport import AdminClient, Token, describe
+    from ctl.client.errors import RainbowError
 
     config = _config(file, **options)
     try:
         prepare_token_file(config.token_file, may_exist=True)
-        transport = Transport(config.endpoint, token=Token(config.token_file), ca_file=config.ca_file)
-        token = request_token(transport, config.cluster, overlap)
-    except (TokenFileError, AdminError, KeyError) as error:
+        client = AdminClient(config.endpoint, token=Token(config.token_file), ca_file=config.ca_file)
+        token = request_token(client, config.cluster, overlap)
+    except RainbowError as error:
+        _fail(describe(error))
+    except (TokenFileError, KeyError) as error:
         _fail(str(error))
     _store_token(
         write_token, config, token, f"Cluster {config.cluster} has a new token; the old one expires in {overlap}."
@@ -324,33 +331,27 @@ def check(endpoint: str, token_file: str | None, ca_file: str | None) -> None:
 
     Exits 0 if so, else 1 with the reason.
     """
-    import requests
+    from agent.transport import describe
+    from ctl.client.errors import ClientError, RainbowError
+    from ctl.client.transport import Transport
 
     try:
         token = Path(token_file).read_text(encoding="utf-8").strip() if token_file else os.environ.get("RAINBOW_TOKEN")
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        options: dict[str, Any] = {"timeout": 10, "verify": ca_file or True, "headers": headers}
-        ready = requests.get(f"{endpoint.rstrip('/')}/readyz", **options)
-        # Both an operator's token and a cluster's may read this.
-        read = requests.get(f"{endpoint.rstrip('/')}/api/v1/executions", params={"limit": 1}, **options)
-    except requests.exceptions.SSLError:
-        _fail(f"the certificate of {endpoint} is not trusted: give the right CA with --ca-file")
-    except (requests.ConnectionError, requests.Timeout):
-        _fail(f"the admin at {endpoint} does not answer: check --endpoint, and that the admin runs")
+        transport = Transport(endpoint, token=token, ca_file=ca_file, retries=0, timeout=10, user_agent="rainbow-agent")
+    except RainbowError as error:
+        _fail(describe(error))
     except (OSError, ValueError) as error:
-        _fail(str(error))
-    if ready.status_code != 200:
-        _fail(f"the admin at {endpoint} is not ready: {_message(ready)}")
-    if read.status_code != 200:
-        _fail(f"the admin at {endpoint} refuses this agent: {_message(read)}")
+        _fail(f"--token-file: {token_file} cannot be read: {error}")
+    # Both an operator's token and a cluster's may list executions.
+    for path, query, problem in (
+        ("/readyz", {}, "is not ready"),
+        ("executions", {"limit": 1}, "refuses this agent"),
+    ):
+        try:
+            transport.call("GET", path, query=query, is_safe=True)
+        except ClientError as error:
+            _fail(f"the admin at {endpoint} {problem}: {describe(error)}" if error.status else describe(error))
     click.echo(f"The admin at {endpoint} is ready.")
-
-
-def _message(response: Any) -> str:
-    try:
-        return str(response.json()["message"])
-    except (ValueError, KeyError, TypeError):
-        return f"HTTP {response.status_code}"
 
 
 def _fail(reason: str) -> NoReturn:

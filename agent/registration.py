@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.files import write_durably
-from agent.transport import Transport, cluster_path
+from agent.transport import AdminClient, cluster_path
 
 
 class TokenFileError(Exception):
@@ -29,17 +29,17 @@ def prepare_token_file(path: Path, *, may_exist: bool) -> None:
         raise TokenFileError(f"tokenFile: {path.parent} is not writable: name another file with --token-file")
 
 
-def register(transport: Transport, cluster: str, secret: str, description: Mapping[str, Any]) -> str:
+def register(client: AdminClient, cluster: str, secret: str, description: Mapping[str, Any]) -> str:
     """Register a cluster; returns its token."""
     body: dict[str, Any] = {"secret": secret}
     if description:
         body["description"] = dict(description)
-    return str(transport.post(cluster_path(cluster, "register"), body)["token"])
+    return str(client.post(cluster_path(cluster, "register"), body)["token"])
 
 
-def rotate(transport: Transport, cluster: str, overlap: str) -> str:
+def rotate(client: AdminClient, cluster: str, overlap: str) -> str:
     """Get a new token for a cluster; the present one expires after the overlap."""
-    return str(transport.post(cluster_path(cluster, "tokens"), {"overlap": overlap})["token"])
+    return str(client.post(cluster_path(cluster, "tokens"), {"overlap": overlap})["token"])
 
 
 def write_token(path: Path, token: str) -> None:

@@ -1,53 +1,20 @@
-"""HTTP with the admin: one request, one answer, every failure in words."""
+"""Requests to the admin: the client's transport with the cluster's token, each request sent once."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlsplit
+from typing import Any
+from urllib.parse import quote
 
-if TYPE_CHECKING:
-    import requests
+from ctl.client.connections import Remedies
+from ctl.client.errors import ClientError, InvalidInput, InvalidRequest, RainbowError, Unauthenticated
+from ctl.client.transport import Transport
 
 _CONNECT_SECONDS = 5.0
-_LOCAL = ("localhost", "127.0.0.1", "::1")
-
-
-class AdminError(Exception):
-    """What the admin, or the way to it, did not do."""
-
-    #: Whether the same may succeed later.
-    passes = False
-
-    def __init__(self, message: str, *, status: int = 0, name: str = "", retry_after: float | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-        self.name = name
-        self.retry_after = retry_after
-
-
-class Unreachable(AdminError):
-    """No answer, or one that says to come back later."""
-
-    passes = True
-
-
-class Unauthenticated(AdminError):
-    """The token does not count."""
-
-
-class Replaced(AdminError):
-    """Another agent process serves this cluster now."""
-
-
-class TooLarge(AdminError):
-    """The request is larger than the admin, or a proxy before it, takes."""
-
-
-class Refused(AdminError):
-    """Any other refusal."""
+_REMEDIES = Remedies(
+    check="Check the endpoint, and that the admin runs.", trust="Name the file of its certificate authority in caFile."
+)
 
 
 class Token:
@@ -55,126 +22,79 @@ class Token:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._seen: tuple[int, int] | None = None
+        self._version: tuple[int, int] | None = None
         self._text = ""
 
-    def text(self) -> str:
-        """The token; Unauthenticated where there is none."""
+    def read(self) -> str:
+        """The token; Unauthenticated if the file does not contain one."""
         try:
-            found = self.path.stat()
-            if (found.st_mtime_ns, found.st_ino) != self._seen:
+            status = self.path.stat()
+            if (status.st_mtime_ns, status.st_ino) != self._version:
                 self._text = self.path.read_text(encoding="utf-8").strip()
-                self._seen = (found.st_mtime_ns, found.st_ino)
+                self._version = (status.st_mtime_ns, status.st_ino)
         except FileNotFoundError:
             raise Unauthenticated(
-                f"tokenFile: there is no {self.path}: run `rainbow-agent register`, or give the right file"
+                f"tokenFile: there is no {self.path}: run `rainbow-agent register`, or name the right file"
             ) from None
         except (OSError, UnicodeDecodeError) as error:
             raise Unauthenticated(f"tokenFile: {self.path} cannot be read: {error}") from error
         if not self._text or any(letter.isspace() or not letter.isprintable() for letter in self._text):
             raise Unauthenticated(
-                f"tokenFile: {self.path} does not hold a token: it must be one line, as register wrote it"
+                f"tokenFile: {self.path} does not contain a token: it must be one line, as `rainbow-agent register` "
+                "writes it"
             )
         return self._text
 
 
-class Transport:
-    """Sends requests to one admin; not to be shared by threads."""
+class AdminClient:
+    """Sends requests to one admin, each once; several threads may share it. Every failure is a ClientError."""
 
     def __init__(self, endpoint: str, *, token: Token | None = None, ca_file: str | None = None) -> None:
-        import requests
-
-        self.endpoint = endpoint.rstrip("/")
-        self._token = token
-        self._verify: bool | str = ca_file or True
-        self._session = requests.Session()
-        # Proxies are for other machines.
-        self._session.trust_env = urlsplit(endpoint).hostname not in _LOCAL
-        # An `auth` of our own: otherwise a ~/.netrc would replace the token.
-        self._session.auth = lambda request: request
-        self._session.headers.update({"Accept": "application/json", "User-Agent": "rainbow-agent"})
+        """InvalidInput if the endpoint or the CA file cannot be used."""
+        self._transport = Transport(
+            endpoint,
+            token=token.read if token else None,
+            ca_file=ca_file,
+            retries=0,
+            connect_timeout=_CONNECT_SECONDS,
+            user_agent="rainbow-agent",
+            replace_bad_text=True,
+            remedies=_REMEDIES,
+        )
 
     def close(self) -> None:
-        """Close the connection."""
-        self._session.close()
-
-    def get(self, path: str, *, seconds: float = 10.0) -> dict[str, Any]:
-        """The answer to a read."""
-        return self._call("GET", path, None, seconds)
+        """Close the connections."""
+        self._transport.close()
 
     def post(self, path: str, body: Mapping[str, Any], *, seconds: float = 10.0) -> dict[str, Any]:
-        """The answer to a write, which must come within so many seconds."""
-        return self._call("POST", path, body, seconds)
-
-    def _call(self, method: str, path: str, body: Mapping[str, Any] | None, seconds: float) -> dict[str, Any]:
-        import requests
-
-        headers = {"Content-Type": "application/json"} if body is not None else {}
-        if self._token is not None:
-            headers["Authorization"] = f"Bearer {self._token.text()}"
-        data = None if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        """The answer to a write, for which the admin may take so many seconds."""
         try:
-            answer = self._session.request(
-                method,
-                f"{self.endpoint}{path}",
-                data=data,
-                headers=headers,
-                timeout=(_CONNECT_SECONDS, seconds),
-                verify=self._verify,
-                allow_redirects=False,
-            )
-        except requests.exceptions.SSLError:
-            raise Unreachable(
-                f"the certificate of {self.endpoint} is not trusted: give the right CA in caFile"
-            ) from None
-        except requests.exceptions.Timeout:
-            raise Unreachable(f"the admin at {self.endpoint} does not answer in time") from None
-        except requests.exceptions.ConnectionError:
-            raise Unreachable(
-                f"the admin at {self.endpoint} cannot be reached: check the endpoint, and that the admin runs"
-            ) from None
-        except (requests.RequestException, OSError, ValueError) as error:
-            raise Unreachable(f"the admin at {self.endpoint} cannot be asked: {error}") from None
-        return self._read(answer)
-
-    def _read(self, answer: requests.Response) -> dict[str, Any]:
-        try:
-            document = answer.json()
-        except ValueError:
-            document = None
-        status = answer.status_code
-        if 200 <= status < 300 and isinstance(document, dict):
-            return document
-        said = document if isinstance(document, dict) and "message" in document else {}
-        message = _message(said) or f"{self.endpoint} answered {status}, not as an admin does: is it one?"
-        name = str(said.get("error", ""))
-        kind: type[AdminError] = Refused
-        if status in (401, 403):
-            kind = Unauthenticated
-        elif status == 409 and name == "agent_replaced":
-            kind = Replaced
-        elif status == 413:
-            kind = TooLarge
-        elif status == 429 or status >= 500 or not said:
-            kind = Unreachable
-        raise kind(message, status=status, name=name, retry_after=_seconds(answer.headers.get("Retry-After")))
+            return self._transport.call("POST", path, body=body, is_safe=True, timeout=seconds)
+        except InvalidInput as error:
+            # Such as a number that JSON cannot write: the admin could not have read it either.
+            raise InvalidRequest(error.message, status=400) from error
 
 
-def cluster_path(cluster: str, what: str) -> str:
-    """The path of something of a cluster's."""
-    return f"/api/v1/clusters/{quote(cluster, safe='')}/{what}"
+def cluster_path(cluster: str, name: str) -> str:
+    """The path of a resource of a cluster."""
+    return f"clusters/{quote(cluster, safe='')}/{name}"
 
 
-def _message(said: Mapping[str, Any]) -> str:
-    """The admin's words, with the fields that they are about."""
-    details = said.get("details")
-    named = [
-        f"{detail['field']}: {detail.get('reason', '')}"
-        for detail in (details if isinstance(details, list) else [])
-        if isinstance(detail, dict) and detail.get("field")
-    ]
-    return " ".join([str(said.get("message", "")), *named]).strip()
+def describe(error: RainbowError) -> str:
+    """An error in one line, without a request id, so that the same problem reads the same each time."""
+    return " ".join(line.strip() for line in RainbowError.lines(error))
 
 
-def _seconds(header: str | None) -> float | None:
-    return float(header) if header and header.strip().isdigit() else None
+def is_replaced(error: ClientError) -> bool:
+    """Whether another agent process serves the cluster now."""
+    return error.status == 409 and error.name == "agent_replaced"
+
+
+def is_too_large(error: ClientError) -> bool:
+    """Whether the request is larger than the admin, or a proxy before it, accepts."""
+    return error.status == 413
+
+
+def is_unreadable(error: ClientError) -> bool:
+    """Whether the admin could not read the request."""
+    return error.status == 400

@@ -17,7 +17,6 @@ replaced by another ends its jobs).
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -25,6 +24,8 @@ from enum import Enum
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Protocol
+
+from ctl.client.words import did_you_mean
 
 GROUP = "rainbow.engines"
 
@@ -165,7 +166,7 @@ def find_engine(name: str) -> Factory:
     points.update({point.name: point for point in entry_points(group=GROUP)})
     if name not in points:
         suggestion = did_you_mean(name, points)
-        raise OptionError(f"engine: there is no '{name}'{suggestion}; installed: {', '.join(sorted(points))}")
+        raise OptionError(f"engine: there is no '{name}'.{suggestion} Installed: {', '.join(sorted(points))}.")
     try:
         factory: Factory = points[name].load()
     except Exception as error:
@@ -177,10 +178,4 @@ def refuse_unknown(options: Mapping[str, Any], known: Collection[str]) -> None:
     """Refuse an engine option that the engine does not have, with the closest name that it has."""
     for name in options:
         if name not in known:
-            raise OptionError(f"engineOptions.{name}: there is no such option{did_you_mean(name, known)}")
-
-
-def did_you_mean(name: str, known: Collection[str]) -> str:
-    """`; did you mean 'x'?` with the closest known name, or an empty text if none is close."""
-    matches = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean '{matches[0]}'?" if matches else ""
+            raise OptionError(f"engineOptions.{name}: there is no such option.{did_you_mean(name, known)}")

@@ -132,7 +132,7 @@ class Transport:
         more_seconds: float = 0.0,
     ) -> dict[str, Any]:
         """
-        The JSON answer to one request below `/api/v1/`.
+        The JSON answer to one request; a path is below `/api/v1/` unless it starts with a slash.
 
         `is_safe` marks what may be sent twice; `timeout` stands for the usual one, and `more_seconds` is how much
         longer the answer may take.
@@ -146,7 +146,9 @@ class Transport:
             sent["Content-Type"] = "application/json"
             content = _json(body, self._replace_bad_text)
         parameters = {key: value for key, value in (query or {}).items() if value is not None}
-        url_path = f"/api/v1/{path}" + (f"?{urlencode(parameters, doseq=True)}" if parameters else "")
+        url_path = path if path.startswith("/") else f"/api/v1/{path}"
+        if parameters:
+            url_path += f"?{urlencode(parameters, doseq=True)}"
         seconds = self._timeout if timeout is None else timeout
         limits = (min(seconds, self._connect_timeout), seconds + more_seconds)
         for attempt in range(self._retries + 1):

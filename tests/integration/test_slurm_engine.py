@@ -26,7 +26,7 @@ from agent.engines.slurm.job_files import CANCELLED, MARK
 from agent.engines.slurm.script import arguments
 from agent.testing import FakeClock, check_engine
 from tests.support.slurm import CPUS, MEMORY_MB, SlurmCluster, running_slurm
-from tests.support.waits import until
+from tests.support.waiting import wait_until
 
 Clusters = tuple[SlurmCluster, SlurmCluster]
 
@@ -63,7 +63,7 @@ def wait(engine: SlurmEngine, handle: Handle, is_reached: Callable[[NativeState]
         state = engine.states([handle]).get(handle.key)
         return state if state is not None and is_reached(state) else None
 
-    state_reached = until(state, message=lambda: f"the last state: {engine.states([handle])}")
+    state_reached = wait_until(state, explain=lambda: f"the last state: {engine.states([handle])}")
     assert state_reached is not None
     return state_reached
 
@@ -271,7 +271,7 @@ def test_what_slurm_would_never_start_is_declined(engine: SlurmEngine) -> None:
     assert engine.check(task_of(engine, "true")) == ""
     assert engine.check(task_of(engine, "true", queue="short", time_limit_seconds=3600)) == ""
     reason = engine.check(task_of(engine, "true", queue="shrot"))
-    assert reason == "queue: Slurm has no partition 'shrot'; did you mean 'short'?; there are batch, short"
+    assert reason == "queue: Slurm has no partition 'shrot'. Did you mean short? There are batch and short."
     reason = engine.check(task_of(engine, "true", queue="short", time_limit_seconds=3601))
     assert reason == "time limit: 61 minutes are more than the 60 that partition 'short' allows"
     reason = engine.check(task_of(engine, "true", job={"resources": {"nodes": 2}}))
@@ -314,7 +314,7 @@ def test_a_second_submission_in_the_queue_is_cancelled_too(engine: SlurmEngine, 
     engine.submit(task)
     handle = engine.submit(task)
     engine.cancel(handle)
-    until(lambda: red.run("squeue", "-h", "-n", task.key) == "")
+    wait_until(lambda: red.run("squeue", "-h", "-n", task.key) == "")
 
 
 def test_a_submission_under_way_is_waited_for(engine: SlurmEngine) -> None:
@@ -408,7 +408,7 @@ def test_a_controller_that_is_away_or_has_forgotten(slurm_clusters: Clusters, tm
             with pytest.raises(EngineUnavailable, match=r"in 1 s;|a moment ago"):
                 call()
         green.start_controller()
-        until(lambda: green.is_idle() and not green.run("squeue", "-h", "-t", "all"))
+        wait_until(lambda: green.is_idle() and not green.run("squeue", "-h", "-t", "all"))
         # By their own files where those tell all, else by the completion log.
         states = engine.states(handles)
         assert [(states[handle.key].phase.name, states[handle.key].exit_code) for handle in handles] == [
@@ -462,7 +462,7 @@ def test_what_accounting_says_of_the_past(red: SlurmCluster, tmp_path: Path, mon
 
 
 def test_options(red: SlurmCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(OptionError, match=r"engineOptions\.accounts: there is no such option; did you mean 'account'"):
+    with pytest.raises(OptionError, match=r"engineOptions\.accounts: there is no such option\. Did you mean account"):
         engine_of(red, tmp_path, accounts="physics")
     for name, value in (("arguments", "--qos=a"), ("timeoutSeconds", 0), ("account", 1), ("ignoreImage", "no")):
         with pytest.raises(OptionError, match=f"engineOptions.{name}: must be"):

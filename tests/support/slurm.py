@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.support.servers import ended_with_us, owned_directory
-from tests.support.waits import until
+from tests.support.waiting import wait_until
 
 #: The daemons live in directories that are not on every PATH.
 _PLACES = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
@@ -136,7 +136,7 @@ class SlurmCluster:
         if self._lives("slurmctld"):
             self.run("scancel", "--user", getpass.getuser(), check=False)
             with suppress(AssertionError):
-                until(lambda: not self.run("squeue", "-h", check=False), 20)
+                wait_until(lambda: not self.run("squeue", "-h", check=False), 20)
         for program in ("slurmd", "slurmctld"):
             self._stop(program)
         self._kill_leftovers()
@@ -192,7 +192,7 @@ class SlurmCluster:
             tails = [path.read_text(errors="replace")[-2000:] for path in sorted(self.directory.glob("slurm*.log"))]
             return "Slurm did not start:\n" + "\n".join(tails)
 
-        until(self.is_idle, message=logs)
+        wait_until(self.is_idle, explain=logs)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Imports point inwards, and the three programs share nothing."""
+"""Imports point inwards; of each other, the three programs share nothing but the client that ctl and agent use."""
 
 from __future__ import annotations
 
@@ -70,6 +70,6 @@ def test_programs_talk_http_only(program: str, others: set[str]) -> None:
         (str(path.relative_to(ROOT)), module)
         for path in (ROOT / program).rglob("*.py")
         for module in imports(path)
-        if module.split(".")[0] in others
+        if module.split(".")[0] in others and not (program == "agent" and module.startswith("ctl.client."))
     }
     assert wrong == set()

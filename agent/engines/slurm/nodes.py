@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent.clocks import SYSTEM_CLOCK, Clock
-from agent.engines.base import Task, did_you_mean
+from agent.engines.base import Task
 from agent.engines.slurm.commands import SlurmCommands
 from agent.engines.slurm.script import minutes, shape
+from ctl.client.words import did_you_mean, listed
 
 _FRESH_SECONDS = 60.0
 #: Nodes in one of these states take no jobs.
@@ -83,7 +84,7 @@ class Partitions:
         if not task.queue:
             return f"queue: the job names none, and Slurm has no default partition: give one of {', '.join(known)}"
         suggestion = did_you_mean(task.queue, known)
-        return f"queue: Slurm has no partition '{task.queue}'{suggestion}; there are {', '.join(known)}"
+        return f"queue: Slurm has no partition '{task.queue}'.{suggestion} There are {listed(known)}."
 
     def _find(self, name: str) -> dict[str, str] | None:
         """The record of a partition, or of the default one if there is no name."""

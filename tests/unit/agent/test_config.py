@@ -68,8 +68,8 @@ def test_what_is_typed_goes_before_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("cluster: a\nslot: 3", "slot: there is no such key; did you mean 'slots'?"),
-        ("cluster: a\nstate_directory: x", "did you mean 'stateDirectory'"),
+        ("cluster: a\nslot: 3", "slot: there is no such key. Did you mean slots?"),
+        ("cluster: a\nstate_directory: x", "Did you mean stateDirectory?"),
         ("cluster: a\nslots: many", "slots: must be a whole number, is 'many'"),
         ("cluster: a\nslots: true", "slots: must be a whole number"),
         ("cluster: a\nslots: 0", "slots: must be from 1 to 1000"),
@@ -79,12 +79,12 @@ def test_what_is_typed_goes_before_the_file(tmp_path: Path) -> None:
         ("cluster: a\nendpoint: localhost:8088", "endpoint: must be written as http"),
         ("cluster: a\nplugins: [1]", "plugins: must be a list of names"),
         ("cluster: a\nengineOptions: [1]", "engineOptions: must be a mapping"),
-        ("cluster: a\ncluster: b", "cluster: is given twice"),
+        ("cluster: a\ncluster: b", "agent.yaml:2:1: cluster: given twice"),
         ("cluster:", "cluster: must be a name"),
         ("{}", "cluster: is missing"),
         ("", "cluster: is missing"),
-        ("- a", "must be a mapping"),
-        ("a: [", "is not YAML"),
+        ("- a", "the file must hold keys and values"),
+        ("a: [", "not valid YAML"),
     ],
 )
 def test_problems_name_the_key(tmp_path: Path, text: str, why: str) -> None:

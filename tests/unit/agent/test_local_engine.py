@@ -17,7 +17,7 @@ from agent.engines.base import EngineUnavailable, Handle, NativePhase, NativeSta
 from agent.engines.local import LocalEngine, processes
 from agent.files import read_json
 from agent.testing import FakeClock, check_engine
-from tests.support.waits import until
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def python(code: str) -> tuple[str, str, str]:
 
 
 def ended(engine: LocalEngine, handle: Handle) -> NativeState:
-    until(lambda: engine.states([handle])[handle.key].phase.finished, message=f"{handle.key} did not end")
+    wait_until(lambda: engine.states([handle])[handle.key].phase.finished, explain=lambda: f"{handle.key} did not end")
     return engine.states([handle])[handle.key]
 
 
@@ -237,13 +237,13 @@ def test_capacity_is_what_the_machine_has_and_free_what_nobody_asked_for(engine:
 def test_cancel_ends_the_whole_tree(engine: LocalEngine, command: str) -> None:
     handle = engine.submit(task(engine, "sh", "-c", command))
     supervisor = int(handle.native_id)
-    until(lambda: len(processes.descendants(supervisor)) >= 2)
+    wait_until(lambda: len(processes.descendants(supervisor)) >= 2)
     tree = processes.descendants(supervisor)
     engine.cancel(handle)
     state = ended(engine, handle)
     assert state.phase is NativePhase.ABORTED
     assert processes.marked(handle.key) == set()
-    until(lambda: not any(processes.start_ticks(pid) for pid in tree))
+    wait_until(lambda: not any(processes.start_ticks(pid) for pid in tree))
 
 
 def test_what_the_command_leaves_behind_is_ended_too(engine: LocalEngine) -> None:
@@ -301,7 +301,7 @@ def test_a_job_runs_once_even_if_its_agent_is_killed(engine: LocalEngine, tmp_pa
     ran = tmp_path / "ran"
     command = [sys.executable, "-c", AGENT, str(tmp_path), f"echo x >> {ran}"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as agent:
-        until((tmp_path / KEY / file).exists)
+        wait_until((tmp_path / KEY / file).exists)
         agent.kill()
     handle = engine.find(KEY) or engine.submit(task(engine, "sh", "-c", f"echo x >> {ran}"))
     assert ended(engine, handle).phase is NativePhase.SUCCEEDED
@@ -310,7 +310,7 @@ def test_a_job_runs_once_even_if_its_agent_is_killed(engine: LocalEngine, tmp_pa
 
 def test_a_supervisor_that_is_killed_takes_its_job_along(engine: LocalEngine) -> None:
     handle = engine.submit(task(engine, "sh", "-c", "setsid sleep 600 & sleep 600"))
-    until(lambda: len(processes.descendants(int(handle.native_id))) >= 3)
+    wait_until(lambda: len(processes.descendants(int(handle.native_id))) >= 3)
     os.kill(int(handle.native_id), signal.SIGKILL)
     state = ended(engine, handle)
     assert (state.phase, state.reason) == (NativePhase.FAILED, "SUPERVISOR_LOST")
@@ -319,7 +319,7 @@ def test_a_supervisor_that_is_killed_takes_its_job_along(engine: LocalEngine) ->
 
 def test_a_supervisor_that_is_told_to_stop_says_so(engine: LocalEngine) -> None:
     handle = engine.submit(task(engine, "sleep", "600"))
-    until(lambda: processes.marked(handle.key))
+    wait_until(lambda: processes.marked(handle.key))
     os.kill(int(handle.native_id), signal.SIGTERM)
     state = ended(engine, handle)
     assert (state.phase, state.reason) == (NativePhase.FAILED, "SUPERVISOR_STOPPED")
@@ -329,7 +329,7 @@ def test_a_stopped_supervisor_does_not_keep_a_job_from_being_cancelled(tmp_path:
     clock = FakeClock(now=datetime.now(UTC))
     engine = LocalEngine({}, tmp_path, clock=clock)
     handle = engine.submit(task(engine, "sleep", "600"))
-    until(lambda: processes.marked(handle.key))
+    wait_until(lambda: processes.marked(handle.key))
     os.kill(int(handle.native_id), signal.SIGSTOP)
     engine.cancel(handle)
     assert processes.marked(handle.key)
@@ -405,7 +405,7 @@ def test_an_image_can_be_ignored(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"ignoreImages": True}, "did you mean 'ignoreImage'"),
+        ({"ignoreImages": True}, "Did you mean ignoreImage"),
         ({"ignoreImage": "yes"}, "engineOptions.ignoreImage: must be true or false"),
         ({"memoryLimit": "some"}, "engineOptions.memoryLimit: must be one of"),
         ({"graceSeconds": -1}, "engineOptions.graceSeconds: must be a number of seconds"),
@@ -435,7 +435,7 @@ def test_a_supervisor_that_cannot_be_started_now(engine: LocalEngine, monkeypatc
 @pytest.mark.parametrize("file", ["task.json", "started.json", "stdout", "stderr"])
 def test_a_job_can_be_cancelled_at_any_moment_of_its_start(engine: LocalEngine, file: str) -> None:
     handle = engine.submit(task(engine, "sh", "-c", "sleep 600"))
-    until((engine.directory / KEY / file).exists)
+    wait_until((engine.directory / KEY / file).exists)
     engine.cancel(handle)
     assert ended(engine, handle).phase is NativePhase.ABORTED
     assert processes.marked(KEY) == set()

@@ -16,7 +16,7 @@ from agent.config import Config
 from agent.loop import Agent
 from agent.state_directory import StateDirectory
 from agent.testing import RUNNING, SUCCEEDED, FakeClock, FakeEngine
-from agent.transport import Token, Transport
+from agent.transport import AdminClient, Token
 from tests.support.agent_scripts import ScriptedAdmin, answer, error
 
 REFERENCE = {"id": {"project": "p", "domain": "d", "name": "n"}, "attempt": 1}
@@ -40,12 +40,8 @@ def new_bench(script: ScriptedAdmin, tmp_path: Path, token: Token) -> Iterator[C
     config = Config(
         cluster="alpha", endpoint=script.url, state_directory=tmp_path, token_file=token.path, slots=3, want=2
     )
-    transports: list[Transport] = []
+    client = AdminClient(script.url, token=token)
     state = StateDirectory(tmp_path / "state")
-
-    def connect() -> Transport:
-        transports.append(Transport(script.url, token=token))
-        return transports[-1]
 
     def build(run_call: Runner | None = None) -> Bench:
         engine, clock = FakeEngine(), FakeClock()
@@ -55,14 +51,11 @@ def new_bench(script: ScriptedAdmin, tmp_path: Path, token: Token) -> Iterator[C
             clock.advance(0.05)
 
         run_call = run_call or run_now
-        return Bench(
-            Agent(config, engine, state, connect, clock=clock, run_call=run_call), engine, clock, script, state
-        )
+        return Bench(Agent(config, engine, state, client, clock=clock, run_call=run_call), engine, clock, script, state)
 
     yield build
     state.close()
-    for transport in transports:
-        transport.close()
+    client.close()
 
 
 @pytest.fixture
@@ -151,7 +144,7 @@ def test_an_agent_that_the_admin_sends_away_waits_before_its_next_long_poll(benc
 def test_a_call_without_an_answer_is_abandoned(new_bench: Callable[..., Bench]) -> None:
     bench = new_bench(lambda function: None)
     assert run_until(bench, lambda: bool(bench.agent.problem)) == 1
-    assert bench.agent.problem == f"the admin at {bench.script.url} does not answer in time"
+    assert bench.agent.problem == f"The admin at {bench.script.url} does not answer in time."
 
 
 def test_a_request_that_is_too_large_is_made_smaller(bench: Bench) -> None:

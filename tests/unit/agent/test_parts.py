@@ -112,5 +112,5 @@ def test_a_crash_point_that_does_not_exist_is_said(monkeypatch: pytest.MonkeyPat
 
 def test_engines_are_found_by_name() -> None:
     assert find_engine("local") is LocalEngine
-    with pytest.raises(OptionError, match="did you mean 'local'"):
+    with pytest.raises(OptionError, match="Did you mean local"):
         find_engine("locale")

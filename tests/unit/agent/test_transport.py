@@ -8,16 +8,15 @@ from typing import Any
 
 import pytest
 
-from agent.transport import (
-    AdminError,
-    Refused,
-    Replaced,
-    Token,
-    TooLarge,
-    Transport,
+from agent.transport import AdminClient, Token, cluster_path, describe, is_replaced, is_too_large, is_unreadable
+from ctl.client.errors import (
+    ClientError,
+    Conflict,
+    Forbidden,
+    InvalidRequest,
+    ServerError,
     Unauthenticated,
     Unreachable,
-    cluster_path,
 )
 from tests.support.agent_scripts import ScriptedAdmin, answer, error
 
@@ -26,64 +25,105 @@ from tests.support.agent_scripts import ScriptedAdmin, answer, error
     ("status", "document", "kind"),
     [
         (401, error("unauthenticated"), Unauthenticated),
-        (403, error("forbidden"), Unauthenticated),
-        (409, error("agent_replaced"), Replaced),
-        (409, error("already_registered"), Refused),
-        (413, error("too_large"), TooLarge),
-        (400, error("invalid_request"), Refused),
+        (403, error("forbidden"), Forbidden),
+        (409, error("agent_replaced"), Conflict),
+        (409, error("already_registered"), Conflict),
+        (413, error("too_large"), InvalidRequest),
+        (413, b"<html>", ServerError),
+        (400, error("invalid_request"), InvalidRequest),
         (429, error("too_many_attempts"), Unreachable),
-        (500, error("internal"), Unreachable),
+        (500, error("internal"), ServerError),
         (503, b"<html>", Unreachable),
-        (200, b"<html>", Unreachable),
-        (302, b"", Unreachable),
+        (200, b"<html>", ServerError),
+        (302, b"", ServerError),
     ],
 )
-def test_every_answer_has_its_kind(script: ScriptedAdmin, status: int, document: Any, kind: type[AdminError]) -> None:
+def test_every_answer_has_its_kind(script: ScriptedAdmin, status: int, document: Any, kind: type[ClientError]) -> None:
     script.answers = [(status, document)]
-    transport = Transport(script.url)
-    with pytest.raises(AdminError) as caught:
-        transport.post("/x", {})
-    transport.close()
+    client = AdminClient(script.url)
+    with pytest.raises(ClientError) as caught:
+        client.post("x", {})
+    client.close()
     assert type(caught.value) is kind
     assert caught.value.status == status
     assert caught.value.retry_after == (7.0 if status == 429 else None)
+    assert is_too_large(caught.value) == (status == 413)
+    assert is_unreadable(caught.value) == (status == 400)
+    assert is_replaced(caught.value) == (document == error("agent_replaced"))
 
 
-def test_details_are_said(script: ScriptedAdmin) -> None:
-    script.answers = [(400, {**error("invalid_request"), "details": [{"field": "want", "reason": "is too large."}]})]
-    transport = Transport(script.url)
-    with pytest.raises(Refused, match=r"No\. want: is too large\."):
-        transport.post("/x", {})
-    transport.close()
+def test_details_are_part_of_the_message(script: ScriptedAdmin) -> None:
+    details = [{"field": "want", "reason": "is too large."}, {"field": "agent", "reason": "is missing."}]
+    script.answers = [(400, {**error("invalid_request"), "details": details})]
+    client = AdminClient(script.url)
+    with pytest.raises(InvalidRequest) as caught:
+        client.post("x", {})
+    client.close()
+    assert describe(caught.value) == "No. want: is too large. agent: is missing."
+
+
+def test_a_failure_of_the_admin_reads_the_same_each_time(script: ScriptedAdmin) -> None:
+    script.answers = [(500, {**error("internal"), "request_id": "1"}), (500, {**error("internal"), "request_id": "2"})]
+    client = AdminClient(script.url)
+    problems = []
+    for _ in range(2):
+        with pytest.raises(ServerError) as caught:
+            client.post("x", {})
+        problems.append(describe(caught.value))
+    client.close()
+    assert problems == ["No.", "No."]
+
+
+def test_a_body_that_json_cannot_write_is_one_that_the_admin_cannot_read(script: ScriptedAdmin) -> None:
+    client = AdminClient(script.url)
+    with pytest.raises(InvalidRequest) as caught:
+        client.post("x", {"free": float("nan")})
+    assert (is_unreadable(caught.value), script.bodies) == (True, [])
+
+
+def test_text_that_is_not_unicode_is_sent(script: ScriptedAdmin) -> None:
+    client = AdminClient(script.url)
+    client.post("x", {"node": "n\udcff"})
+    client.close()
+    assert script.bodies == [{"node": "n?"}]
+
+
+def test_a_request_is_sent_once(script: ScriptedAdmin) -> None:
+    script.answers = [(503, error("unavailable"))]
+    client = AdminClient(script.url)
+    with pytest.raises(Unreachable):
+        client.post("x", {})
+    client.close()
+    assert len(script.bodies) == 1
 
 
 def test_nobody_there() -> None:
-    transport = Transport("http://127.0.0.1:9")
-    with pytest.raises(Unreachable, match="cannot be reached: check the endpoint"):
-        transport.post("/x", {})
-    transport.close()
+    client = AdminClient("http://127.0.0.1:9")
+    with pytest.raises(Unreachable, match=r"cannot be reached: connection refused\. Check the endpoint"):
+        client.post("x", {})
+    client.close()
 
 
 def test_an_answer_that_takes_too_long(script: ScriptedAdmin) -> None:
     is_over = threading.Event()
     script.answers = [lambda body: answer(waited=is_over.wait(60))]
-    transport = Transport(script.url)
+    client = AdminClient(script.url)
     with pytest.raises(Unreachable, match="in time"):
-        transport.post("/x", {}, seconds=0.1)
+        client.post("x", {}, seconds=0.1)
     is_over.set()
-    transport.close()
+    client.close()
 
 
 def test_a_cluster_name_cannot_leave_its_path() -> None:
-    assert cluster_path("a/../b?", "sync") == "/api/v1/clusters/a%2F..%2Fb%3F/sync"
+    assert cluster_path("a/../b?", "sync") == "clusters/a%2F..%2Fb%3F/sync"
 
 
 def test_the_token_is_read_again_when_its_file_changes(script: ScriptedAdmin, token: Token) -> None:
-    transport = Transport(script.url, token=token)
-    transport.post("/x", {})
+    client = AdminClient(script.url, token=token)
+    client.post("x", {})
     token.path.write_text("rbc-87654321-def")
-    transport.post("/x", {})
-    transport.close()
+    client.post("x", {})
+    client.close()
     assert script.tokens == ["Bearer rbc-12345678-abc", "Bearer rbc-87654321-def"]
 
 
@@ -92,4 +132,4 @@ def test_a_token_file_that_holds_none(tmp_path: Path, content: str | None) -> No
     if content is not None:
         (tmp_path / "token").write_text(content)
     with pytest.raises(Unauthenticated, match="tokenFile"):
-        Token(tmp_path / "token").text()
+        Token(tmp_path / "token").read()
