@@ -9,7 +9,8 @@ from pathlib import Path
 import requests
 
 from tests.support.admins import running_admin
-from tests.support.agent_processes import DOMAIN, PROJECT, running_site, until, wire_to, write_admin_configuration
+from tests.support.agent_processes import DOMAIN, PROJECT, running_site, wire_to, write_admin_configuration
+from tests.support.waiting import wait_until
 
 _AT_LEAST = 10  #: acknowledged before the first admin dies
 _AFTER = 5  #: and of the second one
@@ -47,14 +48,16 @@ def test_every_execution_that_was_acknowledged_runs_exactly_once(tmp_path: Path)
         clients = [threading.Thread(target=submit, args=(who,)) for who in range(2)]
         for client in clients:
             client.start()
-        until(lambda: len(acknowledged) >= _AT_LEAST, what="nothing was acknowledged")
+        wait_until(lambda: len(acknowledged) >= _AT_LEAST, explain=lambda: "nothing was acknowledged")
         first.process.kill()
         first.process.wait()
         before = len(acknowledged)
         with running_admin(tmp_path, "--config", str(configuration)) as second:
             wire.connect_to(second.url)
             site.admin = second
-            until(lambda: len(acknowledged) >= before + _AFTER, what="the second admin acknowledges nothing")
+            wait_until(
+                lambda: len(acknowledged) >= before + _AFTER, explain=lambda: "the second admin acknowledges nothing"
+            )
             is_over.set()
             for client in clients:
                 client.join()

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
 import yaml
 
 from tests.support.admins import RunningAdmin, running_admin
-from tests.support.agent_processes import DOMAIN, PROJECT, SECRET, Site, native_key, running_site, until
+from tests.support.agent_processes import DOMAIN, PROJECT, SECRET, Site, native_key, running_site, waiting_for
 from tests.support.programs import clean_environment, run
 from tests.support.slurm import SlurmCluster
+from tests.support.waiting import wait_until
 
 SCOPE = ("-p", PROJECT, "-d", DOMAIN)
 
@@ -43,8 +44,8 @@ def write_configuration(directory: Path) -> Path:
 @pytest.fixture(scope="module")
 def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAdmin]:
     directory = tmp_path_factory.mktemp("admin")
-    with running_admin(directory, "--config", str(write_configuration(directory))) as found:
-        yield found
+    with running_admin(directory, "--config", str(write_configuration(directory))) as admin:
+        yield admin
 
 
 def rainbowctl(admin: RunningAdmin, *arguments: str) -> str:
@@ -94,7 +95,7 @@ def test_a_pool_leads_to_its_own_slurm_and_a_cancel_ends_the_job_there(
         assert "cluster blue (pool pool_2" in explained
         rainbowctl(admin, "delete", "execution", "to-blue", *SCOPE, "--cause", "enough", "--force")
         assert blue_site.ended("to-blue")["closure"]["phase"] == "ABORTED"
-        until(lambda: key not in blue.run("squeue", "-h", "-o", "%j"), what="the job is still there")
+        wait_until(lambda: key not in blue.run("squeue", "-h", "-o", "%j"), explain=lambda: "the job is still there")
         done = rainbowctl(
             admin, "create", "execution", "to-red", *SCOPE, "--clusterPool", "pool_1", "--cpu", "1", "--logs", "--",
             "sh", "-c", "echo on $SLURM_JOB_NAME",
@@ -104,27 +105,25 @@ def test_a_pool_leads_to_its_own_slurm_and_a_cancel_ends_the_job_there(
 
 
 def test_an_agent_that_was_stopped_past_its_lease_is_not_believed(admin: RunningAdmin, tmp_path: Path) -> None:
-    ran, gone = tmp_path / "ran", tmp_path / "gone"
+    gone = tmp_path / "gone"
     with (
         running_site(admin, tmp_path / "first", cluster="first") as first,
         running_site(admin, tmp_path / "second", cluster="second") as second,
     ):
         agent = first.start()
-        _create_in_both(admin, "moves", f"echo ran >> {ran}; until [ -e {gone} ]; do sleep 0.1; done; sleep 2")
+        _create_in_both(admin, "moves", waiting_for(gone)[-1])
         first.running("moves")
-        agent.send_signal(signal.SIGSTOP)  # its job goes on for a moment; nobody is there to end it
+        agent.send_signal(signal.SIGSTOP)  # its job goes on, and its end is reported when the agent goes on
         gone.touch()
         try:
             second.start()
-            found = second.ended("moves", 90)
-            assert (found["closure"]["phase"], found["cluster"], found["attempt"]) == ("SUCCEEDED", "second", 2)
+            execution = second.ended("moves")
+            assert _outcome(execution) == ("SUCCEEDED", "second", 2)
         finally:
             agent.send_signal(signal.SIGCONT)
-        until(lambda: _refused(second), 60, lambda: f"no report was refused:\n{first.log}")
-        time.sleep(1)
-        found = second.get("moves")
-        assert (found["closure"]["phase"], found["cluster"], found["attempt"]) == ("SUCCEEDED", "second", 2)
-        until(lambda: first.intents() == [], 30, lambda: f"it has not let go:\n{first.log}")
+        wait_until(lambda: _has_refusal(second), explain=lambda: f"no report was refused:\n{first.log}")
+        wait_until(lambda: first.intents() == [], explain=lambda: f"its intents are still there:\n{first.log}")
+        assert _outcome(second.get("moves")) == ("SUCCEEDED", "second", 2)
 
 
 def _create_in_both(admin: RunningAdmin, name: str, command: str) -> None:
@@ -139,5 +138,9 @@ def _create_in_both(admin: RunningAdmin, name: str, command: str) -> None:
     assert answer.json()["execution"]["cluster"] == "first"
 
 
-def _refused(site: Site) -> bool:
+def _outcome(execution: dict[str, Any]) -> tuple[str, str, int]:
+    return execution["closure"]["phase"], execution["cluster"], execution["attempt"]
+
+
+def _has_refusal(site: Site) -> bool:
     return any(event["type"] == "REFUSED" for event in site.get("moves", "/events")["events"])

@@ -1,4 +1,4 @@
-"""Real agents for tests: processes that register with a real admin, run work, and can be killed."""
+"""Real agents for tests: processes that register with a real admin, run executions, and can be killed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,26 +23,15 @@ from agent.keys import key_of
 from tests.support import programs
 from tests.support.admins import RunningAdmin
 from tests.support.programs import Process, clean_environment
+from tests.support.waiting import wait_until
 
 PROJECT, DOMAIN = "flytesnacks", "development"
 SECRET = "open-sesame"
 FINISHED = ("SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED")
 
 
-def until(
-    condition: Callable[[], Any], seconds: float = 60.0, what: str | Callable[[], str] = "it did not come about"
-) -> Any:
-    """Wait until a condition holds; answers what it gave."""
-    deadline = time.monotonic() + seconds
-    while True:
-        if found := condition():
-            return found
-        assert time.monotonic() < deadline, what() if callable(what) else what
-        time.sleep(0.05)
-
-
 def write_admin_configuration(directory: Path, **agents: Any) -> Path:
-    """A configuration in which anyone with the secret may register."""
+    """Write an admin's configuration in which any name may register with SECRET."""
     (directory / "registration.secret").write_text(SECRET)
     path = directory / "rainbow.yaml"
     clusters = {"registrationSecretFile": str(directory / "registration.secret")}
@@ -93,7 +81,7 @@ class Site:
         return [sys.executable, "-m", "agent.main", *arguments]
 
     def call(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run a command of the agent's to its end."""
+        """Run a command of the agent and wait for it."""
         done = programs.run(
             "rainbow-agent",
             *arguments,
@@ -129,7 +117,7 @@ class Site:
         return agent
 
     def stop(self) -> None:
-        """End every agent that still runs, and what it ran."""
+        """Kill every agent that runs, and every process of its executions."""
         for agent in self.agents:
             if agent.poll() is None:
                 agent.kill()
@@ -141,7 +129,7 @@ class Site:
     # The admin's side
 
     def create(self, name: str, *command: str, spec: Mapping[str, Any] | None = None, **job: Any) -> None:
-        """An execution for this cluster."""
+        """Create an execution on this cluster."""
         body = {
             "project": PROJECT,
             "domain": DOMAIN,
@@ -151,9 +139,9 @@ class Site:
         answer = requests.post(f"{self.admin.url}/api/v1/executions", json=body, timeout=20)
         assert answer.status_code == 200, answer.text
 
-    def get(self, name: str, what: str = "", **query: Any) -> dict[str, Any]:
-        """An execution, or something of it."""
-        path = f"{self.admin.url}/api/v1/executions/{PROJECT}/{DOMAIN}/{name}{what}"
+    def get(self, name: str, part: str = "", **query: Any) -> dict[str, Any]:
+        """An execution, or a part of it such as /logs."""
+        path = f"{self.admin.url}/api/v1/executions/{PROJECT}/{DOMAIN}/{name}{part}"
         answer = requests.get(path, params=query, timeout=20)
         assert answer.status_code == 200, answer.text
         document: dict[str, Any] = answer.json()
@@ -162,14 +150,14 @@ class Site:
     def phase(self, name: str) -> str:
         return str(self.get(name)["closure"]["phase"])
 
-    def ended(self, name: str, seconds: float = 60.0) -> dict[str, Any]:
-        """An execution when it has ended."""
-        until(lambda: self.phase(name) in FINISHED, seconds, lambda: f"{name} did not end:\n{self.log}")
+    def ended(self, name: str) -> dict[str, Any]:
+        """An execution once it has ended."""
+        wait_until(lambda: self.phase(name) in FINISHED, 120, explain=lambda: f"{name} did not end:\n{self.log}")
         return self.get(name)
 
     def running(self, name: str) -> dict[str, Any]:
-        """An execution when it runs."""
-        until(lambda: self.phase(name) == "RUNNING", what=lambda: f"{name} does not run:\n{self.log}")
+        """An execution once it runs."""
+        wait_until(lambda: self.phase(name) == "RUNNING", explain=lambda: f"{name} does not run:\n{self.log}")
         return self.get(name)
 
     def cancel(self, name: str) -> None:
@@ -179,19 +167,28 @@ class Site:
     def printed(self, name: str, stream: str = "stdout") -> dict[str, Any]:
         return self.get(name, "/logs", stream=stream, limit=2**20)
 
+    def wait_for_log(self, text: str) -> None:
+        """Wait until an agent has logged a text."""
+        wait_until(lambda: text in self.log, explain=lambda: f"the agent did not log {text!r}:\n{self.log}")
+
     def intents(self) -> list[str]:
-        """The intents that the agent has written down."""
+        """The keys of the intents that the agent has stored."""
         return sorted(path.stem for path in (self.state / "intents").glob("*.json"))
 
 
 def native_key(name: str, attempt: int = 1) -> str:
-    """What the native job of an execution is called."""
+    """The name of an execution's native job."""
     return key_of({"project": PROJECT, "domain": DOMAIN, "name": name}, attempt)
+
+
+def waiting_for(file: Path, script: str = "true") -> tuple[str, str, str]:
+    """A command that runs a script once a file exists."""
+    return "sh", "-c", f"until [ -e {file} ]; do sleep 0.05; done; {script}"
 
 
 @contextmanager
 def running_site(admin: RunningAdmin, directory: Path, **settings: Any) -> Iterator[Site]:
-    """A cluster that has registered; its agents and their work are ended in any case."""
+    """A registered cluster; its agents and their executions are killed at the end."""
     site = Site(admin, directory, **settings)
     site.register()
     with ExitStack() as stack:
@@ -200,12 +197,14 @@ def running_site(admin: RunningAdmin, directory: Path, **settings: Any) -> Itera
 
 
 class Wire:
-    """A connection between an agent and its admin that can be cut: nothing gets through, and nobody is told."""
+    """A connection between an agent and its admin that can be cut: nothing passes, and neither side notices."""
 
     def __init__(self, url: str) -> None:
         self.connect_to(url)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        #: How many times data has passed, or been held back by a cut, in either direction.
+        self.passed = self.held_back = 0
         self._whole = threading.Event()
         self._whole.set()
         self._closed = False
@@ -214,16 +213,16 @@ class Wire:
         self._threads[0].start()
 
     def connect_to(self, url: str) -> None:
-        """Where new connections end from now on."""
+        """Lead new connections to another admin."""
         host, _, port = url.removeprefix("http://").partition(":")
         self._target = (host, int(port))
 
     def cut(self) -> None:
-        """From now on nothing passes."""
+        """Hold everything back from now on."""
         self._whole.clear()
 
     def mend(self) -> None:
-        """Let everything pass again; what was on its way arrives late."""
+        """Let everything pass again, including what was held back."""
         self._whole.set()
 
     def close(self) -> None:
@@ -231,8 +230,8 @@ class Wire:
         self._whole.set()
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        for one in self._sockets:
-            one.close()
+        for connection in self._sockets:
+            connection.close()
         for thread in self._threads:
             thread.join(timeout=10)
 
@@ -261,21 +260,24 @@ class Wire:
                     data = source.recv(65536)
                 except TimeoutError:
                     continue
+                if not self._whole.is_set():
+                    self.held_back += 1
                 self._whole.wait()
                 if not data:
                     break
+                self.passed += 1
                 sink.sendall(data)
         except OSError:
             pass
-        for one in (source, sink):
-            one.close()
+        for connection in (source, sink):
+            connection.close()
 
 
 @contextmanager
 def wire_to(admin: RunningAdmin) -> Iterator[Wire]:
-    """A wire that is closed in any case."""
-    found = Wire(admin.url)
+    """A wire that is closed at the end."""
+    wire = Wire(admin.url)
     try:
-        yield found
+        yield wire
     finally:
-        found.close()
+        wire.close()
