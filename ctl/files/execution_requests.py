@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ctl.client.answers import Document
-from ctl.client.calls.base import non_empty
 from ctl.client.errors import ClientError, InvalidFile, InvalidInput, InvalidRequest
 from ctl.client.executions import ExecutionId
 from ctl.client.scopes import check_name
@@ -344,11 +343,11 @@ def _placement_spec(flags: Mapping[str, Any], document: ExecutionDocument) -> Do
 
 def _identity(flags: Mapping[str, Any], document: ExecutionDocument) -> Document:
     context = dict(document.values.get("securityContext") or {})
-    named = {
-        "k8s_service_account": flags["service_account"] or document.values.get("kubeServiceAcct"),
-        "iam_role": flags["iam_role"] or document.values.get("iamRoleARN"),
-    }
-    run_as = {**(context.pop("runAs", None) or context.get("run_as") or {}), **non_empty(named)}
+    run_as = dict(context.pop("runAs", None) or context.get("run_as") or {})
+    if account := flags["service_account"] or document.values.get("kubeServiceAcct"):
+        run_as["k8s_service_account"] = account
+    if role := flags["iam_role"] or document.values.get("iamRoleARN"):
+        run_as["iam_role"] = role
     if run_as:
         context["run_as"] = run_as
     return {"security_context": context} if context else {}
