@@ -42,7 +42,8 @@ from admin.store.cache.index import Index
 from admin.store.cache.shared_counter import SharedCounter
 from admin.store.cache.watchers import EventWatcher, RevisionWatcher
 from admin.store.creations import CreationWriter
-from admin.store.database import Database, db, engine_options, prepare_directory
+from admin.store.database import Database, db, engine_options
+from admin.store.dialects.sqlite import prepare_directory
 from admin.store.group_commit import GroupCommit
 
 _OPERATIONS = (

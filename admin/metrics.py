@@ -7,7 +7,7 @@ from collections import Counter as Tally
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -22,6 +22,39 @@ request_seconds = Histogram("rainbow_http_request_seconds", "Time to answer a re
 writes_total = Counter("rainbow_attribute_writes_total", "Attribute writes by outcome.", ["kind", "level", "outcome"])
 
 _PLACE = ["cluster", "pool", "label", "domain"]
+
+
+class Placed(Protocol):
+    """An execution, as far as the labels of metrics tell it from others."""
+
+    @property
+    def cluster(self) -> str | None: ...
+
+    @property
+    def pool(self) -> str | None: ...
+
+    @property
+    def label(self) -> str | None: ...
+
+    @property
+    def domain(self) -> str: ...
+
+
+class Decided(Placed, Protocol):
+    """An execution with the reason of its decision."""
+
+    @property
+    def reason(self) -> str: ...
+
+
+class Queued(Placed, Protocol):
+    """An execution with the times that its wait is measured by."""
+
+    @property
+    def created_at(self) -> datetime: ...
+
+    @property
+    def started_at(self) -> datetime | None: ...
 
 
 class _Durations(Histogram):
@@ -69,12 +102,12 @@ def _creations(*place_and_reason: str) -> tuple[Counter, Counter]:
     return created_total.labels(*place), placements_total.labels(*place, reason, "created")
 
 
-def count_created(executions: Collection[Any], seconds: float) -> None:
+def count_created(executions: Collection[Decided], seconds: float) -> None:
     """Count new executions and their first decisions, each of which took so long."""
-    for sort, count in Tally((*_place(one), one.reason) for one in executions).items():
-        for counted in _creations(*sort):
-            counted.inc(count)
-    for domain, count in Tally(one.domain for one in executions).items():
+    for labels, count in Tally((*_place(execution), execution.reason) for execution in executions).items():
+        for counter in _creations(*labels):
+            counter.inc(count)
+    for domain, count in Tally(execution.domain for execution in executions).items():
         creation_seconds.labels(domain).observe_all(seconds, count)
 
 
@@ -88,19 +121,18 @@ def _finished(place: tuple[str, ...], phase: str, reason: str) -> Counter:
     return finished_total.labels(*place, phase, reason)
 
 
-def count_redecided(changed: Iterable[Any]) -> None:
+def count_redecided(changed: Iterable[Decided]) -> None:
     """Count decisions that were made again."""
-    for one in changed:
-        place = (one.cluster or "", one.pool or "", one.label or "", one.execution.domain)
-        placements_total.labels(*place, one.code, "decided again").inc()
+    for decided in changed:
+        placements_total.labels(*_place(decided), decided.reason, "decided again").inc()
 
 
-def count_started(execution: Any, now: datetime) -> None:
+def count_started(execution: Queued, now: datetime) -> None:
     """Count an execution that left the queue."""
     _queued(_place(execution)).observe(max(0.0, (now - execution.created_at).total_seconds()))
 
 
-def count_finished(phase: str, reason: str, execution: Any, now: datetime) -> None:
+def count_finished(phase: str, reason: str, execution: Queued, now: datetime) -> None:
     """Count an execution that ended; one that never ran leaves the queue by it."""
     _finished(_place(execution), phase, reason).inc()
     if execution.started_at is None:
@@ -113,8 +145,8 @@ def count_pruned(counts: Mapping[str, int]) -> None:
         pruned_total.labels(table).inc(count)
 
 
-def _place(execution: Any) -> tuple[str, ...]:
-    return tuple([getattr(execution, name, None) or "" for name in _PLACE])
+def _place(execution: Placed) -> tuple[str, ...]:
+    return execution.cluster or "", execution.pool or "", execution.label or "", execution.domain
 
 
 def count_write(change: RowChange, *, dry_run: bool) -> None:

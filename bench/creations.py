@@ -17,7 +17,7 @@ from admin.app import create_app
 from admin.configuration import load_settings
 from admin.services.context import Context
 from admin.services.creations import create_execution
-from admin.services.launches import read_request
+from admin.services.run_requests import read_request
 from bench import stock
 from bench.admins import API, admin_on, port_of
 from bench.ceilings import DIRECT, DIRECT_MANY, INSERT, in_threads, insert_call, running_ceilings, without_http

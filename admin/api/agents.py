@@ -22,11 +22,11 @@ from admin.core.problems import Invalid, Problem
 from admin.core.quantities import parse_duration
 from admin.messages.agents import IssuedAnswer, RevokedAnswer, SyncAnswer, TokenAnswer, TokensAnswer
 from admin.messages.fleet import ClusterAnswer, SwitchedAnswer
-from admin.metrics import count_finished, count_started
 from admin.services import agents, fleet
 from admin.services.agents import Issued, RegistrationLimiter
 from admin.services.syncs import LogPiece, Report, Sync, sync
 from admin.store.executions import ExecutionId
+from admin.store.logs import OutputFile
 
 operations = Operations("agents")
 
@@ -274,11 +274,6 @@ _switch("undrain", "Give a drained cluster work again", SwitchBody)
 def sync_cluster(name: str, body: dict[str, Any]) -> SyncAnswer:
     caller().check_agent_of(name)
     answer = sync(context(), _read(name, body))
-    now = context().clock()
-    for row in answer.started:
-        count_started(row, now)
-    for row, ended in answer.finished:
-        count_finished(ended.phase.value, ended.reason, row, now)
     return SyncAnswer.from_answer(answer, context().settings.agents)
 
 
@@ -320,12 +315,12 @@ def _bytes(text: str, field: str) -> bytes:
 
 def _report(one: dict[str, Any]) -> Report:
     outputs = {
-        file["path"]: {
-            "path": file["path"],
-            "size": file["size"],
-            "truncated": file["truncated"],
-            "content": _bytes(file["content_base64"], "events.outputs.content_base64"),
-        }
+        file["path"]: OutputFile(
+            path=file["path"],
+            size=file["size"],
+            truncated=file["truncated"],
+            content=_bytes(file["content_base64"], "events.outputs.content_base64"),
+        )
         for file in one.get("outputs", [])
     }
     return Report(

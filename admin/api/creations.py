@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from flask import request
@@ -24,10 +23,9 @@ from admin.core.json_text import json_text
 from admin.core.memos import Memo
 from admin.core.problems import Invalid, Problem
 from admin.messages.executions import CreatedAnswer, ManyCreatedAnswer
-from admin.metrics import count_created
 from admin.services import creations, executions
-from admin.services.creations import Created, Refusal
-from admin.services.launches import CreationRequest, check_name, read_request
+from admin.services.creations import Refusal
+from admin.services.run_requests import CreationRequest, check_name, read_request
 from admin.store.executions import ExecutionId
 
 operations = Operations("executions")
@@ -118,15 +116,11 @@ def _read_spec(spec: Any) -> dict[str, Any]:
 
 
 def _create(request: CreationRequest, *, dry_run: bool) -> CreatedAnswer:
-    started = time.perf_counter()
     created = creations.create_execution(context(), request, dry_run=dry_run, idempotency_key=_idempotency_key())
-    if created.is_new and not dry_run:
-        count_created([created.execution], time.perf_counter() - started)
     return CreatedAnswer.from_created(created, dry_run=dry_run)
 
 
 def _create_many(bodies: list[Any], *, dry_run: bool) -> ManyCreatedAnswer:
-    started = time.perf_counter()
     read = [_read(body) for body in bodies]
     requests = {place: item for place, item in enumerate(read) if isinstance(item, CreationRequest)}
     answers = iter(
@@ -135,9 +129,6 @@ def _create_many(bodies: list[Any], *, dry_run: bool) -> ManyCreatedAnswer:
         )
     )
     outcomes = [next(answers) if isinstance(item, CreationRequest) else item for item in read]
-    if not dry_run:
-        new = [outcome.execution for outcome in outcomes if isinstance(outcome, Created) and outcome.is_new]
-        count_created(new, (time.perf_counter() - started) / len(bodies))
     return ManyCreatedAnswer.from_outcomes(outcomes, dry_run=dry_run)
 
 

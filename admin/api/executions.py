@@ -20,7 +20,6 @@ from admin.api.schemas import (
     Whole,
 )
 from admin.api.selectors import SelectorFields, conditions_of, scope_of
-from admin.core.executions.lifecycle import Phase
 from admin.core.executions.selectors import SORT_FIELDS, Condition, equals, parse_value
 from admin.core.problems import Invalid, Problem, closest, unknown_word
 from admin.messages.executions import (
@@ -38,11 +37,10 @@ from admin.messages.executions import (
     OutputsAnswer,
 )
 from admin.messages.pages import key_of, number_of, token_of
-from admin.metrics import count_finished, count_redecided
 from admin.services import executions, redecisions
 from admin.services.logs import read_log, read_outputs
 from admin.store.execution_lists import Place
-from admin.store.executions import Execution, ExecutionId
+from admin.store.executions import ExecutionId
 
 operations = creations.operations  # of the same noun
 
@@ -151,7 +149,7 @@ def _list(query: dict[str, Any]) -> ExecutionsAnswer:
         limit=query["limit"],
     )
     return ExecutionsAnswer(
-        executions=[ListedAnswer.from_execution(execution) for execution in page.executions],
+        executions=[ListedAnswer.from_listed(execution) for execution in page.executions],
         token=None if page.last is None else _token(page.last, order),
     )
 
@@ -275,17 +273,11 @@ def set_state(body: dict[str, Any], **key: str) -> ExecutionAnswer:
 )
 def terminate(body: dict[str, Any], **key: str) -> EndedAnswer:
     execution, is_change = executions.terminate(context(), ExecutionId(**key), *_cause(body))
-    _count_ended(execution, is_change)
     return EndedAnswer.from_execution(execution, changed=is_change)
 
 
 def _cause(body: dict[str, Any]) -> tuple[str, str]:
     return body.get("cause") or "Terminated without a cause.", body.get("claimed_by") or "anonymous"
-
-
-def _count_ended(row: Execution, is_change: bool) -> None:
-    if is_change and Phase(row.phase).is_finished:
-        count_finished(row.phase, row.reason, row, context().clock())
 
 
 @operations.add(
@@ -302,9 +294,6 @@ def terminate_many(query: dict[str, Any], body: dict[str, Any]) -> ManyEndedAnsw
     ended = executions.terminate_many(
         context(), _selected(body["selector"]), *_cause(body), scope=scope_of(body["selector"]), dry_run=dry_run
     )
-    if not dry_run:
-        for execution, is_change in ended:
-            _count_ended(execution, is_change)
     return ManyEndedAnswer.from_ended(ended, dry_run=dry_run)
 
 
@@ -328,6 +317,4 @@ def redecide(query: dict[str, Any], body: dict[str, Any]) -> ManyRedecidedAnswer
     redecided = redecisions.redecide(
         context(), _selected(body["selector"]), scope=scope_of(body["selector"]), dry_run=query["dry_run"]
     )
-    if not query["dry_run"]:
-        count_redecided([item for item in redecided if item.is_change])
     return ManyRedecidedAnswer.from_redecided(redecided, dry_run=query["dry_run"])

@@ -22,7 +22,7 @@ from admin.services.executions import Explanation
 from admin.services.logs import LogText
 from admin.services.placements import PlacementPreview
 from admin.services.redecisions import Redecided
-from admin.store.executions import Event, Execution
+from admin.store.executions import Event, Execution, ListedExecution
 
 #: Executions that one answer shows of many that were ended or decided again.
 _MOST_SHOWN = 1000
@@ -55,7 +55,7 @@ class ClosureAnswer(Answer):
     abort_metadata: Json | None = None
 
     @classmethod
-    def from_execution(cls, execution: Execution) -> ClosureAnswer:
+    def from_execution(cls, execution: Execution | ListedExecution) -> ClosureAnswer:
         abort = {"cause": execution.abort_cause, "principal": execution.abort_principal}
         return cls(
             phase=execution.phase,
@@ -90,7 +90,7 @@ class ListedAnswer(Answer):
     reference_execution: ExecutionIdAnswer | None = None
 
     @classmethod
-    def from_execution(cls, execution: Execution) -> ListedAnswer:
+    def from_listed(cls, execution: Execution | ListedExecution) -> ListedAnswer:
         launched, reference = execution.launched, execution.reference
         workflow, launch_plan = launched.get("workflow"), launched.get("launch_plan")
         return cls(
@@ -104,10 +104,10 @@ class ListedAnswer(Answer):
             label=execution.label,
             revision=execution.revision,
             attempt=execution.attempt,
-            native_id=getattr(execution, "native_id", None),
-            nodes=getattr(execution, "nodes", None),
-            exit_code=getattr(execution, "exit_code", None),
-            lease_expires_at=getattr(execution, "lease_expires_at", None),
+            native_id=execution.native_id,
+            nodes=execution.nodes,
+            exit_code=execution.exit_code,
+            lease_expires_at=execution.lease_expires_at,
             decisions=execution.decisions,
             events=execution.events,
             mode=execution.mode,
@@ -133,7 +133,7 @@ class ExecutionAnswer(ListedAnswer):
         if execution.queue_deadline is not None:
             quality_of_service["queue_deadline"] = execution.queue_deadline
         return cls(
-            **asdict(ListedAnswer.from_execution(execution)),
+            **asdict(ListedAnswer.from_listed(execution)),
             spec=execution.request["spec"],
             inputs=content["inputs"],
             job=content["job"],
@@ -264,7 +264,7 @@ class EndedAnswer(Answer):
     changed: bool
 
     @classmethod
-    def from_execution(cls, execution: Execution, *, changed: bool) -> EndedAnswer:
+    def from_execution(cls, execution: Execution | ListedExecution, *, changed: bool) -> EndedAnswer:
         return cls(id=ExecutionIdAnswer.from_execution(execution), phase=execution.phase, changed=changed)
 
 
@@ -275,7 +275,7 @@ class ManyEndedAnswer(Answer):
     dry_run: bool
 
     @classmethod
-    def from_ended(cls, ended: Sequence[tuple[Execution, bool]], *, dry_run: bool) -> ManyEndedAnswer:
+    def from_ended(cls, ended: Sequence[tuple[Execution | ListedExecution, bool]], *, dry_run: bool) -> ManyEndedAnswer:
         return cls(
             matched=len(ended),
             terminated=0 if dry_run else sum(is_change for _, is_change in ended),
@@ -297,10 +297,10 @@ class RedecidedAnswer(Answer):
     @classmethod
     def from_redecided(cls, redecided: Redecided) -> RedecidedAnswer:
         return cls(
-            id=ExecutionIdAnswer.from_execution(redecided.execution),
-            from_=redecided.execution.cluster,
+            id=ExecutionIdAnswer(**redecided.id._asdict()),
+            from_=redecided.previous_cluster,
             to=redecided.cluster,
-            reason=ReasonAnswer(code=redecided.code, message=shorten(redecided.message, 500)),
+            reason=ReasonAnswer(code=redecided.reason, message=shorten(redecided.message, 500)),
             changed=redecided.is_change,
         )
 

@@ -14,22 +14,23 @@ from admin.core.settings.scopes import Scope
 from admin.services.context import Context
 from admin.services.registrations import find_launch_plan, find_workflow
 from admin.services.scopes import check_domain, check_readable, unknown_project
-from admin.store import projects, registrations
+from admin.store import projects
+from admin.store.decision_basis import DecisionBasis
 from admin.store.registrations import Registered
 
 
 class Catalog(Protocol):
-    """Where a launch finds what it names; an error where it is not there."""
+    """Finds what a launch names; an error where it is unknown."""
 
     def project(self, scope: Scope) -> Project: ...
 
-    def workflow(self, wanted: Identifier) -> Registered: ...
+    def workflow(self, identifier: Identifier) -> Registered: ...
 
-    def launch_plan(self, wanted: Identifier) -> Registered: ...
+    def launch_plan(self, identifier: Identifier) -> Registered: ...
 
 
 class StoredCatalog:
-    """What a transaction sees; projects as some changes would leave them."""
+    """What a transaction sees; projects as proposed changes would leave them."""
 
     def __init__(self, context: Context, connection: Connection, proposed: Iterable[RowChange] = ()) -> None:
         self._context = context
@@ -47,48 +48,39 @@ class StoredCatalog:
             raise unknown_project(scope.project, projects.ids(self._connection))
         return stored
 
-    def workflow(self, wanted: Identifier) -> Registered:
-        return find_workflow(self._context, self._connection, wanted)
+    def workflow(self, identifier: Identifier) -> Registered:
+        return find_workflow(self._context, self._connection, identifier)
 
-    def launch_plan(self, wanted: Identifier) -> Registered:
-        return find_launch_plan(self._context, self._connection, wanted)
+    def launch_plan(self, identifier: Identifier) -> Registered:
+        return find_launch_plan(self._context, self._connection, identifier)
 
 
 class CachedCatalog:
-    """What this process remembers, and the database where it does not."""
+    """What this process has in memory at a basis, and the database for the rest."""
 
-    def __init__(self, context: Context, number: int) -> None:
+    def __init__(self, context: Context, basis: DecisionBasis) -> None:
         self._context = context
-        self._number = number  #: of registrations, what its answers are true at
+        self._basis = basis
 
     def project(self, scope: Scope) -> Project:
         check_domain(self._context, scope.domain)
-        known = self._context.index.project(scope.project)
-        if known is not None:
-            return known
+        project = self._context.index.project(scope.project)
+        if project is not None:
+            return project
         with self._context.database.reading() as connection:
             return StoredCatalog(self._context, connection).project(scope)
 
-    def workflow(self, wanted: Identifier) -> Registered:
-        return self._remembered(find_workflow, wanted)
+    def workflow(self, identifier: Identifier) -> Registered:
+        return self._cached(find_workflow, identifier)
 
-    def launch_plan(self, wanted: Identifier) -> Registered:
-        return self._remembered(find_launch_plan, wanted)
+    def launch_plan(self, identifier: Identifier) -> Registered:
+        return self._cached(find_launch_plan, identifier)
 
-    def _remembered(
-        self, find: Callable[[Context, Connection, Identifier], Registered], wanted: Identifier
+    def _cached(
+        self, find: Callable[[Context, Connection, Identifier], Registered], identifier: Identifier
     ) -> Registered:
         def read() -> Registered:
             with self._context.database.reading() as connection:
-                return find(self._context, connection, wanted)
+                return find(self._context, connection, identifier)
 
-        return self._context.creation_cache.registered.find((find, wanted), read, self._number)
-
-
-def known_registrations(context: Context) -> int:
-    """How often something had been registered, as far as this process knows."""
-    cache = context.creation_cache
-    if cache.registrations < 0:
-        with context.database.reading() as connection:
-            cache.registrations = registrations.number(connection)
-    return cache.registrations
+        return self._context.creation_cache.registered.find(self._basis, (find, identifier), read)

@@ -11,12 +11,13 @@ from admin.core.executions.plans import RunPlan
 from admin.core.executions.quality_of_service import queue_deadline
 from admin.core.placement.decisions import Decision
 from admin.core.placement.routes import RouteKind
-from admin.services.launches import Placement, ResolvedLaunch
+from admin.services.run_requests import Placement, ResolvedLaunch
 from admin.store import decisions, executions
+from admin.store.decisions import StoredDecision
 
 
 def placement_values(placement: Placement, resolved: ResolvedLaunch, created_at: datetime) -> dict[str, Any]:
-    """What settings and a decision make of an execution."""
+    """The columns that follow from settings and a decision."""
     run_plan = placement.run_plan
     return {
         **decided_values(placement.decision),
@@ -26,7 +27,7 @@ def placement_values(placement: Placement, resolved: ResolvedLaunch, created_at:
 
 
 def run_plan_values(run_plan: RunPlan, resolved: ResolvedLaunch, queue: str | None) -> dict[str, Any]:
-    """What settings make of an execution in a queue, whatever it is called and wherever it goes."""
+    """The columns that follow from settings alone, whatever the execution's name and cluster."""
     route = run_plan.route
     return {
         "route_kind": route.kind.value,
@@ -50,40 +51,47 @@ def run_plan_values(run_plan: RunPlan, resolved: ResolvedLaunch, queue: str | No
     }
 
 
-def decided_values(decision: Decision) -> dict[str, Any]:
-    """What a decision makes of an execution."""
+def decided_values(decision: Decision) -> dict[str, str | None]:
+    """The columns that follow from a decision alone."""
     return {"cluster": decision.cluster, "reason": decision.code, "reason_message": decision.message}
 
 
 def add_decision(
-    connection: Connection, row_id: int, number: int, now: datetime, placement: Placement, revision: int, because: str
+    connection: Connection,
+    execution_id: int,
+    number: int,
+    now: datetime,
+    placement: Placement,
+    revision: int,
+    because: str,
 ) -> None:
-    """Store a decision that settings and the fleet made together."""
-    settings, way = placement.run_plan.effective.trail, placement.decision.evaluation.trail
-    decisions.add_trails(connection, [settings, way])
-    decisions.add(
-        connection, [decision_row(row_id, number, now, placement.decision, settings.digest, because, revision)]
-    )
+    """Store a decision with both its trails."""
+    settings, evaluation = placement.run_plan.effective.trail, placement.decision.evaluation.trail
+    decisions.add_trails(connection, [settings, evaluation])
+    decision = stored_decision(execution_id, number, now, placement.decision, settings.digest, because, revision)
+    decisions.add(connection, [decision])
 
 
-def decision_row(
-    row_id: int,
+def stored_decision(
+    execution_id: int,
     number: int,
     now: datetime,
     decision: Decision,
-    settings_digest: str,
+    settings_trail: str,
     because: str,
     revision: int,
-) -> dict[str, Any]:
-    """A decision as it is stored; its trails must be there."""
-    return {
-        "execution_id": row_id,
-        "number": number,
-        "decided_at": now,
-        **decided_values(decision),
-        "because": because,
-        "revision": revision,
-        "settings_trail": settings_digest,
-        "placement_trail": decision.evaluation.trail.digest,
-        "scores": decision.evaluation.scores,
-    }
+) -> StoredDecision:
+    """A decision as it is stored; its trails must be stored too."""
+    return StoredDecision(
+        execution_id=execution_id,
+        number=number,
+        decided_at=now,
+        cluster=decision.cluster,
+        reason=decision.code,
+        reason_message=decision.message,
+        because=because,
+        revision=revision,
+        settings_trail=settings_trail,
+        placement_trail=decision.evaluation.trail.digest,
+        scores=decision.evaluation.scores,
+    )

@@ -1,4 +1,4 @@
-"""Executions: created, read, listed, ended, repeated and explained."""
+"""Executions: read, listed, ended, repeated and explained."""
 
 from __future__ import annotations
 
@@ -18,50 +18,49 @@ from admin.core.placement import decisions as placement_decisions
 from admin.core.problems import Invalid, Problem, closest, did_you_mean, shorten
 from admin.core.settings.scopes import Scope
 from admin.errors import ExecutionNotFound, NotRecoverable
+from admin.metrics import count_finished
 from admin.services.context import Context
-from admin.services.launches import (
-    CreationRequest,
-    RunRequest,
-    run_request_of,
-)
+from admin.services.run_requests import CreationRequest, RunRequest, run_request_of
 from admin.services.scopes import check_readable
 from admin.store import decisions, execution_lists, executions
-from admin.store.execution_lists import MOST_SORTED, Page, Place, TooManyToSort
-from admin.store.executions import Event, Execution, ExecutionId
+from admin.store.decisions import StoredDecision
+from admin.store.execution_lists import MOST_SORTED, Item, Page, Place, TooManyToSort
+from admin.store.executions import Event, Execution, ExecutionId, ListedExecution
 
-_PAGE = 1000
+_PAGE_SIZE = 1000
+#: The longest wait for an event without a look at the execution: ids of two transactions may come out of order.
+_RECHECK_SECONDS = 1.0
 
 
-def get_execution(context: Context, wanted: ExecutionId, after_event: int | None = None, wait: float = 0) -> Execution:
-    """One execution; waits until something happens after an event, if asked to."""
+def get_execution(context: Context, key: ExecutionId, after_event: int | None = None, wait: float = 0) -> Execution:
+    """One execution; with `after_event` once there is a later event, or `wait` seconds are over."""
     deadline = time.monotonic() + wait
     while True:
         with context.database.reading() as connection:
             last = executions.last_event(connection)
-            found = find_execution(context, connection, wanted)
+            execution = find_execution(context, connection, key)
         remaining = deadline - time.monotonic()
-        is_news = after_event is None or found.events > after_event
-        if is_news or remaining <= 0 or context.event_watcher.is_closing:
-            return found
-        context.event_watcher.wait_above(last, min(remaining, 1.0))  # events of two transactions may cross
+        has_later_event = after_event is None or execution.events > after_event
+        if has_later_event or remaining <= 0 or context.event_watcher.is_closing:
+            return execution
+        context.event_watcher.wait_above(last, min(remaining, _RECHECK_SECONDS))
 
 
-def find_execution(context: Context, connection: Connection, wanted: ExecutionId, *, lock: bool = False) -> Execution:
-    """One execution; ExecutionNotFound with the nearest names where there is none."""
-    check_readable(context, connection, Scope(project=wanted.project, domain=wanted.domain))
-    is_name = names.matches(EXECUTION_NAME, wanted.name)
-    found = executions.get(connection, wanted, lock=lock) if is_name else None
-    if found is None:
-        near = closest(wanted.name, executions.names_like(connection, wanted))
-        place_named = f"{wanted.project}/{wanted.domain}"
-        kept = context.settings.retention.executions
+def find_execution(context: Context, connection: Connection, key: ExecutionId, *, lock: bool = False) -> Execution:
+    """One execution; ExecutionNotFound with the closest names where there is none."""
+    check_readable(context, connection, Scope(project=key.project, domain=key.domain))
+    is_name = names.matches(EXECUTION_NAME, key.name)
+    execution = executions.get(connection, key, lock=lock) if is_name else None
+    if execution is None:
+        near = closest(key.name, executions.names_like(connection, key))
+        retention = context.settings.retention.executions
         raise ExecutionNotFound(
-            f"No execution is called '{shorten(wanted.name)}' in {place_named}.{did_you_mean(near)} "
-            f"`rainbowctl get execution -p {wanted.project} -d {wanted.domain}` lists them."
-            + (f" They are kept for {kept} after their end." if kept else ""),
+            f"No execution is called '{shorten(key.name)}' in {key.project}/{key.domain}.{did_you_mean(near)} "
+            f"`rainbowctl get execution -p {key.project} -d {key.domain}` lists them."
+            + (f" They are kept for {retention} after their end." if retention else ""),
             details=[{"field": "name", "reason": "is unknown.", "closest": list(near)}],
         )
-    return found
+    return execution
 
 
 def list_executions(
@@ -73,13 +72,19 @@ def list_executions(
     descending: bool,
     after: Place | None,
     limit: int,
-) -> Page:
-    """Some executions; Invalid where more of them would have to be sorted than one request should."""
+) -> Page[ListedExecution]:
+    """A page of executions; Invalid where too many of them would have to be sorted."""
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
         try:
             return execution_lists.page(
-                connection, conditions, sort_by=sort_by, descending=descending, after=after, limit=limit
+                connection,
+                conditions,
+                ListedExecution,
+                sort_by=sort_by,
+                descending=descending,
+                after=after,
+                limit=limit,
             )
         except TooManyToSort:
             reason = (
@@ -91,30 +96,30 @@ def list_executions(
 
 @dataclass(frozen=True, kw_only=True)
 class EventPage:
-    """Some events, the number to go on above, if there are more, and whether some before them are no longer kept."""
+    """Some events of an execution."""
 
     events: list[Event]
-    next_number: int | None
-    is_pruned: bool
+    next_number: int | None  #: what the next page is above; None for the last page
+    is_pruned: bool  #: whether events before these are no longer kept
 
 
-def list_events(context: Context, wanted: ExecutionId, above: int, limit: int) -> EventPage:
-    """What happened to an execution, oldest first."""
+def list_events(context: Context, key: ExecutionId, above: int, limit: int) -> EventPage:
+    """The events of an execution above a number, oldest first."""
     with context.database.reading() as connection:
-        row = find_execution(context, connection, wanted)
-        found = executions.events_of(connection, row.id, above, limit + 1)
-    first = found[0].number if found else row.events + 1
+        execution = find_execution(context, connection, key)
+        events = executions.events_of(connection, execution.id, above, limit + 1)
+    first = events[0].number if events else execution.events + 1
     return EventPage(
-        events=found[:limit],
-        next_number=found[limit - 1].number if len(found) > limit else None,
+        events=events[:limit],
+        next_number=events[limit - 1].number if len(events) > limit else None,
         is_pruned=first > above + 1,
     )
 
 
-def set_state(context: Context, wanted: ExecutionId, state: str) -> tuple[Execution, bool]:
-    """Archive an execution, or bring it back to lists; answers whether that changed anything."""
+def set_state(context: Context, key: ExecutionId, state: str) -> tuple[Execution, bool]:
+    """Archive an execution, or make it active again; returns whether that changed anything."""
     with context.database.writing() as connection:
-        before = find_execution(context, connection, wanted, lock=True)
+        before = find_execution(context, connection, key, lock=True)
         if before.state == state:
             return before, False
         now = context.clock()
@@ -123,77 +128,78 @@ def set_state(context: Context, wanted: ExecutionId, state: str) -> tuple[Execut
         kind = "ARCHIVED" if state == "ARCHIVED" else "ACTIVATED"
         event = Event(number=number, at=now, type=kind, phase=before.phase, cluster=before.cluster)
         executions.add_events(connection, [(before.id, event)])
-        after = executions.get(connection, wanted)
-    assert after is not None
-    return after, True
+        return find_execution(context, connection, key), True
 
 
-def terminate(context: Context, wanted: ExecutionId, cause: str, by: str) -> tuple[Execution, bool]:
-    """End an execution; one that has ended already stays as it is."""
+def terminate(context: Context, key: ExecutionId, cause: str, by: str) -> tuple[Execution, bool]:
+    """End an execution; returns whether that changed anything: one that has ended stays as it is."""
     with context.database.writing() as connection:
-        before = find_execution(context, connection, wanted, lock=True)
-        is_ended = end(connection, before, Phase.ABORTED, "TERMINATED", cause, by, context.clock())
-        after = executions.get(connection, wanted)
-    assert after is not None
-    return after, is_ended
+        before = find_execution(context, connection, key, lock=True)
+        is_changed = end(connection, before, Phase.ABORTED, "TERMINATED", cause, by, context.clock())
+        after = find_execution(context, connection, key)
+    if is_changed and Phase(after.phase).is_finished:
+        count_finished(after.phase, after.reason, after, context.clock())
+    return after, is_changed
 
 
 def terminate_many(
     context: Context, conditions: Iterable[Condition], cause: str, by: str, *, scope: Scope, dry_run: bool
-) -> list[tuple[Execution, bool]]:
-    """End every execution that fits; each for itself, so that none waits for all. Finished ones are not touched."""
+) -> list[tuple[Execution | ListedExecution, bool]]:
+    """End every unfinished execution that matches, each in a transaction of its own."""
     unfinished = equals("phase", *(phase.value for phase in UNFINISHED))
-    wanted = list(matching(context, [*conditions, unfinished], scope))
+    listed = list(matching(context, [*conditions, unfinished], scope))
     if dry_run:
-        return [(one, True) for one in wanted]
-    return [terminate(context, executions.identity(one), cause, by) for one in wanted]
+        return [(execution, True) for execution in listed]
+    return [terminate(context, execution.key, cause, by) for execution in listed]
 
 
-def matching(context: Context, conditions: Iterable[Condition], scope: Scope) -> Iterator[Execution]:
-    """Every execution that fits, in a scope that is known, oldest first, page by page, so that any number may."""
+def matching(context: Context, conditions: Iterable[Condition], scope: Scope) -> Iterator[ListedExecution]:
+    """Every execution in a scope that matches, oldest first, read page by page, each in a transaction of its own."""
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
     last: Place | None = None
-    held = list(conditions)
+    selected = list(conditions)
     while True:
         with context.database.reading() as connection:
-            some = _page(connection, held, last, whole=False)
-        yield from some.executions
-        last = some.last
+            page = _next_page(connection, selected, last, ListedExecution)
+        yield from page.executions
+        last = page.last
         if last is None:
             return
 
 
 def matching_in(connection: Connection, conditions: Iterable[Condition]) -> Iterator[Execution]:
-    """The same, whole, in one transaction."""
+    """The same in one transaction, each execution whole."""
     last: Place | None = None
-    held = list(conditions)
+    selected = list(conditions)
     while True:
-        some = _page(connection, held, last, whole=True)
-        yield from some.executions
-        last = some.last
+        page = _next_page(connection, selected, last, Execution)
+        yield from page.executions
+        last = page.last
         if last is None:
             return
 
 
-def _page(connection: Connection, conditions: list[Condition], after: Place | None, *, whole: bool) -> Page:
+def _next_page(
+    connection: Connection, conditions: list[Condition], after: Place | None, item_type: type[Item]
+) -> Page[Item]:
     return execution_lists.page(
-        connection, conditions, sort_by="created_at", descending=False, after=after, limit=_PAGE, whole=whole
+        connection, conditions, item_type, sort_by="created_at", descending=False, after=after, limit=_PAGE_SIZE
     )
 
 
 def end(
-    connection: Connection, row: Execution, phase: Phase, reason: str, message: str, by: str | None, now: datetime
+    connection: Connection, execution: Execution, phase: Phase, reason: str, message: str, by: str | None, now: datetime
 ) -> bool:
-    """End an execution that this transaction holds, or have its agent end it; False where that is not possible."""
-    if not Phase(row.phase).may_become(phase):
+    """End a locked execution, or have its agent end it; False where its phase does not allow that."""
+    if not Phase(execution.phase).may_become(phase):
         return False
-    if phase is Phase.ABORTED and row.lease_expires_at is not None:
+    if phase is Phase.ABORTED and execution.lease_expires_at is not None:
         phase = Phase.ABORTING  # its agent ends it
-        if row.phase == phase.value:
+        if execution.phase == phase.value:
             return False
-    number = row.events + 1
-    values = {
+    number = execution.events + 1
+    values: dict[str, object] = {
         "phase": phase.value,
         "reason": reason,
         "reason_message": message,
@@ -204,7 +210,7 @@ def end(
         values |= {"finished_at": now, "lease_expires_at": None}
     if phase in (Phase.ABORTING, Phase.ABORTED):
         values |= {"abort_cause": message, "abort_principal": by}
-    executions.change(connection, row.id, values)
+    executions.change(connection, execution.id, values)
     event = Event(
         number=number,
         at=now,
@@ -212,26 +218,27 @@ def end(
         phase=phase.value,
         reason=reason,
         message=message,
-        cluster=row.cluster,
+        cluster=execution.cluster,
         by=by,
     )
-    executions.add_events(connection, [(row.id, event)])
+    executions.add_events(connection, [(execution.id, event)])
     return True
 
 
 def repeat_request(
-    context: Context, wanted: ExecutionId, *, mode: str, name: str | None, changes: Mapping[str, Any]
+    context: Context, key: ExecutionId, *, mode: str, name: str | None, changes: Mapping[str, Any]
 ) -> CreationRequest:
-    """The request of an execution once more, with some things changed; settings will be resolved afresh."""
+    """The request of an execution, with some fields changed, to be created again under the settings in force."""
     with context.database.reading() as connection:
-        row = find_execution(context, connection, wanted)
-    if mode == "RECOVERED" and (Phase(row.phase) is Phase.SUCCEEDED or not Phase(row.phase).is_finished):
-        why = "it succeeded" if row.phase == Phase.SUCCEEDED.value else f"it is still {row.phase}"
+        execution = find_execution(context, connection, key)
+    phase = Phase(execution.phase)
+    if mode == "RECOVERED" and (phase is Phase.SUCCEEDED or not phase.is_finished):
+        why = "it succeeded" if phase is Phase.SUCCEEDED else f"it is still {execution.phase}"
         raise NotRecoverable(
-            f"Execution '{row.name}' cannot be recovered: {why}. Only what failed, timed out or was aborted can be; "
-            "relaunch runs anything again."
+            f"Execution '{execution.name}' cannot be recovered: {why}. Only what failed, timed out or was aborted can "
+            "be; relaunch runs anything again."
         )
-    first = run_request_of(row)
+    first = run_request_of(execution)
     spec, inputs = dict(first.spec), dict(first.inputs)
     for field, value in changes.items():
         if field == "inputs":
@@ -241,49 +248,49 @@ def repeat_request(
     if changes.keys() & {"cluster", "cluster_assignment", "execution_cluster_label"}:
         for field in ("cluster", "cluster_assignment", "execution_cluster_label"):
             if field not in changes:
-                spec.pop(field, None)  # another place was asked for, so the old wish is off
+                spec.pop(field, None)  # the new target replaces the old one
     if name is not None and not names.matches(EXECUTION_NAME, name):
         raise Invalid(Problem(field="name", reason=f"'{shorten(name)}' is not an execution's name."))
-    asked = RunRequest(
-        project=row.project,
-        domain=row.domain,
+    run = RunRequest(
+        project=execution.project,
+        domain=execution.domain,
         spec=spec,
         inputs=inputs,
         mode=mode,
-        reference={"project": row.project, "domain": row.domain, "name": row.name},
+        reference=execution.key._asdict(),
     )
-    return CreationRequest(asked, name)
+    return CreationRequest(run, name)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """A decision with everything that led to it."""
+    """A decision with everything that led to it; settings and candidates as JSON of their trails."""
 
     execution: Execution
-    decision: Any  #: a stored decision
+    decision: StoredDecision
     settings: Mapping[str, Any]
     candidates: list[dict[str, Any]]
     strategy: str
-    history: list[Any]
+    history: list[StoredDecision]
 
 
-def explain(context: Context, wanted: ExecutionId, number: int | None = None) -> Explanation:
+def explain(context: Context, key: ExecutionId, number: int | None = None) -> Explanation:
     """Why an execution is where it is; or was, by an earlier decision."""
     with context.database.reading() as connection:
-        row = find_execution(context, connection, wanted)
-        history = decisions.of(connection, row.id)
+        execution = find_execution(context, connection, key)
+        history = decisions.of(connection, execution.id)
         if number is not None and not 1 <= number <= len(history):
             reason = f"there are {len(history)} decisions; give 1 to {len(history)}."
             raise Invalid(Problem(field="decision", reason=reason))
         decision = history[(number or len(history)) - 1]
         settings = decisions.trail(connection, decision.settings_trail)
-        way = decisions.trail(connection, decision.placement_trail)
-    candidates = placement_decisions.render_candidates(way, decision.scores, str(wanted), decision.cluster)
+        trail = decisions.trail(connection, decision.placement_trail)
+    candidates = placement_decisions.render_candidates(trail, decision.scores, str(key), decision.cluster)
     return Explanation(
-        execution=row,
+        execution=execution,
         decision=decision,
         settings=settings,
         candidates=candidates,
-        strategy=way["strategy"],
+        strategy=trail["strategy"],
         history=history,
     )

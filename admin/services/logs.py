@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any
 
 from admin.core.executions.lifecycle import Phase
 from admin.core.problems import Invalid, Problem
@@ -13,6 +12,7 @@ from admin.services.executions import find_execution
 from admin.services.retention import is_log_past
 from admin.store import logs
 from admin.store.executions import ExecutionId
+from admin.store.logs import StoredOutput
 
 _NAP_SECONDS = 0.3
 _LONGEST_CHARACTER = 4  # in bytes: a reader who asks for less would never get on
@@ -86,7 +86,7 @@ def _text(data: bytes, *, is_last: bool) -> tuple[str, int]:
     return data[:used].decode("utf-8", "replace"), used
 
 
-def read_outputs(context: Context, wanted: ExecutionId) -> tuple[list[Any], bool]:
+def read_outputs(context: Context, wanted: ExecutionId) -> tuple[list[StoredOutput], bool]:
     """The files that an execution left, and whether they are no longer kept."""
     with context.database.reading() as connection:
         row = find_execution(context, connection, wanted)

@@ -29,16 +29,8 @@ from admin.services.changes import make_change
 from admin.services.context import Context
 from admin.services.creations import generated_name
 from admin.services.executions import matching_in
-from admin.services.launches import (
-    CreationRequest,
-    Placement,
-    RunRequest,
-    Situation,
-    find_launch,
-    find_situation,
-    place_launch,
-    run_request_of,
-)
+from admin.services.launches import Situation, find_launch, find_situation, place_launch
+from admin.services.run_requests import CreationRequest, Placement, RunRequest, run_request_of
 from admin.services.scopes import check_readable
 from admin.store import execution_lists, executions
 from admin.store.executions import Execution, ExecutionId
@@ -153,7 +145,7 @@ class _Simulator:
                 settings = resolve_settings(launch, situation.rows, rules)
                 run_plan = build_run_plan(launch, execution.name, settings, rules)
                 self._run_plans[key, launch.scope] = run_plan
-            workload = replace(run_plan.workload, key=str(executions.identity(execution)))
+            workload = replace(run_plan.workload, key=str(execution.key))
             loads = self._loads(situation, execution)
             decision = place(replace(run_plan, workload=workload), situation.fleet, loads)
         except Invalid as refusal:
@@ -180,9 +172,9 @@ class _Simulator:
         if self._waiting is None:
             self._waiting = executions.demand_waiting(self._connection, situation.fleet.clusters)
         cluster = execution.cluster
-        if execution.phase != Phase.QUEUED.value or cluster not in self._waiting:
+        if execution.phase != Phase.QUEUED.value or cluster is None or cluster not in self._waiting:
             return self._waiting
-        return {**self._waiting, cluster: subtract(self._waiting[cluster], executions.demand_of(execution))}
+        return {**self._waiting, cluster: subtract(self._waiting[cluster], execution.demand)}
 
 
 def simulate(

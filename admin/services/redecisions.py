@@ -1,6 +1,6 @@
-"""Redecisions: waiting executions decided again, when the fleet has changed or somebody asks.
+"""Redecisions: waiting executions decided again, when the fleet has changed or on request.
 
-What waits at a cluster stays there for as long as that cluster may run it: nothing moves for the sake of moving.
+An execution that waits at a cluster stays there for as long as that cluster may run it.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ from admin.core.problems import Invalid
 from admin.core.resources import subtract
 from admin.core.settings.scopes import Scope
 from admin.errors import RainbowError
+from admin.metrics import count_finished, count_redecided
 from admin.services.catalogs import StoredCatalog
 from admin.services.context import Context
-from admin.services.decisions import add_decision, decided_values, decision_row, placement_values
+from admin.services.decisions import add_decision, decided_values, placement_values, stored_decision
 from admin.services.definitions import current_fleet
 from admin.services.executions import end, matching
-from admin.services.launches import Placement, find_launch, find_situation, place_launch, run_request_of
+from admin.services.launches import find_launch, find_situation, place_launch
+from admin.services.run_requests import Placement, run_request_of
 from admin.store import decisions, executions, fleet
-from admin.store.executions import Event, Execution
+from admin.store.executions import Event, Execution, ExecutionId, ListedExecution, WaitingExecution
 
 #: Executions in one transaction: few enough that creations hardly wait, many enough that thousands take seconds.
 _BATCH = 500
@@ -38,158 +40,190 @@ _BATCH = 500
 
 @dataclass(frozen=True, kw_only=True)
 class Redecided:
-    """What became of one waiting execution."""
+    """The outcome of a new decision of one execution."""
 
-    execution: Execution
+    id: ExecutionId
+    previous_cluster: str | None
     cluster: str | None
     pool: str | None
     label: str | None
-    code: str
+    reason: str
     message: str
     is_change: bool
 
+    @property
+    def domain(self) -> str:
+        return self.id.domain
+
 
 def decide_waiting(context: Context) -> list[Redecided]:
-    """Decide everything that waits again, by the fleet as it is; answers what changed."""
+    """Decide every waiting execution again, by the fleet as it is; returns those that changed."""
     changed: list[Redecided] = []
-    last = 0
+    last_id = 0
     while True:
-        rows, some = _decide_batch(context, last)
-        changed += some
-        if len(rows) < _BATCH:
+        waiting, batch = _decide_batch(context, last_id)
+        count_redecided(batch)
+        changed += batch
+        if len(waiting) < _BATCH:
             return changed
-        last = rows[-1].id
+        last_id = waiting[-1].id
 
 
-def _decide_batch(context: Context, above: int) -> tuple[list[Execution], list[Redecided]]:
+def _decide_batch(context: Context, above: int) -> tuple[list[WaitingExecution], list[Redecided]]:
     with context.database.writing() as connection:
         fleet.share(connection)
-        now = current_fleet(context, connection)
-        loaded = _hold_loaded(connection, now)
-        rows = executions.waiting(connection, above, _BATCH)
-        unsettled = [row for row in rows if not _is_settled(row, now)]
+        fleet_now = current_fleet(context, connection)
+        loaded = _hold_loaded(connection, fleet_now)
+        waiting = executions.waiting(connection, above, _BATCH)
+        unsettled = [execution for execution in waiting if not _is_settled(execution, fleet_now)]
         if not unsettled:
-            return rows, []
-        waiting = executions.demand_waiting(connection, loaded) if loaded else {}
-        changes = [(row, one) for row in unsettled if _is_news(row, one := _decide(row, now, waiting))]
+            return waiting, []
+        demand = executions.demand_waiting(connection, loaded) if loaded else {}
+        changes = [
+            (execution, decision)
+            for execution in unsettled
+            if _differs(execution, decision := _decide(execution, fleet_now, demand))
+        ]
         _store(connection, changes, context.clock())
-    return rows, [_redecided(row, one, row.pool, row.label) for row, one in changes]
+    return waiting, [_changed(execution, decision, execution.pool, execution.label) for execution, decision in changes]
 
 
-def _redecided(row: Execution, decision: Decision, pool: str | None, label: str | None) -> Redecided:
+def _changed(
+    execution: WaitingExecution | ListedExecution, decision: Decision, pool: str | None, label: str | None
+) -> Redecided:
     return Redecided(
-        execution=row,
+        id=execution.key,
+        previous_cluster=execution.cluster,
         cluster=decision.cluster,
         pool=pool,
         label=label,
-        code=decision.code,
+        reason=decision.code,
         message=decision.message,
         is_change=True,
     )
 
 
 def is_room_again(context: Context) -> bool:
-    """Whether something that waits for room would find some now: what ended since may have left it."""
+    """Whether an execution that waits for room would find some now, since others have ended."""
     with context.database.reading() as connection:
-        rows = executions.full_routes(connection, WAITS_FOR_ROOM)
-        if not rows:
+        oldest = executions.full_routes(connection, WAITS_FOR_ROOM)
+        if not oldest:
             return False
-        now = current_fleet(context, connection)
-        waiting = executions.demand_waiting(connection, now.clusters)
-        return any(decide(_route(row), now, _workload(row), waiting).cluster is not None for row in rows)
+        fleet_now = current_fleet(context, connection)
+        demand = executions.demand_waiting(connection, fleet_now.clusters)
+        decided = (decide(_route(execution), fleet_now, _workload(execution), demand) for execution in oldest)
+        return any(decision.cluster is not None for decision in decided)
 
 
 def decide_undecided(context: Context) -> list[Redecided]:
-    """Decide what agents gave back, or what was taken from lost clusters."""
+    """Decide executions that agents gave back, or that were taken from lost clusters."""
     with context.database.reading() as connection:
         if not executions.undecided(connection, 1):
             return []
     with context.database.writing() as connection:
         fleet.share(connection)
-        now = current_fleet(context, connection)
-        loaded = _hold_loaded(connection, now)
-        rows = executions.undecided(connection, _BATCH)
-        waiting = executions.demand_waiting(connection, loaded) if loaded else {}
-        changes = [(row, _decide(row, now, waiting)) for row in rows]
+        fleet_now = current_fleet(context, connection)
+        loaded = _hold_loaded(connection, fleet_now)
+        undecided = executions.undecided(connection, _BATCH)
+        demand = executions.demand_waiting(connection, loaded) if loaded else {}
+        changes = [(execution, _decide(execution, fleet_now, demand)) for execution in undecided]
         _store(connection, changes, context.clock())
-    return [_redecided(row, one, row.pool, row.label) for row, one in changes]
+    changed = [_changed(execution, decision, execution.pool, execution.label) for execution, decision in changes]
+    count_redecided(changed)
+    return changed
 
 
-def _route(row: Execution) -> Route:
-    return Route(kind=RouteKind(row.route_kind), name=row.route_name, rungs=())
+def _route(execution: WaitingExecution) -> Route:
+    return Route(kind=RouteKind(execution.route_kind), name=execution.route_name, rungs=())
 
 
-def _workload(row: Execution) -> Workload:
-    key = str(executions.identity(row))
+def _workload(execution: WaitingExecution) -> Workload:
     return Workload(
-        key=key, demand=executions.demand_of(row), plugins=tuple(row.required_plugins), declined=tuple(row.avoid)
+        key=str(execution.key),
+        demand=execution.demand,
+        plugins=tuple(execution.required_plugins),
+        declined=tuple(execution.avoid),
     )
 
 
-def _is_settled(row: Execution, now: Fleet) -> bool:
-    return row.cluster is not None and may_stay(row.cluster, _route(row), now, _workload(row))
+def _is_settled(execution: WaitingExecution, fleet_now: Fleet) -> bool:
+    if execution.cluster is None:
+        return False
+    return may_stay(execution.cluster, _route(execution), fleet_now, _workload(execution))
 
 
-def _hold_loaded(connection: Connection, now: Fleet) -> set[str]:
-    """The clusters whose load counts for some pool, held so that nobody else counts on the same room.
+def _hold_loaded(connection: Connection, fleet_now: Fleet) -> set[str]:
+    """Lock the clusters whose load counts for some pool, so that no other transaction counts on the same room.
 
-    They are held before any execution is: whoever holds both does it in this order.
+    They are locked before any execution: every transaction that locks both does so in this order.
     """
-    pools = [pool for pool in now.pools.values() if strategy_of(pool).looks_at_load]
+    pools = [pool for pool in fleet_now.pools.values() if strategy_of(pool).looks_at_load]
     clusters = {member.cluster for pool in pools for member in pool.members}
     if clusters:
         fleet.hold(connection, clusters)
     return clusters
 
 
-def _decide(row: Execution, now: Fleet, waiting: dict[str, dict[str, int]]) -> Decision:
-    """Where one goes; it takes its demand along from where it waited."""
-    demand = executions.demand_of(row)
-    if row.cluster in waiting:
-        waiting[row.cluster] = subtract(waiting[row.cluster], demand)
-    decision = decide(_route(row), now, _workload(row), waiting)
+def _decide(execution: WaitingExecution, fleet_now: Fleet, waiting: dict[str, dict[str, int]]) -> Decision:
+    """Decide where an execution goes, and move its demand in `waiting` from the old cluster to the new one."""
+    demand = execution.demand
+    if execution.cluster is not None and execution.cluster in waiting:
+        waiting[execution.cluster] = subtract(waiting[execution.cluster], demand)
+    decision = decide(_route(execution), fleet_now, _workload(execution), waiting)
     if decision.cluster is not None:
-        there = waiting.get(decision.cluster, {})
-        waiting[decision.cluster] = {name: there.get(name, 0) + demand.get(name, 0) for name in {*there, *demand}}
+        total = waiting.get(decision.cluster, {})
+        waiting[decision.cluster] = {name: total.get(name, 0) + demand.get(name, 0) for name in {*total, *demand}}
     return decision
 
 
-def _is_news(row: Execution, decision: Decision) -> bool:
-    return (decision.cluster, decision.code, decision.message) != (row.cluster, row.reason, row.reason_message)
+def _differs(execution: WaitingExecution, decision: Decision) -> bool:
+    stored = (execution.cluster, execution.reason, execution.reason_message)
+    return (decision.cluster, decision.code, decision.message) != stored
 
 
-def _store(connection: Connection, changes: list[tuple[Execution, Decision]], now: datetime) -> None:
-    """Store new decisions beside the old ones; what the settings said stays what it was."""
+def _store(connection: Connection, changes: list[tuple[WaitingExecution, Decision]], now: datetime) -> None:
+    """Store new decisions, by the settings trails of the decisions before."""
     if not changes:
         return
-    settings = decisions.settings_trails(connection, [(row.id, row.decisions) for row, _ in changes])
-    decisions.add_trails(connection, [one.evaluation.trail for _, one in changes])
+    settings = decisions.settings_trails(connection, [(execution.id, execution.decisions) for execution, _ in changes])
+    decisions.add_trails(connection, [decision.evaluation.trail for _, decision in changes])
     decisions.add(
         connection,
         [
-            decision_row(row.id, row.decisions + 1, now, one, settings[row.id], "fleet changed", row.revision)
-            for row, one in changes
+            stored_decision(
+                execution.id,
+                execution.decisions + 1,
+                now,
+                decision,
+                settings[execution.id],
+                "fleet changed",
+                execution.revision,
+            )
+            for execution, decision in changes
         ],
     )
     executions.change_many(
         connection,
         [
             {
-                "id": row.id,
-                **decided_values(one),
+                "id": execution.id,
+                **decided_values(decision),
                 "updated_at": now,
-                "decisions": row.decisions + 1,
-                "events": row.events + 1,
+                "decisions": execution.decisions + 1,
+                "events": execution.events + 1,
             }
-            for row, one in changes
+            for execution, decision in changes
         ],
     )
-    executions.add_events(connection, [(row.id, _event(row, one, now)) for row, one in changes])
+    executions.add_events(
+        connection,
+        [(execution.id, _event(execution.events + 1, decision, now)) for execution, decision in changes],
+    )
 
 
-def _event(row: Execution, decision: Decision, now: datetime) -> Event:
+def _event(number: int, decision: Decision, now: datetime) -> Event:
     return Event(
-        number=row.events + 1,
+        number=number,
         at=now,
         type="DECIDED",
         phase=Phase.QUEUED.value,
@@ -200,67 +234,71 @@ def _event(row: Execution, decision: Decision, now: datetime) -> Event:
 
 
 def end_overdue(context: Context) -> list[Execution]:
-    """End what waited longer than its queueing budget."""
+    """End executions that waited longer than their queueing budget."""
     now = context.clock()
+    reason = "QUEUEING_BUDGET_EXCEEDED"
     with context.database.reading() as connection:
         if not executions.overdue(connection, now, 1):
             return []
+    ended = []
     with context.database.writing() as connection:
-        rows = executions.hold(connection, executions.overdue(connection, now, _BATCH))
-        ended = []
-        for row in rows:
-            if row.lease_expires_at is not None:
-                continue  # an agent has got it at the last moment
-            reason = f"Waited past its queueing budget, until {row.queue_deadline.isoformat(timespec='seconds')}."
-            if end(connection, row, Phase.TIMED_OUT, "QUEUEING_BUDGET_EXCEEDED", reason, None, now):
-                ended.append(row)
+        for execution in executions.hold(connection, executions.overdue(connection, now, _BATCH)):
+            if execution.lease_expires_at is not None or execution.queue_deadline is None:
+                continue  # an agent has leased it at the last moment
+            deadline = execution.queue_deadline.isoformat(timespec="seconds")
+            message = f"Waited past its queueing budget, until {deadline}."
+            if end(connection, execution, Phase.TIMED_OUT, reason, message, None, now):
+                ended.append(execution)
+    for execution in ended:
+        count_finished(Phase.TIMED_OUT.value, reason, execution, now)
     return ended
 
 
 def redecide(context: Context, conditions: Iterable[Condition], *, scope: Scope, dry_run: bool) -> list[Redecided]:
-    """Decide waiting executions again under the settings as they are now; each for itself."""
+    """Decide waiting executions again under the settings in force, each in a transaction of its own."""
     waiting = equals("phase", Phase.QUEUED.value)
-    return [_redecide(context, row, dry_run=dry_run) for row in matching(context, [*conditions, waiting], scope)]
+    listed = matching(context, [*conditions, waiting], scope)
+    redecided = [_redecide(context, execution, dry_run=dry_run) for execution in listed]
+    if not dry_run:
+        count_redecided([outcome for outcome in redecided if outcome.is_change])
+    return redecided
 
 
-def _redecide(context: Context, row: Execution, *, dry_run: bool) -> Redecided:
+def _redecide(context: Context, listed: ListedExecution, *, dry_run: bool) -> Redecided:
     transaction = context.database.reading() if dry_run else context.database.writing()
     with transaction as connection:
         if not dry_run:
             fleet.share(connection)
             _hold_loaded(connection, current_fleet(context, connection))
-        held = executions.get(connection, executions.identity(row), lock=not dry_run)
-        if held is None or held.phase != Phase.QUEUED.value or held.lease_expires_at is not None:
-            return _unchanged(row, row.reason, row.reason_message)
+        execution = executions.get(connection, listed.key, lock=not dry_run)
+        if execution is None or execution.phase != Phase.QUEUED.value or execution.lease_expires_at is not None:
+            return _unchanged(listed, listed.reason, listed.reason_message)
         try:
-            resolved = find_launch(StoredCatalog(context, connection), run_request_of(held))
+            resolved = find_launch(StoredCatalog(context, connection), run_request_of(execution))
             situation = find_situation(context, connection, resolved.launch.scope)
             placement = place_launch(
-                context, connection, resolved.launch, row.name, situation, hold=not dry_run, moving=held
+                context, connection, resolved.launch, listed.name, situation, hold=not dry_run, moving=execution
             )
         except Invalid as refusal:
-            return _unchanged(row, getattr(refusal, "error", "invalid_request"), str(refusal))
+            return _unchanged(listed, getattr(refusal, "error", "invalid_request"), str(refusal))
         except RainbowError as refusal:
-            return _unchanged(row, refusal.name, refusal.message)
-        new = placement_values(placement, resolved, held.created_at)
-        if all(_same(getattr(held, name), value) for name, value in new.items()):
-            return _unchanged(row, held.reason, held.reason_message)
+            return _unchanged(listed, refusal.name, refusal.message)
+        values = placement_values(placement, resolved, execution.created_at)
+        if all(getattr(execution, name) == value for name, value in values.items()):
+            return _unchanged(listed, execution.reason, execution.reason_message)
         if not dry_run:
-            _adopt(context, connection, held, placement, new, situation.revision)
-    return _redecided(row, placement.decision, new["pool"], new["label"])
+            _adopt(context, connection, execution, placement, values, situation.revision)
+    return _changed(listed, placement.decision, values["pool"], values["label"])
 
 
-def _same(one: Any, other: Any) -> bool:
-    return bool(one == other)
-
-
-def _unchanged(row: Execution, code: str, message: str) -> Redecided:
+def _unchanged(listed: ListedExecution, reason: str, message: str) -> Redecided:
     return Redecided(
-        execution=row,
-        cluster=row.cluster,
-        pool=row.pool,
-        label=row.label,
-        code=code,
+        id=listed.key,
+        previous_cluster=listed.cluster,
+        cluster=listed.cluster,
+        pool=listed.pool,
+        label=listed.label,
+        reason=reason,
         message=message,
         is_change=False,
     )
@@ -269,13 +307,15 @@ def _unchanged(row: Execution, code: str, message: str) -> Redecided:
 def _adopt(
     context: Context,
     connection: Connection,
-    row: Execution,
+    execution: Execution,
     placement: Placement,
-    new: Mapping[str, Any],
+    values: Mapping[str, Any],
     revision: int,
 ) -> None:
+    """Store a new decision and what the settings in force make of an execution."""
     now = context.clock()
-    add_decision(connection, row.id, row.decisions + 1, now, placement, revision, "asked to decide again")
-    counted = {"decisions": row.decisions + 1, "events": row.events + 1, "updated_at": now, "revision": revision}
-    executions.change(connection, row.id, {**new, **counted})
-    executions.add_events(connection, [(row.id, _event(row, placement.decision, now))])
+    number, event = execution.decisions + 1, execution.events + 1
+    add_decision(connection, execution.id, number, now, placement, revision, "asked to decide again")
+    counted = {"decisions": number, "events": event, "updated_at": now, "revision": revision}
+    executions.change(connection, execution.id, {**values, **counted})
+    executions.add_events(connection, [(execution.id, _event(event, placement.decision, now))])

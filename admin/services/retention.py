@@ -9,6 +9,7 @@ from datetime import datetime
 from itertools import islice
 
 from admin.core.retention import MINIMUM_EVENT_AGE, Retention, batches
+from admin.metrics import count_pruned
 from admin.services.context import Context
 from admin.store import executions, fleet, retention
 from admin.store.executions import Execution
@@ -21,11 +22,18 @@ _TRAILS = 50_000
 
 
 def prune(context: Context, kept: Retention, *, dry_run: bool = False, is_thorough: bool = True) -> Iterator[Counts]:
-    """Delete what is due, one small step after another; each answers what it deleted, or would have.
+    """Delete what is due, one small step after another; each yields what it deleted, or would have.
 
-    It may be left at any step and begun again, and several may work at once. Only a thorough run looks for trails that
+    A run may stop at any step and begin again, and several may run at once. Only a thorough run looks for trails that
     nothing refers to although it deleted no execution itself.
     """
+    for counts in _prune(context, kept, dry_run=dry_run, is_thorough=is_thorough):
+        if not dry_run:
+            count_pruned(counts)
+        yield counts
+
+
+def _prune(context: Context, kept: Retention, *, dry_run: bool, is_thorough: bool) -> Iterator[Counts]:
     limits = kept.cutoffs(context.clock())
     if limits.logs is not None:
         yield from _walk(context, retention.LOGS, limits.logs, dry_run=dry_run)

@@ -1,75 +1,88 @@
 """Creations: executions stored with their first decision and first event, many at a time.
 
-On PostgreSQL all of it is one statement, and so one round trip; on SQLite, where asking costs nothing, a few. What many
-have in common is brought into the form in which a database takes it only once, and PostgreSQL is told it only once.
+On PostgreSQL all of it is one statement, and so one round trip; on SQLite, where a statement costs no trip, a few. What
+many executions share is converted to the database's form once, and sent to PostgreSQL once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from sqlalchemy import Column, Connection, Dialect, Table, bindparam, func, select, text
-from sqlalchemy.dialects import postgresql
+from sqlalchemy import Column, Connection, Table, bindparam, func, select, text
 
 from admin.core.settings.trails import Trail
-from admin.store import fleet
+from admin.store import decision_basis
 from admin.store.batches import Binding, insert_all
-from admin.store.database import SQLITE, Database, json_column
+from admin.store.database import Database
+from admin.store.decision_basis import POSTGRESQL_BASIS, POSTGRESQL_IS_EXPECTED, DecisionBasis
 from admin.store.decisions import decisions, trails
-from admin.store.executions import execution_events, executions
-from admin.store.fleet import SHARE_THE_DOOR, fleet_head
-from admin.store.registrations import registration_head
-from admin.store.revisions import revision_head
+from admin.store.dialects import is_postgresql, sqlite
+from admin.store.dialects.postgresql import typed_columns
+from admin.store.execution_tables import execution_events, executions
+from admin.store.executions import Execution, ExecutionId
+from admin.store.json_columns import json_column
 
-_KNOWN_TRAILS = 10_000
+_MAX_CACHED_TRAILS = 10_000
 
-
-class DecisionBasis(NamedTuple):
-    """What a decision was made by: numbers that change with everything that could make it another one."""
-
-    revision: int
-    registrations: int
-    fleet: int
+#: The columns that each execution has of its own, those that equal requests share, and those that a decision shares.
+#: All others begin with their defaults.
+_OWN = [executions.c[name] for name in ("name", "cluster", "reason_message", "queue_deadline", "created_at")]
+_SHARED = [
+    executions.c[name]
+    for name in Execution._fields
+    if name not in ("id", "updated_at", *(column.name for column in _OWN), *Execution._field_defaults)
+]
+_WRITTEN = [*_OWN, executions.c.updated_at, *_SHARED]
+_DECIDED = [decisions.c.settings_trail, decisions.c.placement_trail, decisions.c.scores]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Template:
-    """What all executions have in common that ask for the same at one moment; it is put into its stored form once."""
+    """What all executions share that were requested alike at one basis; converted to its stored form once."""
 
-    heads: DecisionBasis
-    values: dict[str, Any]  #: of their rows
+    basis: DecisionBasis
+    values: Mapping[str, Any]  #: of the shared columns
     settings: Trail
     placement: Trail
     scores: dict[str, float | None] | None
 
     @cached_property
     def trails(self) -> dict[str, Trail]:
-        """By their digests, and in the order of these."""
-        return {trail.digest: trail for trail in sorted((self.settings, self.placement), key=lambda one: one.digest)}
+        """By their digests, in this order."""
+        pair = sorted((self.settings, self.placement), key=lambda trail: trail.digest)
+        return {trail.digest: trail for trail in pair}
 
     @cached_property
-    def made(self) -> tuple[Any, ...]:
-        """How its decisions were made, as the columns of a decision have it."""
+    def shared(self) -> tuple[Any, ...]:
+        """The values in the order of an execution's fields."""
+        return tuple(self.values[column.name] for column in _SHARED)
+
+    @cached_property
+    def decided(self) -> tuple[str, str, dict[str, float | None] | None]:
+        """The shared columns of its decisions."""
         return self.settings.digest, self.placement.digest, self.scores
 
     @cached_property
-    def text(self) -> str:
-        """As PostgreSQL takes it."""
-        return json_column(self.values | dict(zip((one.name for one in _MADE), self.made, strict=True)))
+    def postgresql_json(self) -> str:
+        """The shared columns of executions and decisions, as PostgreSQL takes them."""
+        return json_column(
+            {**self.values, **dict(zip((column.name for column in _DECIDED), self.decided, strict=True))}
+        )
 
     @cached_property
-    def row(self) -> tuple[Any, ...]:
-        """As SQLite takes it."""
-        return tuple(_bind_shared([self.values[column.name] for column in _SHARED]))
+    def sqlite_values(self) -> tuple[Any, ...]:
+        """The shared columns of executions, as SQLite takes them."""
+        return tuple(_bind_shared(list(self.shared)))
 
 
 class Creation(NamedTuple):
-    """One execution to store: a template, and what is its own."""
+    """One execution to store: a template, and its own values."""
 
     template: Template
     name: str
@@ -79,76 +92,79 @@ class Creation(NamedTuple):
     created_at: datetime
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def key(self) -> ExecutionId:
         values = self.template.values
-        return values["project"], values["domain"], self.name
+        return ExecutionId(values["project"], values["domain"], self.name)
 
     @property
-    def values(self) -> dict[str, Any]:
-        """Of its row."""
-        _, name, cluster, message, deadline, now = self
-        own = {"name": name, "cluster": cluster, "reason_message": message, "queue_deadline": deadline}
-        return {**self.template.values, **own, "created_at": now, "updated_at": now}
+    def execution(self) -> Execution:
+        """The execution as it is stored, but for its id."""
+        template, name, cluster, message, deadline, now = self
+        return Execution(0, name, cluster, message, deadline, now, now, *template.shared)
 
 
 class Outcome(Enum):
     """What became of a creation."""
 
     NEW = auto()
-    TAKEN = auto()  # there is an execution of this name
-    STALE = auto()  # something has changed since it was decided
+    TAKEN = auto()  # an execution of this name exists
+    STALE = auto()  # the basis has changed since it was decided
 
 
 class CreationWriter:
-    """Writes creations that were decided from memory, if what is in memory is still true."""
+    """Stores creations that were decided from memory, if their basis is still the current one."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._known: tuple[int, set[str]] = (-1, set())  #: trails that are stored, for as long as the fleet stays
+        self._stored_trails: tuple[int, set[str]] = (-1, set())  #: digests, at a number of the fleet
 
     def __call__(self, creations: list[Creation]) -> list[Outcome]:
-        newest = max(one.template.heads for one in creations)
-        # Of two with the same name the first one counts, and the rest find it taken.
-        first = {one.key: one for one in reversed(creations) if one.template.heads == newest}
+        newest = max(creation.template.basis for creation in creations)
+        # Of two with the same name the first one is stored, and the others find the name taken.
+        first = {creation.key: creation for creation in reversed(creations) if creation.template.basis == newest}
         chosen = [first[key] for key in sorted(first)]
         unknown = self._unknown_trails(newest, chosen)
         with self._transaction() as connection:
-            found, stored = store(connection, chosen, newest, unknown)
-        if found != newest:
+            current, stored = store(connection, chosen, newest, unknown)
+        if current != newest:
             return [Outcome.STALE] * len(creations)
         if unknown:
-            self._remember(newest, stored)
+            self._note_stored(newest, stored)
         if len(stored) == len(creations):  # as nearly always
             return [Outcome.NEW] * len(creations)
         new = set(map(id, stored))
         return [
-            Outcome.STALE if one.template.heads != newest else Outcome.NEW if id(one) in new else Outcome.TAKEN
-            for one in creations
+            Outcome.STALE
+            if creation.template.basis != newest
+            else Outcome.NEW
+            if id(creation) in new
+            else Outcome.TAKEN
+            for creation in creations
         ]
 
-    def _transaction(self) -> Any:
-        is_one_statement = self._database.engine.dialect.name == "postgresql"
+    def _transaction(self) -> AbstractContextManager[Connection]:
+        is_one_statement = is_postgresql(self._database.engine)
         return self._database.autocommit() if is_one_statement else self._database.writing()
 
-    def _unknown_trails(self, heads: DecisionBasis, creations: list[Creation]) -> dict[str, Trail]:
-        """Trails that may have to be stored. Whoever takes trails away counts the fleet up, so that none is missed."""
-        number, known = self._known
-        if number != heads.fleet:
-            known = set()
-        found = _trails(creations)
-        return {digest: found[digest] for digest in sorted(found.keys() - known)}
+    def _unknown_trails(self, basis: DecisionBasis, creations: list[Creation]) -> dict[str, Trail]:
+        """Trails that may not be stored yet. Deleting trails bumps the fleet's number, so that none is missed."""
+        number, digests = self._stored_trails
+        if number != basis.fleet:
+            digests = set()
+        needed = _trails(creations)
+        return {digest: needed[digest] for digest in sorted(needed.keys() - digests)}
 
-    def _remember(self, heads: DecisionBasis, stored: list[Creation]) -> None:
-        number, known = self._known
-        if number != heads.fleet or len(known) > _KNOWN_TRAILS:
-            known = set()
-            self._known = heads.fleet, known
-        known.update(_trails(stored))
+    def _note_stored(self, basis: DecisionBasis, stored: list[Creation]) -> None:
+        number, digests = self._stored_trails
+        if number != basis.fleet or len(digests) > _MAX_CACHED_TRAILS:
+            digests = set()
+            self._stored_trails = basis.fleet, digests
+        digests.update(_trails(stored))
 
 
 def _templates(creations: Iterable[Creation]) -> list[Template]:
-    """The templates of some creations, each once."""
-    return list({id(one.template): one.template for one in creations}.values())
+    """The templates of creations, each once."""
+    return list({id(creation.template): creation.template for creation in creations}.values())
 
 
 def _trails(creations: Iterable[Creation]) -> dict[str, Trail]:
@@ -158,38 +174,16 @@ def _trails(creations: Iterable[Creation]) -> dict[str, Trail]:
 def store(
     connection: Connection, creations: list[Creation], expected: DecisionBasis, unknown: Mapping[str, Trail]
 ) -> tuple[DecisionBasis, list[Creation]]:
-    """Store executions, unless the heads are not as expected; answers the heads and those whose names were new.
+    """Store executions if the basis is as expected; returns the current basis and the creations whose names were new.
 
-    Every name must be there once, in their order; trails that may not be stored yet come along.
+    The names must be distinct and sorted; `unknown` are the trails that may not be stored yet.
     """
-    if connection.dialect.name == "postgresql":
-        return _state(connection, creations, expected, unknown)
-    return _write(connection, creations, expected, unknown)
+    if is_postgresql(connection):
+        return _store_in_postgresql(connection, creations, expected, unknown)
+    return _store_in_sqlite(connection, creations, expected, unknown)
 
 
-def heads(connection: Connection, *, share: bool = False) -> DecisionBasis:
-    """The heads as a transaction sees them; `share` holds the fleet still until it ends."""
-    if share:
-        fleet.share(connection)
-    return DecisionBasis(*connection.execute(_HEADS).one())
-
-
-_HEADS = select(
-    select(revision_head.c.number).scalar_subquery(),
-    select(registration_head.c.number).scalar_subquery(),
-    fleet_head.c.number,
-)
-
-#: What is an execution's own, what its template says of it, and what begins with its default.
-_OWN = [executions.c[name] for name in ("name", "cluster", "reason_message", "queue_deadline", "created_at")]
-_LATER = (
-    *("id", "updated_at", "abort_cause", "abort_principal", "started_at", "finished_at", "duration"),
-    *("not_before", "lease_expires_at", "confirmed", "native_id", "nodes", "exit_code", "avoid"),
-)
-_SHARED = [one for one in executions.c if one.name not in (*_LATER, *(own.name for own in _OWN))]
-_EVERY = [*_OWN, executions.c.updated_at, *_SHARED]
-_MADE = [decisions.c.settings_trail, decisions.c.placement_trail, decisions.c.scores]
-#: What the first decision and the first event of an execution say, out of its row.
+#: The columns of the first decision and of the first event, each with the expression over the execution's row.
 _DECISION = {
     "execution_id": "id",
     "number": "1",
@@ -212,27 +206,22 @@ _EVENT = {
 }
 
 
-def _named(columns: Iterable[Column[Any]]) -> str:
+def _names(columns: Iterable[Column[Any]]) -> str:
     return ", ".join(column.name for column in columns)
 
 
-def _typed(columns: Iterable[Column[Any]]) -> str:
-    dialect: Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
-    return ", ".join(f"{column.name} {column.type.compile(dialect)}" for column in columns)
-
-
-def _following(table: Table, columns: dict[str, str], source: str) -> str:
-    """An insert of rows that follow from others, each column from what stands beside it."""
+def _insert_select(table: Table, columns: dict[str, str], source: str) -> str:
+    """An INSERT … SELECT, with the expression of each column."""
     names = ", ".join(f'"{name}"' for name in columns)
     return f"INSERT INTO {table.name} ({names}) SELECT {', '.join(columns.values())} FROM {source}"
 
 
-def _state(
+def _store_in_postgresql(
     connection: Connection, creations: list[Creation], expected: DecisionBasis, unknown: Mapping[str, Trail]
 ) -> tuple[DecisionBasis, list[Creation]]:
     templates = _templates(creations)
     numbers = {id(template): number for number, template in enumerate(templates, 1)}
-    given = [
+    own = [
         {
             "template": numbers[id(template)],
             "name": name,
@@ -244,99 +233,97 @@ def _state(
         for template, name, cluster, message, deadline, now in creations
     ]
     bodies = [{"digest": trail.digest, "body": trail.body} for trail in unknown.values()]
-    *found, taken = connection.execute(
-        _STATEMENT,
+    *numbers_now, taken = connection.execute(
+        _POSTGRESQL_STATEMENT,
         {
-            "given": json_column(given),
-            "templates": f"[{','.join(template.text for template in templates)}]",
+            "own": json_column(own),
+            "templates": f"[{','.join(template.postgresql_json for template in templates)}]",
             "bodies": json_column(bodies),
             **expected._asdict(),
         },
     ).one()
-    now = DecisionBasis(*found)
-    return now, [one for number, one in enumerate(creations, 1) if number not in taken] if now == expected else []
+    current = DecisionBasis(*numbers_now)
+    if current != expected:
+        return current, []
+    return current, [creation for position, creation in enumerate(creations, 1) if position not in taken]
 
 
-_AS_EXPECTED = "fleet_now = :fleet AND revision_now = :revision AND registrations_now = :registrations"
-_STATEMENT = text(
+_POSTGRESQL_STATEMENT = text(
     f"""
-WITH door AS MATERIALIZED (
-  SELECT {SHARE_THE_DOOR}
-), heads AS MATERIALIZED (
-  SELECT (SELECT number FROM {revision_head.name}) AS revision_now,
-    (SELECT number FROM {registration_head.name}) AS registrations_now, number AS fleet_now
-  FROM door CROSS JOIN {fleet_head.name} FOR SHARE OF {fleet_head.name}
-), given AS MATERIALIZED (
+WITH {POSTGRESQL_BASIS}, given AS MATERIALIZED (
   SELECT own.*, own.created_at AS updated_at, shared.*
-  FROM heads
-  CROSS JOIN ROWS FROM (json_to_recordset(CAST(:given AS json)) AS (template bigint, {_typed(_OWN)}))
-    WITH ORDINALITY AS own(template, {_named(_OWN)}, position)
-  JOIN ROWS FROM (json_to_recordset(CAST(:templates AS json)) AS ({_typed([*_SHARED, *_MADE])}))
-    WITH ORDINALITY AS shared({_named([*_SHARED, *_MADE])}, shared_position) ON shared_position = template
-  WHERE {_AS_EXPECTED} ORDER BY position
+  FROM basis
+  CROSS JOIN ROWS FROM (json_to_recordset(CAST(:own AS json)) AS (template bigint, {typed_columns(_OWN)}))
+    WITH ORDINALITY AS own(template, {_names(_OWN)}, position)
+  JOIN ROWS FROM (json_to_recordset(CAST(:templates AS json)) AS ({typed_columns([*_SHARED, *_DECIDED])}))
+    WITH ORDINALITY AS shared({_names([*_SHARED, *_DECIDED])}, shared_position) ON shared_position = template
+  WHERE {POSTGRESQL_IS_EXPECTED} ORDER BY position
 ), new AS (
-  INSERT INTO {executions.name} ({_named(_EVERY)}) SELECT {_named(_EVERY)} FROM given
+  INSERT INTO {executions.name} ({_names(_WRITTEN)}) SELECT {_names(_WRITTEN)} FROM given
   ON CONFLICT (project, domain, name) DO NOTHING
   RETURNING id, project, domain, name, phase, reason, reason_message, cluster, revision, created_at
-), traced AS MATERIALIZED (
-  SELECT new.*, position, {_named(_MADE)} FROM new JOIN given USING (project, domain, name)
-), kept AS (
+), decided AS MATERIALIZED (
+  SELECT new.*, position, {_names(_DECIDED)} FROM new JOIN given USING (project, domain, name)
+), new_trails AS (
   INSERT INTO {trails.name} (digest, body)
-  SELECT digest, body FROM json_to_recordset(CAST(:bodies AS json)) AS one({_typed(trails.c)})
-  WHERE digest IN (SELECT settings_trail FROM traced UNION SELECT placement_trail FROM traced)
+  SELECT digest, body FROM json_to_recordset(CAST(:bodies AS json)) AS trail({typed_columns(trails.c)})
+  WHERE digest IN (SELECT settings_trail FROM decided UNION SELECT placement_trail FROM decided)
   ON CONFLICT DO NOTHING
-), decided AS (
-  {_following(decisions, _DECISION | {one.name: one.name for one in _MADE}, "traced")}
-), happened AS (
-  {_following(execution_events, _EVENT, "new")}
+), new_decisions AS (
+  {_insert_select(decisions, _DECISION | {column.name: column.name for column in _DECIDED}, "decided")}
+), new_events AS (
+  {_insert_select(execution_events, _EVENT, "new")}
 )
-SELECT heads.*, ARRAY(SELECT position FROM given EXCEPT SELECT position FROM traced) FROM heads
+SELECT basis.*, ARRAY(SELECT position FROM given EXCEPT SELECT position FROM decided) FROM basis
 """
 )
 
 
-_bind_shared = Binding(_SHARED, SQLITE)
-_bind_times = Binding([executions.c.queue_deadline, executions.c.created_at], SQLITE)
+_bind_shared = Binding(_SHARED, sqlite.DIALECT)
+_bind_times = Binding([executions.c.queue_deadline, executions.c.created_at], sqlite.DIALECT)
 _NEXT_ID = select(func.coalesce(func.max(executions.c.id), 0) + 1)
-_INSERT = (
-    f"INSERT INTO {executions.name} (id, {_named(_EVERY)}) VALUES ({', '.join('?' * (1 + len(_EVERY)))})"
+_INSERT_EXECUTIONS = (
+    f"INSERT INTO {executions.name} (id, {_names(_WRITTEN)}) VALUES ({', '.join('?' * (1 + len(_WRITTEN)))})"
     " ON CONFLICT DO NOTHING"
 )
-_STORED = select(executions.c.id).where(executions.c.id >= bindparam("first"))
-_COUNT = select(func.count()).select_from(executions).where(executions.c.id >= bindparam("first"))
-_DECIDE = text(
-    _following(
+_SELECT_STORED = select(executions.c.id).where(executions.c.id >= bindparam("first"))
+_COUNT_STORED = select(func.count()).select_from(executions).where(executions.c.id >= bindparam("first"))
+_INSERT_DECISIONS = text(
+    _insert_select(
         decisions,
-        _DECISION | {one.name: f"json_extract(given.value, '$[{at}]')" for at, one in enumerate(_MADE)},
-        f"(SELECT key, value FROM json_each(:made)) AS given CROSS JOIN {executions.name} ON id = :first + given.key",
+        _DECISION | {column.name: f"json_extract(given.value, '$[{place}]')" for place, column in enumerate(_DECIDED)},
+        "(SELECT key, value FROM json_each(:decided)) AS given"
+        f" CROSS JOIN {executions.name} ON id = :first + given.key",
     )
 )
-_HAPPEN = text(_following(execution_events, _EVENT, f"{executions.name} WHERE id >= :first"))
+_INSERT_EVENTS = text(_insert_select(execution_events, _EVENT, f"{executions.name} WHERE id >= :first"))
 
 
-def _write(
+def _store_in_sqlite(
     connection: Connection, creations: list[Creation], expected: DecisionBasis, unknown: Mapping[str, Trail]
 ) -> tuple[DecisionBasis, list[Creation]]:
-    found = heads(connection)
-    if found != expected:
-        return found, []
+    current = decision_basis.read(connection)
+    if current != expected:
+        return current, []
     first: int = connection.execute(_NEXT_ID).scalar_one()
-    connection.exec_driver_sql(_INSERT, [_row(number, one) for number, one in enumerate(creations, first)])
+    rows = [_sqlite_row(number, creation) for number, creation in enumerate(creations, first)]
+    connection.exec_driver_sql(_INSERT_EXECUTIONS, rows)
     new = creations
-    if connection.execute(_COUNT, {"first": first}).scalar_one() < len(creations):  # some names are taken
-        stored = set(connection.execute(_STORED, {"first": first}).scalars())
-        new = [one for number, one in enumerate(creations, first) if number in stored]
+    if connection.execute(_COUNT_STORED, {"first": first}).scalar_one() < len(creations):  # some names are taken
+        stored = set(connection.execute(_SELECT_STORED, {"first": first}).scalars())
+        new = [creation for number, creation in enumerate(creations, first) if number in stored]
     if unknown:
         used = _trails(new)
-        rows = [one._asdict() for digest, one in unknown.items() if digest in used]
-        insert_all(connection, trails, rows, if_new=True)
-    # One statement each: whoever holds the database should not have to wait for the interpreter between two rows.
-    connection.execute(_DECIDE, {"made": json_column([one.template.made for one in creations]), "first": first})
-    connection.execute(_HAPPEN, {"first": first})
-    return found, new
+        bodies = [trail._asdict() for digest, trail in unknown.items() if digest in used]
+        insert_all(connection, trails, bodies, if_new=True)
+    # One statement each: a writer that holds the database should not wait for the interpreter between two rows.
+    decided = json_column([creation.template.decided for creation in creations])
+    connection.execute(_INSERT_DECISIONS, {"decided": decided, "first": first})
+    connection.execute(_INSERT_EVENTS, {"first": first})
+    return current, new
 
 
-def _row(number: int, one: Creation) -> tuple[Any, ...]:
-    template, name, cluster, message, *times = one
+def _sqlite_row(number: int, creation: Creation) -> tuple[Any, ...]:
+    template, name, cluster, message, *times = creation
     deadline, now = _bind_times(times)
-    return number, name, cluster, message, deadline, now, now, *template.row
+    return number, name, cluster, message, deadline, now, now, *template.sqlite_values

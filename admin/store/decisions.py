@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from sqlalchemy import JSON, BigInteger, Column, Connection, Integer, Table, Text, insert, select
-from sqlalchemy import Row as DatabaseRow
 
 from admin.core.settings.trails import Trail
 from admin.store.database import RowId, UtcDateTime, insert_new, metadata
 
-#: Equal trails are stored once, however many executions came the same way.
+#: Equal trails are stored once, however many executions share them.
 trails = Table(
     "trails",
     metadata,
@@ -30,46 +30,65 @@ decisions = Table(
     Column("reason_message", Text, nullable=False),
     Column("because", Text, nullable=False),
     Column("revision", BigInteger, nullable=False),
-    # Trails are not referred to: a trail that goes would be looked for in every decision.
+    # No foreign keys: deleting a trail would search every decision.
     Column("settings_trail", Text, nullable=False),
     Column("placement_trail", Text, nullable=False),
     Column("scores", JSON(none_as_null=True)),
 )
 
-StoredDecision = DatabaseRow[Any]  #: a row of the table, by the names of its columns
+
+class StoredDecision(NamedTuple):
+    """A decision of an execution; trails by their digests."""
+
+    execution_id: int
+    number: int
+    decided_at: datetime
+    cluster: str | None
+    reason: str
+    reason_message: str
+    because: str
+    revision: int
+    settings_trail: str
+    placement_trail: str
+    scores: dict[str, float | None] | None
 
 
-def add_trails(connection: Connection, found: Iterable[Trail]) -> None:
-    """Store trails by their digests; those that are there already are left."""
-    bodies = {one.digest: one.body for one in found}
+_SELECT_DECISION = select(*(decisions.c[name] for name in StoredDecision._fields))
+
+
+def add_trails(connection: Connection, new: Iterable[Trail]) -> None:
+    """Store trails by their digests; those that are stored already are left."""
+    bodies = {trail.digest: trail.body for trail in new}
     insert_new(connection, trails, [{"digest": digest, "body": bodies[digest]} for digest in sorted(bodies)])
 
 
-def add(connection: Connection, rows: list[dict[str, Any]]) -> None:
-    """Store decisions; their trails must be there."""
+def add(connection: Connection, new: Iterable[StoredDecision]) -> None:
+    """Store decisions, whose trails must be stored."""
+    rows = [decision._asdict() for decision in new]
     if rows:
         connection.execute(insert(decisions), rows)
 
 
 def of(connection: Connection, execution_id: int) -> list[StoredDecision]:
     """Every decision of an execution, the first one first."""
-    found = select(decisions).where(decisions.c.execution_id == execution_id).order_by(decisions.c.number)
-    return list(connection.execute(found))
+    query = _SELECT_DECISION.where(decisions.c.execution_id == execution_id).order_by(decisions.c.number)
+    return list(map(StoredDecision._make, connection.execute(query)))
 
 
 def settings_trails(connection: Connection, keys: Iterable[tuple[int, int]]) -> dict[int, str]:
-    """The settings trails of some executions' decisions, by the executions' ids."""
+    """The digests of the settings trails of some decisions, by the ids of their executions."""
     numbers = dict(keys)
-    found = select(decisions.c.execution_id, decisions.c.number, decisions.c.settings_trail).where(
+    query = select(decisions.c.execution_id, decisions.c.number, decisions.c.settings_trail).where(
         decisions.c.execution_id.in_(list(numbers))
     )
     return {
-        row.execution_id: row.settings_trail
-        for row in connection.execute(found)
-        if numbers[row.execution_id] == row.number
+        execution_id: digest
+        for execution_id, number, digest in connection.execute(query)
+        if numbers[execution_id] == number
     }
 
 
-def trail(connection: Connection, digest: str) -> Any:
-    """One trail."""
-    return connection.execute(select(trails.c.body).where(trails.c.digest == digest)).scalar_one()
+def trail(connection: Connection, digest: str) -> dict[str, Any]:
+    """The body of a trail, a JSON object."""
+    body: dict[str, Any] = connection.execute(select(trails.c.body).where(trails.c.digest == digest)).scalar_one()
+    return body

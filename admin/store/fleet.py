@@ -36,8 +36,9 @@ from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.fleet.fleet import Fleet
 from admin.store.batches import update_all
 from admin.store.database import RowId, UtcDateTime, insert_new, metadata
+from admin.store.dialects.postgresql import take_advisory_lock
 
-#: One row that every change of the fleet counts up. Whoever decides shares it, so that none decides by an old fleet.
+#: One row that every change of the fleet increments. A decision locks it shared, so that the fleet stays the same.
 fleet_head = Table(
     "fleet_head",
     metadata,
@@ -101,32 +102,25 @@ def number(connection: Connection) -> int:
     return int(connection.execute(select(fleet_head.c.number)).scalar_one())
 
 
-#: PostgreSQL lets whoever holds the fleet still pass one who waits to change it, again and again. So all of them queue
-#: at a door first, where nobody is passed.
-_DOOR = 0x666C656574
-SHARE_THE_DOOR = f"pg_advisory_xact_lock_shared({_DOOR})"
-_TAKE_THE_DOOR = f"pg_advisory_xact_lock({_DOOR})"
-
-
-def _take_advisory_lock(connection: Connection, by: str) -> None:
-    if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql(f"SELECT {by}")
+#: PostgreSQL grants shared row locks past a waiting exclusive one, so deciders could starve a change of the fleet. All
+#: of them take this advisory lock first, which is granted in order.
+FLEET_LOCK = 0x666C656574
 
 
 def share(connection: Connection) -> int:
-    """The same, held still until this transaction ends; others may hold it still too."""
-    _take_advisory_lock(connection, SHARE_THE_DOOR)
+    """The same; nobody changes the fleet until this transaction ends. Any number of transactions may share it."""
+    take_advisory_lock(connection, FLEET_LOCK, shared=True)
     return int(connection.execute(select(fleet_head.c.number).with_for_update(read=True)).scalar_one())
 
 
 def lock(connection: Connection) -> int:
-    """The same, for whoever is to change the fleet; waits for everyone who decides by the fleet as it is."""
-    _take_advisory_lock(connection, _TAKE_THE_DOOR)
+    """The same, for a transaction that changes the fleet; waits for those that share it."""
+    take_advisory_lock(connection, FLEET_LOCK)
     return int(connection.execute(select(fleet_head.c.number).with_for_update()).scalar_one())
 
 
 def bump_generation(connection: Connection) -> None:
-    """Let everyone who remembers something for as long as the fleet stays the same look again."""
+    """Count a change of the fleet, which invalidates everything cached for its generation."""
     connection.execute(update(fleet_head).values(number=fleet_head.c.number + 1))
 
 
@@ -198,9 +192,9 @@ def hold_states(connection: Connection, names: Iterable[str]) -> dict[str, Clust
     }
 
 
-def heard(connection: Connection) -> dict[str, datetime | None]:
-    """When each cluster's agent was last heard."""
-    return {row[0]: row[1] for row in connection.execute(_HEARD)}
+def last_syncs(connection: Connection) -> dict[str, datetime | None]:
+    """The time of the last sync of each cluster's agent."""
+    return {row[0]: row[1] for row in connection.execute(_SELECT_LAST_SYNCS)}
 
 
 def silent(connection: Connection, unreachable: datetime, lost: datetime) -> list[str]:
@@ -229,7 +223,7 @@ _HELD = (
     .order_by(cluster_states.c.name)
     .with_for_update()
 )
-_HEARD = select(cluster_states.c.name, cluster_states.c.last_sync_at)
+_SELECT_LAST_SYNCS = select(cluster_states.c.name, cluster_states.c.last_sync_at)
 _health, _last_sync_at = cluster_states.c.health, cluster_states.c.last_sync_at
 _SILENT = select(cluster_states.c.name).where(
     _health != Health.LOST.value,

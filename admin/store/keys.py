@@ -1,4 +1,4 @@
-"""Keys: many rows found by several columns at once, along an index on every database."""
+"""Queries by keys of several columns, which use an index on every database."""
 
 from __future__ import annotations
 
@@ -8,24 +8,26 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, CursorResult, Select, bindparam, func, select, tuple_
 
+from admin.store.dialects import is_sqlite
+
 _KEYS = "keys"
 
 
 class KeyedQuery:
-    """A query of those rows whose columns hold one of some keys; built once, for that takes longer than to ask it."""
+    """A query for the rows that have one of some keys; built once, for building it takes longer than executing it."""
 
     def __init__(self, query: Select[*tuple[Any, ...]], columns: Sequence[ColumnElement[Any]]) -> None:
-        held = tuple_(*columns)
-        self._query = query.where(held.in_(bindparam(_KEYS, expanding=True)))
-        # SQLite uses no index for a list of keys, but does for a query.
-        given = func.json_each(bindparam(_KEYS)).table_valued("value")
-        parts = (func.json_extract(given.c.value, f"$[{number}]") for number in range(len(columns)))
-        self._query_of_sqlite = query.where(held.in_(select(*parts)))
+        key = tuple_(*columns)
+        self._query = query.where(key.in_(bindparam(_KEYS, expanding=True)))
+        # SQLite uses no index for a list of row values, but does for a subquery.
+        listed = func.json_each(bindparam(_KEYS)).table_valued("value")
+        parts = (func.json_extract(listed.c.value, f"$[{number}]") for number in range(len(columns)))
+        self._sqlite_query = query.where(key.in_(select(*parts)))
 
     def execute(
         self, connection: Connection, keys: Iterable[tuple[Any, ...]], **parameters: Any
     ) -> CursorResult[*tuple[Any, ...]]:
-        """What is found by some keys, and by what else the query is to know."""
-        if connection.dialect.name == "sqlite":
-            return connection.execute(self._query_of_sqlite, {**parameters, _KEYS: json.dumps(list(keys))})
+        """The rows with these keys; `parameters` are the other ones of the query."""
+        if is_sqlite(connection):
+            return connection.execute(self._sqlite_query, {**parameters, _KEYS: json.dumps(list(keys))})
         return connection.execute(self._query, {**parameters, _KEYS: list(keys)})

@@ -1,64 +1,25 @@
-"""Leases: what agents have, what they may have next, and what becomes of it, written all at once."""
+"""Leases: the executions that agents have, those they may have next, and the changes written to both at once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, CursorResult, bindparam, func, or_, select
+from sqlalchemy import Connection, Row, bindparam, func, or_, select
 
 from admin.core.executions.attempts import Change
+from admin.core.executions.lifecycle import Phase
 from admin.store.batches import update_all
-from admin.store.executions import LEASED, UNLEASED, Event, Execution, ExecutionId, add_events, executions, identity
+from admin.store.execution_tables import executions
+from admin.store.executions import LEASED, UNLEASED, Event, ExecutionId, add_events
 from admin.store.keys import KeyedQuery
 
 _columns = executions.c
-_KEY = (_columns.project, _columns.domain, _columns.name)
-#: What a sync needs to know of every lease.
-_SMALL = [
-    *(_columns.id, _columns.project, _columns.domain, _columns.name),
-    *(_columns.cluster, _columns.pool, _columns.label),
-    *(_columns.phase, _columns.reason, _columns.reason_message, _columns.attempt, _columns.events),
-    *(_columns.created_at, _columns.started_at, _columns.lease_expires_at, _columns.confirmed),
-]
-
-# Built once: an agent's sync should cost the database's time, not ours.
-_theirs = _columns.cluster == bindparam("cluster")
-_some_ones = _columns.cluster.in_(bindparam("clusters", expanding=True))
-_LEASED_IDS = select(_columns.id).where(_some_ones, LEASED)
-_LEASED = select(*_SMALL).where(_some_ones, LEASED).order_by(_columns.id).with_for_update()
-_EXPIRED = (
-    select(*_SMALL, _columns.content, _columns.avoid)
-    .where(_theirs, LEASED, _columns.lease_expires_at <= bindparam("now"))
-    .order_by(_columns.id)
-    .limit(bindparam("most"))
-    .with_for_update()
-)
-_HAVE_EXPIRED = (
-    select(_columns.cluster).where(_some_ones, LEASED).where(_columns.lease_expires_at <= bindparam("now")).distinct()
-)
-_may_start = or_(_columns.not_before.is_(None), _columns.not_before <= bindparam("now"))
-_OFFERED = (
-    select(*_SMALL, _columns.content)
-    .where(*UNLEASED, _theirs, _may_start)
-    .order_by(_columns.tier, _columns.priority.desc(), _columns.id)
-    .limit(bindparam("most"))
-    .with_for_update(skip_locked=True)
-)
-_NEXT = (
-    select(_columns.cluster, func.min(_columns.not_before))
-    .where(*UNLEASED, _some_ones, _columns.not_before > bindparam("now"))
-    .group_by(_columns.cluster)
-)
-_these = _columns.id.in_(bindparam("ids", expanding=True))
-_DETAILS = select(_columns.id, _columns.content, _columns.avoid).where(_these)
-_HELD = select(*_SMALL).where(_these).order_by(_columns.id).with_for_update()
-_IDS, _NAMED = KeyedQuery(select(_columns.id), _KEY), KeyedQuery(select(*_SMALL), _KEY)
 
 
-class LeasedExecution:
-    """An execution that this transaction holds, and what becomes of it; `save` writes that."""
+class _LeaseRow(NamedTuple):
+    """The columns that a sync needs of every lease."""
 
     id: int
     project: str
@@ -76,107 +37,180 @@ class LeasedExecution:
     started_at: datetime | None
     lease_expires_at: datetime | None
     confirmed: bool
-    content: Mapping[str, Any]
-    avoid: list[str]
 
-    def __init__(self, names: Iterable[str], values: Iterable[Any]) -> None:
-        self.__dict__.update(zip(names, values, strict=True))
-        self._new: dict[str, Any] = {}
-        self._happened: list[Event] = []
+
+class LeasedExecution:
+    """An execution whose row this transaction has locked, with the changes that `save` writes."""
+
+    id: int
+    project: str
+    domain: str
+    name: str
+    cluster: str | None
+    pool: str | None
+    label: str | None
+    phase: str
+    reason: str
+    reason_message: str
+    attempt: int
+    events: int
+    created_at: datetime
+    started_at: datetime | None
+    lease_expires_at: datetime | None
+    confirmed: bool
+    content: Mapping[str, Any]  #: JSON; read by `add_details`, `offered` and `expired` alone
+    avoid: list[str]  #: read by `add_details` and `expired` alone
+
+    def __init__(self, row: Row[*tuple[Any, ...]]) -> None:
+        self.__dict__.update(row._mapping)
+        self._changed: dict[str, object] = {}
+        self._new_events: list[Event] = []
 
     @property
     def key(self) -> ExecutionId:
-        return ExecutionId(project=self.project, domain=self.domain, name=self.name)
+        return ExecutionId(self.project, self.domain, self.name)
 
-    def set(self, **values: Any) -> None:
-        """Change something that nobody needs to be told of."""
+    @property
+    def may_have_started(self) -> bool:
+        """Whether its agent may have started it: it has left the queue, or its lease was confirmed."""
+        return self.phase != Phase.QUEUED.value or self.confirmed
+
+    def set(self, **values: object) -> None:
+        """Change columns without an event."""
         self.__dict__.update(values)
-        self._new.update(values)
+        self._changed.update(values)
 
     def apply(self, change: Change, now: datetime) -> None:
-        """Let something happen to it."""
-        before = self.cluster
+        """Make a change, with its event."""
+        cluster = self.cluster
         self.set(**change.values, updated_at=now)
-        self._tell(change.kind, self.reason, change.values.get("reason_message"), before, now)
+        self._add_event(change.kind, self.reason, change.values.get("reason_message"), cluster, now)
 
     def note(self, kind: str, reason: str, message: str, now: datetime) -> None:
-        """Say something in its events that changes nothing else."""
-        self._tell(kind, reason, message, self.cluster, now)
+        """Add an event that changes nothing else."""
+        self._add_event(kind, reason, message, self.cluster, now)
 
-    def _tell(self, kind: str, reason: str, message: str | None, cluster: str | None, now: datetime) -> None:
+    def _add_event(self, kind: str, reason: str, message: str | None, cluster: str | None, now: datetime) -> None:
         self.set(events=self.events + 1)
         event = Event(
             number=self.events, at=now, type=kind, phase=self.phase, reason=reason, message=message, cluster=cluster
         )
-        self._happened.append(event)
+        self._new_events.append(event)
 
 
-def save(connection: Connection, some: Iterable[LeasedExecution]) -> None:
-    """Write what has become of executions: one statement for each set of columns, and one for all that happened."""
-    changes: dict[frozenset[str], list[dict[str, Any]]] = {}
-    events = []
-    for one in {one.id: one for one in some}.values():
-        if one._new:
-            changes.setdefault(frozenset(one._new), []).append({"id": one.id, **one._new})
-            events += [(one.id, event) for event in one._happened]
-    for rows in changes.values():
+class CurrentAttempt(NamedTuple):
+    """The attempt that counts of an execution, and the cluster that it is at."""
+
+    id: int
+    cluster: str | None
+    attempt: int
+
+
+# Built once: building a query takes longer than executing it, and every sync needs several.
+_KEY = (_columns.project, _columns.domain, _columns.name)
+_LEASE_COLUMNS = [_columns[name] for name in _LeaseRow._fields]
+_of_cluster = _columns.cluster == bindparam("cluster")
+_of_clusters = _columns.cluster.in_(bindparam("clusters", expanding=True))
+_has_id = _columns.id.in_(bindparam("ids", expanding=True))
+_has_expired = _columns.lease_expires_at <= bindparam("now")
+_may_start = or_(_columns.not_before.is_(None), _columns.not_before <= bindparam("now"))
+
+_SELECT_LEASED_IDS = select(_columns.id).where(_of_clusters, LEASED)
+_SELECT_LEASED = select(*_LEASE_COLUMNS).where(_of_clusters, LEASED).order_by(_columns.id).with_for_update()
+_SELECT_BY_ID = select(*_LEASE_COLUMNS).where(_has_id).order_by(_columns.id).with_for_update()
+_SELECT_EXPIRED = (
+    select(*_LEASE_COLUMNS, _columns.content, _columns.avoid)
+    .where(_of_cluster, LEASED, _has_expired)
+    .order_by(_columns.id)
+    .limit(bindparam("most"))
+    .with_for_update()
+)
+_SELECT_CLUSTERS_WITH_EXPIRED = select(_columns.cluster).where(_of_clusters, LEASED).where(_has_expired).distinct()
+_SELECT_OFFERED = (
+    select(*_LEASE_COLUMNS, _columns.content)
+    .where(*UNLEASED, _of_cluster, _may_start)
+    .order_by(_columns.tier, _columns.priority.desc(), _columns.id)
+    .limit(bindparam("most"))
+    .with_for_update(skip_locked=True)
+)
+_SELECT_NEXT_START = (
+    select(_columns.cluster, func.min(_columns.not_before))
+    .where(*UNLEASED, _of_clusters, _columns.not_before > bindparam("now"))
+    .group_by(_columns.cluster)
+)
+_SELECT_DETAILS = select(_columns.id, _columns.content, _columns.avoid).where(_has_id)
+_SELECT_IDS_BY_KEY = KeyedQuery(select(_columns.id), _KEY)
+_SELECT_ATTEMPTS_BY_KEY = KeyedQuery(select(*_KEY, *(_columns[name] for name in CurrentAttempt._fields)), _KEY)
+
+
+def save(connection: Connection, changed: Iterable[LeasedExecution]) -> None:
+    """Write the changes of executions: one statement for each set of columns, and one for all events."""
+    rows_by_columns: dict[frozenset[str], list[dict[str, object]]] = {}
+    events: list[tuple[int, Event]] = []
+    for execution in {execution.id: execution for execution in changed}.values():
+        if execution._changed:
+            rows = rows_by_columns.setdefault(frozenset(execution._changed), [])
+            rows.append({"id": execution.id, **execution._changed})
+            events += [(execution.id, event) for event in execution._new_events]
+    for rows in rows_by_columns.values():
         update_all(connection, executions, rows)
     add_events(connection, events)
 
 
-def _held(found: CursorResult[Any]) -> list[LeasedExecution]:
-    names = tuple(found.keys())
-    return [LeasedExecution(names, row) for row in found.all()]
-
-
 def offered(connection: Connection, cluster: str, now: datetime, limit: int) -> list[LeasedExecution]:
-    """What a cluster may have next, in order: tier, priority, age. Those that others hold are left to them."""
-    return _held(connection.execute(_OFFERED, {"cluster": cluster, "now": now, "most": limit}))
+    """What a cluster may have next, by tier, priority and age; rows that other transactions lock are skipped."""
+    parameters = {"cluster": cluster, "now": now, "most": limit}
+    return list(map(LeasedExecution, connection.execute(_SELECT_OFFERED, parameters)))
 
 
 def leased(connection: Connection, clusters: Sequence[str]) -> list[LeasedExecution]:
-    """Everything that the agents of clusters have a lease of, held until the transaction ends."""
-    return _held(connection.execute(_LEASED, {"clusters": clusters}))
+    """Everything that the agents of clusters have a lease of, locked until the transaction ends."""
+    return list(map(LeasedExecution, connection.execute(_SELECT_LEASED, {"clusters": clusters})))
 
 
-def reported(connection: Connection, clusters: Sequence[str], named: Iterable[ExecutionId]) -> list[LeasedExecution]:
-    """The same together with others that agents report on, all by id: two agents may report on each other's."""
-    keys = [(one.project, one.domain, one.name) for one in named]
+def reported(connection: Connection, clusters: Sequence[str], keys: Iterable[ExecutionId]) -> list[LeasedExecution]:
+    """The same with other executions that agents report on, locked by id: two agents may report on each other's."""
     ids = {
-        *_IDS.execute(connection, keys).scalars(),
-        *connection.execute(_LEASED_IDS, {"clusters": clusters}).scalars(),
+        *_SELECT_IDS_BY_KEY.execute(connection, keys).scalars(),
+        *connection.execute(_SELECT_LEASED_IDS, {"clusters": clusters}).scalars(),
     }
-    return _held(connection.execute(_HELD, {"ids": ids}))
+    return list(map(LeasedExecution, connection.execute(_SELECT_BY_ID, {"ids": ids})))
 
 
-def named(connection: Connection, keys: Iterable[ExecutionId]) -> dict[ExecutionId, Execution]:
-    """Some executions by what they are called, not held."""
-    wanted = [(one.project, one.domain, one.name) for one in keys]
+def current_attempts(connection: Connection, keys: Iterable[ExecutionId]) -> dict[ExecutionId, CurrentAttempt]:
+    """The current attempts of executions, not locked."""
+    wanted = list(keys)
     if not wanted:
         return {}
-    return {identity(row): row for row in _NAMED.execute(connection, wanted)}
+    rows = _SELECT_ATTEMPTS_BY_KEY.execute(connection, wanted)
+    return {ExecutionId(*row[:3]): CurrentAttempt(*row[3:]) for row in rows}
 
 
 def clusters_with_expired(connection: Connection, clusters: Iterable[str], now: datetime) -> list[str]:
-    """Those of some clusters whose agents have had something for longer than its lease."""
-    wanted = list(clusters)
-    return sorted(connection.execute(_HAVE_EXPIRED, {"clusters": wanted, "now": now}).scalars()) if wanted else []
+    """Those of some clusters that have expired leases."""
+    names = list(clusters)
+    if not names:
+        return []
+    return sorted(connection.execute(_SELECT_CLUSTERS_WITH_EXPIRED, {"clusters": names, "now": now}).scalars())
 
 
 def expired(connection: Connection, cluster: str, now: datetime, limit: int) -> list[LeasedExecution]:
-    """What a cluster's agent has had for longer than its lease, in detail, held until the transaction ends."""
-    return _held(connection.execute(_EXPIRED, {"cluster": cluster, "now": now, "most": limit}))
+    """What a cluster has an expired lease of, with its details, locked until the transaction ends."""
+    parameters = {"cluster": cluster, "now": now, "most": limit}
+    return list(map(LeasedExecution, connection.execute(_SELECT_EXPIRED, parameters)))
 
 
-def add_details(connection: Connection, some: Iterable[LeasedExecution]) -> None:
-    """Learn of executions what only the end or the beginning of an attempt needs."""
-    by_id = {one.id: one for one in some}
+def add_details(connection: Connection, leases: Iterable[LeasedExecution]) -> None:
+    """Read what only the beginning and the end of an attempt need of executions."""
+    by_id = {execution.id: execution for execution in leases}
     if by_id:
-        for row in connection.execute(_DETAILS, {"ids": list(by_id)}):
-            by_id[row.id].content, by_id[row.id].avoid = row.content, row.avoid
+        for execution_id, content, avoid in connection.execute(_SELECT_DETAILS, {"ids": list(by_id)}):
+            by_id[execution_id].content, by_id[execution_id].avoid = content, avoid
 
 
 def next_not_before(connection: Connection, clusters: Sequence[str], now: datetime) -> dict[str, datetime]:
-    """When the next attempt that backs off may start at each of some clusters."""
-    rows = connection.execute(_NEXT, {"clusters": clusters, "now": now}).all() if clusters else []
+    """When the next attempt that backs off may start at each cluster."""
+    if not clusters:
+        return {}
+    rows = connection.execute(_SELECT_NEXT_START, {"clusters": clusters, "now": now})
     return {row[0]: row[1] for row in rows}

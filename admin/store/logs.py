@@ -1,14 +1,15 @@
-"""What executions print, in pieces, and the small files they leave."""
+"""The logs of executions, in pieces, and their small output files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     Connection,
     ForeignKey,
     Integer,
@@ -38,7 +39,7 @@ execution_logs = Table(
 )
 _columns = execution_logs.c
 
-Place = tuple[int, int, str]  #: an execution, an attempt of it, and a stream
+Stream = tuple[int, int, str]  #: the id of an execution, an attempt of it, and stdout or stderr
 
 execution_outputs = Table(
     "execution_outputs",
@@ -52,59 +53,87 @@ execution_outputs = Table(
 )
 
 
+class OutputFile(NamedTuple):
+    """A small file that an execution left, or its beginning."""
+
+    path: str
+    size: int
+    truncated: bool
+    content: bytes
+
+
+class StoredOutput(NamedTuple):
+    """An output file as it is stored, with the attempt that left it."""
+
+    path: str
+    attempt: int
+    size: int
+    truncated: bool
+    content: bytes
+
+
 def length(connection: Connection, execution_id: int, attempt: int, stream: str) -> int:
     """How many bytes of a stream are stored."""
-    found = select(func.coalesce(func.max(_columns.end), 0)).where(*_at(execution_id, attempt, stream))
-    return int(connection.execute(found).scalar_one())
+    query = select(func.coalesce(func.max(_columns.end), 0)).where(*_is_stream(execution_id, attempt, stream))
+    return int(connection.execute(query).scalar_one())
 
 
-def lengths(connection: Connection, execution_ids: Iterable[int]) -> dict[Place, int]:
+def lengths(connection: Connection, execution_ids: Iterable[int]) -> dict[Stream, int]:
     """How many bytes of each stream of each attempt of some executions are stored."""
-    place = (_columns.execution_id, _columns.attempt, _columns.stream)
-    found = select(*place, func.max(_columns.end)).where(_columns.execution_id.in_(list(execution_ids)))
-    return {(row[0], row[1], row[2]): row[3] for row in connection.execute(found.group_by(*place))}
+    key = (_columns.execution_id, _columns.attempt, _columns.stream)
+    query = select(*key, func.max(_columns.end)).where(_columns.execution_id.in_(list(execution_ids)))
+    return {(row[0], row[1], row[2]): row[3] for row in connection.execute(query.group_by(*key))}
 
 
-def append(connection: Connection, pieces: Iterable[tuple[Place, int, bytes]]) -> None:
-    """Store pieces that each begin where the last one ended; the same piece again changes nothing."""
+def append(connection: Connection, pieces: Iterable[tuple[Stream, int, bytes]]) -> None:
+    """Store pieces that each begin where their stream ended; the same piece again changes nothing."""
     rows = [
-        {"execution_id": row_id, "attempt": attempt, "stream": stream, "start": start, "end": start + len(data)}
-        | {"data": data}
-        for (row_id, attempt, stream), start, data in pieces
+        {
+            "execution_id": execution_id,
+            "attempt": attempt,
+            "stream": stream,
+            "start": start,
+            "end": start + len(data),
+            "data": data,
+        }
+        for (execution_id, attempt, stream), start, data in pieces
     ]
     insert_new(connection, execution_logs, rows)
 
 
 def read(connection: Connection, execution_id: int, attempt: int, stream: str, offset: int, limit: int) -> bytes:
-    """Some bytes of a stream, from an offset on; none where what stood there is no longer kept."""
-    found = (
+    """Bytes of a stream from an offset on; none where those were pruned."""
+    query = (
         select(_columns.start, _columns.data)
-        .where(*_at(execution_id, attempt, stream), _columns.end > offset, _columns.start < offset + limit)
+        .where(*_is_stream(execution_id, attempt, stream), _columns.end > offset, _columns.start < offset + limit)
         .order_by(_columns.start)
     )
-    rows = connection.execute(found).all()
+    rows = connection.execute(query).all()
     if rows and rows[0].start > offset:
         return b""
     return b"".join(bytes(row.data)[max(0, offset - row.start) : offset + limit - row.start] for row in rows)
 
 
-def _at(execution_id: int, attempt: int, stream: str) -> tuple[Any, ...]:
+def _is_stream(execution_id: int, attempt: int, stream: str) -> tuple[ColumnElement[bool], ...]:
     return _columns.execution_id == execution_id, _columns.attempt == attempt, _columns.stream == stream
 
 
-def replace_outputs(connection: Connection, files: Mapping[int, tuple[int, list[dict[str, Any]]]]) -> None:
-    """Store the files that attempts of some executions left, in place of those of earlier ones."""
+def replace_outputs(connection: Connection, files: Mapping[int, tuple[int, Sequence[OutputFile]]]) -> None:
+    """Store the files that an attempt of each execution left, in place of those of earlier attempts."""
     if files:
         connection.execute(delete(execution_outputs).where(execution_outputs.c.execution_id.in_(list(files))))
         rows = [
-            {"execution_id": row_id, "attempt": attempt, **one}
-            for row_id, (attempt, some) in files.items()
-            for one in some
+            {"execution_id": execution_id, "attempt": attempt, **output._asdict()}
+            for execution_id, (attempt, outputs) in files.items()
+            for output in outputs
         ]
         connection.execute(insert(execution_outputs), rows)
 
 
-def outputs(connection: Connection, execution_id: int) -> list[Any]:
+_SELECT_OUTPUT = select(*(execution_outputs.c[name] for name in StoredOutput._fields))
+
+
+def outputs(connection: Connection, execution_id: int) -> list[StoredOutput]:
     """The files that an execution left, by path."""
-    found = select(execution_outputs).where(execution_outputs.c.execution_id == execution_id)
-    return list(connection.execute(found.order_by(execution_outputs.c.path)))
+    query = _SELECT_OUTPUT.where(execution_outputs.c.execution_id == execution_id).order_by(execution_outputs.c.path)
+    return list(map(StoredOutput._make, connection.execute(query)))

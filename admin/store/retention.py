@@ -17,7 +17,8 @@ from sqlalchemy import ColumnElement, Connection, Select, Table, delete, func, l
 from admin.core.executions.lifecycle import Phase
 from admin.core.retention import Lifespan
 from admin.store.decisions import decisions, trails
-from admin.store.executions import execution_events, executions
+from admin.store.execution_tables import execution_events, executions
+from admin.store.executions import Execution
 from admin.store.fleet import bump_generation, cluster_events
 from admin.store.logs import execution_logs, execution_outputs
 from admin.store.revisions import lock_head, revision_changes, revisions
@@ -94,7 +95,7 @@ class Executions:
     def find(self, connection: Connection, after: Key | None, limit: datetime) -> Found:
         columns = executions.c
         some = _next(executions, after, columns.created_at, columns.phase, columns.finished_at, columns.decisions)
-        rows = [(row, life_of(row)) for row in connection.execute(some)]
+        rows = [(row, _life(row.created_at, row.phase, row.finished_at)) for row in connection.execute(some)]
         due = [(row.id, 2 + row.decisions) for row, life in rows if life.is_due(limit)]
         is_over = all(life.is_later(limit) for _, life in rows)
         return Found(due=due, last=None if is_over else rows[-1][0].id)
@@ -185,9 +186,13 @@ def _delete(connection: Connection, table: Table, condition: ColumnElement[bool]
     return connection.execute(delete(table).where(condition)).rowcount
 
 
-def life_of(row: Any) -> Lifespan:
-    """When an execution began, and when it was over."""
-    return Lifespan(created_at=row.created_at, phase=Phase(row.phase), finished_at=row.finished_at)
+def life_of(execution: Execution) -> Lifespan:
+    """When an execution began, and when it ended."""
+    return _life(execution.created_at, execution.phase, execution.finished_at)
+
+
+def _life(created_at: datetime, phase: str, finished_at: datetime | None) -> Lifespan:
+    return Lifespan(created_at=created_at, phase=Phase(phase), finished_at=finished_at)
 
 
 def _lives(connection: Connection, condition: ColumnElement[bool], *, hold: bool = False) -> dict[int, Lifespan]:
@@ -195,7 +200,7 @@ def _lives(connection: Connection, condition: ColumnElement[bool], *, hold: bool
     found = select(columns.id, columns.created_at, columns.phase, columns.finished_at).where(condition)
     if hold:  # what somebody else is busy with may go the next time
         found = found.order_by(columns.id).with_for_update(skip_locked=True)
-    return {row.id: life_of(row) for row in connection.execute(found)}
+    return {id: _life(*life) for id, *life in connection.execute(found)}
 
 
 def _deletable(connection: Connection, among: ColumnElement[bool], limit: datetime, *, hold: bool = False) -> list[int]:

@@ -1,4 +1,4 @@
-"""The schema's state, and how it is brought up to date."""
+"""The state of the schema, and its migrations."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy import Engine, inspect
 
-#: Any number will do, as long as every admin takes the same: one migrates, the others wait.
+from admin.store.dialects.postgresql import take_advisory_lock
+from admin.store.dialects.sqlite import WRITES
+
+#: The advisory lock of migrations: one admin migrates, the others wait.
 _LOCK = 727_001
 
 
@@ -52,22 +55,17 @@ def schema_state(engine: Engine) -> SchemaState:
 
 
 def migrate(engine: Engine, to: str = "head") -> None:
-    """Bring a database to a schema revision, forward or back; one admin at a time."""
-    with engine.connect().execution_options(rainbow_writes=True) as connection, connection.begin():
-        _wait_for_others(connection)
+    """Migrate a database to a schema revision, up or down; one admin at a time."""
+    with engine.connect().execution_options(**{WRITES: True}) as connection, connection.begin():
+        take_advisory_lock(connection, _LOCK)
         config = _config()
         config.attributes["connection"] = connection
-        known = ScriptDirectory.from_config(config)
+        scripts = ScriptDirectory.from_config(config)
         current = MigrationContext.configure(connection).get_current_revision()
-        target = known.get_current_head() if to == "head" else to
-        older = {script.revision for script in known.iterate_revisions(current, "base")} if current else set()
-        is_back = to == "base" or (target in older and target != current)
-        (command.downgrade if is_back else command.upgrade)(config, to)
-
-
-def _wait_for_others(connection: Connection) -> None:
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+        target = scripts.get_current_head() if to == "head" else to
+        older = {script.revision for script in scripts.iterate_revisions(current, "base")} if current else set()
+        is_downgrade = to == "base" or (target in older and target != current)
+        (command.downgrade if is_downgrade else command.upgrade)(config, to)
 
 
 def _config() -> Config:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
+from typing import NamedTuple
 
 from sqlalchemy import Column, Connection, Index, Table, Text, insert, or_, select, update
-from sqlalchemy import Row as DatabaseRow
 
 from admin.store.database import UtcDateTime, metadata
 
@@ -26,33 +25,46 @@ cluster_tokens = Table(
 )
 _columns = cluster_tokens.c
 
-StoredToken = DatabaseRow[Any]  #: a row of the table, by the names of its columns
+#: How long another replica may accept a token after it was revoked.
+CACHE_SECONDS = 1.0
+_MAX_CACHED = 10_000
 
-#: How long a token may still count where nobody knows yet that it was revoked.
-KNOWN_SECONDS = 1.0
-_MOST_KNOWN = 10_000
+
+class StoredToken(NamedTuple):
+    """A token of a cluster; only its hash is stored."""
+
+    prefix: str
+    cluster: str
+    hash: str
+    created_at: datetime
+    last_used_at: datetime | None
+    expires_at: datetime | None
+    revoked_at: datetime | None
+
+
+_SELECT_TOKEN = select(*(_columns[name] for name in StoredToken._fields))
 
 
 class TokenCache:
-    """Tokens as they were a moment ago, by their hashes, so that a busy agent costs no query each time."""
+    """Tokens that were read within the last second, by their hashes, so that a busy agent costs no query each time."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[float, StoredToken]] = {}
+        self._cached: dict[str, tuple[float, StoredToken]] = {}
 
     def get(self, hashed: str) -> StoredToken | None:
-        """A token, if it was read within the last moment."""
-        read_at, found = self._known.get(hashed, (0.0, None))
-        return found if read_at > time.monotonic() - KNOWN_SECONDS else None
+        """A token that was read recently; None where it was not."""
+        read_at, token = self._cached.get(hashed, (0.0, None))
+        return token if read_at > time.monotonic() - CACHE_SECONDS else None
 
     def keep(self, hashed: str, token: StoredToken) -> None:
-        """Remember a token that has just been read."""
-        if len(self._known) >= _MOST_KNOWN:
-            self._known.clear()
-        self._known[hashed] = time.monotonic(), token
+        """Cache a token that has just been read."""
+        if len(self._cached) >= _MAX_CACHED:
+            self._cached.clear()
+        self._cached[hashed] = time.monotonic(), token
 
     def forget(self) -> None:
-        """Read all of them anew: some have changed."""
-        self._known.clear()
+        """Empty the cache, after tokens have changed."""
+        self._cached.clear()
 
 
 def add(connection: Connection, *, prefix: str, cluster: str, hashed: str, now: datetime) -> None:
@@ -63,37 +75,40 @@ def add(connection: Connection, *, prefix: str, cluster: str, hashed: str, now: 
 
 def get(connection: Connection, prefix: str) -> StoredToken | None:
     """One token, by its prefix."""
-    return connection.execute(select(cluster_tokens).where(_columns.prefix == prefix)).one_or_none()
+    row = connection.execute(_SELECT_TOKEN.where(_columns.prefix == prefix)).one_or_none()
+    return None if row is None else StoredToken._make(row)
 
 
 def of(connection: Connection, cluster: str) -> list[StoredToken]:
     """Every token of a cluster, the newest first."""
-    found = select(cluster_tokens).where(_columns.cluster == cluster)
-    return list(connection.execute(found.order_by(_columns.created_at.desc(), _columns.prefix)))
+    query = _SELECT_TOKEN.where(_columns.cluster == cluster).order_by(_columns.created_at.desc(), _columns.prefix)
+    return list(map(StoredToken._make, connection.execute(query)))
 
 
 def has_live(connection: Connection, cluster: str, now: datetime) -> bool:
-    """Whether a cluster has a token that counts."""
+    """Whether a cluster has a token that is neither revoked nor expired."""
     live = (_columns.revoked_at.is_(None), or_(_columns.expires_at.is_(None), _columns.expires_at > now))
-    found = select(_columns.prefix).where(_columns.cluster == cluster, *live).limit(1)
-    return connection.execute(found).first() is not None
+    query = select(_columns.prefix).where(_columns.cluster == cluster, *live).limit(1)
+    return connection.execute(query).first() is not None
 
 
 def expire(connection: Connection, prefixes: Iterable[str], at: datetime) -> None:
-    """Let tokens end at a time; those that end sooner anyway do."""
-    sooner = or_(_columns.expires_at.is_(None), _columns.expires_at > at)
-    connection.execute(update(cluster_tokens).where(_columns.prefix.in_(list(prefixes)), sooner).values(expires_at=at))
+    """Let tokens expire at a time, unless they expire sooner."""
+    is_later = or_(_columns.expires_at.is_(None), _columns.expires_at > at)
+    connection.execute(
+        update(cluster_tokens).where(_columns.prefix.in_(list(prefixes)), is_later).values(expires_at=at)
+    )
 
 
 def revoke(connection: Connection, prefix: str, now: datetime) -> None:
-    """Let a token end at once."""
+    """Revoke a token."""
     connection.execute(update(cluster_tokens).where(_columns.prefix == prefix).values(revoked_at=now))
 
 
 def revoke_all(connection: Connection, clusters: Iterable[str], now: datetime) -> None:
-    """Let every token of some clusters end at once."""
-    theirs = _columns.cluster.in_(list(clusters)), _columns.revoked_at.is_(None)
-    connection.execute(update(cluster_tokens).where(*theirs).values(revoked_at=now))
+    """Revoke every token of some clusters."""
+    live = _columns.cluster.in_(list(clusters)), _columns.revoked_at.is_(None)
+    connection.execute(update(cluster_tokens).where(*live).values(revoked_at=now))
 
 
 def touch(connection: Connection, prefix: str, now: datetime) -> None:

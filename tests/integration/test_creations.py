@@ -11,7 +11,7 @@ from sqlalchemy import event, func, select
 
 from admin.services.context import Context
 from admin.store.decisions import decisions, trails
-from admin.store.executions import execution_events, executions
+from admin.store.execution_tables import execution_events, executions
 from tests.conftest import MakeApp
 from tests.support.placing import (
     API,

@@ -1,4 +1,4 @@
-"""Connections to a database server: those that it has ended, and those that are sure to stand."""
+"""Connections to a database server: those that it has closed, and those that need no check."""
 
 from __future__ import annotations
 
@@ -21,43 +21,39 @@ def engine(database_url: str) -> Iterator[Engine]:
     engine.dispose()
 
 
-def test_connections_that_the_server_has_ended_cost_no_request(
-    engine: Engine, database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    database = Database(engine)
-    with database.reading() as one, database.reading() as other:
-        ended = {connection.scalar(text("SELECT pg_backend_pid()")) for connection in (one, other)}
+def test_connections_that_the_server_has_closed_fail_no_request(engine: Engine, database_url: str) -> None:
+    database = Database(engine, fresh_seconds=0)
+    with database.reading() as first, database.reading() as second:
+        closed = {connection.scalar(text("SELECT pg_backend_pid()")) for connection in (first, second)}
     server = sqlalchemy.create_engine(database_url)
     with server.connect() as connection:
-        for number in ended:
+        for number in closed:
             connection.scalar(text("SELECT pg_terminate_backend(:number)"), {"number": number})
     server.dispose()
-    monkeypatch.setattr("admin.store.database._FRESH_SECONDS", 0)
-    with database.reading() as one, database.autocommit() as other:
-        assert ended.isdisjoint(connection.scalar(text("SELECT pg_backend_pid()")) for connection in (one, other))
+    with database.reading() as first, database.autocommit() as second:
+        assert closed.isdisjoint(connection.scalar(text("SELECT pg_backend_pid()")) for connection in (first, second))
 
 
-def test_only_a_connection_that_was_idle_is_asked_whether_it_stands(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    database = Database(engine)
-    asked: list[int] = []
+def test_only_an_idle_connection_is_checked_before_it_is_used(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    database = Database(engine, fresh_seconds=60, clock=lambda: now[0])
+    pings = 0
     ping = engine.dialect.do_ping
 
-    def counted_ping(connection: Any) -> bool:
-        asked.append(1)
+    def count_ping(connection: Any) -> bool:
+        nonlocal pings
+        pings += 1
         return ping(connection)
 
-    monkeypatch.setattr(engine.dialect, "do_ping", counted_ping)
+    monkeypatch.setattr(engine.dialect, "do_ping", count_ping)
 
     def read() -> None:
         with database.reading() as connection:
             connection.scalar(text("SELECT 1"))
 
-    monkeypatch.setattr("admin.store.database._FRESH_SECONDS", 60)
     for _ in range(3):
         read()
-    assert asked == []
-    monkeypatch.setattr("admin.store.database._FRESH_SECONDS", 0)
+    assert pings == 0
+    now[0] += 61
     read()
-    assert asked == [1]
+    assert pings == 1

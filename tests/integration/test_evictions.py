@@ -257,15 +257,12 @@ def test_a_cluster_that_flaps_moves_nothing_twice(play: Play, context: Context, 
     assert sorted(other.take(10)) == ["e2", "e3", "e4", "e5"]
 
 
-def test_evictions_are_limited_by_the_second(
-    play: Play, context: Context, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_evictions_are_limited_by_the_second(play: Play, context: Context, clock: Clock) -> None:
     agent, other = play("a"), play("b")
     add(agent, *(f"e{number:02}" for number in range(12)), retry={"on_lost": "retry"})
     agent.start(12)
     now = [100.0]
-    monkeypatch.setattr("admin.loops.leases.time.monotonic", lambda: now[0])
-    loop = LeaseLoop(context)
+    loop = LeaseLoop(context, clock=lambda: now[0])
     clock.advance(LOST + 1)
     other.sync()
 
@@ -282,15 +279,12 @@ def test_evictions_are_limited_by_the_second(
     assert moved() == 12
 
 
-def test_a_long_pause_saves_up_no_more_than_a_second_of_evictions(
-    play: Play, context: Context, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_pause_saves_up_no_more_than_a_second_of_evictions(play: Play, context: Context, clock: Clock) -> None:
     agent, other = play("a"), play("b")
     add(agent, *(f"e{number}" for number in range(8)))
     agent.start(8)
     now = [100.0]
-    monkeypatch.setattr("admin.loops.leases.time.monotonic", lambda: now[0])
-    loop = LeaseLoop(context)
+    loop = LeaseLoop(context, clock=lambda: now[0])
     clock.advance(LOST + 1)
     other.sync()
     now[0] += 3600
@@ -330,7 +324,7 @@ def test_a_drain_lets_fifty_finish_and_sends_five_hundred_elsewhere(play: Play, 
     answer = switch(agent.client, agent.cluster, "drain", reason="new disks")
     assert (answer["cluster"]["draining"], answer["cluster"]["cordoned"], answer["changed"]) == (True, True, True)
     assert agent.sync(want=100)["leases"] == []
-    moved = [one for one in decide_waiting(context) if one.execution.project == agent.project]
+    moved = [one for one in decide_waiting(context) if one.id.project == agent.project]
     assert {one.cluster for one in moved} == {other.cluster}
     assert len(moved) == 500
     assert agent.sync(want=100)["leases"] == []

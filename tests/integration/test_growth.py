@@ -18,7 +18,8 @@ from admin.core.settings.scopes import Scope
 from admin.store import attributes, execution_lists, executions, leases, statistics
 from admin.store.attributes import Filter
 from admin.store.database import Database
-from admin.store.executions import ExecutionId
+from admin.store.execution_tables import executions as execution_table
+from admin.store.executions import ExecutionId, ListedExecution
 from bench.finished import add_finished
 from tests.support.databases import PostgresqlDatabases, SqliteDatabases
 
@@ -87,7 +88,7 @@ def crowded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
     def let_all_wait(connection: Connection) -> None:
         waits = {"phase": "QUEUED", "reason": "ASSIGNED", "cluster": "cluster-1", "finished_at": None}
-        connection.execute(update(executions.executions).values(**waits))
+        connection.execute(update(execution_table).values(**waits))
         _let_some_wait(connection)
         if connection.dialect.name == "postgresql":
             connection.exec_driver_sql("CREATE TEMPORARY TABLE kept AS SELECT * FROM executions")
@@ -121,7 +122,7 @@ def _planned(
 
 def _let_some_wait(connection: Connection) -> None:
     """The last two hundred have not ended; some of them are leased, without a cluster, late, or back off."""
-    row_id = executions.executions.c.id
+    row_id = execution_table.c.id
     values: dict[int, dict[str, Any]] = {
         200: {"phase": "QUEUED", "reason": "ASSIGNED", "finished_at": None},
         100: {"phase": "RUNNING", "lease_expires_at": NOW},
@@ -132,7 +133,7 @@ def _let_some_wait(connection: Connection) -> None:
         10: {"not_before": None},
     }
     for last, changed in values.items():
-        connection.execute(update(executions.executions).where(row_id > FINISHED - last).values(**changed))
+        connection.execute(update(execution_table).where(row_id > FINISHED - last).values(**changed))
 
 
 def listed(*conditions: Condition, sort_by: str = "created_at", after: Any = None, descending: bool = True) -> Call:
@@ -140,7 +141,9 @@ def listed(*conditions: Condition, sort_by: str = "created_at", after: Any = Non
     wanted = conditions if any(one.field == "state" for one in conditions) else (*conditions, ACTIVE)
 
     def call(connection: Connection) -> None:
-        execution_lists.page(connection, wanted, sort_by=sort_by, descending=descending, after=after, limit=10)
+        execution_lists.page(
+            connection, wanted, ListedExecution, sort_by=sort_by, descending=descending, after=after, limit=10
+        )
 
     return call
 
@@ -198,7 +201,7 @@ QUEUE: dict[str, tuple[Call, str]] = {
     "has project": (lambda c: executions.has_project(c, "nobody"), "scope"),
 }
 BY_NAME: dict[str, Call] = {
-    "named": lambda c: leases.named(c, SOME),
+    "current attempts": lambda c: leases.current_attempts(c, SOME),
     "reported": lambda c: leases.reported(c, ["cluster-1"], SOME),
     "get": lambda c: executions.get(c, ExecutionId(project="team-1", domain="staging", name="x")),
 }
@@ -271,8 +274,8 @@ def test_names_are_found_by_their_key(plans: Plans, name: str) -> None:
 @pytest.mark.parametrize("name", BY_NAME)
 def test_names_are_found_by_their_key_as_soon_as_the_database_knows_its_tables(crowded: Plans, name: str) -> None:
     with crowded.database.autocommit() as connection:
-        for table in statistics.unknown_tables(connection):
-            statistics.gather(connection, table)
+        for table in statistics.tables_without_statistics(connection):
+            statistics.analyze(connection, table)
     assert uses(crowded.of(BY_NAME[name]), "uq_executions_project_domain_name")
 
 

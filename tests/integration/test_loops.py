@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -19,7 +20,7 @@ from admin.loops.leadership import Leader
 from admin.loops.statistics import StatisticsLoop
 from admin.loops.waiting import WaitingLoop
 from admin.services.context import Context
-from admin.services.redecisions import decide_waiting
+from admin.services.redecisions import Redecided, decide_waiting
 from admin.store import loop_leases
 from tests.conftest import MakeApp
 from tests.support.placing import created, execution, pool, put_attribute, put_pool, switch
@@ -114,17 +115,14 @@ def test_work_that_fails_is_tried_again(make_app: MakeApp, caplog: pytest.LogCap
     assert sum("failed, and is tried again" in one.message for one in caplog.records) == 2
 
 
-def test_a_round_decides_only_when_the_fleet_has_changed(
-    api: FlaskClient, context: Context, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_round_decides_only_when_the_fleet_has_changed(api: FlaskClient, context: Context) -> None:
     decided = Rounds()
 
-    def counted(context: Context) -> Any:
+    def decide(context: Context) -> list[Redecided]:
         decided()
         return decide_waiting(context)
 
-    monkeypatch.setattr("admin.loops.waiting.decide_waiting", counted)
-    loop = WaitingLoop(context)
+    loop = WaitingLoop(context, decide=decide)
     put_pool(api, "gpu", ["a", "b"], strategy="spill")
     created(api, "e", **pool("gpu"))
     loop()
@@ -146,23 +144,19 @@ def test_a_round_decides_only_when_the_fleet_has_changed(
 def test_a_round_ends_what_waited_past_its_budget(api: FlaskClient, context: Context) -> None:
     put_attribute(api, "domain", "quality_of_service", {"spec": {"queueing_budget": "1ms"}})
     created(api, "e")
-    time.sleep(0.01)
-    WaitingLoop(context)()
+    later = replace(context, clock=lambda: context.clock() + timedelta(seconds=1))
+    WaitingLoop(later)()
     assert execution(api, "e")["closure"]["phase"] == "TIMED_OUT"
 
 
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
-def test_a_database_that_grows_from_nothing_is_told_to_look_at_its_tables(
-    api: FlaskClient, context: Context, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("admin.loops.statistics._LOOK_SECONDS", 0)
-
+def test_a_database_that_grows_from_nothing_is_told_to_look_at_its_tables(api: FlaskClient, context: Context) -> None:
     def known() -> set[str]:
         with context.database.reading() as connection:
             found = connection.exec_driver_sql("SELECT DISTINCT tablename FROM pg_stats WHERE schemaname = 'public'")
             return set(found.scalars())
 
-    loop = StatisticsLoop(context)
+    loop = StatisticsLoop(context, interval=0)
     loop()
     assert "executions" not in known()
     spec = {"job": {"command": ["echo", "x" * 500]}}

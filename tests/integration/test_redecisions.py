@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from flask import Flask
 from flask.testing import FlaskClient
 
 from admin.loops.waiting import WaitingLoop
-from admin.services import creations
 from admin.services.context import Context
 from admin.services.redecisions import decide_waiting
+from admin.store.creations import Creation, Outcome
+from admin.store.group_commit import GroupCommit
 from tests.support.placing import (
     API,
     DOMAIN,
@@ -68,7 +71,7 @@ def test_executions_of_a_cordoned_pool_wait_by_name_and_reason_and_go_when_a_clu
     assert execution(api, "e") == found
     switch(api, "b", "uncordon")
     [changed] = decide_waiting(context)
-    assert (changed.cluster, changed.code) == ("b", "ASSIGNED")
+    assert (changed.cluster, changed.reason) == ("b", "ASSIGNED")
     found = execution(api, "e")
     assert (found["cluster"], found["decisions"], found["events"]) == ("b", 2, 2)
     events = get(api, f"executions/{PROJECT}/{DOMAIN}/e/events")["events"]
@@ -133,13 +136,10 @@ def test_what_found_every_cluster_full_is_placed_when_a_report_frees_room(
     ]
 
 
-def test_an_execution_that_is_ended_gives_its_room_to_one_that_waits(
-    api: FlaskClient, context: Context, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("admin.loops.waiting._LOOK_SECONDS", 0)
+def test_an_execution_that_is_ended_gives_its_room_to_one_that_waits(api: FlaskClient, context: Context) -> None:
     put_cluster(api, "a", capacity={"executions": 1})
     put_pool(api, "gpu", ["a"], strategy="spill")
-    loop = WaitingLoop(context)
+    loop = WaitingLoop(context, interval=0)
     created(api, "first", **pool("gpu"))
     created(api, "second", **pool("gpu"))
     loop()
@@ -163,34 +163,48 @@ def test_room_that_one_execution_leaves_is_taken_by_another_in_the_same_round(
     assert (state(api, "leaves"), state(api, "waits")) == (("b", "ASSIGNED"), ("a", "ASSIGNED"))
 
 
-def test_a_fleet_that_changes_while_an_execution_is_created_is_looked_at_again(
-    api: FlaskClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+class _CordonBeforeWrites(GroupCommit[Creation, Outcome]):
+    """Cordons the cluster of a creation between its decision and its write, so many times."""
+
+    def __init__(self, api: FlaskClient, creations: GroupCommit[Creation, Outcome], times: int) -> None:
+        super().__init__(creations.submit)
+        self._api = api
+        self._times = times
+        self.cordoned: list[str] = []
+
+    def submit(self, items: list[Creation]) -> list[Outcome]:
+        cluster = items[0].cluster
+        if len(self.cordoned) < self._times and cluster is not None:
+            self.cordoned.append(cluster)
+            switch(self._api, cluster, "cordon")
+        return super().submit(items)
+
+
+def _cordon_before_writes(app: Flask, times: int) -> _CordonBeforeWrites:
+    context: Context = app.extensions["rainbow"]
+    writes = _CordonBeforeWrites(app.test_client(), context.creations, times)
+    app.extensions["rainbow"] = replace(context, creations=writes)
+    return writes
+
+
+def test_a_creation_is_decided_again_if_the_fleet_changes_before_its_write(app: Flask) -> None:
+    api = app.test_client()
     put_pool(api, "gpu", ["a", "b"])
-    put_pool(api, "only", ["c"])
-    real = creations._evaluate
-    cordoned: list[str] = []
-
-    def then_cordon(*args: Any, **more: Any) -> Any:
-        evaluation = real(*args, **more)
-        if len(cordoned) < 2:
-            cordoned.append(evaluation.best[0].cluster.name)
-            switch(api, cordoned[-1], "cordon")
-        return evaluation
-
-    monkeypatch.setattr(creations, "_evaluate", then_cordon)
-    found = created(api, "e", **pool("gpu"))  # both were cordoned while it was decided, one after the other
-    assert set(cordoned) == {"a", "b"}
-    assert ("cluster" in found, found["closure"]["reason"]["code"]) == (False, "CLUSTERS_CORDONED")
+    writes = _cordon_before_writes(app, 2)
+    execution = created(api, "e", **pool("gpu"))  # both were cordoned after it was decided, one after the other
+    assert set(writes.cordoned) == {"a", "b"}
+    assert ("cluster" in execution, execution["closure"]["reason"]["code"]) == (False, "CLUSTERS_CORDONED")
     switch(api, "b", "uncordon")
-    cordoned[:] = ["a"]
-    monkeypatch.setattr(creations, "_evaluate", real)
     assert created(api, "g", **pool("gpu"))["cluster"] == "b"
-    monkeypatch.setattr(creations, "_evaluate", then_cordon)
-    found = created(api, "f", **pool("only"))
-    assert ("cluster" in found, found["closure"]["reason"]["code"]) == (False, "CLUSTERS_CORDONED")
-    why = explanation(api, "g")
-    assert [one["cluster"] for one in why["candidates"] if one["chosen"]] == ["b"]
+    assert [candidate["cluster"] for candidate in explanation(api, "g")["candidates"] if candidate["chosen"]] == ["b"]
+
+
+def test_a_creation_whose_only_cluster_is_cordoned_before_its_write_waits(app: Flask) -> None:
+    api = app.test_client()
+    put_pool(api, "only", ["c"])
+    _cordon_before_writes(app, 1)
+    execution = created(api, "f", **pool("only"))
+    assert ("cluster" in execution, execution["closure"]["reason"]["code"]) == (False, "CLUSTERS_CORDONED")
 
 
 def test_a_cluster_that_turns_out_too_small_is_left_and_a_large_one_awaited(api: FlaskClient, context: Context) -> None:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import islice
+from itertools import count, islice
 from typing import Any
 
 import pytest
@@ -27,7 +27,7 @@ from admin.services.retention import prune
 from admin.store import retention as store
 from admin.store.database import metadata
 from admin.store.decisions import decisions, trails
-from admin.store.executions import execution_events, executions
+from admin.store.execution_tables import execution_events, executions
 from admin.store.fleet import cluster_events
 from tests.conftest import MakeApp
 from tests.support.agents import Clock, PlayedAgent, played_agent, set_clock
@@ -541,23 +541,21 @@ def test_the_leader_prunes_every_so_often_in_small_slices(
     make_app: MakeApp,
     clock: Clock,
     few_at_once: None,
-    monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     app = make_app(retention={"executions": "1d", "interval": "50ms"})
     context, api = set_clock(app, clock), app.test_client()
-    loop = RetentionLoop(context)
+    seconds = count(100)
+    loop = RetentionLoop(context, slice_seconds=2, clock=lambda: float(next(seconds)))  # a step or two in each round
     for number in range(10):
         created(api, f"old-{number}")
         end(api, f"old-{number}")
     loop()
     clock.advance(2 * DAY)
     before = pruned_total.labels("executions")._value.get()
-    monkeypatch.setattr("admin.loops.retention._SLICE_SECONDS", 0.0005)
-    time.sleep(0.06)
     rounds = 0
     with caplog.at_level(logging.INFO, "rainbow.loops"):
-        while len(stored_names(context)) > 1 or loop._steps is not None:
+        while len(stored_names(context)) > 1 or loop.is_running:
             loop()
             rounds += 1
             assert rounds < 1000
@@ -580,20 +578,25 @@ def test_the_leader_keeps_everything_unless_it_is_told_otherwise(
     assert row_counts(context) == before
 
 
-def test_a_round_that_fails_is_begun_again_later(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = replace(context.settings, retention=Retention(executions="1d"), retention_interval_seconds=0.01)
-    loop = RetentionLoop(replace(context, settings=kept))
+def test_a_round_that_fails_is_begun_again_later(context: Context) -> None:
+    kept = replace(context.settings, retention=Retention(executions="1d"), retention_interval_seconds=10)
+    now, runs = [100.0], 0
 
     def mistake() -> dict[str, int]:
         raise ValueError("a mistake")
 
-    def fail(*_arguments: Any, **_options: Any) -> Iterator[dict[str, int]]:
-        yield mistake()
+    def fail_once(*_arguments: Any, **_options: Any) -> Iterator[dict[str, int]]:
+        nonlocal runs
+        runs += 1
+        if runs == 1:
+            yield mistake()
 
-    with monkeypatch.context() as patch:
-        patch.setattr("admin.loops.retention.prune", fail)
-        with pytest.raises(ValueError, match="a mistake"):
-            loop()
-    time.sleep(0.02)
+    loop = RetentionLoop(replace(context, settings=kept), clock=lambda: now[0], prune=fail_once)
+    with pytest.raises(ValueError, match="a mistake"):
+        loop()
+    now[0] += 9
     loop()
-    assert loop._steps is None
+    assert runs == 1
+    now[0] += 1
+    loop()
+    assert (runs, loop.is_running) == (2, False)

@@ -10,12 +10,12 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import JSON, Column, Engine, create_engine, insert, select
 
-from admin.store import attributes, decisions, executions, fleet, loop_leases, projects, registrations, revisions
+from admin.store import attributes, decisions, execution_tables, fleet, loop_leases, projects, registrations, revisions
 from admin.store.database import UtcDateTime, metadata
 from admin.store.schema import SchemaState, current_revision, latest_revision, migrate, schema_state
 
 #: Imported, so that the metadata is complete.
-TABLES = (attributes, decisions, executions, fleet, loop_leases, projects, registrations, revisions)
+TABLES = (attributes, decisions, execution_tables, fleet, loop_leases, projects, registrations, revisions)
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_going_back_does_not_stumble_over_a_trail_that_is_gone(engine: Engine) -
     migrate(engine)
     now = datetime(2026, 3, 1, tzinfo=UTC)
     with engine.begin() as connection:
-        for table in (executions.executions, decisions.decisions):
+        for table in (execution_tables.executions, decisions.decisions):
             values = {column.name: _anything(column, now) for column in table.columns if not column.nullable}
             connection.execute(insert(table).values(**values))
     migrate(engine, "0004")

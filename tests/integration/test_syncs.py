@@ -17,9 +17,10 @@ from admin.errors import AgentReplaced
 from admin.services import agents
 from admin.services.context import Context
 from admin.services.fleet import set_cordoned
-from admin.services.syncs import Answer, LogPiece, Report, Sync, _Look, _look_together, sync
+from admin.services.syncs import Answer, Exchange, LogPiece, Report, Sync, exchange_all, sync
 from admin.store import fleet
 from admin.store.executions import ExecutionId
+from admin.store.logs import OutputFile
 from tests.conftest import MakeApp
 from tests.robustness.lease_histories import checked
 from tests.support.agents import Clock, closure, event_types, played_agent, set_clock
@@ -57,7 +58,7 @@ def life(context: Context, cluster: str, first: int, count: int) -> list[int]:
     names = [f"{cluster}{number}" for number in range(first, first + count)]
     holding = tuple((key(name), 1) for name in names)
     pieces = tuple(LogPiece(id=key(name), attempt=1, stream="stdout", offset=0, data=b"x") for name in names)
-    files = [{"path": "a", "size": 1, "truncated": False, "content": b"x"}]
+    files = [OutputFile(path="a", size=1, truncated=False, content=b"x")]
     calls: list[dict[str, Any]] = [
         {"want": count},
         {"holding": holding},
@@ -181,18 +182,21 @@ def waiting(context: Context, *clusters: str, seconds: float = 30) -> Iterator[d
 
     with ThreadPoolExecutor(len(clusters)) as pool:
         answers = {cluster: pool.submit(wait, cluster) for cluster in clusters}
-        wait_until(lambda: _waiting(context) == len(clusters))
+        wait_until(lambda: _is_idle(context, len(clusters)))
         try:
             yield answers
         finally:
             context.cluster_wakeups.close()
 
 
-def _waiting(context: Context) -> int:
-    """How many sleep; the first look of all is over by then."""
-    time.sleep(0.2)
-    with context.cluster_wakeups._lock:
-        return sum(one._heard_at is not None for some in context.cluster_wakeups._waiting.values() for one in some)
+def _is_idle(context: Context, count: int) -> bool:
+    """Whether so many agents wait; the first poll, which wakes all of them, is over."""
+    return context.cluster_wakeups.polls > 0 and context.cluster_wakeups.waiting == count
+
+
+def _wait_for_polls(context: Context, count: int) -> None:
+    last = context.cluster_wakeups.polls + count
+    wait_until(lambda: context.cluster_wakeups.polls >= last)
 
 
 def test_nobody_asks_the_database_for_one_that_waits(app: Flask, context: Context) -> None:
@@ -201,16 +205,17 @@ def test_nobody_asks_the_database_for_one_that_waits(app: Flask, context: Contex
     for name in names:
         sync(context, Sync(cluster=name, agent="old", sequence=1))  # that it is there is news by itself
     with waiting(context, *names) as answers:
-        time.sleep(0.5)
         with context.database.reading() as connection:
-            before = fleet.heard(connection)
+            before = fleet.last_syncs(connection)
+        first = context.cluster_wakeups.polls
         with statements(context) as seen:
-            time.sleep(3)
-        writes = [one for one in seen if one.startswith(("UPDATE", "INSERT", "DELETE"))]
+            _wait_for_polls(context, 50)  # more than two seconds, which some queries are made after
+        polls = context.cluster_wakeups.polls - first + 1
+        writes = [statement for statement in seen if statement.startswith(("UPDATE", "INSERT", "DELETE"))]
         assert writes == []
-        assert len(seen) < 3 / 0.05 * 5  # one looks for all of them
+        assert len(seen) <= polls * 5  # one thread polls for all of them
         with context.database.reading() as connection:
-            assert fleet.heard(connection) == before
+            assert fleet.last_syncs(connection) == before
         assert not any(answer.done() for answer in answers.values())
 
 
@@ -270,7 +275,7 @@ def test_where_too_many_wait_others_are_sent_away_and_nobody_else_is_kept(make_a
 
     with ThreadPoolExecutor(3) as pool:
         waits = [pool.submit(call, name) for name in names[:3]]
-        wait_until(lambda: _waiting(context) == 3)
+        wait_until(lambda: _is_idle(context, 3))
         began = time.monotonic()
         away = call("d")
         assert time.monotonic() - began < 2
@@ -364,19 +369,20 @@ def test_many_syncs_of_many_clusters_at_once_each_count(app: Flask, context: Con
     assert found[12:] == [None] * 12
 
 
-def test_syncs_that_come_together_cost_hardly_more_statements_than_one(app: Flask, context: Context) -> None:
+def test_syncs_that_come_together_cost_hardly_more_statements_than_one(app: Flask) -> None:
+    context = set_clock(app, Clock())  # which stands still: no lease is old enough to be renewed
     names = [f"c{number}" for number in range(8)]
     put_pool(app.test_client(), "all", names)
     for name in names:
         created(app.test_client(), f"e-{name}", cluster=name)
         sync(context, Sync(cluster=name, agent="a", sequence=1, want=1))
 
-    def cost(some: list[str]) -> int:
-        said = [Sync(cluster=one, agent="a", sequence=2, holding=((key(f"e-{one}"), 1),)) for one in some]
-        looks = [_Look(context=context, said=one, cares=frozenset()) for one in said]
+    def cost(clusters: list[str]) -> int:
+        requests = [Sync(cluster=name, agent="a", sequence=2, holding=((key(f"e-{name}"), 1),)) for name in clusters]
+        exchanges = [Exchange(context=context, request=request) for request in requests]
         with statements(context) as seen, context.database.writing() as connection:
-            answers = _look_together(connection, looks)
-        assert [isinstance(one, Answer) and len(one.confirmed) for one in answers] == [1] * len(some)
+            answers = exchange_all(connection, exchanges)
+        assert [isinstance(answer, Answer) and len(answer.confirmed) for answer in answers] == [1] * len(clusters)
         return len(seen)
 
     assert cost(names[1:]) == cost(names[:1])
@@ -387,10 +393,10 @@ def test_two_syncs_of_one_cluster_in_one_transaction_do_not_get_the_same_lease(a
     sync(context, Sync(cluster="c", agent="a", sequence=1))
     for name in ("e", "f"):
         created(app.test_client(), name, cluster="c")
-    said = [Sync(cluster="c", agent="a", sequence=2, want=1), Sync(cluster="c", agent="a", sequence=3, want=2)]
+    requests = [Sync(cluster="c", agent="a", sequence=2, want=1), Sync(cluster="c", agent="a", sequence=3, want=2)]
     with context.database.writing() as connection:
-        looks = [_Look(context=context, said=one, cares=frozenset()) for one in said]
-        first, second = _look_together(connection, looks)
+        exchanges = [Exchange(context=context, request=request) for request in requests]
+        first, second = exchange_all(connection, exchanges)
     assert isinstance(first, Answer)
     assert isinstance(second, Answer)
     assert [one.name for one in first.leases] == ["e"]
@@ -402,12 +408,12 @@ def test_what_was_looked_at_in_vain_is_looked_at_anew(app: Flask, context: Conte
     put_pool(app.test_client(), "all", ["c"])
     created(app.test_client(), "e", cluster="c")
     sync(context, Sync(cluster="c", agent="new", sequence=1))
-    asked = [_Look(context=context, said=Sync(cluster="c", agent="old", sequence=2, want=1), cares=frozenset())]
+    exchanges = [Exchange(context=context, request=Sync(cluster="c", agent="old", sequence=2, want=1))]
     with context.database.writing() as connection:
-        [first] = _look_together(connection, asked)
+        [first] = exchange_all(connection, exchanges)
     sync(context, Sync(cluster="c", agent="old", sequence=1))
     with context.database.writing() as connection:
-        [second] = _look_together(connection, asked)
+        [second] = exchange_all(connection, exchanges)
     assert isinstance(first, AgentReplaced)
     assert isinstance(second, Answer)
     assert [one.name for one in second.leases] == ["e"]

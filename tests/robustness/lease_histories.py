@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Any
 
-from sqlalchemy import event, select
+from sqlalchemy import Row, event, select
 
 from admin.core.executions.lifecycle import Phase
 from admin.services.context import Context
-from admin.store.executions import Execution, execution_events, executions
+from admin.store.execution_tables import execution_events, executions
 
 #: Events that begin a new attempt.
 NEW_ATTEMPTS = {"RETRY", "RELEASED", "DECLINED", "EVICTED"}
 
 
-def checked(context: Context) -> dict[str, Execution]:
+def checked(context: Context) -> dict[str, Row[*tuple[Any, ...]]]:
     """Every execution, by name, once its events have been found to tell one legal story."""
     with context.database.reading() as connection:
         rows = {row.id: row for row in connection.execute(select(executions))}
@@ -26,7 +27,7 @@ def checked(context: Context) -> dict[str, Execution]:
     return {row.name: row for row in rows.values()}
 
 
-def _check(row: Execution, events: list[Execution]) -> None:
+def _check(row: Row[*tuple[Any, ...]], events: list[Row[*tuple[Any, ...]]]) -> None:
     story = f"{row.name}: {[(one.type, one.phase) for one in events]}, now {row.phase}, attempt {row.attempt}"
     assert [one.number for one in events] == list(range(1, row.events + 1)), story
     phase, attempt = Phase.QUEUED, 1

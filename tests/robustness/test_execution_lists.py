@@ -18,7 +18,8 @@ from sqlalchemy import create_engine, insert, select
 from admin.core.executions.selectors import SORT_FIELDS, Condition
 from admin.store import execution_lists
 from admin.store.database import Database
-from admin.store.executions import executions
+from admin.store.execution_tables import executions
+from admin.store.executions import Execution
 from tests.support.databases import PostgresqlDatabases, SqliteDatabases
 from tests.support.placing import API, created, get, refused
 
@@ -129,7 +130,7 @@ def test_a_list_holds_what_fits_once_and_in_order(
         expected = [row for row in connection.execute(select(executions)) if all(fits(row, one) for one in wanted)]
         for _ in range(COUNT + 2):
             page = execution_lists.page(
-                connection, wanted, sort_by=sort_by, descending=descending, after=after, limit=limit
+                connection, wanted, Execution, sort_by=sort_by, descending=descending, after=after, limit=limit
             )
             assert len(page.executions) <= limit
             found += page.executions

@@ -23,7 +23,7 @@ from admin.services.context import Context
 from admin.services.creations import create_execution
 from admin.services.executions import terminate
 from admin.services.fleet import put_definition, report_state, set_cordoned, set_draining
-from admin.services.launches import read_request
+from admin.services.run_requests import read_request
 from admin.services.syncs import Report, Sync, sync
 from admin.store.executions import ExecutionId
 from tests.conftest import MakeApp, Scale

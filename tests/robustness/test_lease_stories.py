@@ -22,10 +22,11 @@ from admin.services.creations import create_execution
 from admin.services.evictions import end_drained, evict_from_lost, judge_health
 from admin.services.executions import terminate
 from admin.services.fleet import set_draining
-from admin.services.launches import read_request
 from admin.services.redecisions import decide_undecided, decide_waiting
+from admin.services.run_requests import read_request
 from admin.services.syncs import Answer, Report, Sync, sync
 from admin.store import executions
+from admin.store.execution_tables import execution_events
 from admin.store.executions import ExecutionId
 from tests.conftest import MakeApp
 from tests.robustness.lease_histories import checked, without_waiting_for_the_disk
@@ -335,4 +336,4 @@ def test_whatever_happens_everything_ends_once_and_nothing_runs_twice(
 
 def _events(context: Context) -> Counter[str]:
     with context.database.reading() as connection:
-        return Counter(connection.execute(select(executions.execution_events.c.type)).scalars())
+        return Counter(connection.execute(select(execution_events.c.type)).scalars())

@@ -13,7 +13,7 @@ from sqlalchemy import select
 
 from admin.services.context import Context
 from admin.services.redecisions import decide_waiting
-from admin.store.executions import executions
+from admin.store.execution_tables import executions
 from tests.conftest import Scale
 from tests.support.copies import copy_execution
 from tests.support.placing import API, DOMAIN, PROJECT, create, created, execution, ok, pool, put_pool, switch
@@ -103,7 +103,7 @@ def test_one_change_of_the_fleet_places_all_that_wait_while_creations_go_on(
     leaving = Counter(row.cluster for row in rows)["c3-3"]
     switch(app.test_client(), "c3-3", "cordon")
     moved = decide_waiting(context)
-    assert {redecision.execution.cluster for redecision in moved} == {"c3-3"}
+    assert {redecision.previous_cluster for redecision in moved} == {"c3-3"}
     assert len(moved) == leaving
     assert {redecision.cluster for redecision in moved} <= set(clusters_of(3)) - {"c3-3"}
     assert execution(app.test_client(), "t0")["decisions"] == 2

@@ -17,7 +17,7 @@ from sqlalchemy import func, select
 from admin.services.context import Context
 from admin.services.redecisions import decide_waiting, end_overdue
 from admin.store.decisions import decisions
-from admin.store.executions import execution_events, executions
+from admin.store.execution_tables import execution_events, executions
 from tests.conftest import Scale
 from tests.support.placing import (
     API,

@@ -6,7 +6,7 @@ from sqlalchemy import func, insert, select
 
 from admin.services.context import Context
 from admin.store.decisions import decisions
-from admin.store.executions import execution_events, executions
+from admin.store.execution_tables import execution_events, executions
 
 
 def copy_execution(context: Context, template: str, names: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""ClusterWakeups of clusters: waking the agents that wait, and only those that something has happened for."""
+"""Cluster wakeups: agents that wait are woken by what happens to their own clusters alone."""
 
 from __future__ import annotations
 
@@ -15,143 +15,161 @@ from sqlalchemy.exc import SQLAlchemyError
 from admin.store import fleet
 from admin.store.cache.append_cursor import AppendCursor
 from admin.store.database import Database
-from admin.store.executions import execution_events
+from admin.store.execution_tables import execution_events
 from admin.store.fleet import cluster_events
 
 _INTERVAL_SECONDS = 0.05
-#: How often somebody looks whether an agent that waits has said something newer, or its cluster was defined anew.
-_LISTEN_SECONDS = 2.0
-#: Threads of a process that no waiting agent may take, so that everybody else is answered.
+#: How often to look for newer syncs of agents that wait, and for changed definitions of clusters.
+_CHECK_SECONDS = 2.0
+#: Threads of a process that waiting agents must leave for other requests.
 _SPARE_THREADS = 32
 
-#: Waits for an event, at most for some seconds; whether the event came.
+#: Waits for an event, at most so many seconds; returns whether it came.
 Wait = Callable[[threading.Event, float], bool]
 
 
-class Waiting:
+class Waiter:
     """One agent that waits."""
 
     def __init__(self, wait: Wait, *, is_crowded: bool) -> None:
         self.is_crowded = is_crowded  #: whether too many wait already, so that this one should not
         self._event = threading.Event()
         self._wait = wait
-        self._heard_at: datetime | None = None
+        self._last_sync_at: datetime | None = None
 
-    def sleep(self, seconds: float, heard_at: datetime | None) -> bool:
-        """Wait for news, or until the agent was heard at another time than this; False where time is over."""
-        self._heard_at = heard_at
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it waits right now, and was not woken."""
+        return self._last_sync_at is not None and not self._event.is_set()
+
+    def wait(self, seconds: float, last_sync_at: datetime | None) -> bool:
+        """Wait for a wakeup, or for another sync of the agent than the one at this time; False after a timeout."""
+        self._last_sync_at = last_sync_at
         is_woken = self._wait(self._event, seconds)
-        self._heard_at = None
+        self._last_sync_at = None
         self._event.clear()
         return is_woken
 
     def wake(self) -> None:
         self._event.set()
 
-    def wake_unless(self, heard_at: datetime | None) -> None:
-        """Wake it, unless its agent was last heard when it thinks it was."""
-        if self._heard_at not in (None, heard_at):
+    def wake_if_overtaken(self, last_sync_at: datetime | None) -> None:
+        """Wake it if the last sync of its agent is not the one that waits."""
+        if self._last_sync_at not in (None, last_sync_at):
             self._event.set()
 
 
 class ClusterWakeups:
-    """Lets many agents wait at the price of a few small queries, and no connection each."""
+    """Lets many agents wait at the cost of a few small queries, without a connection each."""
 
     def __init__(self, database: Database, threads: int, wait: Wait = threading.Event.wait) -> None:
         self._database = database
         self._wait = wait
         self._most = threads - max(1, min(_SPARE_THREADS, threads // 4))
         self._lock = threading.Lock()
-        self._waiting: dict[str, set[Waiting]] = defaultdict(set)
+        self._waiters: dict[str, set[Waiter]] = defaultdict(set)
         self._count = 0
-        self._looker: threading.Thread | None = None
+        self._polls = 0
+        self._poller: threading.Thread | None = None
         self.is_closing = False
 
-    @contextmanager
-    def subscribe(self, cluster: str) -> Iterator[Waiting]:
-        """Wait, within the context, for what happens for a cluster from now on."""
+    @property
+    def waiting(self) -> int:
+        """How many agents wait right now."""
         with self._lock:
-            waiting = Waiting(self._wait, is_crowded=self._count >= self._most)
-            self._waiting[cluster].add(waiting)
+            return sum(waiter.is_waiting for waiters in self._waiters.values() for waiter in waiters)
+
+    @property
+    def polls(self) -> int:
+        """How often the database was polled for events."""
+        return self._polls
+
+    @contextmanager
+    def subscribe(self, cluster: str) -> Iterator[Waiter]:
+        """A waiter that is woken, within the context, by what happens to a cluster from now on."""
+        with self._lock:
+            waiter = Waiter(self._wait, is_crowded=self._count >= self._most)
+            self._waiters[cluster].add(waiter)
             self._count += 1
             if self.is_closing:
-                waiting.wake()
-            elif self._looker is None:
-                self._looker = threading.Thread(target=self._look, name="news", daemon=True)
-                self._looker.start()
+                waiter.wake()
+            elif self._poller is None:
+                self._poller = threading.Thread(target=self._poll, name="wakeups", daemon=True)
+                self._poller.start()
         try:
-            yield waiting
+            yield waiter
         finally:
             with self._lock:
                 self._count -= 1
-                self._waiting[cluster].discard(waiting)
-                if not self._waiting[cluster]:
-                    del self._waiting[cluster]
+                self._waiters[cluster].discard(waiter)
+                if not self._waiters[cluster]:
+                    del self._waiters[cluster]
 
     def close(self) -> None:
-        """Let everyone go, for the process is to stop."""
+        """Wake every waiter and end the polling thread."""
         with self._lock:
             self.is_closing = True
             self._wake(None)
-            looker = self._looker
-        if looker is not None:
-            looker.join(timeout=5)
+            poller = self._poller
+        if poller is not None:
+            poller.join(timeout=5)
 
-    def _wake(self, names: set[str] | None) -> None:
+    def _wake(self, clusters: set[str] | None) -> None:
         """Wake the agents of some clusters, or all."""
-        for name in list(self._waiting) if names is None else names & self._waiting.keys():
-            for one in self._waiting[name]:
-                one.wake()
+        for cluster in list(self._waiters) if clusters is None else clusters & self._waiters.keys():
+            for waiter in self._waiters[cluster]:
+                waiter.wake()
 
-    def _look(self) -> None:
-        """Look until nobody waits any more."""
-        look = _Look()
+    def _poll(self) -> None:
+        """Poll until nobody waits."""
+        changes = _ClusterChanges()
         while True:
             try:
                 with self._database.reading() as connection:
-                    look.again(connection)
+                    changes.read(connection)
             except SQLAlchemyError:
-                look = _Look()  # when the database is back, all who wait ask again
+                changes = _ClusterChanges()  # which wakes all waiters when the database is back
             with self._lock:
-                self._wake(None if look.is_for_all else look.clusters)
-                for name in look.heard.keys() & self._waiting.keys():
-                    for one in self._waiting[name]:
-                        one.wake_unless(look.heard[name])
-                if self.is_closing or not self._waiting:
-                    self._looker = None
+                self._wake(None if changes.is_for_all else changes.clusters)
+                for cluster in changes.last_syncs.keys() & self._waiters.keys():
+                    for waiter in self._waiters[cluster]:
+                        waiter.wake_if_overtaken(changes.last_syncs[cluster])
+                self._polls += 1
+                if self.is_closing or not self._waiters:
+                    self._poller = None
                     return
             time.sleep(_INTERVAL_SECONDS)
 
 
-class _Look:
-    """What has happened since the last look."""
+class _ClusterChanges:
+    """What has happened to clusters since the last read."""
 
     def __init__(self) -> None:
-        self.is_for_all = False  #: whether nobody knows for whom something has happened
-        self.clusters: set[str] = set()  #: for which something has happened
-        self.heard: dict[str, datetime | None] = {}  #: when agents were last heard, now and then
-        self._tails = [
+        self.is_for_all = False  #: whether it is unknown to which clusters something happened
+        self.clusters: set[str] = set()  #: that something happened to
+        self.last_syncs: dict[str, datetime | None] = {}  #: of agents; read every `_CHECK_SECONDS`
+        self._cursors = [
             AppendCursor(execution_events.c.id, execution_events.c.cluster),
             AppendCursor(cluster_events.c.number, cluster_events.c.cluster),
         ]
         self._is_first = True
-        self._defined = -1
-        self._listen_at = 0.0
+        self._last_definition = -1
+        self._check_at = 0.0
 
-    def again(self, connection: Connection) -> None:
-        """Look once more; what happened before the first look is known to nobody."""
+    def read(self, connection: Connection) -> None:
+        """Read what has happened; before the first read it may be anything."""
         self.is_for_all, self._is_first = self._is_first, False
-        self.clusters = set().union(*(tail.read(connection) for tail in self._tails))
-        self.heard = {}
-        if time.monotonic() >= self._listen_at:
-            self._listen_at = time.monotonic() + _LISTEN_SECONDS
-            self._listen(connection)
+        self.clusters = set().union(*(cursor.read(connection) for cursor in self._cursors))
+        self.last_syncs = {}
+        if time.monotonic() >= self._check_at:
+            self._check_at = time.monotonic() + _CHECK_SECONDS
+            self._check(connection)
 
-    def _listen(self, connection: Connection) -> None:
-        """What no event tells of."""
-        self.heard = fleet.heard(connection)
-        defined = fleet.clusters_defined_above(connection, self._defined)
-        self._defined = max([self._defined, *defined.values()])
+    def _check(self, connection: Connection) -> None:
+        """Read what leaves no event."""
+        self.last_syncs = fleet.last_syncs(connection)
+        defined = fleet.clusters_defined_above(connection, self._last_definition)
+        self._last_definition = max([self._last_definition, *defined.values()])
         self.clusters |= defined.keys()
-        for tail in self._tails:
-            self.is_for_all |= tail.is_cut(connection)
+        for cursor in self._cursors:
+            self.is_for_all |= cursor.is_cut(connection)

@@ -1,0 +1,163 @@
+"""Decision views: the catalog, settings and fleet that creations are decided by, from memory or a transaction."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from sqlalchemy import Connection
+
+from admin.core.executions.effective_settings import EffectiveSettings, resolve_settings
+from admin.core.executions.placements import check_feasible, check_route
+from admin.core.executions.plans import RunPlan, build_run_plan
+from admin.core.fleet.fleet import Fleet
+from admin.core.json_text import json_text
+from admin.core.placement.decisions import Evaluation, evaluate
+from admin.core.settings.resolution import RowsByKind
+from admin.core.settings.scopes import Scope
+from admin.services.catalogs import CachedCatalog, Catalog, StoredCatalog
+from admin.services.context import Context
+from admin.services.definitions import current_fleet
+from admin.services.launches import applying_rows, demand_at, find_launch, looks_at_load
+from admin.services.preparations import Preparation
+from admin.services.run_requests import CreationRequest, ResolvedLaunch
+from admin.store import decision_basis, registrations, revisions
+from admin.store.decision_basis import DecisionBasis
+
+#: Requests are cached up to this many bytes.
+_MAX_CACHED_BYTES = 16_384
+
+
+class NeedsTransaction(Exception):
+    """A decision depends on what waits at clusters, which only a transaction can tell."""
+
+
+class DecisionView(Protocol):
+    """What a creation is decided by, all of it at one basis."""
+
+    @property
+    def basis(self) -> DecisionBasis: ...
+
+    @property
+    def catalog(self) -> Catalog: ...
+
+    @property
+    def fleet(self) -> Fleet: ...
+
+    def effective_settings(self, resolved: ResolvedLaunch) -> EffectiveSettings: ...
+
+    def evaluate(self, run_plan: RunPlan) -> Evaluation: ...
+
+
+def prepare(context: Context, view: DecisionView, request: CreationRequest) -> Preparation:
+    """Resolve a request and evaluate the clusters, by what a view says; an error where that refuses it."""
+    resolved = find_launch(view.catalog, request.run)
+    effective = view.effective_settings(resolved)
+    run_plan = build_run_plan(resolved.launch, request.name or "", effective, context.settings.rules)
+    check_route(effective, view.fleet)
+    evaluation = view.evaluate(run_plan)
+    check_feasible(evaluation)
+    return Preparation(resolved=resolved, run_plan=run_plan, evaluation=evaluation, basis=view.basis)
+
+
+class CachedView:
+    """What this process has in memory, which may be outdated: a write by it checks the basis."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._cache = context.creation_cache
+        # The basis first: whatever is read after it is at least as new, and the write finds out if it is newer.
+        self.fleet = _cached_fleet(context)
+        self.basis = DecisionBasis(
+            revision=_cached_revision(context), registrations=_cached_registrations(context), fleet=self.fleet.number
+        )
+        self.catalog = CachedCatalog(context, self.basis)
+        self.now = context.clock()
+
+    def prepare(self, request: CreationRequest) -> Preparation:
+        """The preparation of a request, the same for all equal requests at one basis."""
+        run = request.run
+        if len(run.text) > _MAX_CACHED_BYTES:
+            return prepare(self._context, self, request)
+        key = (run.project, run.domain, run.text)
+        return self._cache.preparations.find(self.basis, key, lambda: prepare(self._context, self, request))
+
+    def effective_settings(self, resolved: ResolvedLaunch) -> EffectiveSettings:
+        launch = resolved.launch
+        key = (launch.scope, resolved.plan, json_text(launch.request, sort_keys=True))
+
+        def resolve() -> EffectiveSettings:
+            return resolve_settings(launch, self._rows(launch.scope), self._context.settings.rules)
+
+        return self._cache.effective.find(self.basis, key, resolve)
+
+    def _rows(self, scope: Scope) -> RowsByKind:
+        applying = self._context.index.applying(scope)
+        if applying is not None:
+            return applying.rows(self._context.settings.kinds)
+        with self._context.database.reading() as connection:
+            return applying_rows(self._context, connection, scope)
+
+    def evaluate(self, run_plan: RunPlan) -> Evaluation:
+        if looks_at_load(run_plan, self.fleet):
+            raise NeedsTransaction
+        route, workload = run_plan.route, run_plan.workload
+        key = (route.kind, route.name, tuple(workload.demand.items()), workload.plugins)
+        return self._cache.evaluations.find(self.basis, key, lambda: evaluate(route, self.fleet, workload, {}))
+
+    def is_current(self) -> bool:
+        """Whether the database is still at the basis of this view."""
+        with self._context.database.reading() as connection:
+            return decision_basis.read(connection) == self.basis
+
+
+class StoredView:
+    """What a transaction sees; with `hold` the fleet, and the load that counts, stay the same until it ends."""
+
+    def __init__(self, context: Context, connection: Connection, *, hold: bool) -> None:
+        self._context = context
+        self._connection = connection
+        self._hold = hold
+        self.basis = decision_basis.read(connection, share=hold)
+        self.fleet = current_fleet(context, connection)
+        self.catalog = StoredCatalog(context, connection)
+
+    def effective_settings(self, resolved: ResolvedLaunch) -> EffectiveSettings:
+        launch = resolved.launch
+        rows = applying_rows(self._context, self._connection, launch.scope)
+        return resolve_settings(launch, rows, self._context.settings.rules)
+
+    def evaluate(self, run_plan: RunPlan) -> Evaluation:
+        waiting = demand_at(self._connection, run_plan, self.fleet, hold=self._hold)
+        return evaluate(run_plan.route, self.fleet, run_plan.workload, waiting)
+
+
+def refresh(context: Context) -> None:
+    """Bring what this process has in memory up to date with the database."""
+    with context.database.reading() as connection:
+        context.creation_cache.registrations = registrations.number(connection)
+        current_fleet(context, connection)
+    context.index.catch_up()
+
+
+def _cached_fleet(context: Context) -> Fleet:
+    cached = context.fleet_cache.last
+    if cached is not None:
+        return cached
+    with context.database.reading() as connection:
+        return current_fleet(context, connection)
+
+
+def _cached_revision(context: Context) -> int:
+    cached = context.index.current()
+    if cached is not None:
+        return cached
+    with context.database.reading() as connection:
+        return revisions.head(connection)
+
+
+def _cached_registrations(context: Context) -> int:
+    cache = context.creation_cache
+    if cache.registrations < 0:
+        with context.database.reading() as connection:
+            cache.registrations = registrations.number(connection)
+    return cache.registrations
