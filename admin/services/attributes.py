@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from admin.core.changes import Authorship
 from admin.core.settings.kinds import Kind, Payload
-from admin.core.settings.patches import patched
+from admin.core.settings.patches import apply_patch
 from admin.core.settings.resolution import Resolved, Row, resolve
 from admin.core.settings.scopes import Scope
 from admin.core.settings.warnings import Warning
@@ -100,7 +100,7 @@ def patch_attribute(context: Context, kind: Kind, scope: Scope, patch: Patch, op
     kind.check_level(scope.level)
 
     def after(before: Payload | None) -> Payload | None:
-        return patched(kind, before or {}, set_=patch.set, unset=patch.unset, inherit=patch.inherit) or None
+        return apply_patch(kind, before or {}, set_=patch.set, unset=patch.unset, inherit=patch.inherit) or None
 
     return _write(context, kind, scope, after, options)
 

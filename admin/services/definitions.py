@@ -73,10 +73,11 @@ def fleet_after(context: Context, connection: Connection, changes: Iterable[RowC
 def names_known(context: Context, connection: Connection, current: Fleet) -> KnownNames:
     """The names that rows may use without a warning."""
     return known_names(
-        current,
-        context.settings.rules.queues,
-        registrations.all_names(connection, registrations.workflows),
-        registrations.all_names(connection, registrations.launch_plans),
+        pools=current.pools,
+        labels=current.label_names(),
+        queue_tags=(tag for queue in context.settings.rules.queues for tag in queue.tags),
+        workflows=registrations.all_names(connection, registrations.workflows),
+        launch_plans=registrations.all_names(connection, registrations.launch_plans),
     )
 
 

@@ -13,7 +13,7 @@ from admin.app import all_operations
 from admin.configuration import environment_variables, load_settings
 from admin.configuration.keys import CONFIGURATION
 from admin.core.fields import Field, MapOf, Section
-from admin.core.settings import warnings
+from admin.core.settings.warnings import WarningCode
 from tests.support.admins import RunningAdmin
 from tests.support.shells import CONFIG, Shell
 
@@ -86,5 +86,5 @@ def test_every_metric_and_warning_is_documented() -> None:
     for metric in re.findall(r'"(rainbow_[a-z_]+)"', Path(metrics.__file__).read_text()):
         assert f"`{metric}`" in operations, f"{metric} is not documented"
     concepts = (ROOT / "docs/concepts.md").read_text()
-    for code in [*re.findall(r'code="([a-z_]+)"', Path(warnings.__file__).read_text()), *warnings.UNKNOWN_NAME_CODES]:
-        assert f"`{code}`" in concepts, f"the warning {code} is not documented"
+    for code in WarningCode:
+        assert f"`{code.value}`" in concepts, f"the warning {code.value} is not documented"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from admin.core.placement.choice import WeightedChoice
 from admin.core.problems import Problem, Refused, closest, did_you_mean
-from admin.core.settings.origins import described
+from admin.core.settings.origins import describe_origin
 from admin.core.settings.resolution import Resolved
 
 
@@ -31,11 +31,12 @@ def find_queues(queues: Iterable[Queue], resolved: Resolved) -> WeightedChoice |
             return WeightedChoice((name, 1) for name in serving)
     near = closest(tags[0], [tag for queue in known for tag in queue.tags])
     listed = ", ".join(f"'{tag}'" for tag in tags)
+    origin = describe_origin(resolved.origins["tags",])
     raise Refused(
         "unknown_queue_tag",
         Problem(
             field="tags",
-            reason=f"No queue serves {listed}, set at {described(resolved.origins['tags',])}.{did_you_mean(near)} "
+            reason=f"No queue serves {listed}, set at {origin}.{did_you_mean(near)} "
             "Change the attribute, or configure a queue for the tag.",
             closest=near,
         ),

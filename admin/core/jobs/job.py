@@ -1,4 +1,4 @@
-"""Jobs: what an execution runs, in words that every engine understands."""
+"""Jobs: what an execution runs, in terms that every engine has."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from admin.core.problems import Invalid, Problem, Refused
 from admin.core.quantities import parse_quantity
 from admin.core.resources import LARGEST, TASK_RESOURCES, parse_demand, task_resource_fields
 from admin.core.settings.builtin_kinds import ANNOTATION_VALUES, LABEL_VALUES
-from admin.core.settings.origins import described
+from admin.core.settings.origins import describe_origin
 from admin.core.settings.resolution import Resolved
 
 _LINE = Text(pattern=r"[^\x00]*", min_length=0, max_length=65_536)
@@ -48,7 +48,7 @@ JOB = Section(
 
 
 def read_job(document: Any, path: tuple[str, ...]) -> dict[str, Any]:
-    """A job in its normal form, before anything is applied to it; Invalid with every problem."""
+    """A job in its normal form, before settings are applied; Invalid with every problem."""
     problems: list[Problem] = []
     job: dict[str, Any] = JOB.read(document, path, problems)
     if problems:
@@ -57,54 +57,46 @@ def read_job(document: Any, path: tuple[str, ...]) -> dict[str, Any]:
 
 
 def check_runs(job: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
-    """A job in its normal form that runs something; Invalid where it does not."""
+    """The job, if it has a command or an image; Invalid where it has neither."""
     if not job.get("command") and not job.get("image"):
         raise Invalid(Problem(field=".".join(path), reason="runs nothing: give a command, an image, or both."))
     return job
 
 
 def without_nulls(value: Any) -> Any:
-    """A mapping without the entries that say nothing."""
+    """A mapping without its null entries, at any depth."""
     if not isinstance(value, dict):
         return value
     return {name: without_nulls(item) for name, item in value.items() if item is not None}
 
 
 def with_resources(job: Mapping[str, Any], allowed: Resolved, path: str) -> dict[str, Any]:
-    """A job with the defaults filled in and the limits enforced; Invalid for a wish above a limit.
+    """A job with the defaults filled in and the limits enforced; Invalid for a request above a limit.
 
-    A default that nobody asked for is capped at the limit. What is asked for is granted or refused, never bent.
+    A default is capped at the limit. An explicit request is granted or refused, never changed.
     """
     resources = dict(job.get("resources", {}))
-    asked, capped = dict(resources.get("requests", {})), dict(resources.get("limits", {}))
-    defaults, limits = allowed.value.get("defaults", {}), allowed.value.get("limits", {})
+    requests, limits = dict(resources.get("requests", {})), dict(resources.get("limits", {}))
+    allowed_defaults, allowed_limits = allowed.value.get("defaults", {}), allowed.value.get("limits", {})
     problems: list[Problem] = []
     for resource in TASK_RESOURCES:
-        limit = limits.get(resource)
-        for part, given in (("requests", asked.get(resource)), ("limits", capped.get(resource))):
-            if given is not None and limit is not None and parse_quantity(given) > parse_quantity(limit):
-                origin = described(allowed.origins["limits", resource])
-                problems.append(
-                    Problem(
-                        field=f"{path}.resources.{part}.{resource}",
-                        reason=f"{given} is above the limit of {limit} set at {origin}: ask for less, or raise it.",
-                    )
-                )
-        request = asked.get(resource) or capped.get(resource) or _capped(defaults.get(resource), limit)
+        most = allowed_limits.get(resource)
+        for part, amount in (("requests", requests.get(resource)), ("limits", limits.get(resource))):
+            if amount is not None and most is not None and parse_quantity(amount) > parse_quantity(most):
+                origin = describe_origin(allowed.origins["limits", resource])
+                reason = f"{amount} is above the limit of {most} set at {origin}: ask for less, or raise it."
+                problems.append(Problem(field=f"{path}.resources.{part}.{resource}", reason=reason))
+        request = requests.get(resource) or limits.get(resource) or _capped(allowed_defaults.get(resource), most)
         if request is None:
             continue
-        asked[resource] = request
-        capped.setdefault(resource, request)
-        if parse_quantity(request) > parse_quantity(capped[resource]):
-            problems.append(
-                Problem(
-                    field=f"{path}.resources.requests.{resource}",
-                    reason=f"{request} is above the job's own limit of {capped[resource]}.",
-                )
-            )
+        requests[resource] = request
+        limit = limits.setdefault(resource, request)
+        if parse_quantity(request) > parse_quantity(limit):
+            reason = f"{request} is above the job's own limit of {limit}."
+            problems.append(Problem(field=f"{path}.resources.requests.{resource}", reason=reason))
     if problems:
         raise Refused("above_limit", *problems)
-    filled = {"requests": _ordered(asked), "limits": _ordered(capped)}
+    filled = {"requests": _ordered(requests), "limits": _ordered(limits)}
     resources = {"nodes": 1, "tasks": 1, **resources, **{name: part for name, part in filled.items() if part}}
     return {**job, "resources": resources}
 
@@ -120,7 +112,7 @@ def _capped(default: str | None, limit: str | None) -> str | None:
 
 
 def demand(job: Mapping[str, Any]) -> dict[str, int]:
-    """What a job takes of a cluster while it runs."""
+    """The resources of a cluster that a job takes while it runs."""
     resources = job.get("resources", {})
     tasks = resources.get("tasks", 1)
     taken = {
@@ -131,5 +123,5 @@ def demand(job: Mapping[str, Any]) -> dict[str, int]:
 
 
 def task_type(job: Mapping[str, Any]) -> str:
-    """What a job is to plugins."""
+    """The task type by which plugins are chosen."""
     return str(job.get("task_type") or ("container" if job.get("image") else "process"))

@@ -13,13 +13,13 @@ from admin.core.fields import FreeForm, Record, Section, Text
 from admin.core.jobs.inputs import Input, check_values, declarations_payload, read_declarations
 from admin.core.jobs.job import JOB, read_job, without_nulls
 from admin.core.jobs.literals import plain_values
-from admin.core.jobs.templates import job_faults
+from admin.core.jobs.templates import check_job_templates
 from admin.core.problems import Invalid, Problem, shorten
 from admin.core.settings.scopes import check_scope
 
 ACTIVE, INACTIVE = "ACTIVE", "INACTIVE"
 
-#: A version that means the one registered last, so none may be called so.
+#: Stands for the version that was registered last, so no version may have this name.
 LATEST = "latest"
 
 _DESCRIPTION = Text(pattern=r"[^\x00-\x08\x0b-\x1f\x7f]*", min_length=0, max_length=4000)
@@ -45,7 +45,7 @@ LAUNCH_PLAN_SPEC = Section(
 
 @dataclass(frozen=True, kw_only=True)
 class Identifier:
-    """One version of something that was registered."""
+    """The identifier of a registered version."""
 
     project: str
     domain: str
@@ -56,19 +56,19 @@ class Identifier:
         return f"{self.project}/{self.domain}/{self.name}" + (f" version {self.version}" if self.version else "")
 
 
-def read_identifier(given: Mapping[str, Any], what: str) -> Identifier:
-    """An identifier; Invalid where a part of it is ill-formed. Whether its project exists is not asked here."""
-    check_scope(project=given["project"], domain=given["domain"], workflow=given["name"])
-    version = given["version"]
+def read_identifier(document: Mapping[str, Any], noun: str) -> Identifier:
+    """An identifier; Invalid where a part of it is ill-formed. Whether its project exists is not checked here."""
+    check_scope(project=document["project"], domain=document["domain"], workflow=document["name"])
+    version = document["version"]
     if not names.is_entity_name(version) or version == LATEST:
         raise Invalid(
             Problem(
                 field="id.version",
-                reason=f"'{shorten(version)}' is not a {what}'s version: use {names.ENTITY_NAME_RULE}, "
+                reason=f"'{shorten(version)}' is not a {noun}'s version: use {names.ENTITY_NAME_RULE}, "
                 f"and not '{LATEST}', which means the newest.",
             )
         )
-    return Identifier(**{key: given[key] for key in ("project", "domain", "name", "version")})
+    return Identifier(**{key: document[key] for key in ("project", "domain", "name", "version")})
 
 
 def read_workflow(spec: Any) -> dict[str, Any]:
@@ -81,11 +81,11 @@ def read_workflow(spec: Any) -> dict[str, Any]:
         raise Invalid(Problem(field="spec.job", reason="is missing: a workflow is a job with typed inputs."))
     job = read_job(normal["job"], ("spec", "job"))
     declared = read_declarations(normal.get("inputs") or {}, ("spec", "inputs"), problems)
-    job_faults(job, declared, ("spec", "job"), problems)
+    check_job_templates(job, declared, ("spec", "job"), problems)
     if problems:
         raise Invalid(*problems)
-    said = {"description": normal.get("description"), "inputs": declarations_payload(declared), "job": job}
-    return {name: value for name, value in said.items() if value}
+    workflow = {"description": normal.get("description"), "inputs": declarations_payload(declared), "job": job}
+    return {name: value for name, value in workflow.items() if value}
 
 
 def inputs_of(workflow_spec: Mapping[str, Any]) -> dict[str, Input]:
@@ -123,5 +123,5 @@ def with_inputs(launch_plan: Mapping[str, Any], workflow_spec: Mapping[str, Any]
 
 
 def settings_of(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """What a definition or a request says over the attributes, and where it says to run."""
+    """The settings of a definition or a request that go over attributes, its cluster and its retry policy."""
     return {name: value for name, value in spec.items() if name in SETTINGS or name in ("cluster", "retry")}

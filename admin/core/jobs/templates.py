@@ -1,10 +1,10 @@
-"""Templates: texts of a job in which the inputs of an execution are filled in, argument by argument."""
+"""Templates: texts of a job with `{{ inputs.x }}`, filled in argument by argument."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from admin.core.fields import Path, add_problem
@@ -21,9 +21,9 @@ _RULE = "only {{ inputs.NAME }} is filled in"
 def fill(template: str, inputs: Mapping[str, Any]) -> str:
     """The text with every `{{ inputs.x }}` replaced by the value of x; values are never expanded again."""
 
-    def value(found: re.Match[str]) -> str:
-        name = _input_name(found.group(1))
-        return found.group(0) if name is None or name not in inputs else as_text(inputs[name])
+    def value(match: re.Match[str]) -> str:
+        name = _input_name(match.group(1))
+        return match.group(0) if name is None or name not in inputs else as_text(inputs[name])
 
     return _EXPRESSION.sub(value, template)
 
@@ -39,8 +39,8 @@ def references(template: str) -> list[str]:
     return list(dict.fromkeys(name for name in used if name is not None))
 
 
-def faults(template: str, known: Collection[str], path: Path, problems: list[Problem]) -> None:
-    """Note what could not be filled in: inputs that nobody declares, and everything that is no input."""
+def check_template(template: str, known: Collection[str], path: Path, problems: list[Problem]) -> None:
+    """Report expressions that cannot be filled in: undeclared inputs, and whatever is not an input."""
     for expression in dict.fromkeys(_EXPRESSION.findall(template)):
         name = _input_name(expression)
         if name is None:
@@ -50,22 +50,20 @@ def faults(template: str, known: Collection[str], path: Path, problems: list[Pro
 
 
 def _input_name(expression: str) -> str | None:
-    found = _INPUT.fullmatch(expression)
-    return found.group(1) if found else None
+    match = _INPUT.fullmatch(expression)
+    return match.group(1) if match else None
 
 
 def fill_job(job: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The job with its inputs filled in, wherever a job may use them; the rest is as it was."""
-    return dict(job) | {
-        field: _filled(job[field], lambda text: fill(text, inputs)) for field in _TEMPLATED if field in job
-    }
+    """The job with inputs filled in wherever a job may use them."""
+    return dict(job) | {field: _fill_texts(job[field], inputs) for field in _TEMPLATED if field in job}
 
 
-def job_faults(job: Mapping[str, Any], known: Collection[str], path: Path, problems: list[Problem]) -> None:
-    """Note what could not be filled in, of every text of a job that may use inputs."""
+def check_job_templates(job: Mapping[str, Any], known: Collection[str], path: Path, problems: list[Problem]) -> None:
+    """Report expressions of a job that cannot be filled in."""
     for field in _TEMPLATED:
         for where, text in _texts(job.get(field), (*path, field)):
-            faults(text, known, where, problems)
+            check_template(text, known, where, problems)
     for field in job.keys() - set(_TEMPLATED):
         for where, text in _texts(job[field], (*path, field)):
             if references(text):
@@ -77,14 +75,14 @@ def job_faults(job: Mapping[str, Any], known: Collection[str], path: Path, probl
 _TEMPLATED = ("command", "environment", "working_directory", "outputs")
 
 
-def _filled(value: Any, filled: Callable[[str], str]) -> Any:
+def _fill_texts(value: Any, inputs: Mapping[str, Any]) -> Any:
     match value:
         case str():
-            return filled(value)
+            return fill(value, inputs)
         case list() | tuple():
-            return [_filled(item, filled) for item in value]
+            return [_fill_texts(item, inputs) for item in value]
         case Mapping():
-            return {key: _filled(item, filled) for key, item in value.items()}
+            return {key: _fill_texts(item, inputs) for key, item in value.items()}
     return value
 
 

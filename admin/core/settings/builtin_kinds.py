@@ -1,4 +1,4 @@
-"""The kinds that Flyte's users know, numbered and named as there."""
+"""The built-in kinds, with the numbers and names that they have in Flyte."""
 
 from __future__ import annotations
 
@@ -17,24 +17,22 @@ from admin.core.fields import (
     Section,
     Text,
 )
+from admin.core.resources import task_resource_fields
 from admin.core.settings.kinds import Kind, Merge, NameList
 from admin.core.settings.scopes import Level
 
 
-def _task_resource_spec(what: str) -> Section:
-    return Section(
-        description=what,
-        fields={
-            "cpu": Quantity(description="Cores, such as 2 or 500m."),
-            "gpu": Quantity(description="Whole GPUs.", whole=True),
-            "memory": Quantity(description="Bytes of memory, such as 450Mi."),
-            "storage": Quantity(description="Accepted for Flyte's files; nothing reads it. Use ephemeral_storage."),
-            "ephemeral_storage": Quantity(description="Bytes of scratch disk, such as 10Gi."),
-        },
-    )
+def _task_resource_spec(description: str) -> Section:
+    resources = task_resource_fields()
+    storage = Quantity(description="Accepted for Flyte's files; nothing reads it. Use ephemeral_storage.")
+    order = ("cpu", "gpu", "memory", "storage", "ephemeral_storage")
+    return Section(description=description, fields={name: resources.get(name, storage) for name in order})
 
 
-_REFERENCE = Text(pattern=names.ENTITY_NAME, rule=names.ENTITY_NAME_RULE, max_length=255)
+def _reference(description: str) -> Text:
+    return Text(pattern=names.ENTITY_NAME, rule=names.ENTITY_NAME_RULE, max_length=255, description=description)
+
+
 _SHORT = Text(max_length=255)
 
 LABEL_VALUES = MapOf(
@@ -105,16 +103,7 @@ EXECUTION_CLUSTER_LABEL = Kind(
     noun="execution-cluster-label",
     payload_key="execution_cluster_label",
     description="The label whose clusters run the executions of this scope.",
-    payload=Section(
-        fields={
-            "value": Text(
-                pattern=names.ENTITY_NAME,
-                rule=names.ENTITY_NAME_RULE,
-                max_length=255,
-                description="Name of a label, or of a single cluster.",
-            )
-        }
-    ),
+    payload=Section(fields={"value": _reference("Name of a label, or of a single cluster.")}),
     refers_to={("value",): NameList.LABEL},
     example={"value": "mycluster"},
 )
@@ -288,16 +277,7 @@ CLUSTER_ASSIGNMENT = Kind(
     noun="cluster-pool-attribute",
     payload_key="cluster_assignment",
     description="The cluster pool that runs the executions of this scope.",
-    payload=Section(
-        fields={
-            "cluster_pool_name": Text(
-                pattern=names.ENTITY_NAME,
-                rule=names.ENTITY_NAME_RULE,
-                max_length=255,
-                description="Name of a cluster pool.",
-            )
-        }
-    ),
+    payload=Section(fields={"cluster_pool_name": _reference("Name of a cluster pool.")}),
     refers_to={("cluster_pool_name",): NameList.POOL},
     example={"cluster_pool_name": "gpu"},
 )

@@ -1,4 +1,4 @@
-"""Kinds that a platform team declares in configuration: read, checked, and made into registry entries."""
+"""Kinds that a platform team declares in configuration, checked and turned into registry entries."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from admin.core.fields import (
     Quantity,
     Section,
     Text,
+    add_problem,
+    dotted,
     read,
 )
 from admin.core.problems import Invalid, Problem, unknown_word
@@ -52,10 +54,12 @@ _TYPES = {
     "list": "list",
     "map": "map",
 }
-_BOUNDS = {
+_PARAMETERS = {
     "int": {"minimum", "maximum"},
     "float": {"minimum", "maximum"},
     "string": {"enum", "pattern", "max_length"},
+    "list": {"items"},
+    "map": {"items"},
 }
 _COMMON = {"type", "description", "default"}
 
@@ -87,12 +91,12 @@ KIND_DECLARATION = Section(
 
 
 def registry(declarations: Mapping[str, Any]) -> Kinds:
-    """Every kind of an admin: the built-in ones, adjusted and joined by what configuration declares."""
+    """Every kind of an admin: the built-in ones, as configuration adjusts them, and the declared ones."""
     problems: list[Problem] = []
     kinds = {kind.name: kind for kind in BUILTIN_KINDS}
     for name, declaration in declarations.items():
         try:
-            kinds[name] = _adjusted(kinds[name], declaration) if name in kinds else _declared(name, declaration)
+            kinds[name] = _adjust(kinds[name], declaration) if name in kinds else _declare(name, declaration)
         except Invalid as invalid:
             problems += [_under(f"kinds.{name}", problem) for problem in invalid.problems]
     problems += _clashes(kinds.values())
@@ -105,168 +109,161 @@ def _under(prefix: str, problem: Problem) -> Problem:
     return replace(problem, field=f"{prefix}.{problem.field}".rstrip("."))
 
 
-def _adjusted(kind: Kind, declaration: Any) -> Kind:
-    """A built-in kind; only its merge rule may be changed."""
-    given = read(Section(fields={"merge": KIND_DECLARATION.fields["merge"]}), declaration)
-    merge = Merge(given.get("merge") or kind.merge.value)
+def _adjust(kind: Kind, declaration: Any) -> Kind:
+    """A built-in kind with the merge rule that configuration gives it; nothing else may be changed."""
+    adjusted = read(Section(fields={"merge": KIND_DECLARATION.fields["merge"]}), declaration)
+    merge = Merge(adjusted.get("merge") or kind.merge.value)
     if merge is Merge.LEAF and kind.payload.exclusive:
         choices = " and ".join(kind.payload.exclusive)
         raise Invalid(Problem(field="merge", reason=f"{choices} exclude each other, so rows can only replace."))
     return replace(kind, merge=merge)
 
 
-def _declared(name: str, declaration: Any) -> Kind:
+def _declare(name: str, declaration: Any) -> Kind:
     problems: list[Problem] = []
     if not names.matches(names.KIND_NAME, name):
-        problems.append(Problem(field="", reason=f"'{name}' is not a kind name: use {names.KIND_NAME_RULE}."))
-    shape = Section(
-        fields={key: item for key, item in KIND_DECLARATION.fields.items() if key not in ("levels", "fields")}
-    )
-    raw = declaration if isinstance(declaration, dict) else {}
-    given = shape.read({key: raw[key] for key in raw if key not in ("levels", "fields")}, (), problems)
+        add_problem(problems, (), f"'{name}' is not a kind name: use {names.KIND_NAME_RULE}.")
+    document = declaration if isinstance(declaration, dict) else {}
+    own = ("levels", "fields")  # read below, for they are more than the leaves that describe them
+    head = Section(fields={key: field for key, field in KIND_DECLARATION.fields.items() if key not in own})
+    entries = head.read({key: value for key, value in document.items() if key not in own}, (), problems)
     if not isinstance(declaration, dict):
-        problems.append(Problem(field="", reason="is not a mapping: give number, fields, merge and levels."))
-    if raw.get("number") is None:
-        problems.append(Problem(field="number", reason=f"is missing: choose one from {FIRST_DECLARED_NUMBER} on."))
-    fields = dict(_fields(raw.get("fields"), problems))
-    levels = _levels(raw.get("levels", "all"), problems)
+        add_problem(problems, (), "is not a mapping: give number, fields, merge and levels.")
+    if document.get("number") is None:
+        add_problem(problems, ("number",), f"is missing: choose one from {FIRST_DECLARED_NUMBER} on.")
+    fields = dict(_read_fields(document.get("fields"), problems))
+    levels = _read_levels(document.get("levels", "all"), problems)
     if problems:
         raise Invalid(*problems)
-    payload = Section(fields=fields)
     return Kind(
-        number=given["number"],
+        number=entries["number"],
         name=name,
-        noun=given.get("noun") or noun_of(name),
+        noun=entries.get("noun") or noun_of(name),
         payload_key=name.lower(),
-        payload=payload,
-        description=given.get("description") or f"{name}, declared by the platform team.",
-        example=_example(fields),
+        payload=Section(fields=fields),
+        description=entries.get("description") or f"{name}, declared by the platform team.",
+        example={field_name: _sample(field) for field_name, field in fields.items()},
         levels=levels,
-        merge=Merge(given.get("merge") or Merge.REPLACE.value),
+        merge=Merge(entries.get("merge") or Merge.REPLACE.value),
         declared=True,
     )
 
 
-def _levels(given: Any, problems: list[Problem]) -> tuple[Level, ...]:
-    if given == "all":
+def _read_levels(words: Any, problems: list[Problem]) -> tuple[Level, ...]:
+    if words == "all":
         return STORED_LEVELS
-    words = {level.value: level for level in STORED_LEVELS}
-    if not isinstance(given, list) or not given:
-        problems.append(Problem(field="levels", reason=f"give 'all' or a list of {', '.join(words)}."))
+    known = [level.value for level in STORED_LEVELS]
+    if not isinstance(words, list) or not words:
+        add_problem(problems, ("levels",), f"give 'all' or a list of {', '.join(known)}.")
         return ()
-    for word in given:
-        if str(word).replace("_", "-").replace(" ", "-") not in words:
-            problems.append(Problem(field="levels", reason=unknown_word("level", str(word), words)))
-    chosen = {str(word).replace("_", "-").replace(" ", "-") for word in given}
-    return tuple(level for level in STORED_LEVELS if level.value in chosen)
+    spelled = {str(word): str(word).replace("_", "-").replace(" ", "-") for word in words}
+    for word, level in spelled.items():
+        if level not in known:
+            add_problem(problems, ("levels",), unknown_word("level", word, known))
+    return tuple(level for level in STORED_LEVELS if level.value in spelled.values())
 
 
-def _fields(given: Any, problems: list[Problem]) -> Iterator[tuple[str, Field]]:
-    if not isinstance(given, dict) or not given:
-        problems.append(Problem(field="fields", reason="is missing: a kind needs at least one field with its type."))
+def _read_fields(declarations: Any, problems: list[Problem]) -> Iterator[tuple[str, Field]]:
+    if not isinstance(declarations, dict) or not declarations:
+        add_problem(problems, ("fields",), "is missing: a kind needs at least one field with its type.")
         return
-    for name, declaration in given.items():
-        where = f"fields.{name}"
+    for name, declaration in declarations.items():
+        where = ("fields", str(name))
         if not isinstance(name, str) or not names.matches(names.FIELD_NAME, name):
-            reason = f"'{name}' is not a field name: use {names.FIELD_NAME_RULE}."
-            problems.append(Problem(field=where, reason=reason))
+            add_problem(problems, where, f"'{name}' is not a field name: use {names.FIELD_NAME_RULE}.")
             continue
         if name in _TAKEN_FIELDS:
-            reason = f"'{name}' means something else in attribute files; choose another name."
-            problems.append(Problem(field=where, reason=reason))
+            add_problem(problems, where, f"'{name}' means something else in attribute files; choose another name.")
         try:
-            yield name, _field({"type": declaration} if isinstance(declaration, str) else declaration)
+            yield name, _read_field({"type": declaration} if isinstance(declaration, str) else declaration)
         except Invalid as invalid:
-            problems += [_under(where, problem) for problem in invalid.problems]
+            problems += [_under(dotted(where), problem) for problem in invalid.problems]
 
 
-def _field(declaration: Any) -> Field:
+def _read_field(declaration: Any) -> Field:
     problems: list[Problem] = []
-    raw = dict(declaration) if isinstance(declaration, dict) else {}
-    default = raw.pop("default", None)
-    given = _FIELD_DECLARATION.read(raw if isinstance(declaration, dict) else declaration, (), problems)
+    default = None
+    if isinstance(declaration, dict):  # a default is of the field's own type, and read by the field
+        default = declaration.get("default")
+        declaration = {key: value for key, value in declaration.items() if key != "default"}
+    entries = _FIELD_DECLARATION.read(declaration, (), problems)
     if problems:
         raise Invalid(*problems)
-    word = given.get("type") or ("string" if "enum" in given else None)
+    word = entries.get("type") or ("string" if "enum" in entries else None)
     if word not in _TYPES:
         raise Invalid(Problem(field="type", reason=unknown_word("type", str(word), _TYPES)))
-    kind = _TYPES[word]
-    for key in given.keys() - _COMMON - _BOUNDS.get(kind, set()) - ({"items"} if kind in ("list", "map") else set()):
-        raise Invalid(Problem(field=key, reason=f"has no meaning for the type {kind}."))
-    leaf = _leaf(kind, given)
+    type_ = _TYPES[word]
+    for key in entries.keys() - _COMMON - _PARAMETERS.get(type_, set()):
+        raise Invalid(Problem(field=key, reason=f"has no meaning for the type {type_}."))
+    field = _build_field(type_, entries)
     if default is None:
-        return leaf
-    if not isinstance(leaf, Leaf):
+        return field
+    if not isinstance(field, Leaf):
         raise Invalid(Problem(field="default", reason="a map has no default."))
-    read_default = leaf.read(default, ("default",), problems)
+    normal = field.read(default, ("default",), problems)
     if problems:
         raise Invalid(*problems)
-    return replace(leaf, default=read_default)
+    return replace(field, default=normal)
 
 
-def _leaf(kind: str, given: dict[str, Any]) -> Field:
-    description = given.get("description") or ""
-    if kind in ("int", "float"):
-        return _number(kind, given, description)
-    if kind == "string":
-        return _text(given, description)
-    if kind in ("list", "map"):
-        item = _field({"type": given.get("items") or "string"})
-        if not isinstance(item, Leaf) or isinstance(item, ListOf):
-            raise Invalid(Problem(field="items", reason="lists and maps hold plain values only."))
-        return (
-            ListOf(item=item, description=description) if kind == "list" else MapOf(value=item, description=description)
-        )
-    simple: dict[str, type[Leaf]] = {"bool": Boolean, "quantity": Quantity, "duration": Duration}
-    return simple[kind](description=description)
+def _build_field(type_: str, entries: dict[str, Any]) -> Field:
+    description = entries.get("description") or ""
+    match type_:
+        case "int" | "float":
+            return _build_number(type_, entries, description)
+        case "string":
+            return _build_text(entries, description)
+        case "bool":
+            return Boolean(description=description)
+        case "quantity":
+            return Quantity(description=description)
+        case "duration":
+            return Duration(description=description)
+    item = _read_field({"type": entries.get("items") or "string"})
+    if not isinstance(item, Leaf) or isinstance(item, ListOf):
+        raise Invalid(Problem(field="items", reason="lists and maps hold plain values only."))
+    if type_ == "list":
+        return ListOf(item=item, description=description)
+    return MapOf(value=item, description=description)
 
 
-def _number(kind: str, given: dict[str, Any], description: str) -> Leaf:
-    kwargs: dict[str, Any] = {key: given[key] for key in ("minimum", "maximum") if given.get(key) is not None}
-    if kind == "int" and any(bound != int(bound) for bound in kwargs.values()):
+def _build_number(type_: str, entries: dict[str, Any], description: str) -> Leaf:
+    bounds = {key: entries[key] for key in ("minimum", "maximum") if entries.get(key) is not None}
+    if type_ == "int" and any(bound != int(bound) for bound in bounds.values()):
         raise Invalid(Problem(field="minimum", reason="the bounds of an int are whole numbers."))
-    bounds = {key: int(bound) if kind == "int" else bound for key, bound in kwargs.items()}
-    leaf: Integer | Number = (
-        Integer(description=description, **bounds) if kind == "int" else Number(description=description, **bounds)
-    )
+    leaf: Integer | Number = Number(description=description, **bounds)
+    if type_ == "int":
+        leaf = Integer(description=description, **{key: int(bound) for key, bound in bounds.items()})
     if leaf.minimum > leaf.maximum:
         raise Invalid(Problem(field="minimum", reason="is above maximum."))
     return leaf
 
 
-def _text(given: dict[str, Any], description: str) -> Leaf:
-    if given.get("enum"):
-        return Choice(words=tuple(given["enum"]), description=description)
-    pattern = given.get("pattern")
+def _build_text(entries: dict[str, Any], description: str) -> Leaf:
+    if entries.get("enum"):
+        return Choice(words=tuple(entries["enum"]), description=description)
+    text = Text(description=description, max_length=entries.get("max_length") or 4096)
+    pattern = entries.get("pattern")
     if pattern is None:
-        return Text(description=description, max_length=given.get("max_length") or 4096)
+        return text
     if names.pattern_error(pattern):
         raise Invalid(Problem(field="pattern", reason=f"is not a regular expression: {names.pattern_error(pattern)}."))
-    return Text(
-        description=description,
-        max_length=given.get("max_length") or 4096,
-        pattern=f"(?:{pattern})",
-        rule=f"text that matches {pattern}",
-    )
+    return replace(text, pattern=f"(?:{pattern})", rule=f"text that matches {pattern}")
 
 
-def _example(fields: Mapping[str, Field]) -> dict[str, Any]:
-    return {name: _sample(item) for name, item in fields.items()}
-
-
-def _sample(item: Field) -> Any:
-    """Some valid value of a field, to show in help."""
-    if isinstance(item, Leaf) and item.default is not None:
-        return item.default
-    match item:
+def _sample(field: Field) -> Any:
+    """A valid value of a field, for the kind's example."""
+    if isinstance(field, Leaf) and field.default is not None:
+        return field.default
+    match field:
         case Integer() | Number():
-            return min(max(item.minimum, 0), item.maximum)
+            return min(max(field.minimum, 0), field.maximum)
         case Choice():
-            return item.words[0]
+            return field.words[0]
         case ListOf():
-            return [_sample(item.item)]
+            return [_sample(field.item)]
         case MapOf():
-            return {"name": _sample(item.value)}
+            return {"name": _sample(field.value)}
         case Boolean():
             return True
         case Duration():
@@ -277,7 +274,7 @@ def _sample(item: Field) -> Any:
 
 
 def _clashes(kinds: Iterable[Kind]) -> Iterator[Problem]:
-    """Two kinds that could not be told apart, or one from another thing."""
+    """Kinds with the number, noun or payload key of another, and nouns that the command line uses otherwise."""
     for kind in kinds:
         if kind.noun in _TAKEN_NOUNS:
             yield Problem(

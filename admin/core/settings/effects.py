@@ -15,7 +15,7 @@ from admin.core.settings.scopes import Scope
 
 @dataclass(frozen=True, kw_only=True)
 class Effect:
-    """One effective leaf that becomes another at one scope; None where there is no value."""
+    """A change of one effective leaf at one scope; None where there is no value."""
 
     kind: Kind
     scope: Scope
@@ -31,7 +31,7 @@ def effects(
     known_scopes: Iterable[Scope],
     platform: PlatformValues,
 ) -> Iterator[Effect]:
-    """What changes at the known scopes when the rows of a kind become others."""
+    """The effective leaves that a change of a kind's rows changes at the known scopes."""
     changed = {scope for scope in before.keys() | after.keys() if before.get(scope) is not after.get(scope)}
     for scope in known_scopes:
         if changed.isdisjoint(scope.chain()):

@@ -1,4 +1,4 @@
-"""Kinds: the registry of matchable resource types. Everything else about a kind follows from its entry here."""
+"""Kinds: the registry of matchable resource types. The API, the command line and the docs follow from its entries."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class Kind:
         try:
             normal: Payload = read(self.payload, payload)
         except Invalid as invalid:
-            named = (replace(one, field=one.field or self.payload_key) for one in invalid.problems)
-            raise Invalid(*named) from None
+            problems = (replace(problem, field=problem.field or self.payload_key) for problem in invalid.problems)
+            raise Invalid(*problems) from None
         if not normal:
             known = ", ".join(self.payload.fields)
             reason = f"says nothing: give at least one of {known}, or delete the attribute to inherit."
@@ -95,7 +95,7 @@ class Kinds:
         return self._by_name[name]
 
     def find(self, word: str) -> Kind:
-        """The kind a request names, by number, name or noun; Invalid with the nearest ones where there is none."""
+        """The kind that a request names by number, name or noun; Invalid with the closest ones where there is none."""
         kind = self._by_word.get(word.strip().lower())
         if kind is None:
             reason = unknown_word("kind", word, self._by_name)
@@ -103,14 +103,14 @@ class Kinds:
         return kind
 
     def of_payload(self, matching_attributes: Any) -> tuple[Kind, Any]:
-        """The kind that a body's one payload belongs to, and that payload as it came."""
+        """The kind that the only payload of a body belongs to, and that payload unchecked."""
         where = "matching_attributes"
         if not isinstance(matching_attributes, dict) or not matching_attributes:
             keys = ", ".join(kind.payload_key for kind in self)
             raise Invalid(Problem(field=where, reason=f"is missing: give one payload, one of {keys}."))
         if len(matching_attributes) > 1:
-            given = shorten(", ".join(sorted(matching_attributes)), 200)
-            raise Invalid(Problem(field=where, reason=f"holds several payloads ({given}): send one at a time."))
+            listed = shorten(", ".join(sorted(matching_attributes)), 200)
+            raise Invalid(Problem(field=where, reason=f"holds several payloads ({listed}): send one at a time."))
         [(key, payload)] = matching_attributes.items()
         for kind in self:
             if key in (kind.payload_key, names.camel(kind.payload_key), kind.name):

@@ -13,14 +13,14 @@ class Origin(NamedTuple):
     scope: Scope
     version: int | None = None  #: of the row, None for the platform
     key: str = ""  #: the configuration key, for the platform
-    layer: str = ""  #: what lies above every row: a launch plan's definition, a request
+    layer: str = ""  #: the layer over every row: a launch plan's definition or a request
 
     @property
     def level(self) -> Level:
         return self.scope.level
 
 
-def described(origin: Origin) -> str:
+def describe_origin(origin: Origin) -> str:
     """An origin in words."""
     if origin.layer:
         return origin.layer.replace("-", " ")

@@ -1,4 +1,4 @@
-"""Patches: change single leaves of a row and leave the others."""
+"""Patches: changes of single leaves of a row that leave the others as they are."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from admin.core.problems import Invalid, Problem
 from admin.core.settings.kinds import Kind, Payload
 
 
-def patched(
+def apply_patch(
     kind: Kind, payload: Payload, *, set_: Mapping[str, Any], unset: Iterable[str], inherit: Iterable[str]
 ) -> Payload:
-    """A row's payload after a patch; empty where nothing is left to say.
+    """A row's payload after a patch; empty where no leaf is left.
 
     `set_` is a part of a payload, nested, or with dotted paths as keys; `unset` makes leaves null; `inherit` takes
     them out of the row.
     """
     changes = _set_leaves(kind, set_)
     removals: set[Path] = set()
-    for text in unset:
-        _claim(kind.payload.find(text), changes, removals)
-        changes[kind.payload.find(text)] = None
-    for text in inherit:
-        _claim(kind.payload.find(text), changes, removals)
-        removals.add(kind.payload.find(text))
+    for path in map(kind.payload.find, unset):
+        _check_unused(path, changes, removals)
+        changes[path] = None
+    for path in map(kind.payload.find, inherit):
+        _check_unused(path, changes, removals)
+        removals.add(path)
     if not changes and not removals:
         raise Invalid(Problem(field="", reason="changes nothing: give set, unset or inherit."))
     leaves = {path: leaf for path, leaf in kind.leaves(payload).items() if path not in removals} | changes
@@ -34,23 +34,23 @@ def patched(
     return kind.read(after) if after else {}
 
 
-def _claim(path: Path, changes: Leaves, removals: set[Path]) -> None:
+def _check_unused(path: Path, changes: Leaves, removals: set[Path]) -> None:
     if path in changes or path in removals:
         raise Invalid(Problem(field=dotted(path), reason="stands twice in the patch: set, unset or inherit it, once."))
 
 
-def _set_leaves(kind: Kind, given: Mapping[str, Any]) -> Leaves:
-    if set(given) == {kind.payload_key} and isinstance(given[kind.payload_key], dict):
-        given = given[kind.payload_key]
-    nested = {key: value for key, value in given.items() if "." not in key}
+def _set_leaves(kind: Kind, values: Mapping[str, Any]) -> Leaves:
+    if set(values) == {kind.payload_key} and isinstance(values[kind.payload_key], dict):
+        values = values[kind.payload_key]
+    nested = {key: value for key, value in values.items() if "." not in key}
     leaves = kind.leaves(kind.read(nested)) if nested else {}
-    for text in given.keys() - nested.keys():
+    for text in values.keys() - nested.keys():
         path = kind.payload.find(text)
         if path in leaves:
             raise Invalid(Problem(field=dotted(path), reason="is set twice in the patch."))
         try:
-            leaf = kind.leaves(kind.read(kind.nest({path: given[text]})))
-        except Invalid as invalid:  # the problems name places in a payload that the writer never wrote
+            leaf = kind.leaves(kind.read(kind.nest({path: values[text]})))
+        except Invalid as invalid:  # the problems name fields of a payload that the writer never wrote
             raise Invalid(*(replace(problem, field=dotted(path)) for problem in invalid.problems)) from None
         if set(leaf) != {path}:
             raise Invalid(Problem(field=dotted(path), reason="is given a value that names another entry."))

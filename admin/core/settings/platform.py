@@ -1,13 +1,14 @@
-"""What the platform itself says: the values that configuration gives to a kind, and under which key."""
+"""The platform level: the values that configuration gives to kinds, and the keys that set them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from typing import Any
 
 from admin.core.fields import Leaf, Path
-from admin.core.settings.kinds import Kind, Payload
+from admin.core.settings.kinds import Kind, Merge, Payload
 from admin.core.settings.origins import Origin
 from admin.core.settings.scopes import PLATFORM
 
@@ -24,7 +25,7 @@ PlatformLeaves = dict[Path, PlatformLeaf]
 
 
 class PlatformDefaults(PlatformLeaves):
-    """The platform's leaves of one kind, on which rows are laid; what follows from them is worked out once."""
+    """The platform's leaves of one kind, with everything that resolution derives from them."""
 
     def __init__(self, kind: Kind, leaves: PlatformLeaves) -> None:
         super().__init__(leaves)
@@ -36,42 +37,44 @@ class PlatformDefaults(PlatformLeaves):
 
 @dataclass(frozen=True, kw_only=True)
 class PlatformValues:
-    """What configuration gives to each kind: for every scope, and for the scopes of single domains."""
+    """The values that configuration gives to each kind, for every scope and for the scopes of single domains."""
 
-    everywhere: Mapping[str, PlatformLeaves] = field(default_factory=dict)  #: by kind name
-    by_domain: Mapping[tuple[str, str], PlatformLeaves] = field(default_factory=dict)  #: by kind name and domain
-    _defaults: dict[tuple[str, str], PlatformDefaults] = field(
+    everywhere: Mapping[str, PlatformLeaves] = dataclass_field(default_factory=dict)  #: by kind name
+    by_domain: Mapping[tuple[str, str], PlatformLeaves] = dataclass_field(
+        default_factory=dict
+    )  #: by kind name and domain
+    _defaults: dict[tuple[str, str], PlatformDefaults] = dataclass_field(
         default_factory=dict, init=False, compare=False, repr=False
     )
 
     def at(self, kind: Kind, domain: str) -> PlatformDefaults:
-        """The platform's leaves of a kind in a domain; what names the domain goes before what does not."""
+        """The platform's leaves of a kind in a domain; values for the domain override those for every scope."""
         key = (kind.name, domain)
         if key not in self.by_domain:
             key = (kind.name, "")
-        found = self._defaults.get(key)
-        if found is None:
-            found = self._defaults[key] = PlatformDefaults(kind, self._leaves(kind, domain))
-        return found
+        defaults = self._defaults.get(key)
+        if defaults is None:
+            defaults = self._defaults[key] = PlatformDefaults(kind, self._leaves(kind, domain))
+        return defaults
 
     def _leaves(self, kind: Kind, domain: str) -> PlatformLeaves:
-        mine = self.by_domain.get((kind.name, domain), {})
-        if mine and kind.merge.value == "replace":
-            return mine
-        return {**defaults(kind), **self.everywhere.get(kind.name, {}), **mine}
+        domain_leaves = self.by_domain.get((kind.name, domain), {})
+        if domain_leaves and kind.merge is Merge.REPLACE:
+            return domain_leaves
+        return {**_field_defaults(kind), **self.everywhere.get(kind.name, {}), **domain_leaves}
 
 
-def defaults(kind: Kind) -> PlatformLeaves:
+def _field_defaults(kind: Kind) -> PlatformLeaves:
     """The defaults that a kind's own fields declare."""
     return {
-        (name,): PlatformLeaf(value=item.default, key=f"kinds.{kind.name}.fields.{name}.default")
-        for name, item in kind.payload.fields.items()
-        if isinstance(item, Leaf) and item.default is not None
+        (name,): PlatformLeaf(value=field.default, key=f"kinds.{kind.name}.fields.{name}.default")
+        for name, field in kind.payload.fields.items()
+        if isinstance(field, Leaf) and field.default is not None
     }
 
 
 def leaves(kind: Kind, payload: Payload, key: str) -> PlatformLeaves:
-    """A payload found in configuration under a key, leaf by leaf, each with the key that a reader would look for."""
+    """The leaves of a payload that configuration has under a key, each with its full key."""
     return {
         path: PlatformLeaf(value=value, key=".".join([key, *path]))
         for path, value in kind.leaves(payload).items()

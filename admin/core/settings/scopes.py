@@ -68,7 +68,7 @@ class Scope(NamedTuple):
 
     @property
     def level(self) -> Level:
-        """Raises KeyError for a combination that is no level; `check_scope` never lets one through."""
+        """The scope's level; KeyError for a combination of keys that is none, which `check_scope` refuses."""
         return _LEVEL_OF_SHAPE[tuple(map(bool, self))]
 
     @property
@@ -95,7 +95,7 @@ class Scope(NamedTuple):
         return f"{project}/{domain}/{workflow}/{launch_plan}"
 
     def paths(self) -> tuple[str, ...]:
-        """The paths of the chain, for those who look up nothing else of it."""
+        """The paths of the chain, cheaper than building its scopes."""
         domain, project, workflow, launch_plan = self
         if not (domain and project):
             return (self.path,) if domain or project else ()
@@ -143,20 +143,18 @@ def _ill_formed(scope: Scope) -> Iterator[Problem]:
             yield Problem(field=key, reason=f"'{shorten(name)}' is not a {key} id: use {names.DNS_LABEL_RULE}.")
     for key, name in (("workflow", scope.workflow), ("launch_plan", scope.launch_plan)):
         if name and not names.is_entity_name(name):
-            what = key.replace("_", " ")
-            yield Problem(
-                field=key,
-                reason=f"'{shorten(name)}' is not a {what} name: use {names.ENTITY_NAME_RULE} (not '.' or '..').",
-            )
+            noun = key.replace("_", " ")
+            reason = f"'{shorten(name)}' is not a {noun} name: use {names.ENTITY_NAME_RULE} (not '.' or '..')."
+            yield Problem(field=key, reason=reason)
 
 
 def _missing(scope: Scope) -> Iterator[Problem]:
     if scope.is_level:
         return
-    mine = scope.keys()
+    present = scope.keys()
     needed = {"workflow": ("project", "domain"), "launch_plan": ("project", "domain", "workflow")}
     for key, others in needed.items():
-        absent = [other for other in others if other not in mine]
-        if key in mine and absent:
+        absent = [other for other in others if other not in present]
+        if key in present and absent:
             yield Problem(field=absent[0], reason=f"a {key.replace('_', ' ')} needs its {' and '.join(absent)} too.")
             return

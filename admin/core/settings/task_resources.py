@@ -1,4 +1,4 @@
-"""Task resources: a default that no limit would let through."""
+"""Task resources: limits that nothing could run under, and defaults above their limit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from admin.core.settings.resolution import Resolved
 
 
 def zero_limits(limits: Mapping[str, str | None]) -> list[str]:
-    """The resources without which nothing runs and whose limit is 0, which Flyte takes for no limit at all."""
+    """The resources that every task needs and whose limit is 0; Flyte reads 0 as no limit at all."""
     return [
         resource
         for resource in ("cpu", "memory")

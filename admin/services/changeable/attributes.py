@@ -15,8 +15,8 @@ from admin.core.settings.effects import Effect, effects
 from admin.core.settings.kinds import Kind, Payload
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import PLATFORM, Scope, check_scope
-from admin.core.settings.warnings import Surroundings, Warning, warnings_of
-from admin.core.settings.writes import Expectation, judge
+from admin.core.settings.warnings import Surroundings, Warning, WarningCode, warnings_of
+from admin.core.settings.writes import Expectation, check_row
 from admin.errors import MOST_DETAILS, UndeclaredKind
 from admin.services.changeable.base import Changeable, Policy, row_change
 from admin.services.context import Context
@@ -120,7 +120,7 @@ class ChangeableAttributes(Changeable):
                     yield from warnings_of(kind, row, around)
                     continue
                 with draft.collecting_problems(write):
-                    yield from judge(kind, row, around, refuse_unknown_names=settings.refuse_unknown_names)
+                    yield from check_row(kind, row, around, refuse_unknown_names=settings.refuse_unknown_names)
 
     def _rows_around(self, kind: str, scopes: Sequence[Scope]) -> Iterable[Row]:
         """The rows of a kind that changes at some scopes are checked against; all of them for more than one scope."""
@@ -167,7 +167,7 @@ def _declared(context: Context, name: str) -> Kind:
 
 def _undeclared(name: str) -> Warning:
     return Warning(
-        code="undeclared_kind",
+        code=WarningCode.UNDECLARED_KIND,
         message=f"Rows of the kind {name} are stored, but configuration no longer declares it, so they have no effect. "
         f"Declare kinds.{name} again to use them.",
         kind=name,

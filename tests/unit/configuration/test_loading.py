@@ -7,12 +7,9 @@ import pytest
 import yaml
 
 from admin.configuration import Settings, environment_variables, load_settings
-from admin.core.fleet.fleet import build_fleet
+from admin.core.fleet.fleet import Fleet, build_fleet
 from admin.core.problems import Invalid
 from admin.core.retention import Retention
-from admin.core.settings.kinds import NameList
-from admin.core.settings.warnings import KnownNames
-from admin.core.settings.warnings import known_names as names_of
 
 
 def load(tmp_path: Path, text: str, environment: dict[str, str] | None = None, **overrides: Any) -> Any:
@@ -21,9 +18,9 @@ def load(tmp_path: Path, text: str, environment: dict[str, str] | None = None, *
     return load_settings(str(file), environment or {}, overrides)
 
 
-def known_names(settings: Settings) -> KnownNames:
-    """The names that are known from configuration alone."""
-    return names_of(build_fleet(0, list(settings.fleet), {}), settings.rules.queues, (), ())
+def fleet(settings: Settings) -> Fleet:
+    """The fleet that configuration alone declares."""
+    return build_fleet(0, list(settings.fleet), {})
 
 
 def fields(tmp_path: Path, text: str) -> list[str]:
@@ -37,7 +34,7 @@ def test_defaults_are_enough_to_start() -> None:
     assert (settings.server.host, settings.server.port) == ("127.0.0.1", 8088)
     assert settings.domain_ids() == ["development", "staging", "production"]
     assert [project.id for project in settings.projects] == ["flyteexamples", "flytesnacks"]
-    assert "mycluster" in known_names(settings)[NameList.LABEL]
+    assert "mycluster" in fleet(settings).label_names()
     assert settings.kinds.find("workflow-priority").number == 10
     assert settings.database_url.startswith("sqlite:////")
 
@@ -146,8 +143,8 @@ clusters:
     - {name: flyte-2-k8s, endpoint: 127.0.0.2, enabled: true}
 """
     settings = load(tmp_path, text)
-    assert known_names(settings)[NameList.POOL] == {"pool_1", "pool_2"}
-    assert known_names(settings)[NameList.LABEL] == {"production", *(f"flyte-{number}-k8s" for number in range(1, 5))}
+    assert set(fleet(settings).pools) == {"pool_1", "pool_2"}
+    assert fleet(settings).label_names() == {"production", *(f"flyte-{number}-k8s" for number in range(1, 5))}
 
 
 def test_each_kind_gets_its_platform_values_from_its_own_keys(tmp_path: Path) -> None:
@@ -198,7 +195,7 @@ clusters:
     assert settings.document["cluster_resources"]["customData"] == {
         "production": {"projectQuotaCpu": "5", "projectQuotaMemory": "4000Mi"}
     }
-    assert "Team1" in known_names(settings)[NameList.LABEL]
+    assert "Team1" in fleet(settings).label_names()
 
 
 def test_the_loaded_configuration_can_be_loaded_again(tmp_path: Path) -> None:

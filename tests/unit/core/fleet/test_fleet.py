@@ -10,10 +10,10 @@ import pytest
 from admin.core.fleet.clusters import ClusterState
 from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.fleet.fleet import build_fleet
+from admin.core.fleet.warnings import fleet_warnings
 from admin.core.fleet_documents import read_definition
 from admin.core.placement.scores import STRATEGIES
 from admin.core.problems import Invalid
-from admin.core.settings.warnings import fleet_warnings
 from tests.support.small_fleets import definition, group, small_fleet
 
 

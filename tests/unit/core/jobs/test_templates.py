@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from admin.core.jobs.templates import as_text, faults, fill, fill_job, job_faults, references
+from admin.core.jobs.templates import as_text, check_job_templates, check_template, fill, fill_job, references
 from admin.core.problems import Problem
 
 VALUES = {
@@ -59,14 +59,14 @@ def test_the_names_that_a_template_uses() -> None:
 
 def noted(template: str) -> list[tuple[str, str]]:
     problems: list[Problem] = []
-    faults(template, VALUES, ("job", "command", "1"), problems)
+    check_template(template, VALUES, ("job", "command", "1"), problems)
     return [(problem.field, problem.reason) for problem in problems]
 
 
 @pytest.mark.parametrize(
     "template", ["", "{ x }", "{{ inputs.epochs }}", "{{.inputs.rate}}", "}} {{", "{{{inputs.dry}}}"]
 )
-def test_what_can_be_filled_in_is_no_fault(template: str) -> None:
+def test_a_declared_input_is_no_problem(template: str) -> None:
     assert noted(template) == []
 
 
@@ -94,7 +94,7 @@ def test_other_expressions_are_refused(template: str) -> None:
 
 def test_an_unknown_input_is_named_with_the_nearest_once() -> None:
     problems: list[Problem] = []
-    faults("{{ inputs.epoch }} {{ inputs.epoch }}", VALUES, ("job", "working_directory"), problems)
+    check_template("{{ inputs.epoch }} {{ inputs.epoch }}", VALUES, ("job", "working_directory"), problems)
     assert [problem.field for problem in problems] == ["job.working_directory"]
     assert problems[0].closest == ("epochs",)
     assert problems[0].reason.startswith("unknown input 'epoch'. Did you mean 'epochs'?")
@@ -124,9 +124,9 @@ def test_a_job_is_filled_argument_by_argument_where_it_may_be() -> None:
     assert fill_job({"image": "x"}, VALUES) == {"image": "x"}
 
 
-def test_faults_of_a_job_are_named_where_they_are() -> None:
+def test_problems_of_a_job_name_their_fields() -> None:
     problems: list[Problem] = []
-    job_faults(JOB, {"epochs"}, ("spec", "job"), problems)
+    check_job_templates(JOB, {"epochs"}, ("spec", "job"), problems)
     assert [problem.field for problem in problems] == [
         "spec.job.command.2",
         "spec.job.environment.NAME",
@@ -141,9 +141,9 @@ def test_the_value_appears_exactly_as_it_is(before: str, value: str) -> None:
 
 
 @given(st.lists(st.sampled_from(["{{", "}}", "{", "}", " ", "inputs.x", ".inputs.x", "y"])).map("".join))
-def test_a_template_without_faults_is_filled_wherever_it_has_an_expression(template: str) -> None:
+def test_a_template_without_problems_is_filled_wherever_it_has_an_expression(template: str) -> None:
     problems: list[Problem] = []
-    faults(template, {"x"}, ("t",), problems)
+    check_template(template, {"x"}, ("t",), problems)
     assert fill(template, {}) == template
     if not problems:
         assert (fill(template, {"x": "5"}) != template) == bool(references(template))

@@ -6,14 +6,14 @@ import pytest
 
 from admin.core.problems import Invalid
 from admin.core.settings.builtin_kinds import TASK_RESOURCE, WORKFLOW_EXECUTION_CONFIG
-from admin.core.settings.patches import patched
+from admin.core.settings.patches import apply_patch
 
 BEFORE = {"defaults": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "2"}}
 
 
 def patch(before: dict[str, Any], **parts: Any) -> dict[str, Any]:
     given = {"set_": {}, "unset": [], "inherit": [], **parts}
-    return patched(TASK_RESOURCE, before, **given)
+    return apply_patch(TASK_RESOURCE, before, **given)
 
 
 def test_a_patch_changes_single_leaves_and_leaves_the_others() -> None:
@@ -34,7 +34,7 @@ def test_a_row_with_nothing_left_is_empty() -> None:
 
 def test_keys_with_dots_are_reached_by_path() -> None:
     before = {"labels": {"values": {"app.kubernetes.io/name": "x", "team": "y"}}}
-    after = patched(
+    after = apply_patch(
         WORKFLOW_EXECUTION_CONFIG,
         before,
         set_={"envs.values.A.B": {"value": "1"}},

@@ -18,7 +18,7 @@ from admin.core.settings.platform import PlatformLeaf, PlatformValues
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import Scope
 from admin.core.settings.warnings import Surroundings, Warning
-from admin.core.settings.writes import Expectation, judge
+from admin.core.settings.writes import Expectation, check_row
 
 KNOWN = {
     NameList.LABEL: frozenset({"mycluster", "gpu-east"}),
@@ -35,13 +35,13 @@ PLATFORM = PlatformValues(
 )
 
 
-def judged(
+def check_rowd(
     kind: Kind, scope: Scope, payload: Any, stored: dict[Scope, Any] | None = None, *, refuse: bool = False
 ) -> list[Warning]:
     state = {**(stored or {}), scope: payload}
     rows = [Row(kind=kind.name, scope=place, payload=said, version=1) for place, said in state.items()]
     around = Surroundings.of(rows, PLATFORM, KNOWN)
-    return judge(kind, around.rows[scope], around, refuse_unknown_names=refuse)
+    return check_row(kind, around.rows[scope], around, refuse_unknown_names=refuse)
 
 
 @pytest.mark.parametrize(
@@ -55,28 +55,28 @@ def judged(
 def test_a_name_that_is_not_there_yet_is_warned_of_or_refused(
     kind: Kind, payload: Any, code: str, closest: tuple[str, ...]
 ) -> None:
-    [warning] = judged(kind, Scope(domain="d"), payload)
+    [warning] = check_rowd(kind, Scope(domain="d"), payload)
     assert (warning.code, warning.closest) == (code, closest)
     with pytest.raises(Invalid):
-        judged(kind, Scope(domain="d"), payload, refuse=True)
+        check_rowd(kind, Scope(domain="d"), payload, refuse=True)
 
 
 @pytest.mark.parametrize("payload", [{"value": "mycluster"}, {"value": None}])
 def test_a_known_name_and_an_unset_one_need_no_warning(payload: Any) -> None:
-    assert judged(EXECUTION_CLUSTER_LABEL, Scope(domain="d"), payload, refuse=True) == []
+    assert check_rowd(EXECUTION_CLUSTER_LABEL, Scope(domain="d"), payload, refuse=True) == []
 
 
 def test_a_projects_row_warns_of_each_domains_row_it_overrides() -> None:
     stored = {Scope(domain="a"): {"value": "mycluster"}, Scope(domain="b"): {"value": "mycluster"}}
-    warnings = judged(EXECUTION_CLUSTER_LABEL, Scope(project="p"), {"value": "gpu-east"}, stored)
+    warnings = check_rowd(EXECUTION_CLUSTER_LABEL, Scope(project="p"), {"value": "gpu-east"}, stored)
     assert [warning.code for warning in warnings] == ["overrides_domain", "overrides_domain"]
-    assert judged(EXECUTION_CLUSTER_LABEL, Scope(project="p", domain="a"), {"value": "gpu-east"}, stored) == []
+    assert check_rowd(EXECUTION_CLUSTER_LABEL, Scope(project="p", domain="a"), {"value": "gpu-east"}, stored) == []
 
 
 def test_leaf_by_leaf_only_the_leaves_in_common_are_overridden() -> None:
     stored = {Scope(domain="a"): {"limits": {"memory": "2Gi"}}}
-    assert judged(TASK_RESOURCE, Scope(project="p"), {"limits": {"cpu": "1"}}, stored) == []
-    [warning] = judged(TASK_RESOURCE, Scope(project="p"), {"limits": {"memory": "3Gi"}}, stored)
+    assert check_rowd(TASK_RESOURCE, Scope(project="p"), {"limits": {"cpu": "1"}}, stored) == []
+    [warning] = check_rowd(TASK_RESOURCE, Scope(project="p"), {"limits": {"memory": "3Gi"}}, stored)
     assert warning.field == "limits.memory"
 
 
@@ -90,18 +90,18 @@ def test_leaf_by_leaf_only_the_leaves_in_common_are_overridden() -> None:
 )
 def test_a_default_above_the_limit_in_force_cannot_be_stored(payload: Any, stored: dict[Scope, Any]) -> None:
     with pytest.raises(Invalid) as caught:
-        judged(TASK_RESOURCE, Scope(project="p", domain="d"), payload, stored)
+        check_rowd(TASK_RESOURCE, Scope(project="p", domain="d"), payload, stored)
     assert caught.value.problems[0].field.startswith("defaults.")
 
 
 def test_a_limit_below_an_inherited_default_is_stored_with_a_warning() -> None:
-    [warning] = judged(TASK_RESOURCE, Scope(domain="d"), {"limits": {"memory": "100Mi"}})
+    [warning] = check_rowd(TASK_RESOURCE, Scope(domain="d"), {"limits": {"memory": "100Mi"}})
     assert (warning.code, warning.field) == ("default_capped", "defaults.memory")
 
 
 def test_a_default_may_be_as_large_as_one_likes_where_the_limit_is_unset() -> None:
     payload = {"defaults": {"memory": "64Gi"}, "limits": {"memory": None}}
-    assert judged(TASK_RESOURCE, Scope(project="p", domain="d"), payload) == []
+    assert check_rowd(TASK_RESOURCE, Scope(project="p", domain="d"), payload) == []
 
 
 @pytest.mark.parametrize(
