@@ -17,11 +17,7 @@ from flask import Flask
 from admin.app import create_app
 from admin.configuration import load_settings
 from admin.logs import log_configuration
-from admin.loops.leadership import Leader
-from admin.loops.leases import LeaseLoop
-from admin.loops.retention import RetentionLoop
-from admin.loops.statistics import StatisticsLoop
-from admin.loops.waiting import WaitingLoop
+from admin.loops.background import start_background
 
 #: How long a worker whose main process has ended may take to finish its requests.
 _LAST_SECONDS = 5
@@ -43,10 +39,7 @@ def create_worker(
     gc.collect()
     gc.freeze()  # what is loaded by now stays; collecting it again and again would delay requests
     gc.set_threshold(10_000, 20, 20)
-    leader = Leader(
-        context, [WaitingLoop(context), LeaseLoop(context), RetentionLoop(context), StatisticsLoop(context)]
-    )
-    leader.start()
+    leader = start_background(context)
     _on_stop(context.close, leader.close)
     return app
 

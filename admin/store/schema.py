@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from functools import cache
 from pathlib import Path
 
 from alembic import command
@@ -27,6 +28,7 @@ class SchemaState(Enum):
     UNKNOWN = "unknown"  # made by a newer version, or by something else
 
 
+@cache
 def latest_revision() -> str:
     """The schema revision that this version works with."""
     return ScriptDirectory.from_config(_config()).get_current_head() or ""

@@ -9,11 +9,7 @@ from typing import Any
 from flask import Flask
 from werkzeug.routing import Rule
 
-from admin.app import create_app
-from admin.configuration import load_settings
-from admin.services.context import Context
-from admin.services.projects import seed_projects
-from admin.store.database import db
+from admin.testing import admin_app
 
 _compile = Rule._compile_builder
 _compiled: dict[Any, Callable[..., tuple[str, str]]] = {}
@@ -32,14 +28,7 @@ Rule._compile_builder = _remembered  # type: ignore[method-assign]  # for speed 
 
 @contextmanager
 def opened_app(url: str, config_file: str | None = None, **sections: dict[str, Any]) -> Iterator[Flask]:
-    """An app on a database that is set up, with the configured projects; it is closed in any case."""
-    overrides = {**sections, "database": {"url": url, **sections.get("database", {})}}
-    app = create_app(load_settings(config_file, {}, overrides))
-    context: Context = app.extensions["rainbow"]
-    try:
-        seed_projects(context)
+    """An app on a database, with the configured projects; it is closed in any case."""
+    database = {"url": url, **sections.get("database", {})}
+    with admin_app({**sections, "database": database}, config_file=config_file) as app:
         yield app
-    finally:
-        app.extensions["rainbow"].close()  # a test may have replaced the context
-        with app.app_context():
-            db.engine.dispose()

@@ -1,0 +1,19 @@
+"""The background work of one process."""
+
+from __future__ import annotations
+
+from admin.loops.leadership import Leader
+from admin.loops.leases import LeaseLoop
+from admin.loops.retention import RetentionLoop
+from admin.loops.statistics import StatisticsLoop
+from admin.loops.waiting import WaitingLoop
+from admin.services.context import Context
+
+
+def start_background(context: Context) -> Leader:
+    """Start every loop; they run while this process holds the lease."""
+    leader = Leader(
+        context, [WaitingLoop(context), LeaseLoop(context), RetentionLoop(context), StatisticsLoop(context)]
+    )
+    leader.start()
+    return leader
