@@ -45,14 +45,14 @@ class World:
     def chance(self, share: float) -> bool:
         return self._dice.random() < share
 
-    def maybe(self, share: float, **said: Any) -> dict[str, Any]:
-        """Some of the fields, each by itself."""
-        return {name: value for name, value in said.items() if self.chance(share)}
+    def maybe(self, share: float, **fields: Any) -> dict[str, Any]:
+        """A random part of the fields."""
+        return {name: value for name, value in fields.items() if self.chance(share)}
 
     def members(self) -> list[dict[str, Any]]:
-        some = self._dice.sample(CLUSTERS, self._dice.randint(1, len(CLUSTERS)))
-        weights = [self._dice.choice([0, 0.5, 1, 3]) for _ in some[1:]]
-        return [{"id": name, "weight": weight} for name, weight in zip(some, [1, *weights], strict=True)]
+        clusters = self._dice.sample(CLUSTERS, self._dice.randint(1, len(CLUSTERS)))
+        weights = [self._dice.choice([0, 0.5, 1, 3]) for _ in clusters[1:]]
+        return [{"id": name, "weight": weight} for name, weight in zip(clusters, [1, *weights], strict=True)]
 
     def definition(self, noun: str) -> dict[str, Any]:
         if noun == "cluster":
@@ -72,16 +72,16 @@ class World:
         return drawn[kind]
 
     def changes(self) -> list[dict[str, Any]]:
-        """What makes the fleet and the attributes anew."""
+        """Changes that replace the fleet and the attributes."""
         changes: list[dict[str, Any]] = []
-        for noun, some in (("cluster", CLUSTERS), ("pool", POOLS), ("label", LABELS)):
-            for name in some:
-                is_there = self.chance(0.8)
-                said = self.definition(noun) if is_there else {}
-                changes.append({f"{noun}_definition": {"name": name, **said}, "delete": not is_there})
+        for noun, listed in (("cluster", CLUSTERS), ("pool", POOLS), ("label", LABELS)):
+            for name in listed:
+                is_deleted = not self.chance(0.8)
+                fields = {} if is_deleted else self.definition(noun)
+                changes.append({f"{noun}_definition": {"name": name, **fields}, "delete": is_deleted})
         for scope, kind in product(SCOPES, KINDS):
-            said = {"payload": self.attribute(kind)} if self.chance(0.2) else {"delete": True}
-            changes.append({"resource_type": kind, **scope, **said})
+            fields = {"payload": self.attribute(kind)} if self.chance(0.2) else {"delete": True}
+            changes.append({"resource_type": kind, **scope, **fields})
         return changes
 
     def report(self) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class World:
         return self._dice.choice(["cordon", "uncordon", "uncordon"])
 
     def request(self) -> dict[str, Any]:
-        what: dict[str, Any] = self._dice.choice(
+        job: dict[str, Any] = self._dice.choice(
             [
                 {"job": {"command": ["x"]}},
                 {"job": {"command": ["x"], "resources": {"requests": {"cpu": "1"}}}},
@@ -104,22 +104,22 @@ class World:
                 {"launch_plan": {"name": "wf", "resource_type": "WORKFLOW"}},
             ]
         )
-        place = self.maybe(
+        target = self.maybe(
             0.15,
             cluster=self._dice.choice([*CLUSTERS, "c9"]),
             cluster_assignment={"cluster_pool_name": self._dice.choice([*POOLS, "p9"])},
             execution_cluster_label={"value": self._dice.choice([*LABELS, *CLUSTERS, "l9"])},
             labels={"values": {"a": "request"}},
         )
-        return asked(f"e{next(names)}", **what, **place)
+        return asked(f"e{next(names)}", **job, **target)
 
 
 def prepare(api: FlaskClient, world: World) -> None:
     ok(api.post(f"{API}/attribute_changes?force=true", json={"changes": world.changes()}))
-    for one in get(api, "clusters")["clusters"]:
-        ok(api.post(f"{API}/clusters/{one['name']}/{world.switch()}", json={}))
+    for cluster in get(api, "clusters")["clusters"]:
+        ok(api.post(f"{API}/clusters/{cluster['name']}/{world.switch()}", json={}))
         if world.chance(0.5):
-            ok(api.put(f"{API}/clusters/{one['name']}/state", json=world.report()))
+            ok(api.put(f"{API}/clusters/{cluster['name']}/state", json=world.report()))
 
 
 def test_a_placement_the_stored_decision_and_its_explanation_agree(api: FlaskClient, context: Context) -> None:
@@ -143,19 +143,19 @@ def test_a_placement_the_stored_decision_and_its_explanation_agree(api: FlaskCli
 
 
 def check(api: FlaskClient, context: Context, body: dict[str, Any]) -> list[str]:
-    """Ask, create, explain and compare; answers what came of it."""
+    """Place, create, explain and compare; the codes that were seen."""
     with nothing_stored(context):
-        said = api.post(f"{API}/placements", json=body)
-    if said.status_code != 200:
+        answer = api.post(f"{API}/placements", json=body)
+    if answer.status_code != 200:
         with nothing_stored(context):
             refusal = api.post(f"{API}/executions", json=body)
-        problem, expected = refusal.get_json(), said.get_json()
-        assert refusal.status_code == said.status_code
+        problem, expected = refusal.get_json(), answer.get_json()
+        assert refusal.status_code == answer.status_code
         assert [problem[key] for key in ("error", "message", "details")] == [
             expected[key] for key in ("error", "message", "details")
         ]
         return [expected["error"]]
-    placement = said.get_json()
+    placement = answer.get_json()
     execution = ok(api.post(f"{API}/executions", json=body))["execution"]
     explanation = get(api, f"executions/{PROJECT}/{DOMAIN}/{body['name']}/explanation")
     for key in ("cluster", "pool", "label"):
@@ -165,12 +165,16 @@ def check(api: FlaskClient, context: Context, body: dict[str, Any]) -> list[str]
     assert placement["revision"] == execution["revision"] == explanation["revision"]
     for key in ("rungs", "candidates", "settings", "strategy"):
         assert placement[key] == explanation[key], key
-    assert [one["state"] for one in explanation["rungs"]].count("wins") == 1
-    chosen = [one["cluster"] for one in explanation["candidates"] if one["chosen"]]
+    assert [rung["state"] for rung in explanation["rungs"]].count("wins") == 1
+    chosen = [candidate["cluster"] for candidate in explanation["candidates"] if candidate["chosen"]]
     assert chosen == ([execution["cluster"]] if "cluster" in execution else [])
-    able = [one for one in explanation["candidates"] if all(verdict["passed"] for verdict in one["verdicts"])]
+    able = [
+        candidate
+        for candidate in explanation["candidates"]
+        if all(verdict["passed"] for verdict in candidate["verdicts"])
+    ]
     assert bool(able) is bool(chosen)
     if chosen:
-        best = max((one for one in able if one["rank"] == 1), key=lambda one: one["draw"])
+        best = max((candidate for candidate in able if candidate["rank"] == 1), key=lambda candidate: candidate["draw"])
         assert best["cluster"] == execution["cluster"]
     return [execution["closure"]["reason"]["code"], explanation["strategy"]]

@@ -18,7 +18,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_what_was_written_is_read_the_same(value: Any) -> None:
+def test_a_value_is_read_as_it_was_written(value: Any) -> None:
     text = json_text(value)
     assert json_value(text) == json_value(text.decode()) == value
 

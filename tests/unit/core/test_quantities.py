@@ -38,14 +38,14 @@ def test_quantities_are_exact(text: str, value: Fraction) -> None:
     "text",
     ["", " 1", "1 ", "1x", "-1", "1KB", "Mi", "1mi", "e3", "1e", "NaN", "inf", "1e999", "9" * 30, "10E", "1\n", "٣"],
 )
-def test_what_is_no_quantity_is_refused(text: str) -> None:
+def test_an_invalid_quantity_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not|larger"):
         parse_quantity(text)
 
 
 @given(st.integers(0, 10**9), st.sampled_from(["", "m", "k", "M", "Ki", "Mi", "Gi"]), st.integers(0, 10**9))
-def test_the_order_of_quantities_is_that_of_their_numbers(one: int, suffix: str, other: int) -> None:
-    assert (parse_quantity(f"{one}{suffix}") < parse_quantity(f"{other}{suffix}")) == (one < other)
+def test_the_order_of_quantities_is_that_of_their_numbers(first: int, suffix: str, second: int) -> None:
+    assert (parse_quantity(f"{first}{suffix}") < parse_quantity(f"{second}{suffix}")) == (first < second)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_durations_are_exact(text: str, seconds: Fraction) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "600", "0s", "-1s", "1d", "s", "1 s", "1h" * 40])
-def test_what_is_no_duration_is_refused(text: str) -> None:
+def test_an_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="duration"):
         parse_duration(text)
 
@@ -71,6 +71,6 @@ def test_ages_may_be_in_days(text: str, seconds: Fraction) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "90", "0d", "-1d", "d", "1 d", "1w", "1y", "1d" * 40])
-def test_what_is_no_age_is_refused(text: str) -> None:
+def test_an_invalid_age_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not an age above zero, such as 90d"):
         parse_age(text)

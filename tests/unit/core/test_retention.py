@@ -16,13 +16,13 @@ FINISHED = [phase for phase in Phase if phase.is_finished]
 times = st.datetimes(datetime(2025, 1, 1), datetime(2026, 3, 1)).map(lambda time: time.replace(tzinfo=UTC))
 
 
-def test_by_default_nothing_ever_goes() -> None:
+def test_by_default_nothing_is_deleted() -> None:
     assert Retention().is_for_ever
     assert Retention().cutoffs(NOW) == Cutoffs()
     assert not Retention(logs="1s").is_for_ever
 
 
-def test_what_belongs_to_an_execution_goes_with_it_at_the_latest() -> None:
+def test_events_and_logs_are_deleted_with_their_execution_at_the_latest() -> None:
     assert Retention(executions="90d").cutoffs(NOW) == Cutoffs(
         executions=NOW - 90 * DAY, execution_events=NOW - 90 * DAY, logs=NOW - 90 * DAY
     )
@@ -40,28 +40,28 @@ def test_what_belongs_to_an_execution_goes_with_it_at_the_latest() -> None:
 
 
 @pytest.mark.parametrize("age", ["999999999999d", "3000000d", "99999999999h"])
-def test_what_is_kept_longer_than_time_itself_is_kept(age: str) -> None:
+def test_an_age_beyond_the_first_date_keeps_everything(age: str) -> None:
     assert Retention(executions=age, events=age, logs=age, revisions=age).cutoffs(NOW) == Cutoffs()
 
 
 @given(st.sampled_from(UNFINISHED), times, st.none() | times, times)
-def test_what_is_not_finished_never_goes(
-    phase: Phase, created_at: datetime, finished_at: datetime | None, limit: datetime
+def test_an_unfinished_execution_is_never_due(
+    phase: Phase, created_at: datetime, finished_at: datetime | None, cutoff: datetime
 ) -> None:
-    assert not Lifespan(created_at=created_at, phase=phase, finished_at=finished_at).is_due(limit)
+    assert not Lifespan(created_at=created_at, phase=phase, finished_at=finished_at).is_due(cutoff)
 
 
 @given(st.sampled_from(FINISHED), times, times, times)
-def test_what_is_finished_goes_by_its_end_and_never_if_it_began_later(
-    phase: Phase, created_at: datetime, finished_at: datetime, limit: datetime
+def test_a_finished_execution_is_due_by_its_end(
+    phase: Phase, created_at: datetime, finished_at: datetime, cutoff: datetime
 ) -> None:
-    life = Lifespan(created_at=created_at, phase=phase, finished_at=max(created_at, finished_at))
-    assert life.is_due(limit) == (max(created_at, finished_at) < limit)
-    assert not (life.is_due(limit) and life.is_later(limit))
+    lifespan = Lifespan(created_at=created_at, phase=phase, finished_at=max(created_at, finished_at))
+    assert lifespan.is_due(cutoff) == (max(created_at, finished_at) < cutoff)
+    assert not (lifespan.is_due(cutoff) and lifespan.is_later(cutoff))
 
 
 @given(st.lists(st.integers(0, 50)), st.integers(1, 100))
-def test_batches_hold_everything_once_in_its_order_and_are_light(weights: list[int], most: int) -> None:
-    found = list(batches(enumerate(weights), most))
-    assert [key for batch in found for key in batch] == list(range(len(weights)))
-    assert all(batch and (len(batch) == 1 or sum(weights[key] for key in batch) <= most) for batch in found)
+def test_batches_hold_every_key_once_in_order_within_the_weight(weights: list[int], most: int) -> None:
+    split = list(batches(enumerate(weights), most))
+    assert [key for batch in split for key in batch] == list(range(len(weights)))
+    assert all(batch and (len(batch) == 1 or sum(weights[key] for key in batch) <= most) for batch in split)

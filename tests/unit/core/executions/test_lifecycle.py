@@ -24,11 +24,11 @@ LEGAL = {
 }
 
 
-@pytest.mark.parametrize(("one", "other"), list(product(Phase, Phase)), ids=lambda phase: phase.value)
-def test_a_phase_follows_another_only_as_the_table_says(one: Phase, other: Phase) -> None:
-    assert one.may_become(other) is ((one.value, other.value) in LEGAL)
+@pytest.mark.parametrize(("phase", "following"), list(product(Phase, Phase)), ids=lambda phase: phase.value)
+def test_a_phase_follows_another_only_as_the_table_says(phase: Phase, following: Phase) -> None:
+    assert phase.may_become(following) is ((phase.value, following.value) in LEGAL)
 
 
-def test_four_phases_are_the_end() -> None:
+def test_four_phases_are_finished() -> None:
     assert {phase.value for phase in Phase if phase.is_finished} == {"SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"}
     assert {phase.value for phase in UNFINISHED} == {"QUEUED", "RUNNING", "ABORTING"}

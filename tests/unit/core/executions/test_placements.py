@@ -66,12 +66,12 @@ def test_a_fence_stands_in_its_own_domain_only() -> None:
     assert place(run_plan(POOL_ROW, rules("other"), request=pool("second")), FLEET, {}).cluster == "c"
 
 
-def test_where_settings_say_nothing_there_is_nothing_to_disagree_with() -> None:
+def test_a_fence_without_settings_lets_every_request_through() -> None:
     assert place(run_plan({}, rules("d"), request={"cluster": "c"}), FLEET, {}).cluster == "c"
     assert place(run_plan({}, rules("d"), request=label("sunny")), FLEET, {}).cluster == "d"
 
 
-def test_a_fence_names_the_launch_plans_definition_or_the_configuration_that_set_the_place() -> None:
+def test_a_fence_names_the_definition_or_the_configuration_that_set_the_route() -> None:
     plan = run_plan({}, rules("d"), definition=pool("first"), request=pool("second"))
     assert "the launch plan's definition says pool 'first'" in refused(plan)[2]
     leaf: PlatformLeaves = {("value",): PlatformLeaf(value="sunny", key="clusters.defaultExecutionLabel")}
@@ -80,7 +80,7 @@ def test_a_fence_names_the_launch_plans_definition_or_the_configuration_that_set
     assert "configuration (clusters.defaultExecutionLabel) says label 'sunny'" in refused(plan)[2]
 
 
-def test_a_launch_plans_definition_may_pass_the_fence_that_stops_requests() -> None:
+def test_a_fence_does_not_stop_a_launch_plans_definition() -> None:
     assert place(run_plan(LABEL_ROW, rules("d"), definition=pool("second")), FLEET, {}).cluster == "c"
 
 
@@ -109,7 +109,7 @@ def test_a_launch_plans_definition_may_pass_the_fence_that_stops_requests() -> N
         ),
     ],
 )
-def test_an_unknown_place_is_refused_naming_who_set_it_and_what_comes_close(
+def test_an_unknown_target_is_refused_naming_its_origin_and_close_names(
     attributes: Any, launch: dict[str, Any], error: str, words: list[str]
 ) -> None:
     refusal, _, reason = refused(run_plan(attributes, **launch))
@@ -117,14 +117,14 @@ def test_an_unknown_place_is_refused_naming_who_set_it_and_what_comes_close(
     assert all(word in reason for word in words), reason
 
 
-def test_an_unknown_place_of_configuration_is_refused_naming_its_key() -> None:
+def test_an_unknown_target_of_configuration_is_refused_naming_its_key() -> None:
     leaf: PlatformLeaves = {("cluster_pool_name",): PlatformLeaf(value="gone", key="clusters.defaultClusterPool")}
     plan = run_plan({}, rules(platform=PlatformValues(everywhere={"CLUSTER_ASSIGNMENT": leaf})))
     error, _, reason = refused(plan)
     assert (error, "configuration (clusters.defaultClusterPool)" in reason) == ("unknown_pool", True)
 
 
-def test_an_unknown_place_that_is_overridden_harms_nobody() -> None:
+def test_an_unknown_target_that_is_overridden_is_not_refused() -> None:
     plan = run_plan(
         {("CLUSTER_ASSIGNMENT", Scope(project="p")): {"cluster_pool_name": "frist"}}, request=pool("second")
     )

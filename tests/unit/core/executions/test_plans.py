@@ -15,7 +15,7 @@ from admin.core.settings.scopes import Scope
 from tests.support.run_plans import SCOPE, rules, run_plan
 
 
-def test_labels_and_environment_are_laid_over_each_other_most_specific_last() -> None:
+def test_labels_merge_by_specificity_and_the_most_specific_wins() -> None:
     config = {"labels": {"values": {"row": "row", "own": "row", "plan": "row"}}}
     plan = run_plan(
         {("WORKFLOW_EXECUTION_CONFIG", Scope(project="p")): config},
@@ -33,7 +33,7 @@ def test_labels_and_environment_are_laid_over_each_other_most_specific_last() ->
     }
 
 
-def test_environment_variables_too_and_project_labels_are_no_environment() -> None:
+def test_environment_variables_merge_the_same_way_without_project_labels() -> None:
     envs = {"envs": {"values": [{"key": "A", "value": "row"}, {"key": "B", "value": "row"}]}}
     plan = run_plan(
         {("WORKFLOW_EXECUTION_CONFIG", SCOPE): envs},
@@ -44,7 +44,7 @@ def test_environment_variables_too_and_project_labels_are_no_environment() -> No
     assert plan.job["environment"] == {"A": "row", "B": "job", "C": "request"}
 
 
-def test_an_identity_is_one_leaf_and_the_request_goes_before_the_row() -> None:
+def test_an_identity_is_one_leaf_and_the_request_overrides_the_row() -> None:
     row = {"security_context": {"run_as": {"iam_role": "row", "k8s_service_account": "row"}}}
     attributes = {("WORKFLOW_EXECUTION_CONFIG", SCOPE): row}
     assert run_plan(attributes).job["identity"] == {"iam_role": "row", "k8s_service_account": "row"}
@@ -88,7 +88,7 @@ def test_a_tier_means_the_configured_budget_and_a_spec_its_own() -> None:
     assert run_plan({key: {"tier": "HIGH"}}, request=requested).quality_of_service == {"queueing_budget": "5m"}
 
 
-def test_plugins_are_demanded_of_a_cluster_unless_the_default_will_do() -> None:
+def test_plugins_are_required_of_a_cluster_unless_the_default_may_be_used() -> None:
     key = ("PLUGIN_OVERRIDE", SCOPE)
     entry = {"task_type": "process", "plugin_id": ["a", "b"]}
     must = run_plan({key: {"overrides": [entry]}})
@@ -102,7 +102,7 @@ def test_plugins_are_demanded_of_a_cluster_unless_the_default_will_do() -> None:
     assert (other.plugins, other.workload.plugins) == (None, ())
 
 
-def test_declared_kinds_travel_with_the_execution_defaults_included() -> None:
+def test_leases_carry_declared_kinds_with_their_defaults() -> None:
     assert run_plan({}).attributes == {"WORKFLOW_PRIORITY": {"priority": 50}}
     attributes = {("WORKFLOW_PRIORITY", SCOPE): {"priority": 90}}
     assert run_plan(attributes).attributes == {"WORKFLOW_PRIORITY": {"priority": 90}}

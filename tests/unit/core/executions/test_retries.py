@@ -18,31 +18,31 @@ def following(attempt: int, **policy: Any) -> set[str]:
     return {outcome for outcome in OUTCOMES if retries.seconds_until_next(attempt, outcome) is not None}
 
 
-def test_by_default_nothing_is_run_again() -> None:
+def test_by_default_nothing_is_retried() -> None:
     assert following(1) == set()
     assert Retries.of(None) == Retries.of({}) == Retries()
 
 
-def test_attempts_are_counted_in_all() -> None:
+def test_attempts_include_the_first() -> None:
     assert following(1, attempts=3) == following(2, attempts=3) == {"FAILED", "TIMED_OUT"}
     assert following(3, attempts=3) == following(4, attempts=3) == set()
 
 
-def test_only_what_is_listed_is_run_again() -> None:
+def test_only_listed_outcomes_are_retried() -> None:
     assert following(1, attempts=2, retry_on=["TIMED_OUT"]) == {"TIMED_OUT"}
     assert following(1, attempts=2, retry_on=["FAILED", CLUSTER_LOST]) == {"FAILED", CLUSTER_LOST}
     assert following(2, attempts=2, retry_on=["FAILED", CLUSTER_LOST]) == set()
     assert following(1, attempts=2, retry_on=[]) == set()
 
 
-def test_work_of_a_lost_cluster_is_run_again_at_once_and_costs_no_attempt_of_its_own() -> None:
+def test_executions_of_a_lost_cluster_are_retried_at_once_beyond_the_attempts() -> None:
     for attempt in (1, 7):
         assert following(attempt, on_lost="retry") == {CLUSTER_LOST}
         assert Retries.of({"on_lost": "retry"}).seconds_until_next(attempt, CLUSTER_LOST) == 0
     assert following(1, on_lost="fail", attempts=5) == {"FAILED", "TIMED_OUT"}
 
 
-def test_the_wait_doubles_up_to_an_hour() -> None:
+def test_the_backoff_doubles_up_to_an_hour() -> None:
     retries = Retries.of({"attempts": 100, "backoff": "10s"})
     waits = [retries.seconds_until_next(attempt, "FAILED") for attempt in range(1, 100)]
     assert waits[:9] == [10, 20, 40, 80, 160, 320, 640, 1280, 2560]
@@ -65,7 +65,7 @@ def test_the_wait_doubles_up_to_an_hour() -> None:
         ({"tries": 3}, "tries"),
     ],
 )
-def test_a_policy_that_means_nothing_is_refused_by_field(payload: dict[str, Any], field: str) -> None:
+def test_an_invalid_policy_is_refused_by_field(payload: dict[str, Any], field: str) -> None:
     problems: list[Problem] = []
     RETRY.read(payload, (), problems)
     assert problems[0].field.startswith(field)

@@ -12,7 +12,7 @@ from admin.core.problems import Invalid
 
 
 def parsed(text: str) -> list[tuple[str, str, tuple[Any, ...]]]:
-    return [(one.function, one.field, one.values) for one in parse_filters(text)]
+    return [(condition.function, condition.field, condition.values) for condition in parse_filters(text)]
 
 
 @pytest.mark.parametrize(

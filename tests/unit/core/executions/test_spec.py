@@ -22,7 +22,7 @@ def test_a_pool_and_a_label_in_one_request_go_by_the_pool_with_a_warning() -> No
     assert request_warnings(pool("first")) == request_warnings({}) == []
 
 
-def test_the_older_way_to_name_an_identity_gives_way_to_the_newer() -> None:
+def test_security_context_overrides_auth_role() -> None:
     spec = {"job": {"command": ["x"]}, "auth_role": {"assumable_iam_role": "old", "kubernetes_service_account": "sa"}}
     assert read_spec(spec, ("spec",))["security_context"] == {
         "run_as": {"iam_role": "old", "k8s_service_account": "sa"}

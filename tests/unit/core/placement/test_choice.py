@@ -61,12 +61,12 @@ def is_likely(count: int, share: float, total: int) -> bool:
 
 
 def test_the_sample_of_the_pools_proposal_makes_a_fleet_with_two_expected_clusters(sample: Fleet) -> None:
-    assert {name: [(one.cluster, one.weight) for one in group.members] for name, group in sample.pools.items()} == {
+    assert {name: [tuple(member) for member in group.members] for name, group in sample.pools.items()} == {
         "pool_1": [("flyte-1-k8s", 1), ("flyte-2-k8s", 2)],
         "pool_2": [("flyte-3-k8s", 6), ("flyte-4-k8s", 99)],
     }
-    assert [one.cluster for one in sample.labels["production"].members] == ["flyte-1-k8s"]
-    sources = {name: one.definition.source for name, one in sample.clusters.items()}
+    assert [member.cluster for member in sample.labels["production"].members] == ["flyte-1-k8s"]
+    sources = {name: cluster.definition.source for name, cluster in sample.clusters.items()}
     assert sources == {
         "flyte-1-k8s": Source.CONFIGURATION,
         "flyte-2-k8s": Source.CONFIGURATION,
@@ -79,10 +79,11 @@ def test_the_sample_of_the_pools_proposal_makes_a_fleet_with_two_expected_cluste
         "cert_path": "/etc/cert",
     }
     warnings = fleet_warnings(sample)
-    assert [(one.code, one.kind, one.name) for one in warnings] == [("expected_cluster", "POOL", "pool_2")] * 2
-    assert [name in one.message for name, one in zip(("flyte-3-k8s", "flyte-4-k8s"), warnings, strict=True)] == [
-        True
+    assert [(warning.code, warning.kind, warning.name) for warning in warnings] == [
+        ("expected_cluster", "POOL", "pool_2")
     ] * 2
+    for name, warning in zip(("flyte-3-k8s", "flyte-4-k8s"), warnings, strict=True):
+        assert name in warning.message
 
 
 def test_ten_thousand_executions_are_split_as_the_weights_say_and_again_the_same(sample: Fleet) -> None:
@@ -111,9 +112,9 @@ def test_disabling_a_cluster_moves_only_its_own_and_in_proportion() -> None:
 
 
 def test_the_order_in_which_clusters_are_listed_makes_no_difference_to_weights() -> None:
-    one = small_fleet(pools={"p": group({"a": 1, "b": 2, "c": 3})})
-    other = small_fleet(pools={"p": group({"c": 3, "a": 1, "b": 2})})
-    assert chosen(one, "p", 500) == chosen(other, "p", 500)
+    fleet = small_fleet(pools={"p": group({"a": 1, "b": 2, "c": 3})})
+    reordered = small_fleet(pools={"p": group({"c": 3, "a": 1, "b": 2})})
+    assert chosen(fleet, "p", 500) == chosen(reordered, "p", 500)
 
 
 def test_a_heavier_weight_only_draws_to_its_cluster() -> None:
@@ -130,19 +131,19 @@ def test_every_weight_above_zero_can_be_drawn(weight: float) -> None:
 
 
 @pytest.mark.parametrize("weights", [{"a": 1}, {"a": 1, "b": 1, "c": 1}, {"a": 1, "b": 2, "c": 2, "d": 0.7, "none": 0}])
-def test_the_one_with_the_largest_number_is_drawn(weights: dict[str, float]) -> None:
+def test_the_option_with_the_largest_number_is_drawn(weights: dict[str, float]) -> None:
     options = WeightedChoice(weights.items())
     for number in range(500):
         key = f"p/d/e{number}"
         assert options.draw(key) == max(weights, key=lambda option: draw(key, option, weights[option]))
 
 
-def test_numbers_are_what_they_always_were_so_that_old_decisions_are_explained() -> None:
+def test_drawn_numbers_never_change_so_that_old_decisions_can_be_explained() -> None:
     drawn = [draw("flytesnacks/development/e1", option, weight) for option, weight in (("a", 1), ("b", 1), ("c", 0.7))]
     assert drawn == pytest.approx([0.5732187560764571, 0.916474906873072, 0.40939979334796633], rel=1e-12)
 
 
-def test_projects_and_domains_draw_for_themselves() -> None:
+def test_the_same_name_draws_differently_by_project_and_domain() -> None:
     fleet = small_fleet(pools={"p": group(["a", "b"])})
     keys = [f"{project}/{domain}/same" for project in "pqrstuvw" for domain in ("d", "e")]
     assert {decided(fleet, pool("p"), key).cluster for key in keys} == {"a", "b"}

@@ -18,7 +18,7 @@ def workload(**demand: int) -> Workload:
     return Workload(key="p/d/e", demand={"executions": 1, **demand})
 
 
-def test_what_waits_may_stay_for_as_long_as_its_cluster_is_able_and_belongs_to_its_route() -> None:
+def test_an_execution_may_stay_while_its_cluster_is_able_and_on_its_route() -> None:
     clusters: dict[str, Any] = {"a": {"capacity": {"cpu": "4"}}, "b": {}}
     fleet = pool_fleet("spill", clusters, a=reports(free={"cpu": "0"}))
     assert may_stay("a", pool("p"), fleet, workload(cpu=4000))  # full, but it holds its room already

@@ -87,7 +87,8 @@ def test_where_no_cluster_is_able_the_reason_names_each_and_why(
 def test_a_disabled_and_cordoned_cluster_is_called_disabled_and_both_are_in_the_trail() -> None:
     decision = decided(pool_fleet("weighted", {"a": {}}, a={**OFF, **CORDONED}), pool("p"))
     assert decision.code == "CLUSTERS_DISABLED"
-    verdicts = {one["filter"]: one["passed"] for one in decision.evaluation.trail.body["candidates"][0]["verdicts"]}
+    [candidate] = decision.evaluation.trail.body["candidates"]
+    verdicts = {verdict["filter"]: verdict["passed"] for verdict in candidate["verdicts"]}
     failed = {name for name, passed in verdicts.items() if not passed}
     assert failed == {"enabled", "cordoned"}
     assert verdicts.keys() == {"weight", "reachable", "large-enough", "plugins", "declined", *failed}
@@ -117,14 +118,14 @@ def test_a_name_that_is_gone_from_the_fleet_is_named(kind: RouteKind, code: str)
     assert "'was-here'" in decision.message
 
 
-def test_a_clusters_own_name_is_a_label_unless_somebody_defined_that_label() -> None:
+def test_a_clusters_own_name_is_a_label_unless_that_label_is_defined() -> None:
     fleet = small_fleet(clusters={"a": {}, "b": {}})
     assert decided(fleet, route(RouteKind.LABEL, "a")).cluster == "a"
     fleet = small_fleet(clusters={"a": {}, "b": {}}, labels={"a": group(["b"])})
     assert decided(fleet, route(RouteKind.LABEL, "a")).cluster == "b"
 
 
-def test_a_job_that_no_cluster_could_ever_run_is_told_from_one_that_may_wait() -> None:
+def test_a_job_too_large_for_every_cluster_is_infeasible_and_others_may_wait() -> None:
     sizes = {"a": {"capacity": {"cpu": "4"}}, "b": {"capacity": {"cpu": "8"}}}
     small = decide(pool("p"), pool_fleet("weighted", sizes), workload(cpu=8000), {})
     assert (small.cluster, small.evaluation.is_feasible) == ("b", True)
@@ -136,7 +137,7 @@ def test_a_job_that_no_cluster_could_ever_run_is_told_from_one_that_may_wait() -
 
 
 @pytest.mark.parametrize("state", [CORDONED, OFF], ids=["cordoned", "disabled"])
-def test_a_job_too_large_for_every_cluster_is_so_whatever_else_stands_in_the_way(state: dict[str, Any]) -> None:
+def test_a_job_too_large_for_every_cluster_is_infeasible_whatever_their_state(state: dict[str, Any]) -> None:
     sizes = {"a": {"capacity": {"cpu": "4"}}, "b": {"capacity": {"cpu": "8"}}}
     for states in ({"a": state}, {"a": state, "b": state}):
         decision = decide(pool("p"), pool_fleet("weighted", sizes, **states), workload(cpu=9000), {})
@@ -145,21 +146,21 @@ def test_a_job_too_large_for_every_cluster_is_so_whatever_else_stands_in_the_way
         assert "'b' is too small" in decision.message
 
 
-def test_a_cluster_that_has_not_said_how_large_it_is_may_be_large_enough() -> None:
+def test_a_cluster_of_unknown_capacity_may_be_large_enough() -> None:
     fleet = pool_fleet("weighted", {"a": {"capacity": {"cpu": "4"}}, "b": {}})
     assert decide(pool("p"), fleet, workload(cpu=10**9, gpu=5), {}).cluster == "b"
     fleet = pool_fleet("weighted", {"a": {"capacity": {"cpu": "4"}}})
     assert decide(pool("p"), fleet, workload(cpu=4000, gpu=5), {}).cluster == "a"
 
 
-def test_what_an_agent_reports_counts_for_more_than_what_was_declared() -> None:
+def test_reported_capacity_overrides_declared_capacity() -> None:
     declared = {"a": {"capacity": {"cpu": "4", "memory": "1Gi"}}}
     fleet = pool_fleet("weighted", declared, a=reports(capacity={"cpu": "16"}))
     assert decide(pool("p"), fleet, workload(cpu=16_000), {}).cluster == "a"
     assert decide(pool("p"), fleet, workload(cpu=1, memory=2**31), {}).cluster is None
 
 
-def test_a_wanted_plugin_must_be_offered_unless_the_agent_has_not_said() -> None:
+def test_a_required_plugin_must_be_offered_unless_the_agent_reported_none() -> None:
     states = {"a": reports(plugins=["spark"]), "b": reports(plugins=["ray", "dask"]), "c": reports(plugins=[])}
     fleet = pool_fleet("weighted", {name: {} for name in "abc"}, **states)
     needed = Workload(key="p/d/e", plugins=("dask", "mpi"))
@@ -171,7 +172,7 @@ def test_a_wanted_plugin_must_be_offered_unless_the_agent_has_not_said() -> None
     assert decide(pool("p"), silent, needed, {}).cluster == "a"
 
 
-def test_room_is_what_was_reported_less_what_waits_and_never_below_nothing() -> None:
+def test_room_is_reported_free_less_what_waits_and_never_below_zero() -> None:
     fleet = pool_fleet("spill", {"a": {}}, a=reports(free={"cpu": "2", "memory": "1Gi"}))
     needed = workload(cpu=1500, memory=2**20)
     assert decide(pool("p"), fleet, needed, {"a": {"cpu": 500}}).cluster == "a"

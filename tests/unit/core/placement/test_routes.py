@@ -1,4 +1,4 @@
-"""Routes: the most specific statement wins, the pool before the label, and every other one is accounted for."""
+"""Routes: the most specific rung wins, the pool before the label, and every other rung has a state."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ LEVELS = ("launch-plan", "workflow", "project-domain", "project", "domain")
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where somebody can say where to run."""
+class Source:
+    """A rung by its name, kind and key."""
 
     rung: str
     kind: str
@@ -37,126 +37,126 @@ class Place:
         return self.rung in LEVELS
 
 
-#: Every place, the one that wins first.
-PLACES = (
-    Place("request", "cluster"),
-    *(Place(rung, kind) for rung in ("request", "launch-plan-definition", *LEVELS) for kind in ("pool", "label")),
-    Place("platform", "pool", "clusterPools.clusterPoolAssignments.d"),
-    Place("platform", "pool", "clusters.defaultClusterPool"),
-    Place("platform", "label", "clusters.defaultExecutionLabel"),
+#: Every rung, the most specific first.
+SOURCES = (
+    Source("request", "cluster"),
+    *(Source(rung, kind) for rung in ("request", "launch-plan-definition", *LEVELS) for kind in ("pool", "label")),
+    Source("platform", "pool", "clusterPools.clusterPoolAssignments.d"),
+    Source("platform", "pool", "clusters.defaultClusterPool"),
+    Source("platform", "label", "clusters.defaultExecutionLabel"),
 )
-PAIRS = list(combinations(PLACES, 2))
+PAIRS = list(combinations(SOURCES, 2))
 
 
-def named(place: Place) -> str:
-    return str(place).replace(" ", "-")
+def named(source: Source) -> str:
+    return str(source).replace(" ", "-")
 
 
-def routed(said: Iterable[Place], unset: Iterable[Place] = (), scope: Scope = SCOPE) -> Route:
-    """The route when some places name something, and some rows hold null."""
-    names = {place: named(place) for place in said}
-    wishes: dict[str, dict[str, str]] = {"request": {}, "launch-plan-definition": {}}
-    for place, name in names.items():
-        if place.rung in wishes:
-            wishes[place.rung][place.kind] = name
+def routed(sources: Iterable[Source], unset: Iterable[Source] = (), scope: Scope = SCOPE) -> Route:
+    """The route where these rungs name something, and the rows of others hold null."""
+    names = {source: named(source) for source in sources}
+    targets: dict[str, dict[str, str]] = {"request": {}, "launch-plan-definition": {}}
+    for source, name in names.items():
+        if source.rung in targets:
+            targets[source.rung][source.kind] = name
     rows: dict[str, dict[Scope, Row]] = {}
-    for place in {*names, *unset}:
-        if place.is_row:
-            kind = KINDS[place.kind]
-            at = SCOPE.at(Level(place.rung))
-            payload: dict[str, Any] = {FIELDS[place.kind]: names.get(place)}
+    for source in {*names, *unset}:
+        if source.is_row:
+            kind = KINDS[source.kind]
+            at = SCOPE.at(Level(source.rung))
+            payload: dict[str, Any] = {FIELDS[source.kind]: names.get(source)}
             rows.setdefault(kind.name, {})[at] = Row(kind=kind.name, scope=at, payload=payload, version=7)
     return find_route(
-        request=Target(**wishes["request"]),
-        definition=Target(**wishes["launch-plan-definition"]),
+        request=Target(**targets["request"]),
+        definition=Target(**targets["launch-plan-definition"]),
         scope=scope,
         rows=rows,
         platform=configured(names),
     )
 
 
-def configured(names: dict[Place, str]) -> PlatformValues:
+def configured(names: dict[Source, str]) -> PlatformValues:
     everywhere: dict[str, PlatformLeaves] = {}
     by_domain: dict[tuple[str, str], PlatformLeaves] = {}
-    for place, name in names.items():
-        if place.rung != "platform":
+    for source, name in names.items():
+        if source.rung != "platform":
             continue
-        kind = KINDS[place.kind].name
-        leaves: PlatformLeaves = {(FIELDS[place.kind],): PlatformLeaf(value=name, key=place.key)}
-        if "Assignments" in place.key:
+        kind = KINDS[source.kind].name
+        leaves: PlatformLeaves = {(FIELDS[source.kind],): PlatformLeaf(value=name, key=source.key)}
+        if "Assignments" in source.key:
             by_domain[kind, "d"] = leaves
         else:
             everywhere[kind] = leaves
     return PlatformValues(everywhere=everywhere, by_domain=by_domain)
 
 
-def states(route: Route) -> dict[Place, str]:
-    """What became of each place, in the order of the rungs."""
-    return {Place(rung.rung, rung.kind.value, rung.key): rung.state for rung in route.rungs}
+def states(route: Route) -> dict[Source, str]:
+    """The state of each rung, in their order."""
+    return {Source(rung.rung, rung.kind.value, rung.key): rung.state for rung in route.rungs}
 
 
-EVERYWHERE = Place("everywhere", "any")
+EVERYWHERE = Source("everywhere", "any")
 
 
-@pytest.mark.parametrize(("winner", "loser"), PAIRS, ids=[f"{one} over {other}" for one, other in PAIRS])
-def test_of_two_statements_the_more_specific_wins_and_the_trail_says_so(winner: Place, loser: Place) -> None:
+@pytest.mark.parametrize(("winner", "loser"), PAIRS, ids=[f"{winner} over {loser}" for winner, loser in PAIRS])
+def test_of_two_rungs_the_more_specific_wins_and_the_trail_says_so(winner: Source, loser: Source) -> None:
     route = routed([winner, loser])
     assert (route.kind.value, route.name) == (winner.kind, named(winner))
     assert states(route) == {
-        **dict.fromkeys(PLACES, "silent"),
+        **dict.fromkeys(SOURCES, "silent"),
         winner: "wins",
         loser: "overridden",
         EVERYWHERE: "overridden",
     }
-    assert list(states(route)) == [*PLACES, EVERYWHERE]
+    assert list(states(route)) == [*SOURCES, EVERYWHERE]
     assert route.winner.name == named(winner)
 
 
-@pytest.mark.parametrize("place", PLACES, ids=str)
-def test_a_single_statement_wins_and_every_other_place_was_asked(place: Place) -> None:
-    route = routed([place])
-    assert states(route) == {**dict.fromkeys(PLACES, "silent"), place: "wins", EVERYWHERE: "overridden"}
+@pytest.mark.parametrize("source", SOURCES, ids=str)
+def test_a_single_rung_wins_and_every_other_is_silent(source: Source) -> None:
+    route = routed([source])
+    assert states(route) == {**dict.fromkeys(SOURCES, "silent"), source: "wins", EVERYWHERE: "overridden"}
 
 
-def test_all_statements_at_once_and_then_one_after_the_other_taken_away() -> None:
-    for count in range(len(PLACES)):
-        route = routed(PLACES[count:])
-        assert route.name == named(PLACES[count])
+def test_without_the_winner_the_next_rung_wins() -> None:
+    for count in range(len(SOURCES)):
+        route = routed(SOURCES[count:])
+        assert route.name == named(SOURCES[count])
         assert [rung.state for rung in route.rungs] == (
-            ["silent"] * count + ["wins"] + ["overridden"] * (len(PLACES) - count)
+            ["silent"] * count + ["wins"] + ["overridden"] * (len(SOURCES) - count)
         )
     nothing = routed([])
     assert (nothing.kind, nothing.winner.rung) == (RouteKind.ANY, "everywhere")
     assert set(states(nothing).values()) == {"silent", "wins"}
 
 
-UNSET = [place for place in PLACES if place.is_row]
+UNSET = [source for source in SOURCES if source.is_row]
 
 
 @pytest.mark.parametrize("unset", UNSET, ids=str)
-def test_a_null_ends_its_own_kinds_statements_below_and_no_others(unset: Place) -> None:
-    position = PLACES.index(unset)
-    for place in PLACES:
-        if place == unset:
+def test_a_null_cancels_broader_rungs_of_its_own_kind_and_no_others(unset: Source) -> None:
+    position = SOURCES.index(unset)
+    for source in SOURCES:
+        if source == unset:
             continue
-        route = routed([place], [unset])
-        is_above = PLACES.index(place) < position
-        found = states(route)
+        route = routed([source], [unset])
+        is_above = SOURCES.index(source) < position
+        state_of = states(route)
         if is_above:
-            assert (route.name, found[unset]) == (named(place), "overridden"), place
-        elif place.kind == unset.kind:
-            assert (route.kind, found[unset], found[place]) == (RouteKind.ANY, "unset", "overridden"), place
-            assert found[EVERYWHERE] == "wins"
+            assert (route.name, state_of[unset]) == (named(source), "overridden"), source
+        elif source.kind == unset.kind:
+            assert (route.kind, state_of[unset], state_of[source]) == (RouteKind.ANY, "unset", "overridden"), source
+            assert state_of[EVERYWHERE] == "wins"
         else:
-            assert (route.name, found[unset], found[place]) == (named(place), "unset", "wins"), place
+            assert (route.name, state_of[unset], state_of[source]) == (named(source), "unset", "wins"), source
 
 
 def test_a_null_pool_lets_a_broader_label_through() -> None:
-    pool, label = Place("workflow", "pool"), Place("domain", "label")
-    broader_pool = Place("project", "pool")
+    pool, label = Source("workflow", "pool"), Source("domain", "label")
+    broader_pool = Source("project", "pool")
     route = routed([label, broader_pool], [pool])
-    found = states(route)
-    assert (route.kind, found[pool], found[broader_pool], found[label]) == (
+    state_of = states(route)
+    assert (route.kind, state_of[pool], state_of[broader_pool], state_of[label]) == (
         RouteKind.LABEL,
         "unset",
         "overridden",
@@ -165,23 +165,23 @@ def test_a_null_pool_lets_a_broader_label_through() -> None:
 
 
 def test_two_nulls_of_a_kind_are_told_apart() -> None:
-    nearer, farther = Place("workflow", "label"), Place("domain", "label")
-    found = states(routed([], [nearer, farther]))
-    assert (found[nearer], found[farther], found[EVERYWHERE]) == ("unset", "overridden", "wins")
+    nearer, farther = Source("workflow", "label"), Source("domain", "label")
+    state_of = states(routed([], [nearer, farther]))
+    assert (state_of[nearer], state_of[farther], state_of[EVERYWHERE]) == ("unset", "overridden", "wins")
 
 
-def test_an_ad_hoc_job_is_asked_about_at_project_and_domain_only() -> None:
-    said = [Place("workflow", "pool"), Place("launch-plan", "pool"), Place("project", "label")]
-    route = routed(said, scope=Scope(project="p", domain="d"))
+def test_an_ad_hoc_job_has_no_rungs_of_workflow_and_launch_plan() -> None:
+    sources = [Source("workflow", "pool"), Source("launch-plan", "pool"), Source("project", "label")]
+    route = routed(sources, scope=Scope(project="p", domain="d"))
     assert route.name == "project-label"
     assert not {"workflow", "launch-plan"} & {rung.rung for rung in route.rungs}
 
 
 def test_a_domains_configured_pool_counts_in_that_domain_only() -> None:
-    said = [PLACES[-3], PLACES[-1]]
-    assert routed(said).name == named(PLACES[-3])
-    elsewhere = routed(said, scope=Scope(project="p", domain="other"))
-    assert elsewhere.name == named(PLACES[-1])
+    sources = [SOURCES[-3], SOURCES[-1]]
+    assert routed(sources).name == named(SOURCES[-3])
+    elsewhere = routed(sources, scope=Scope(project="p", domain="other"))
+    assert elsewhere.name == named(SOURCES[-1])
     keys = [rung.key for rung in elsewhere.rungs if rung.rung == "platform"]
     assert keys == [
         "clusterPools.clusterPoolAssignments.other",
@@ -191,8 +191,8 @@ def test_a_domains_configured_pool_counts_in_that_domain_only() -> None:
 
 
 def test_rungs_in_answers_carry_their_scope_version_name_and_key() -> None:
-    said = [Place("project-domain", "pool"), Place("platform", "label", "clusters.defaultExecutionLabel")]
-    shown = as_json(routed(said))
+    sources = [Source("project-domain", "pool"), Source("platform", "label", "clusters.defaultExecutionLabel")]
+    rungs = as_json(routed(sources))
     assert {
         "rung": "project-domain",
         "kind": "pool",
@@ -201,13 +201,13 @@ def test_rungs_in_answers_carry_their_scope_version_name_and_key() -> None:
         "domain": "d",
         "name": "project-domain-pool",
         "version": 7,
-    } in shown
-    assert shown[-2] == {
+    } in rungs
+    assert rungs[-2] == {
         "rung": "platform",
         "kind": "label",
         "state": "overridden",
         "name": "clusters.defaultExecutionLabel-label",
         "key": "clusters.defaultExecutionLabel",
     }
-    assert shown[-1] == {"rung": "everywhere", "kind": "any", "state": "overridden"}
-    assert shown[0] == {"rung": "request", "kind": "cluster", "state": "silent"}
+    assert rungs[-1] == {"rung": "everywhere", "kind": "any", "state": "overridden"}
+    assert rungs[0] == {"rung": "request", "kind": "cluster", "state": "silent"}

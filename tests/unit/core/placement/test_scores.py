@@ -58,7 +58,7 @@ def test_spill_fills_in_the_listed_order() -> None:
     assert placed == ["c", "c", "a", "a", "b", "b", None]
 
 
-def test_spill_takes_a_cluster_of_unknown_room_for_one_with_room() -> None:
+def test_spill_treats_unknown_room_as_enough_room() -> None:
     fleet = pool_fleet("spill", {"a": {}, "b": {}}, a=reports(free={"executions": 0}))
     assert spread(fleet) == {"b"}
     assert spread(pool_fleet("spill", {"a": {}, "b": {}})) == {"a"}
@@ -105,7 +105,7 @@ def test_cheapest_takes_the_least_cost_draws_among_equals_and_unknown_comes_last
     assert spread(pool_fleet("cheapest", free)) == {"a"}
 
 
-def test_cheapest_does_not_mind_a_full_cluster() -> None:
+def test_cheapest_chooses_a_full_cluster_too() -> None:
     fleet = pool_fleet("cheapest", {"a": {"cost": 1}, "b": {"cost": 2}}, a=reports(free={"executions": 0}))
     assert spread(fleet) == {"a"}
 
