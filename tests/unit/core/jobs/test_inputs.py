@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from admin.core.jobs.input_types import SCALARS
 from admin.core.jobs.inputs import MISSING, Input, bind, check_values, declarations_payload, read_declarations
-from admin.core.jobs.literals import plain_values
 from admin.core.problems import Invalid, Problem
 
 PATH = ("spec", "inputs")
@@ -23,15 +22,15 @@ def declare(document: Any) -> dict[str, Input]:
     return declared
 
 
-def faults(document: Any) -> dict[str, str]:
+def declaration_problems(document: Any) -> dict[str, str]:
     problems: list[Problem] = []
     read_declarations(document, PATH, problems)
     return {problem.field: problem.reason for problem in problems}
 
 
-def refusals(declared: dict[str, Input], given: Any, **more: Any) -> dict[str, str]:
+def refusals(declared: dict[str, Input], values: Any, **more: Any) -> dict[str, str]:
     with pytest.raises(Invalid) as caught:
-        bind(declared, given, **more)
+        bind(declared, values, **more)
     return {problem.field: problem.reason for problem in caught.value.problems}
 
 
@@ -100,13 +99,13 @@ def test_declarations_are_stored_in_one_form_that_reads_the_same() -> None:
     ],
 )
 def test_a_declaration_that_is_wrong_is_refused(document: Any, field: str, reason: str) -> None:
-    found = faults(document)
-    assert list(found) == ["spec.inputs" + field]
-    assert reason in found["spec.inputs" + field]
+    reasons = declaration_problems(document)
+    assert list(reasons) == ["spec.inputs" + field]
+    assert reason in reasons["spec.inputs" + field]
 
 
-def test_all_that_is_wrong_is_said_at_once() -> None:
-    assert list(faults({"1": "integer", "a": "int", "b": "float"})) == ["spec.inputs.1", "spec.inputs.a"]
+def test_every_problem_of_a_declaration_is_reported() -> None:
+    assert list(declaration_problems({"1": "integer", "a": "int", "b": "float"})) == ["spec.inputs.1", "spec.inputs.a"]
 
 
 def nested(levels: int) -> Any:
@@ -116,7 +115,7 @@ def nested(levels: int) -> Any:
 def test_lists_and_maps_nest_eight_deep_and_no_deeper() -> None:
     deepest = declare({"n": nested(8)})
     assert bind(deepest, {"n": [[[[[[[5]]]]]]]}) == {"n": [[[[[[[5]]]]]]]}
-    assert "flatten" in next(iter(faults({"n": nested(9)}).values()))
+    assert "flatten" in next(iter(declaration_problems({"n": nested(9)}).values()))
 
 
 @pytest.mark.parametrize(
@@ -206,24 +205,24 @@ def test_values_get_their_normal_form(kind: Any, value: Any, normal: Any) -> Non
     ],
 )
 def test_a_value_of_another_type_is_refused(kind: Any, value: Any, reason: str) -> None:
-    found = refusals(declare({"x": kind}), {"x": value})
-    assert list(found) == ["inputs.x"]
-    assert reason in found["inputs.x"]
+    reasons = refusals(declare({"x": kind}), {"x": value})
+    assert list(reasons) == ["inputs.x"]
+    assert reason in reasons["inputs.x"]
 
 
-def test_a_fault_inside_a_list_or_map_is_named_where_it_is() -> None:
+def test_a_problem_inside_a_list_or_map_names_its_entry() -> None:
     declared = declare({"x": {"type": "map", "of": {"type": "list", "of": "integer"}}})
     assert list(refusals(declared, {"x": {"a": [1], "b": [1, "2", None]}})) == ["inputs.x.b.1", "inputs.x.b.2"]
     assert len(refusals(declared, {"x": {"a": ["?"] * 5000}})) == 10
 
 
-def test_a_wrong_enum_value_comes_with_the_nearest() -> None:
+def test_a_wrong_enum_value_is_reported_with_the_closest_words() -> None:
     with pytest.raises(Invalid) as caught:
         bind(TRAINING, {"rate": 1, "mode": "fats"})
     assert caught.value.problems[0].closest == ("fast",)
 
 
-def test_the_request_goes_over_the_launch_plan_and_that_over_the_workflow() -> None:
+def test_the_request_overrides_the_launch_plan_and_that_the_workflow() -> None:
     assert bind(TRAINING, {"rate": 1}) == {"epochs": 3, "rate": 1, "tags": [], "mode": "fast"}
     plan = {"epochs": 4, "tags": ["a"], "rate": 0.5}
     assert bind(TRAINING, {}, defaults=plan) == {"epochs": 4, "rate": 0.5, "tags": ["a"], "mode": "fast"}
@@ -232,20 +231,20 @@ def test_the_request_goes_over_the_launch_plan_and_that_over_the_workflow() -> N
 
 def test_a_fixed_input_cannot_be_overridden_but_repeated() -> None:
     assert bind(TRAINING, {"rate": 2.0}, fixed={"rate": 2})["rate"] == 2
-    found = refusals(TRAINING, {"rate": 1}, fixed={"rate": 2}, defaults={"rate": 3})
-    assert found == {
+    reasons = refusals(TRAINING, {"rate": 1}, fixed={"rate": 2}, defaults={"rate": 3})
+    assert reasons == {
         "inputs.rate": "the launch plan fixes it to 2: leave it out, or use another launch plan.",
     }
 
 
-def test_every_problem_of_a_request_is_said() -> None:
-    found = refusals(TRAINING, {"epoch": 5, "epochs": "5"})
-    assert found["inputs.epoch"].startswith("unknown input 'epoch'. Did you mean 'epochs'?")
-    assert "is not a whole number" in found["inputs.epochs"]
-    assert found["inputs.rate"] == "is missing: give 'rate', a number."
+def test_every_problem_of_a_request_is_reported() -> None:
+    reasons = refusals(TRAINING, {"epoch": 5, "epochs": "5"})
+    assert reasons["inputs.epoch"].startswith("unknown input 'epoch'. Did you mean 'epochs'?")
+    assert "is not a whole number" in reasons["inputs.epochs"]
+    assert reasons["inputs.rate"] == "is missing: give 'rate', a number."
 
 
-def test_a_wrong_value_is_not_said_to_be_missing_too() -> None:
+def test_a_wrong_value_is_not_reported_as_missing_too() -> None:
     assert list(refusals(TRAINING, {"rate": "x"})) == ["inputs.rate"]
 
 
@@ -262,103 +261,6 @@ def test_some_values_may_be_checked_before_the_others_are_known() -> None:
     assert check_values(TRAINING, {"epochs": "x", "mod": 1, "rate": 2}, ("fixed_inputs",), problems) == {"rate": 2}
     assert [problem.field for problem in problems] == ["fixed_inputs.epochs", "fixed_inputs.mod"]
     assert problems[1].closest == ("mode",)
-
-
-def primitive(**value: Any) -> dict[str, Any]:
-    return {"scalar": {"primitive": value}}
-
-
-@pytest.mark.parametrize(
-    ("literal", "value"),
-    [
-        (primitive(integer="5"), 5),
-        (primitive(integer=5), 5),
-        (primitive(integer="-9223372036854775808"), -(2**63)),
-        (primitive(floatValue=0.5), 0.5),
-        (primitive(float_value="0.5"), 0.5),
-        (primitive(floatValue="1e3"), 1000.0),
-        (primitive(stringValue="5"), "5"),
-        (primitive(string_value=""), ""),
-        (primitive(boolean=False), False),
-        (primitive(datetime="2026-01-02T03:04:05Z"), "2026-01-02T03:04:05Z"),
-        (primitive(duration="5s"), "5s"),
-        ({"collection": {"literals": [primitive(integer="1"), primitive(integer="2")]}}, [1, 2]),
-        ({"collection": {}}, []),
-        ({"map": {"literals": {"a": primitive(boolean=True)}}}, {"a": True}),
-        ({"map": {}}, {}),
-        ({"map": {"literals": {"a": {"collection": {"literals": [primitive(stringValue="x")]}}}}}, {"a": ["x"]}),
-    ],
-)
-def test_flyte_literals_become_plain_values(literal: Any, value: Any) -> None:
-    problems: list[Problem] = []
-    assert plain_values({"literals": {"x": literal}}, ("inputs",), problems) == {"x": value}
-    assert problems == []
-
-
-@pytest.mark.parametrize(
-    ("literal", "field", "reason"),
-    [
-        (primitive(integer="5.5"), ".scalar.primitive.integer", "'5.5' is not a whole number"),
-        (primitive(integer=True), ".scalar.primitive.integer", "true is not a whole number"),
-        (primitive(floatValue="NaN"), ".scalar.primitive.floatValue", "is not a number"),
-        (primitive(boolean="true"), ".scalar.primitive.boolean", "is not a boolean"),
-        (primitive(stringValue=5), ".scalar.primitive.stringValue", "is not text"),
-        (primitive(datetime="yesterday"), ".scalar.primitive.datetime", "is not a datetime"),
-        (primitive(duration="5"), ".scalar.primitive.duration", "is not a duration"),
-        (primitive(), ".scalar.primitive", "give exactly one of integer, floatValue"),
-        (primitive(integer=5, boolean=True), ".scalar.primitive", "give exactly one of"),
-        (primitive(int=5), ".scalar.primitive", "give exactly one of"),
-        ({"scalar": {"noneType": {}}}, ".scalar.noneType", "none inputs are not supported"),
-        ({"scalar": {"blob": {"uri": "s3://x"}}}, ".scalar.blob", "blob inputs are not supported"),
-        ({"scalar": {"structuredDataset": {}}}, ".scalar.structuredDataset", "structured dataset inputs are not"),
-        ({"scalar": {"union": {}}}, ".scalar.union", "union inputs are not supported"),
-        ({"scalar": {"generic": {}}}, ".scalar.generic", "generic inputs are not supported"),
-        ({"scalar": {"primitve": {}}}, ".scalar.primitve", "is not part of a scalar here: give {primitive: …}"),
-        ({"scalar": 5}, ".scalar", "5 is not a mapping"),
-        ({"scaler": {}}, ".scaler", "is not part of a literal here"),
-        ({}, "", "a mapping is not a literal: give {scalar: …} or {collection: …} or {map: …}"),
-        ({"scalar": {}, "hash": "x"}, "", "is not a literal"),
-        (5, "", "5 is not a literal"),
-        ({"collection": {"literals": {}}}, ".collection", "is not a collection"),
-        ({"collection": {"items": []}}, ".collection", "is not a collection"),
-        ({"collection": {"literals": [5]}}, ".collection.literals.0", "5 is not a literal"),
-        ({"map": {"literals": []}}, ".map", "is not a map of literals"),
-    ],
-)
-def test_a_literal_that_has_no_plain_value_is_refused(literal: Any, field: str, reason: str) -> None:
-    problems: list[Problem] = []
-    assert plain_values({"literals": {"x": literal}}, ("inputs",), problems) in ({}, {"x": None})
-    assert [problem.field for problem in problems] == ["inputs.literals.x" + field]
-    assert reason in problems[0].reason
-
-
-def test_literals_nest_no_deeper_than_types() -> None:
-    literal: Any = primitive(integer=1)
-    for _ in range(200):
-        literal = {"collection": {"literals": [literal]}}
-    problems: list[Problem] = []
-    plain_values({"literals": {"x": literal}}, ("inputs",), problems)
-    assert "flatten" in problems[0].reason
-
-
-def test_what_is_not_in_literals_is_plain_already() -> None:
-    problems: list[Problem] = []
-    assert plain_values({"epochs": 5}, ("inputs",), problems) == {"epochs": 5}
-    assert plain_values({}, ("inputs",), problems) == {}
-    assert plain_values({"literals": {}}, ("inputs",), problems) == {}
-    assert problems == []
-    assert plain_values([1], ("inputs",), problems) == {}
-    assert plain_values({"literals": [1]}, ("inputs",), problems) == {}
-    assert [problem.field for problem in problems] == ["inputs", "inputs.literals"]
-
-
-def test_a_literal_has_to_fit_the_declared_type() -> None:
-    declared = declare({"n": "integer", "f": "float"})
-    problems: list[Problem] = []
-    given = {"literals": {"n": primitive(stringValue="5"), "f": primitive(integer="5")}}
-    assert refusals(declared, plain_values(given, ("inputs",), problems)) == {
-        "inputs.n": "'5' is not a whole number: give one without quotes, such as 5."
-    }
 
 
 TYPES = st.recursive(
@@ -392,9 +294,3 @@ def test_any_declaration_is_read_or_refused(document: Any) -> None:
     problems: list[Problem] = []
     declared = read_declarations({"x": document}, PATH, problems)
     assert bool(declared) or bool(problems)
-
-
-@given(JSON)
-def test_any_request_is_plain_or_refused(document: Any) -> None:
-    plain_values({"literals": document}, ("inputs",), [])
-    plain_values({"literals": {"x": document}}, ("inputs",), [])

@@ -51,8 +51,8 @@ def test_a_request_above_the_limit_is_refused_with_the_scope_that_set_it() -> No
 
 def test_every_excess_is_named() -> None:
     under = allowed({"limits": {"cpu": "1", "memory": "1Gi", "gpu": "1"}})
-    found = refused(job({"cpu": "2", "gpu": "2"}, {"memory": "2Gi"}), under)
-    assert [field.removeprefix("spec.job.resources.") for field, _ in found] == [
+    reasons = refused(job({"cpu": "2", "gpu": "2"}, {"memory": "2Gi"}), under)
+    assert [field.removeprefix("spec.job.resources.") for field, _ in reasons] == [
         "requests.cpu",
         "limits.memory",
         "requests.gpu",
@@ -70,7 +70,7 @@ def test_a_request_above_the_jobs_own_limit_is_refused() -> None:
     assert (field, "own limit of 1" in reason) == ("spec.job.resources.requests.cpu", True)
 
 
-def test_defaults_are_filled_in_and_capped_and_what_is_asked_for_is_kept() -> None:
+def test_defaults_are_filled_in_and_capped_and_requests_are_kept() -> None:
     under = allowed({"limits": {"cpu": "500m"}}, {"defaults.cpu": "2", "defaults.memory": "200Mi"})
     assert with_resources(job(), under, "spec.job")["resources"] == {
         "nodes": 1,
@@ -87,7 +87,7 @@ def test_defaults_are_filled_in_and_capped_and_what_is_asked_for_is_kept() -> No
     }
 
 
-def test_without_defaults_and_limits_nothing_is_made_up() -> None:
+def test_without_defaults_and_limits_nothing_is_filled_in() -> None:
     assert with_resources({"command": ["x"]}, allowed({}), "spec.job")["resources"] == {"nodes": 1, "tasks": 1}
 
 
@@ -130,7 +130,7 @@ def test_an_image_alone_is_a_job_and_makes_it_a_container() -> None:
     assert task_type(read_job({"command": ["true"], "task_type": "spark"}, ("job",))) == "spark"
 
 
-def test_what_a_job_takes_counts_every_task_and_is_rounded_up() -> None:
+def test_the_demand_of_a_job_counts_every_task_and_is_rounded_up() -> None:
     document = job({"cpu": "0.0001", "memory": "1.5", "gpu": "2"}, nodes=3, tasks=4)
     assert demand(document) == {"cpu": 4, "memory": 8, "gpu": 8, "nodes": 3, "executions": 1}
     assert demand(job({"memory": "7E"}, tasks=1000))["memory"] == LARGEST

@@ -18,7 +18,7 @@ PATH = ("spec", "jobspec")
 
 
 def read(document: Any) -> dict[str, Any]:
-    """The job of a jobspec, which has to be a valid one, too."""
+    """The job of a jobspec, which must be valid as a job too."""
     before = copy.deepcopy(document)
     job = read_jobspec(document, PATH)
     assert document == before
@@ -191,11 +191,11 @@ def test_seconds_become_a_duration(duration: Any, text: str | None) -> None:
         (flux(slot(), system={"environment": ["N=4"]}), "attributes.system.environment", "is not a mapping"),
     ],
 )
-def test_flux_that_has_no_place_here_is_refused_by_name(document: Any, field: str, reason: str) -> None:
-    found = refusals(document)
-    assert field in found
-    assert reason in found[field]
-    assert len(found) == 1
+def test_a_flux_field_without_an_equivalent_is_refused(document: Any, field: str, reason: str) -> None:
+    reasons = refusals(document)
+    assert field in reasons
+    assert reason in reasons[field]
+    assert len(reasons) == 1
 
 
 def group(**resource: Any) -> dict[str, Any]:
@@ -232,7 +232,7 @@ def test_groups_of_resources_become_nodes_and_tasks(resource: Any, resources: di
     assert read(group(**resource)) == {"command": ["a"], "resources": resources}
 
 
-def test_all_of_a_next_generation_jobspec_finds_its_place() -> None:
+def test_every_field_of_a_next_generation_jobspec_is_kept() -> None:
     job = read(
         {
             "version": 1,
@@ -327,11 +327,11 @@ NODE = {"type": "node", "count": 1}
         ),
     ],
 )
-def test_a_next_generation_jobspec_that_has_no_place_here_is_refused(document: Any, field: str, reason: str) -> None:
-    found = refusals(document)
-    assert field in found
-    assert reason in found[field]
-    assert len(found) == 1
+def test_a_next_generation_field_without_an_equivalent_is_refused(document: Any, field: str, reason: str) -> None:
+    reasons = refusals(document)
+    assert field in reasons
+    assert reason in reasons[field]
+    assert len(reasons) == 1
 
 
 @pytest.mark.parametrize(
@@ -428,13 +428,13 @@ def test_the_simple_form_is_read(document: Any, job: dict[str, Any]) -> None:
     ],
 )
 def test_the_simple_form_is_refused_where_it_is_wrong(document: Any, field: str, reason: str) -> None:
-    found = refusals(document)
-    assert field in found
-    assert reason in found[field]
+    reasons = refusals(document)
+    assert field in reasons
+    assert reason in reasons[field]
 
 
 @pytest.mark.parametrize("document", [None, [], "text", 5])
-def test_what_is_no_mapping_is_no_jobspec(document: Any) -> None:
+def test_a_jobspec_is_a_mapping(document: Any) -> None:
     assert "is not a mapping" in refusals(document)["spec.jobspec"]
 
 

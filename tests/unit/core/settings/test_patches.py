@@ -12,8 +12,8 @@ BEFORE = {"defaults": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "2"}}
 
 
 def patch(before: dict[str, Any], **parts: Any) -> dict[str, Any]:
-    given = {"set_": {}, "unset": [], "inherit": [], **parts}
-    return apply_patch(TASK_RESOURCE, before, **given)
+    patch = {"set_": {}, "unset": [], "inherit": [], **parts}
+    return apply_patch(TASK_RESOURCE, before, **patch)
 
 
 def test_a_patch_changes_single_leaves_and_leaves_the_others() -> None:

@@ -116,7 +116,7 @@ def test_labels_and_envs_merge_key_by_key() -> None:
     }
 
 
-def test_a_trail_says_which_leaves_counted_and_which_were_overridden() -> None:
+def test_a_trail_lists_used_and_overridden_leaves() -> None:
     stored = rows(
         TASK_RESOURCE,
         {Scope(domain="d"): {"limits": {"cpu": "4", "gpu": "1"}}, Scope(project="p"): {"limits": {"cpu": "8"}}},
@@ -160,16 +160,20 @@ statements = st.dictionaries(st.sampled_from(LEAVES), st.one_of(st.none(), st.in
 stored_levels = st.dictionaries(st.sampled_from(CHAIN), statements)
 
 
-@given(said=stored_levels, platform=st.dictionaries(st.sampled_from(LEAVES), st.integers(0, 99)), replace=st.booleans())
+@given(
+    leaves_by_scope=stored_levels,
+    platform=st.dictionaries(st.sampled_from(LEAVES), st.integers(0, 99)),
+    replace=st.booleans(),
+)
 def test_resolution_agrees_with_asking_every_level_in_turn(
-    said: dict[Scope, dict[tuple[str, ...], int | None]], platform: dict[tuple[str, ...], int], replace: bool
+    leaves_by_scope: dict[Scope, dict[tuple[str, ...], int | None]], platform: dict[tuple[str, ...], int], replace: bool
 ) -> None:
     name = "WORKFLOW_EXECUTION_CONFIG"
     kind = registry({name: {"merge": "replace"}} if replace else {})[name]
     assert kind.merge is (Merge.REPLACE if replace else Merge.LEAF)
     typed = {
         scope: {path: None if seed is None else leaf_value(path, seed) for path, seed in leaves.items()}
-        for scope, leaves in said.items()
+        for scope, leaves in leaves_by_scope.items()
     }
     stored = {
         scope: Row(kind=name, scope=scope, payload=kind.read(kind.nest(leaves)), version=1)

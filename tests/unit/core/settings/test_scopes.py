@@ -62,7 +62,7 @@ def test_a_chain_holds_only_what_the_scope_names(scope: Scope, expected: list[Sc
         ({"project": "p", "domain": "d", "workflow": "w", "launch_plan": "a b"}, "launch_plan"),
     ],
 )
-def test_a_scope_that_is_no_place_names_the_field(keys: dict[str, str], field: str) -> None:
+def test_an_incomplete_scope_names_the_missing_field(keys: dict[str, str], field: str) -> None:
     with pytest.raises(Invalid) as caught:
         check_scope(**keys)
     assert [problem.field for problem in caught.value.problems] == [field]

@@ -39,7 +39,7 @@ def check_rowd(
     kind: Kind, scope: Scope, payload: Any, stored: dict[Scope, Any] | None = None, *, refuse: bool = False
 ) -> list[Warning]:
     state = {**(stored or {}), scope: payload}
-    rows = [Row(kind=kind.name, scope=place, payload=said, version=1) for place, said in state.items()]
+    rows = [Row(kind=kind.name, scope=place, payload=payload, version=1) for place, payload in state.items()]
     around = Surroundings.of(rows, PLATFORM, KNOWN)
     return check_row(kind, around.rows[scope], around, refuse_unknown_names=refuse)
 
@@ -52,7 +52,7 @@ def check_rowd(
         (EXECUTION_QUEUE, {"tags": ["critical", "xyz"]}, "unknown_queue_tag", ()),
     ],
 )
-def test_a_name_that_is_not_there_yet_is_warned_of_or_refused(
+def test_an_undefined_name_gives_a_warning_or_is_refused(
     kind: Kind, payload: Any, code: str, closest: tuple[str, ...]
 ) -> None:
     [warning] = check_rowd(kind, Scope(domain="d"), payload)
@@ -99,7 +99,7 @@ def test_a_limit_below_an_inherited_default_is_stored_with_a_warning() -> None:
     assert (warning.code, warning.field) == ("default_capped", "defaults.memory")
 
 
-def test_a_default_may_be_as_large_as_one_likes_where_the_limit_is_unset() -> None:
+def test_any_default_is_stored_where_the_limit_is_unset() -> None:
     payload = {"defaults": {"memory": "64Gi"}, "limits": {"memory": None}}
     assert check_rowd(TASK_RESOURCE, Scope(project="p", domain="d"), payload) == []
 
@@ -114,5 +114,5 @@ def test_a_default_may_be_as_large_as_one_likes_where_the_limit_is_unset() -> No
         (Expectation(present=True), False, True),
     ],
 )
-def test_what_a_writer_expects(expectation: Expectation, holds_without_row: bool, holds_at_7: bool) -> None:
+def test_an_expectation_holds_for_its_row(expectation: Expectation, holds_without_row: bool, holds_at_7: bool) -> None:
     assert (expectation.holds(None), expectation.holds(7)) == (holds_without_row, holds_at_7)
