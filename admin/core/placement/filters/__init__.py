@@ -1,7 +1,7 @@
 """Filters: which candidates are able, each with a reason where it is not.
 
-To add a filter, write it beside the others and add it to `FILTERS`: decisions, trails and reason codes follow from the
-list.
+To add a filter, write it beside the others, add it to `FILTERS` and describe it in docs/placement.md: decisions, trails
+and reason codes follow from the list.
 """
 
 from __future__ import annotations

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from admin.core.placement.candidates import Candidate
 from admin.core.placement.decisions import decide
 from admin.core.placement.filters import BY_NAME, FILTERS, FILTERS_WITH_ROOM, Chain, Filter, Verdict
 from admin.core.placement.routes import RouteKind
+from admin.core.placement.scores import STRATEGIES
 from admin.core.placement.workloads import Workload
 from tests.support.small_fleets import decided, group, pool, pool_fleet, reports, route, small_fleet
 
@@ -49,6 +52,14 @@ def test_filters_have_names_codes_and_questions_of_their_own() -> None:
     assert len(BY_NAME) == len(FILTERS_WITH_ROOM)
     assert len({filter_.code for filter_ in FILTERS_WITH_ROOM}) == len(FILTERS_WITH_ROOM)
     assert all(filter_.question.endswith("?") for filter_ in FILTERS_WITH_ROOM)
+
+
+def test_the_documentation_lists_every_filter_in_order_and_every_code_and_strategy() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "placement.md").read_text()
+    section = page.split("## Filters")[1].split("## Strategies")[0]
+    assert re.findall(r"^\| `([a-z-]+)` \|", section, re.MULTILINE) == [filter_.name for filter_ in FILTERS_WITH_ROOM]
+    names = {filter_.code for filter_ in FILTERS_WITH_ROOM} | STRATEGIES.keys()
+    assert {name for name in names if f"| `{name}`" not in page} == set()
 
 
 @pytest.mark.parametrize(("strategy", "has_room"), [("weighted", False), ("spill", True)])
