@@ -38,19 +38,20 @@ from admin.loops.background import start_background
 from admin.server.startup import prepare
 from admin.store.schema import migrate
 
-Sections = Mapping[str, Mapping[str, Any]]
+#: Sections of rainbow.yaml, by name.
+Sections = Mapping[str, Any]
 
 
 @contextmanager
 def admin_app(config: Sections | None = None, *, config_file: str | None = None) -> Iterator[Flask]:
     """An admin's Flask app, without background work; on a new database unless the configuration names one."""
     with tempfile.TemporaryDirectory(prefix="rainbow-") as directory:
-        sections = {section: dict(values) for section, values in (config or {}).items()}
-        if "url" not in sections.setdefault("database", {}):
+        database = dict((config or {}).get("database", {}))
+        if "url" not in database:
             path = Path(directory) / "rainbow.db"
             path.write_bytes(_migrated_database())
-            sections["database"]["url"] = f"sqlite:///{path}"
-        app = create_app(load_settings(config_file, {}, sections))
+            database["url"] = f"sqlite:///{path}"
+        app = create_app(load_settings(config_file, {}, {**(config or {}), "database": database}))
         try:
             prepare(app)
             yield app
