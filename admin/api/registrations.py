@@ -10,8 +10,8 @@ from admin.api.current import context
 from admin.api.operations import Operations
 from admin.api.preconditions import WriteQuery
 from admin.api.schemas import NAME, PageQuery, Payload, RequestSchema
-from admin.core.jobs.registrations import ACTIVE, INACTIVE, Identifier
 from admin.core.problems import Invalid, Problem
+from admin.core.registrations import ACTIVE, INACTIVE, Identifier
 from admin.messages.pages import key_of, token_of
 from admin.messages.registrations import (
     LaunchPlanAnswer,

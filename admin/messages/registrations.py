@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from admin.core.jobs.registrations import ACTIVE, INACTIVE, Identifier
+from admin.core.registrations import ACTIVE, INACTIVE, Identifier
 from admin.messages.shared import Answer, Json, Time, one_of
 from admin.store.registrations import Registered
 

@@ -8,8 +8,8 @@ from typing import Protocol
 from sqlalchemy import Connection
 
 from admin.core.changes import RowChange
-from admin.core.jobs.registrations import Identifier
 from admin.core.projects import Project, from_payload, project_after, project_changes
+from admin.core.registrations import Identifier
 from admin.core.settings.scopes import Scope
 from admin.services.context import Context
 from admin.services.registrations import find_launch_plan, find_workflow

@@ -18,10 +18,10 @@ from admin.core.fleet.fleet import Fleet
 from admin.core.jobs.inputs import bind
 from admin.core.jobs.job import check_runs, read_job
 from admin.core.jobs.jobspecs import read_jobspec
-from admin.core.jobs.registrations import Identifier, inputs_of, settings_of
 from admin.core.placement.candidates import group_of
 from admin.core.placement.scores import strategy_of
 from admin.core.problems import Invalid, Problem, shorten
+from admin.core.registrations import Identifier, inputs_of, settings_of
 from admin.core.resources import Amounts, subtract
 from admin.core.settings.resolution import Row, RowsByKind
 from admin.core.settings.scopes import Scope

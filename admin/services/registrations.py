@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager
 
 from sqlalchemy import Connection, Table
 
-from admin.core.jobs.registrations import (
+from admin.core.problems import closest, did_you_mean, shorten
+from admin.core.registrations import (
     ACTIVE,
     INACTIVE,
     LATEST,
@@ -17,7 +18,6 @@ from admin.core.jobs.registrations import (
     read_workflow,
     with_inputs,
 )
-from admin.core.problems import closest, did_you_mean, shorten
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import Scope, check_scope
 from admin.core.settings.trails import digest

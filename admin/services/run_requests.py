@@ -12,10 +12,10 @@ from admin.core.executions.launches import Launch
 from admin.core.executions.plans import RunPlan, draw_key
 from admin.core.executions.spec import EXECUTION_NAME, EXECUTION_NAME_RULE, read_spec
 from admin.core.jobs.literals import plain_values
-from admin.core.jobs.registrations import Identifier
 from admin.core.json_text import json_text
 from admin.core.placement.decisions import Decision
 from admin.core.problems import Invalid, Problem, shorten
+from admin.core.registrations import Identifier
 from admin.core.settings.scopes import Scope, check_scope
 from admin.core.settings.trails import digest
 from admin.store.executions import Execution, ExecutionId

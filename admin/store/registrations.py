@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy import Row as DatabaseRow
 
-from admin.core.jobs.registrations import ACTIVE, INACTIVE, Identifier
+from admin.core.registrations import ACTIVE, INACTIVE, Identifier
 from admin.store.database import RowId, UtcDateTime, insert_new, metadata
 
 

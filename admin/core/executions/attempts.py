@@ -126,7 +126,7 @@ def requeue(execution: AttemptState, message: str, *, stays: bool, declined: boo
 
 def evict(execution: AttemptState, now: datetime) -> Change:
     """Take an execution from a lost cluster after its lease has expired."""
-    message = f"Cluster '{execution.cluster}' has not been heard of for too long."
+    message = f"Cluster '{execution.cluster}' has been silent for too long."
     if execution.phase == Phase.QUEUED.value and not execution.confirmed:
         values = {**_next_attempt(execution), "cluster": None, "reason": UNDECIDED, "reason_message": message}
         return Change(kind="EVICTED", values=values)

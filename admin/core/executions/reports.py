@@ -60,8 +60,8 @@ def apply_report(
         return finish(execution, outcome, now, stays=takes_work)
     if is_aborting or report == "UNKNOWN":
         if not is_aborting and execution.phase == Phase.QUEUED.value and not execution.confirmed:
-            return requeue(execution, "Its agent knows nothing of it.", stays=takes_work)
-        message = outcome.message or "Its cluster knows nothing of it."
+            return requeue(execution, "Its agent does not know it.", stays=takes_work)
+        message = outcome.message or "Its cluster does not know it."
         return finish(execution, replace(outcome, reason=CLUSTER_LOST, message=message), now, stays=takes_work)
     message = outcome.message or f"Its agent {report.lower()} it."
     return requeue(execution, message, stays=takes_work, declined=report == "DECLINED")

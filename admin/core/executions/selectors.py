@@ -73,7 +73,7 @@ def parse_filters(text: str) -> list[Condition]:
     """The conditions of a filter; Invalid naming the term that is wrong and what is allowed."""
     terms = [term for term in _terms(text) if term.strip()]
     if not terms:
-        raise _invalid(text, "says nothing")
+        raise _invalid(text, "is empty")
     if len(terms) > _MOST_TERMS:
         raise _invalid(text, f"has {len(terms)} terms; the most is {_MOST_TERMS}")
     return [_condition(term) for term in terms]
@@ -95,7 +95,7 @@ def _condition(term: str) -> Condition:
         raise Invalid(_problem(unknown_word("field", field, FIELDS), closest(field, FIELDS)))
     values = value.split(";") if function in ("value_in", "value_not_in") else [value]
     if function == "contains" and FIELDS[field] is not FieldType.TEXT:
-        raise _invalid(term, f"looks for text in {field}, which is no text")
+        raise _invalid(term, f"searches for text, but {field} is a {FIELDS[field].value}")
     return Condition(field=field, function=function, values=tuple(parse_value(field, item.strip()) for item in values))
 
 
@@ -108,9 +108,9 @@ def parse_value(field: str, text: str) -> Any:
             case FieldType.NUMBER:
                 return float(text.removesuffix("s"))
     except (ValueError, OverflowError):
-        raise _invalid(text, f"is no {FIELDS[field].value} for {field}") from None
+        raise _invalid(text, f"is not a {FIELDS[field].value}, as {field} must be") from None
     if "\0" in text:
-        raise _invalid(text, "holds a character that no name has")
+        raise _invalid(text, "contains a NUL character")
     if field in WORDS:
         return _word(field, text)
     return text

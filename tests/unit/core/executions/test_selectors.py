@@ -35,7 +35,7 @@ def test_filters_are_read_as_flytes_users_write_them(text: str, conditions: list
 @pytest.mark.parametrize(
     ("text", "word"),
     [
-        ("", "says nothing"),
+        ("", "is empty"),
         ("+", "form function(field,value)"),
         ("phase=QUEUED", "form function(field,value)"),
         ("eq(phase)", "form function(field,value)"),
@@ -43,7 +43,7 @@ def test_filters_are_read_as_flytes_users_write_them(text: str, conditions: list
         ("eq(phaze,QUEUED)", "phase"),
         ("eq(created_at,yesterday)", "time"),
         ("gt(duration,long)", "number"),
-        ("contains(duration,1)", "no text"),
+        ("contains(duration,1)", "duration is a number"),
         ("eq(name,a\0b)", "character"),
         ("+".join(["eq(phase,QUEUED)"] * 51), "51 terms"),
     ],
