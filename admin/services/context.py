@@ -15,6 +15,7 @@ from admin.store.cache.index import Index
 from admin.store.cache.watchers import EventWatcher, RevisionWatcher
 from admin.store.creations import Creation, Outcome
 from admin.store.database import Database
+from admin.store.execution_lists import LIST_LIMITS, ListLimits
 from admin.store.fleet import FleetCache
 from admin.store.group_commit import GroupCommit
 from admin.store.tokens import TokenCache
@@ -40,6 +41,7 @@ class Context:
     fleet_cache: FleetCache = field(default_factory=FleetCache)
     creation_cache: CreationCache = field(default_factory=CreationCache)
     token_cache: TokenCache = field(default_factory=TokenCache)
+    list_limits: ListLimits = LIST_LIMITS
     clock: Callable[[], datetime] = system_clock
     monotonic: Callable[[], float] = time.monotonic  #: for how long something takes or waits, whatever the clock does
 

@@ -24,7 +24,7 @@ from admin.services.run_requests import CreationRequest, RunRequest, run_request
 from admin.services.scopes import check_readable
 from admin.store import decisions, execution_lists, executions
 from admin.store.decisions import StoredDecision
-from admin.store.execution_lists import MOST_SORTED, Item, Page, Place, TooManyToSort
+from admin.store.execution_lists import Item, Page, Place, TooManyToSort
 from admin.store.executions import Event, Execution, ExecutionId, ListedExecution
 
 _PAGE_SIZE = 1000
@@ -85,11 +85,12 @@ def list_executions(
                 descending=descending,
                 after=after,
                 limit=limit,
+                limits=context.list_limits,
             )
         except TooManyToSort:
             reason = (
-                f"more than {MOST_SORTED:,} executions would have to be sorted by {sort_by}; name a project and "
-                "domain, a workflow, a cluster or a time of creation, or sort by created_at."
+                f"more than {context.list_limits.sorted:,} executions would have to be sorted by {sort_by}; name a "
+                "project and domain, a workflow, a cluster or a time of creation, or sort by created_at."
             )
             raise Invalid(Problem(field="sort_by.key", reason=reason)) from None
 

@@ -38,11 +38,6 @@ from admin.store.dialects import is_postgresql
 from admin.store.execution_tables import executions
 from admin.store.executions import Execution, ListedExecution
 
-#: Executions that one page examines at most; and, at first, for each that is asked for, which mostly suffices.
-MOST_EXAMINED = 20_000
-_FIRST_EXAMINED = 10
-#: Executions that are sorted for one page at most.
-MOST_SORTED = 50_000
 #: Combinations of values whose indexes a page merges at most.
 _MOST_BRANCHES = 10
 
@@ -71,6 +66,18 @@ class Page(Generic[Item]):
     last: Place | None  #: what the next page begins after; None for the last page
 
 
+@dataclass(frozen=True, kw_only=True)
+class ListLimits:
+    """How many executions a page may look at."""
+
+    examined: int = 20_000
+    examined_first: int = 10  #: for each execution that is asked for; mostly that suffices
+    sorted: int = 50_000
+
+
+LIST_LIMITS = ListLimits()
+
+
 class TooManyToSort(Exception):
     """No index has the executions in the order that was asked for, and they are too many to sort."""
 
@@ -84,6 +91,7 @@ def page(
     descending: bool,
     after: Place | None,
     limit: int,
+    limits: ListLimits = LIST_LIMITS,
 ) -> Page[Item]:
     """Executions by one of their fields, from after a place on, each as an `item_type`."""
     path = _path(connection, list(conditions), sort_by)
@@ -92,19 +100,19 @@ def page(
     order = _Order(field=sort_by, descending=descending)
     columns = [_columns[name] for name in item_type._fields]
     if path.goes_by(sort_by):
-        rows, last = _Walk(connection, path, order).page(columns, after, limit)
+        rows, last = _Walk(connection, path, order, limits).page(columns, after, limit)
     else:
-        rows, last = _sorted_page(connection, path, order, columns, after, limit)
+        rows, last = _sorted_page(connection, path, order, columns, after, limit, limits.sorted)
     return Page(executions=[item_type._make(row) for row in rows], last=last)
 
 
 def _sorted_page(
-    connection: Connection, path: _Path, order: _Order, columns: _Columns, after: Place | None, limit: int
+    connection: Connection, path: _Path, order: _Order, columns: _Columns, after: Place | None, limit: int, most: int
 ) -> tuple[Sequence[Row[Any]], Place | None]:
-    beyond = _union(path.branch_queries([_columns.id])).offset(MOST_SORTED).limit(1)
+    beyond = _union(path.branch_queries([_columns.id])).offset(most).limit(1)
     if connection.execute(beyond).first() is not None:
         raise TooManyToSort
-    rows = connection.execute(_sorted(path, order, columns, after).limit(limit + 1)).all()
+    rows = connection.execute(_sorted(path, order, columns, after, most).limit(limit + 1)).all()
     return rows[:limit], order.place_of(rows[limit - 1]) if len(rows) > limit else None
 
 
@@ -234,12 +242,13 @@ class _Walk:
     connection: Connection
     path: _Path
     order: _Order
+    limits: ListLimits
 
     def page(self, columns: _Columns, after: Place | None, limit: int) -> tuple[Sequence[Row[Any]], Place | None]:
         """The rows of a page and the place to go on after; a few executions are examined first, and then many."""
         rows: list[Row[Any]] = []
         rest = self.path.rest
-        for most in (limit * _FIRST_EXAMINED, MOST_EXAMINED) if rest else (limit + 1,):
+        for most in (limit * self.limits.examined_first, self.limits.examined) if rest else (limit + 1,):
             examined = self._ahead(columns, after, most).subquery("examined")
             # Both databases return the rows of a subquery in its order, and read no more of them than needed.
             query = select(examined).where(*(_condition(condition, examined) for condition in rest))
@@ -271,9 +280,9 @@ class _Walk:
         return order.sorted(_union(queries)).limit(most)
 
 
-def _sorted(path: _Path, order: _Order, columns: _Columns, after: Place | None) -> _Query:
+def _sorted(path: _Path, order: _Order, columns: _Columns, after: Place | None, most: int) -> _Query:
     """Executions that the database must sort."""
-    fitting = _union(path.branch_queries(columns)).limit(MOST_SORTED).subquery("fitting")
+    fitting = _union(path.branch_queries(columns)).limit(most).subquery("fitting")
     query = select(fitting).where(*(_condition(condition, fitting) for condition in path.rest))
     if after is not None:
         query = query.where(order.beyond(after, fitting))

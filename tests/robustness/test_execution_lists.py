@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
+from flask import Flask
 from flask.testing import FlaskClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,6 +20,7 @@ from sqlalchemy import create_engine, insert, select
 from admin.core.executions.selectors import SORT_FIELDS, Condition
 from admin.store import execution_lists
 from admin.store.database import Database
+from admin.store.execution_lists import ListLimits
 from admin.store.execution_tables import executions
 from admin.store.executions import Execution
 from tests.support.databases import PostgresqlDatabases, SqliteDatabases
@@ -51,17 +54,17 @@ def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         files: SqliteDatabases = request.getfixturevalue("sqlite_databases")
         url = files.set_up(Path(tmp_path_factory.mktemp("lists")))
     engine = create_engine(url)
-    found = Database(engine)
-    with found.writing() as connection:
+    database = Database(engine)
+    with database.writing() as connection:
         connection.execute(insert(executions), _rows())
-    yield found
+    yield database
     engine.dispose()
 
 
 def _rows() -> list[dict[str, Any]]:
     draw = Random(7)
     whole = dict.fromkeys(("revision", "attempt", "decisions", "events"), 1)
-    whole |= {f"demand_{one}": 1 for one in ("cpu", "memory", "gpu", "ephemeral_storage", "nodes")}
+    whole |= {f"demand_{resource}": 1 for resource in ("cpu", "memory", "gpu", "ephemeral_storage", "nodes")}
     documents: dict[str, Any] = {"request": {}, "launched": {}, "content": {}, "required_plugins": []}
     words = {"digest": "d", "version": "v1", "mode": "MANUAL", "reason_message": "", "route_kind": "", "route_name": ""}
     return [
@@ -83,7 +86,7 @@ def words(field: str) -> st.SearchStrategy[Any]:
 
 
 @st.composite
-def conditions(draw: st.DrawFn) -> Condition:
+def any_condition(draw: st.DrawFn) -> Condition:
     if draw(st.integers(0, 4)) == 0:
         time = NOON + timedelta(seconds=draw(st.integers(-1, 41)))
         field = draw(st.sampled_from(["created_at", "updated_at"]))
@@ -95,73 +98,82 @@ def conditions(draw: st.DrawFn) -> Condition:
     return Condition(field=field, function=function, values=tuple(values))
 
 
-def fits(row: Any, wanted: Condition) -> bool:
-    value = getattr(row, wanted.field)
-    if wanted.function in COMPARISONS:
-        return bool(COMPARISONS[wanted.function](value, wanted.values[0]))
+def fits(row: Any, condition: Condition) -> bool:
+    value = getattr(row, condition.field)
+    if condition.function in COMPARISONS:
+        return bool(COMPARISONS[condition.function](value, condition.values[0]))
     text = value or ""
-    if wanted.function == "contains":
-        return wanted.values[0] != "" and wanted.values[0] in text
-    return (text in wanted.values) is (wanted.function in ("eq", "value_in"))
+    if condition.function == "contains":
+        return condition.values[0] != "" and condition.values[0] in text
+    return (text in condition.values) is (condition.function in ("eq", "value_in"))
 
 
 @given(
-    wanted=st.lists(conditions(), max_size=4),
+    conditions=st.lists(any_condition(), max_size=4),
     sort_by=st.sampled_from(SORT_FIELDS),
     descending=st.booleans(),
     limit=st.integers(3, 40),
-    most=st.sampled_from([5, 20, 10_000]),
+    examined=st.sampled_from([5, 20, 10_000]),
 )
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_list_holds_what_fits_once_and_in_order(
     database: Database,
-    monkeypatch: pytest.MonkeyPatch,
-    wanted: list[Condition],
+    conditions: list[Condition],
     sort_by: str,
     descending: bool,
     limit: int,
-    most: int,
+    examined: int,
 ) -> None:
-    monkeypatch.setattr(execution_lists, "MOST_EXAMINED", most)
-    monkeypatch.setattr(execution_lists, "_FIRST_EXAMINED", 1)
-    found: list[Any] = []
+    listed: list[Any] = []
     after = None
     with database.reading() as connection:
-        expected = [row for row in connection.execute(select(executions)) if all(fits(row, one) for one in wanted)]
+        rows = connection.execute(select(executions))
+        expected = [row for row in rows if all(fits(row, condition) for condition in conditions)]
         for _ in range(COUNT + 2):
             page = execution_lists.page(
-                connection, wanted, Execution, sort_by=sort_by, descending=descending, after=after, limit=limit
+                connection,
+                conditions,
+                Execution,
+                sort_by=sort_by,
+                descending=descending,
+                after=after,
+                limit=limit,
+                limits=ListLimits(examined=examined, examined_first=1),
             )
             assert len(page.executions) <= limit
-            found += page.executions
+            listed += page.executions
             after = page.last
             if after is None:
                 break
     assert after is None
     expected.sort(key=lambda row: (getattr(row, sort_by) or "", row.id), reverse=descending)
-    assert [row.id for row in found] == [row.id for row in expected]
+    assert [row.id for row in listed] == [row.id for row in expected]
 
 
-def test_what_is_rare_comes_with_a_later_page(shared: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def set_limits(app: Flask, **limits: int) -> FlaskClient:
+    app.extensions["rainbow"] = replace(app.extensions["rainbow"], list_limits=ListLimits(**limits))
+    return app.test_client()
+
+
+def test_what_is_rare_comes_with_a_later_page(app: Flask) -> None:
+    api = set_limits(app, examined=3, examined_first=1)
     for number in range(8):
-        created(shared, f"e{number}")
-    monkeypatch.setattr(execution_lists, "MOST_EXAMINED", 3)
-    monkeypatch.setattr(execution_lists, "_FIRST_EXAMINED", 1)
+        created(api, f"e{number}")
     query = "executions?limit=1&filters=contains(name,e0)"
-    first = get(shared, query)
+    first = get(api, query)
     assert first["executions"] == []
     pages = [first]
     while "token" in pages[-1]:
-        pages.append(get(shared, f"{query}&token={pages[-1]['token']}"))
-    assert [one["id"]["name"] for page in pages for one in page["executions"]] == ["e0"]
+        pages.append(get(api, f"{query}&token={pages[-1]['token']}"))
+    assert [execution["id"]["name"] for page in pages for execution in page["executions"]] == ["e0"]
 
 
-def test_more_than_can_be_sorted_is_refused_with_a_remedy(shared: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_than_can_be_sorted_is_refused_with_a_remedy(app: Flask) -> None:
+    api = set_limits(app, sorted=3)
     for number in range(4):
-        created(shared, f"s{number}")
-    monkeypatch.setattr(execution_lists, "MOST_SORTED", 3)
-    answer = refused(shared.get(f"{API}/executions?sort_by.key=updated_at"), 400, "invalid_request", "sort_by.key")
+        created(api, f"s{number}")
+    answer = refused(api.get(f"{API}/executions?sort_by.key=updated_at"), 400, "invalid_request", "sort_by.key")
     assert "project and domain" in answer["message"]
     for query in ("sort_by.key=created_at", "sort_by.key=updated_at&workflow=nobody"):
-        get(shared, f"executions?{query}")
-    assert len(get(shared, "executions/flytesnacks/development?sort_by.key=name")["executions"]) >= 4
+        get(api, f"executions?{query}")
+    assert len(get(api, "executions/flytesnacks/development?sort_by.key=name")["executions"]) >= 4
