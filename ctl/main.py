@@ -185,8 +185,8 @@ def _as_error(problem: BaseException) -> RainbowError:
 def _wants_json(args: list[str]) -> bool:
     """Whether errors are wanted as JSON; read from the words themselves, for parsing them may be what failed."""
     text = "\0".join(args)
-    found: list[str] = re.findall(r"(?:^|\0)(?:-o|--output)[\0=]?([^\0]+)", text)
-    return (found[-1] if found else os.environ.get("RAINBOW_OUTPUT", "")).lower() == "json"
+    formats: list[str] = re.findall(r"(?:^|\0)(?:-o|--output)[\0=]?([^\0]+)", text)
+    return (formats[-1] if formats else os.environ.get("RAINBOW_OUTPUT", "")).lower() == "json"
 
 
 def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:

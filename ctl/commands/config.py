@@ -1,4 +1,4 @@
-"""`config`: contexts, so that several admins can be spoken to without typing where they are."""
+"""`config`: contexts, which name an admin and the defaults for it."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def _configuration(session: Session, may_be_missing: bool = False) -> Configurat
 
 
 def _note(session: Session, text: str) -> None:
-    """A remark that asks for no settings: the file they are in may be what is being mended."""
+    """A remark that does not load the settings, because their file may be the one being repaired."""
     Printer(is_quiet=session.is_quiet).note(text)
 
 

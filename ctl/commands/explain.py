@@ -42,17 +42,17 @@ def explain() -> click.Command:
         if flags["decision"] is not None:
             raise InvalidInput("--decision goes with `rainbowctl explain execution NAME`: leave it out.")
         scope = resolve_scope(session, flags)
-        wanted = None if kind is None or kind == "all" else session.client.kind(kind)
-        document = _document(session, scope, wanted, flags)
+        chosen = None if kind is None or kind == "all" else session.client.kind(kind)
+        document = _document(session, scope, chosen, flags)
         printer = session.printer
         if printer.format == "name":
-            kinds = kinds_of(session, wanted, document["values"])
+            kinds = kinds_of(session, chosen, document["values"])
             for value in document["values"]:
                 printer.line(scope.name(kinds[value["resource_type"]].noun))
         elif not printer.is_table:
             printer.document(document)
         else:
-            show_values(session, scope, document["values"], wanted)
+            show_values(session, scope, document["values"], chosen)
 
     return Command(
         "explain",
@@ -84,9 +84,9 @@ def explain() -> click.Command:
     )
 
 
-def _document(session: Session, scope: Scope, wanted: Kind | None, flags: Mapping[str, Any]) -> Document:
+def _document(session: Session, scope: Scope, kind: Kind | None, flags: Mapping[str, Any]) -> Document:
     if not flags["files"]:
-        return session.client.effective_document(scope, wanted, at=flags["at"])
+        return session.client.effective_document(scope, kind, at=flags["at"])
     if flags["at"] is not None:
         raise InvalidInput("--with is about what is to come, --at about what was: keep one of the two.")
     from ctl.commands.changes.documents import read
@@ -94,6 +94,6 @@ def _document(session: Session, scope: Scope, wanted: Kind | None, flags: Mappin
 
     proposal = Proposal.from_documents(read(session, flags["files"]))
     try:
-        return session.client.effective_with(scope, wanted, changes=proposal.changes)
+        return session.client.effective_with(scope, kind, changes=proposal.changes)
     except InvalidRequest as error:
         raise proposal.locate(error) from None

@@ -25,12 +25,12 @@ def get_kind() -> click.Command:
         if kind is None:
             _list(session, kinds, entries)
             return
-        found = by_word(kinds, kind)
-        if found is None:
-            nouns = [each.noun for each in kinds]
+        chosen = by_word(kinds, kind)
+        if chosen is None:
+            nouns = [known.noun for known in kinds]
             raise NotFound(f"There is no kind {kind!r}.{did_you_mean(kind, nouns)}", name="kind_not_found")
-        if not session.printer.machine_output([f"kind/{found.noun}"], entries[kinds.index(found)]):
-            _describe(session, found)
+        if not session.printer.machine_output([f"kind/{chosen.noun}"], entries[kinds.index(chosen)]):
+            _describe(session, chosen)
 
     return Command(
         "kind",

@@ -27,7 +27,7 @@ plural `s`.
 
 
 class KindGroup(Group):
-    """A verb whose nouns are its own and every kind's."""
+    """A verb that takes its own nouns and those of all kinds."""
 
     def find_other_command(self, ctx: click.Context, name: str, args: list[str]) -> click.Command | None:
         session = ctx.ensure_object(Session)
@@ -49,23 +49,23 @@ class KindGroup(Group):
         except ClientError as error:
             if ctx.resilient_parsing:
                 return None
-            # Whoever writes `workflow-priority` does not mean the noun `workflow`.
+            # A user who writes `workflow-priority` does not mean the noun `workflow`.
             known = [noun for noun in self._nouns(ctx, built_in()) if not name.startswith(f"{noun}-")]
             hint = did_you_mean(name, known)
-            told = (
+            message = (
                 f"No built-in noun is called {name!r}.{hint} It may be a kind your platform team declared, but that "
                 f"cannot be looked up: {error.message}"
             )
             if hint:
-                raise click.UsageError(told, ctx) from error
-            # Most likely the noun is right and the admin is what is missing: the exit status says that.
-            error.message = told
+                raise click.UsageError(message, ctx) from error
+            # Most likely the noun is right and only the admin is down, so the exit status is that of the error.
+            error.message = message
             raise
-        found = by_word(kinds, name)
-        if found is None and not ctx.resilient_parsing:
+        kind = by_word(kinds, name)
+        if kind is None and not ctx.resilient_parsing:
             hint = did_you_mean(name, self._nouns(ctx, kinds)) or " `rainbowctl get kind` lists the kinds."
             raise click.UsageError(f"There is no noun {name!r}.{hint}", ctx)
-        return found
+        return kind
 
     def _nouns(self, ctx: click.Context, kinds: Sequence[Kind]) -> list[str]:
         return [*self.list_commands(ctx), *(kind.noun for kind in kinds)]
@@ -78,16 +78,16 @@ class KindGroup(Group):
 
         from ctl.cli.completion import declared_kinds
 
-        found = declared_kinds(ctx.ensure_object(Session))
+        kinds = declared_kinds(ctx.ensure_object(Session))
         return [
             *super().shell_complete(ctx, incomplete),
-            *(CompletionItem(kind.noun, help=kind.title) for kind in found if kind.noun.startswith(incomplete)),
+            *(CompletionItem(kind.noun, help=kind.title) for kind in kinds if kind.noun.startswith(incomplete)),
         ]
 
 
 def _remember_flags(session: Session, args: list[str]) -> None:
     """
-    Take note of the global flags after the noun before the noun is known.
+    Store the global flags after the noun before the noun is looked up.
 
     Whether `workflow-priority` is a noun depends on the admin, and `--endpoint` says which admin.
     """

@@ -1,4 +1,4 @@
-"""`get warnings`: stored settings that are still questionable."""
+"""`get warnings`: the warnings about stored settings that still apply."""
 
 from __future__ import annotations
 

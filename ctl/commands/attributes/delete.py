@@ -1,4 +1,4 @@
-"""`delete` of a kind: exactly one row goes, and what applies then is said."""
+"""`delete` of a kind: delete exactly one row, and show what applies afterwards."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ there is a terminal, and says what applies afterwards. Where nothing is set, tha
 
 def delete_attribute(kind: Kind) -> click.Command:
     def run(session: Session, **flags: Any) -> None:
-        scope, file = _asked(session, kind, flags)
+        scope, file = _scope_and_file(session, kind, flags)
         row = own_row(session, kind, scope, file)
         if row is None:
             _answer(session, kind, scope, {"deleted": False, "dry_run": flags["dry_run"], "warnings": []})
@@ -74,7 +74,7 @@ def delete_attribute(kind: Kind) -> click.Command:
     )
 
 
-def _asked(session: Session, kind: Kind, flags: Mapping[str, Any]) -> tuple[Scope, AttributeFile | None]:
+def _scope_and_file(session: Session, kind: Kind, flags: Mapping[str, Any]) -> tuple[Scope, AttributeFile | None]:
     if flags["attr_file"] is None:
         return scope_for(session, kind, flags), None
     from ctl.files.attributes import read_attribute_file
@@ -115,7 +115,7 @@ def _answer(session: Session, kind: Kind, scope: Scope, document: Document) -> N
 
 
 def _afterwards(session: Session, kind: Kind, scope: Scope) -> str:
-    """What applies at the scope now; the deletion has happened, so a failure here is only told."""
+    """Show what applies at the scope now; the row is deleted, so a failure here is only a note."""
     try:
         now = session.client.get_attribute(kind, scope)
     except NotFound:

@@ -1,4 +1,4 @@
-"""`edit` of a kind: one scope's row in the user's editor; what was typed is never lost."""
+"""`edit` of a kind: change the row of one scope in the user's editor; a refused edit is kept in a file."""
 
 from __future__ import annotations
 

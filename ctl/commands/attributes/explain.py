@@ -11,17 +11,17 @@ from ctl.client.schemas import leaf_values, show, summary
 from ctl.client.scopes import BEYOND, Scope, describe_origin
 
 
-def kinds_of(session: Session, wanted: Kind | None, values: Sequence[Document]) -> dict[str, Kind]:
-    """The kinds an answer speaks of, by name; the admin is asked again only for declared ones."""
-    kinds = {kind.name: kind for kind in (*built_in(), *([wanted] if wanted else []))}
+def kinds_of(session: Session, chosen: Kind | None, values: Sequence[Document]) -> dict[str, Kind]:
+    """The kinds of an answer by name; the admin is asked only for declared ones."""
+    kinds = {kind.name: kind for kind in (*built_in(), *([chosen] if chosen else []))}
     if any(value["resource_type"] not in kinds for value in values):
         kinds |= {kind.name: kind for kind in session.client.kinds()}
     return kinds
 
 
-def show_values(session: Session, scope: Scope, values: Sequence[Document], wanted: Kind | None = None) -> None:
+def show_values(session: Session, scope: Scope, values: Sequence[Document], chosen: Kind | None = None) -> None:
     """What each kind resolves to at a scope, with its trail."""
-    printer, kinds = session.printer, kinds_of(session, wanted, values)
+    printer, kinds = session.printer, kinds_of(session, chosen, values)
     for index, entry in enumerate(values):
         effective, kind = Effective.from_document(entry), kinds[entry["resource_type"]]
         if index:

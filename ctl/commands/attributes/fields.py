@@ -1,4 +1,4 @@
-"""Edits of one row: the whole payload anew, or some of its leaves."""
+"""Edits of one row: a new payload, or changes of single leaves; and the flags for the fields of a kind."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _METAVARS = {"integer": "INTEGER", "number": "NUMBER", "boolean": "true|false", 
 
 @dataclass(frozen=True, kw_only=True)
 class Edit:
-    """What shall become of a row: `payload` replaces it, the others change leaves and leave the rest."""
+    """A change of one row: `payload` replaces it, the others change single leaves."""
 
     payload: Mapping[str, Any] | None = None
     set: Mapping[str, Any] = field(default_factory=dict)

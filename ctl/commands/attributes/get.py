@@ -79,7 +79,7 @@ def _examples(kind: Kind) -> list[str]:
 def read_value(
     session: Session, kind: Kind, scope: Scope, *, exact: bool, at: int | None = None
 ) -> Attribute | Effective:
-    """What is shown of one scope: for a table what counts in the end, so that a row and what it inherits are seen."""
+    """The value to show: the effective one for a table, which includes inherited leaves, else the row."""
     if not session.printer.is_table or exact:
         return _read(session, kind, scope, exact, at)
     effective = session.client.effective(scope, kind, at=at)
@@ -88,23 +88,23 @@ def read_value(
     return effective[0]
 
 
-def show_value(session: Session, kind: Kind, scope: Scope, found: Attribute | Effective) -> None:
-    """Print what `read_value` found."""
+def show_value(session: Session, kind: Kind, scope: Scope, value: Attribute | Effective) -> None:
+    """Print what `read_value` returned."""
     printer = session.printer
-    if isinstance(found, Effective):
-        _show_effective(session, kind, scope, found)
+    if isinstance(value, Effective):
+        _show_effective(session, kind, scope, value)
     elif printer.format == "json":
-        printer.document(flat(found))
+        printer.document(flat(value))
     elif printer.format == "yaml":
-        printer.text(attribute_yaml(found))
+        printer.text(attribute_yaml(value))
     elif printer.format == "name":
         printer.line(scope.name(kind.noun))
     else:
         from ctl.client.schemas import leaf_values
 
-        here = {"level": scope.level, **scope.document(), "version": found.version}
-        leaves = dict(leaf_values(kind.schema, found.payload))
-        _leaf_table(session, scope, leaves, dict.fromkeys(leaves, here), found)
+        here = {"level": scope.level, **scope.document(), "version": value.version}
+        leaves = dict(leaf_values(kind.schema, value.payload))
+        _leaf_table(session, scope, leaves, dict.fromkeys(leaves, here), value)
 
 
 def _read(session: Session, kind: Kind, scope: Scope, exact: bool, at: int | None = None) -> Attribute:
@@ -124,11 +124,11 @@ def _nothing(kind: Kind, scope: Scope, exact: bool) -> NothingSet:
     return NothingSet(f"No {kind.noun} is set at {scope.describe()}, nor at any level above it.")
 
 
-def _show_effective(session: Session, kind: Kind, scope: Scope, found: Effective) -> None:
+def _show_effective(session: Session, kind: Kind, scope: Scope, effective: Effective) -> None:
     from ctl.client.schemas import leaf_values
 
-    leaves = {**dict(leaf_values(kind.schema, found.value)), **dict.fromkeys(found.unset)}
-    origins = {**found.origins, **found.unset}
+    leaves = {**dict(leaf_values(kind.schema, effective.value)), **dict.fromkeys(effective.unset)}
+    origins = {**effective.origins, **effective.unset}
     versions = [origin.get("version") for origin in origins.values() if Scope.from_document(origin) == scope]
     row = _row(session, kind, scope, versions[0]) if session.printer.is_wide and versions else None
     _leaf_table(session, scope, leaves, origins, row)
@@ -137,7 +137,7 @@ def _show_effective(session: Session, kind: Kind, scope: Scope, found: Effective
 
 
 def _row(session: Session, kind: Kind, scope: Scope, version: int | None) -> Attribute | None:
-    """Who wrote the row, if it is still the one that is shown."""
+    """The stored row with its author, if it is still the one that is shown."""
     try:
         row = session.client.get_attribute(kind, scope, exact=True)
     except NotFound:
@@ -146,7 +146,7 @@ def _row(session: Session, kind: Kind, scope: Scope, version: int | None) -> Att
 
 
 def watch_value(session: Session, kind: Kind, scope: Scope, *, exact: bool) -> None:
-    """Print the value, and again whenever it is another one."""
+    """Print the value, and again whenever it changes."""
     from ctl.cli.watching import separator, watch
 
     def read() -> Attribute | Effective | None:
@@ -155,12 +155,12 @@ def watch_value(session: Session, kind: Kind, scope: Scope, *, exact: bool) -> N
         except NothingSet:
             return None
 
-    def show(found: Attribute | Effective | None, before: Attribute | Effective | None, is_first: bool) -> None:
+    def show(value: Attribute | Effective | None, before: Attribute | Effective | None, is_first: bool) -> None:
         separator(session, is_first)
-        if found is None:
+        if value is None:
             session.printer.note(_nothing(kind, scope, exact).message)
         else:
-            show_value(session, kind, scope, found)
+            show_value(session, kind, scope, value)
 
     watch(session, read, show)
 

@@ -17,7 +17,7 @@ _COLUMNS = ["LEVEL", "PROJECT", "DOMAIN", "WORKFLOW", "LAUNCH PLAN", "VALUE", "V
 
 
 def list_rows(session: Session, kind: Kind, flags: Mapping[str, Any]) -> None:
-    """Print the rows that the scope keys typed leave, or watch them."""
+    """Print the rows that the typed scope keys select, or watch them."""
     if flags["attr_file"] or flags["exact"]:
         raise InvalidInput("-A lists the rows of every scope; --attrFile and --exact are for one.")
     filters: dict[str, Any] = scope_filters(session, flags)

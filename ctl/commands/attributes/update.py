@@ -106,7 +106,7 @@ class Update:
         self.file: AttributeFile | None = None
 
     def run(self) -> None:
-        scope, edit = self._asked()
+        scope, edit = self._scope_and_edit()
         self.carry_out(scope, edit, own_row(self.session, self.kind, scope, self.file))
 
     def carry_out(self, scope: Scope, edit: Edit, row: Attribute | None) -> None:
@@ -135,7 +135,7 @@ class Update:
     def _asks(self) -> bool:
         return self.may_ask and is_terminal() and not self.flags["force"] and not self.flags["dry_run"]
 
-    def _asked(self) -> tuple[Scope, Edit]:
+    def _scope_and_edit(self) -> tuple[Scope, Edit]:
         edit = edit_from_flags(self.kind, self.flags)
         has_leaves = bool(edit.set or edit.unset or edit.inherit)
         if self.flags["attr_file"] is None:
@@ -184,9 +184,9 @@ class Update:
 
     def _write(self, edit: Edit, scope: Scope, trial: Change, conditions: Mapping[str, Any]) -> None:
         change = self._send(edit, scope, **conditions)
-        told = [warning_text(warning) for warning in trial.warnings]
+        shown = [warning_text(warning) for warning in trial.warnings]
         for text in map(warning_text, change.warnings):
-            if text not in told:
+            if text not in shown:
                 self.printer.warning(text)
         self._answer(scope, change.document)
         if change.version is None:

@@ -1,4 +1,4 @@
-"""`apply`: make documents, or a plan, so; all of it as one revision, or nothing."""
+"""`apply`: write documents or a plan as one revision, all of it or nothing."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from ctl.files.proposals import Proposal
 if TYPE_CHECKING:
     from ctl.files.document_sets import Declaration
 
-#: Said in the help of every command that reads documents.
+#: In the help of every command that reads documents.
 DOCUMENTS = """A document is an attribute file with the kind in it (`kind: execution-cluster-label`), a project
 (`kind: project`, with id, name, description, labels and state), or a `kind: cluster`, `pool` or `label` with its name
 and the whole of its definition. A file holds any number of them with `---` between two. A directory stands for all
@@ -89,7 +89,7 @@ def _left_out(session: Session, filters: Mapping[str, Any], declarations: Sequen
 
 
 def try_out(session: Session, proposal: Proposal, *, remedy: str) -> ChangeSet:
-    """What the admin says to a proposal; refusals name the documents."""
+    """The dry run of a proposal; a refusal names the documents."""
     number = len(proposal.changes)
     with step(session.printer, f"Planning {count(number, 'change')}", number):
         return send(session, proposal, proposal.changes, remedy=remedy, dry_run=True)

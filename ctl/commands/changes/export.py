@@ -84,13 +84,13 @@ def _documents(session: Session, words: Sequence[str], flags: Mapping[str, Any])
         raise InvalidInput("export writes YAML; leave out -o.")
     filters: dict[str, Any] = scope_filters(session, flags)
     parts = [noun for noun in FLEET if noun in map(fleet_noun, words)]
-    wanted = {session.client.kind(word).name for word in words if fleet_noun(word) is None}
+    kind_names = {session.client.kind(word).name for word in words if fleet_noun(word) is None}
     if parts and (filters or flags["at"] is not None):
         raise InvalidInput(f"{listed(parts)} have no scope, and no past here: leave them out, or the filters and --at.")
     if not words and not filters and flags["at"] is None:
         parts = list(FLEET)
     rows, projects, fleet = _consistent(session, filters, flags["at"], parts)
-    rows = [row for row in rows if not words or row.kind in wanted]
+    rows = [row for row in rows if not words or row.kind in kind_names]
     known = {kind.name: kind for kind in session.client.kinds()}
     documents = [exported for noun, defined in fleet.items() for exported in exported_definitions(noun, defined)]
     documents += exported_rows(_of_known_kinds(session, rows, known), known)
@@ -122,8 +122,10 @@ def _consistent(
 
 
 def _managed(session: Session, noun: str) -> list[RowChange]:
-    found = [each for each in session.client.definitions(noun) if each.get("source") == "managed"]
-    return session.client.stored_definitions(noun, found)
+    definitions = [
+        definition for definition in session.client.definitions(noun) if definition.get("source") == "managed"
+    ]
+    return session.client.stored_definitions(noun, definitions)
 
 
 def _of_known_kinds(session: Session, rows: list[Attribute], known: Mapping[str, Kind]) -> list[Attribute]:

@@ -45,7 +45,7 @@ def history() -> click.Command:
             _refuse_filters(session, what, flags)
             _show_difference(session, int(between[1]), int(between[2]))
         else:
-            _show_list(session, list(_found(session, what, flags)))
+            _show_list(session, list(_find_revisions(session, what, flags)))
 
     return Command(
         "history",
@@ -85,7 +85,7 @@ def _refuse_filters(session: Session, number: str, flags: Mapping[str, Any]) -> 
         raise InvalidInput(f"{number} is {said}: leave out what chooses among many.")
 
 
-def _found(session: Session, noun: str | None, flags: Mapping[str, Any]) -> Iterator[Document]:
+def _find_revisions(session: Session, noun: str | None, flags: Mapping[str, Any]) -> Iterator[Document]:
     now = datetime.now(UTC)
     filters: Document = {**scope_filters(session, flags), "limit": min(flags["limit"], 1000)}
     if noun is not None and noun != "all":

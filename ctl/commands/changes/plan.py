@@ -1,4 +1,4 @@
-"""`plan`: show what applying documents would change, and keep it to be applied exactly so."""
+"""`plan`: show what applying documents would change, and save it as a file to apply later."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def plan() -> click.Command:
             show_plan(session, trial, with_diffs=True if flags["show_diff"] else None)
         answer(session, trial)
         if flags["out"]:
-            _keep(session, str(flags["out"]), proposal.expecting(trial), trial.revision, is_forced=flags["force"])
+            _write_plan(session, str(flags["out"]), proposal.expecting(trial), trial.revision, is_forced=flags["force"])
         check_strict(trial, is_strict=flags["strict"], outcome_words="nothing was written to the admin")
 
     return Command(
@@ -62,7 +62,7 @@ def plan() -> click.Command:
     )
 
 
-def _keep(session: Session, path: str, changes: list[dict[str, Any]], revision: int, *, is_forced: bool) -> None:
+def _write_plan(session: Session, path: str, changes: list[dict[str, Any]], revision: int, *, is_forced: bool) -> None:
     from ctl.cli.new_files import write_new
     from ctl.files.plans import Plan
 

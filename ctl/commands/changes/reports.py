@@ -17,7 +17,7 @@ from ctl.client.schemas import show
 from ctl.client.scopes import Scope
 from ctl.client.words import count, listed
 
-#: Up to how many changed rows their differences are shown unasked.
+#: Up to how many changed rows the differences are shown by default.
 FEW = 20
 _MOST_WARNINGS = 10
 
@@ -50,7 +50,7 @@ def show_diff(row: RowChange, stream: IO[str]) -> None:
 
 
 def show_plan(session: Session, trial: ChangeSet, *, with_diffs: bool | None = None) -> None:
-    """All of a dry run: the rows, how many there are of each sort, and what changes for those who run work."""
+    """All of a dry run: the rows, their number by operation, and the effective values that change."""
     show_rows(session, trial.rows, with_diffs=with_diffs)
     stream = report_stream(session)
     print(f"{counts(trial, planned=True)}.", file=stream)
@@ -94,9 +94,9 @@ def _show_effective(session: Session, effective: Document) -> None:
         session.printer.line(f"These are the first {len(changes)}.")
 
 
-def tell_warnings(session: Session, warnings: Sequence[Document], told: Sequence[Document] = ()) -> None:
-    """The warnings that were not told before; of very many the first."""
-    known = {_placed(session, warning) for warning in told}
+def tell_warnings(session: Session, warnings: Sequence[Document], already_shown: Sequence[Document] = ()) -> None:
+    """Print the warnings that were not shown before; of very many only the first."""
+    known = {_placed(session, warning) for warning in already_shown}
     texts = [text for warning in warnings if (text := _placed(session, warning)) not in known]
     for text in texts[:_MOST_WARNINGS]:
         session.printer.warning(text)
@@ -125,7 +125,7 @@ def answer(session: Session, outcome: ChangeSet) -> None:
 
 @contextmanager
 def all_or_nothing(revision: int) -> Iterator[None]:
-    """Around a write: when its answer does not come, say how to find out what became of it."""
+    """Around a write: if no answer comes, say how to find out whether it happened."""
     hint = (
         "The change is all or nothing: either all of it happened, or none. `rainbowctl history` shows which: revision "
         f"{revision} was the latest before it."

@@ -1,4 +1,4 @@
-"""`rollback`: undo one change, or go back to what was."""
+"""`rollback`: undo one revision, or go back to an earlier one."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ a terminal; without one, more than one scope needs --force.
 
 def rollback() -> click.Command:
     def run(session: Session, what: str | None, **flags: Any) -> None:
-        wanted = _wanted(session, what, flags)
+        target = _rollback_target(session, what, flags)
         reasons = {"message": flags["message"], "claimed_by": local_user()}
-        trial = _send(session, wanted, dry_run=True)
+        trial = _send(session, target, dry_run=True)
         tell_warnings(session, trial.warnings)
         if not trial.changed:
             answer(session, trial)
@@ -64,7 +64,7 @@ def rollback() -> click.Command:
             _check_size(trial)
         with all_or_nothing(trial.revision):
             planned = {} if flags["force"] else {"expected_head": trial.revision}
-            outcome = _send(session, {**wanted, **reasons, **planned})
+            outcome = _send(session, {**target, **reasons, **planned})
         tell_warnings(session, outcome.warnings, trial.warnings)
         answer(session, outcome)
         session.printer.note(f"Rolled back as revision {outcome.revision}: {counts(outcome)}.")
@@ -95,7 +95,7 @@ def rollback() -> click.Command:
     )
 
 
-def _wanted(session: Session, what: str | None, flags: Mapping[str, Any]) -> dict[str, Any]:
+def _rollback_target(session: Session, what: str | None, flags: Mapping[str, Any]) -> dict[str, Any]:
     typed = [name for name in typed_scope(session, flags).values() if name is not None]
     if flags["to"] is None:
         if what is None or not what.isdecimal():
@@ -119,17 +119,17 @@ def _wanted(session: Session, what: str | None, flags: Mapping[str, Any]) -> dic
     return {"to": flags["to"], "scope": scope, "kind": kind}
 
 
-def _send(session: Session, wanted: Mapping[str, Any], *, dry_run: bool = False) -> ChangeSet:
+def _send(session: Session, target: Mapping[str, Any], *, dry_run: bool = False) -> ChangeSet:
     try:
-        return session.client.roll_back(**wanted, dry_run=dry_run)
+        return session.client.roll_back(**target, dry_run=dry_run)
     except Conflict as error:
         if error.name != "version_conflict" or not error.details:
             raise
         for detail in error.details:
-            detail["position"] = f"revision {wanted.get('revision')}"
+            detail["position"] = f"revision {target.get('revision')}"
             detail["reason"] = moved_reason(detail, session.client.noun)
         error.message = (
-            f"{count(len(error.details), 'row')} of revision {wanted.get('revision')} changed again since: nothing was "
+            f"{count(len(error.details), 'row')} of revision {target.get('revision')} changed again since: nothing was "
             "written. Undo the later revisions first, or go back with --to."
         )
         raise

@@ -1,4 +1,4 @@
-"""Batches: requests for many executions as they are sent, and what became of each."""
+"""Batches: requests for many executions as they are sent, and the outcome of each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNKNOWN, NOT_CREATED = "unknown", "not created"
 
 
 def batches(requests: Sequence[Request]) -> Iterator[list[Request]]:
-    """The requests in their order; the same ones are always parted in the same way."""
+    """The requests in their order; the same requests always make the same batches."""
     batch: list[Request] = []
     size = 0
     for request in requests:
@@ -38,7 +38,7 @@ def batches(requests: Sequence[Request]) -> Iterator[list[Request]]:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What became of one request."""
+    """The outcome of one request."""
 
     request: Request
     result: str
@@ -66,7 +66,7 @@ class Outcome:
 
     @property
     def is_there(self) -> bool:
-        """Whether there is such an execution now."""
+        """Whether the execution exists now."""
         return self.result in {CREATED, EXISTS}
 
     def problems(self) -> list[dict[str, Any]]:

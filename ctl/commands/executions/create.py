@@ -154,7 +154,7 @@ def _report(session: Session, answer: Document, flags: Mapping[str, Any], *, is_
     else:
         _show(session, answer, execution)
     if flags["dry_run"]:
-        is_there = is_named and _is_there(session, id)
+        is_there = is_named and _is_stored(session, id)
         printer.note(f"Dry run: nothing was created. {_exists(execution) if is_there else 'This is what it would be.'}")
         return
     if flags["watch"]:
@@ -175,7 +175,7 @@ def _show(session: Session, answer: Document, execution: Execution) -> None:
         show_executions(session, [execution], with_place=False)
 
 
-def _is_there(session: Session, id: ExecutionId) -> bool:
+def _is_stored(session: Session, id: ExecutionId) -> bool:
     try:
         session.client.execution(id)
     except NotFound:

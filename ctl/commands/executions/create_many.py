@@ -36,12 +36,12 @@ from ctl.commands.executions.batches import (
 )
 from ctl.files.execution_requests import Request
 
-#: How long an admin that answered before may be away.
+#: How long to try again after an admin that answered before stops answering.
 _BACKOFF_SECONDS = 60.0
 
 
 def create_many(session: Session, requests: Sequence[Request], flags: Mapping[str, Any]) -> None:
-    """Create them, show what became of each, and fail where one failed."""
+    """Create executions, show the outcome of each, and fail if one failed."""
     for key in ("watch", "logs"):
         if flags[key]:
             raise InvalidInput(
@@ -65,10 +65,10 @@ def create_many(session: Session, requests: Sequence[Request], flags: Mapping[st
 def _launchable(session: Session, requests: Sequence[Request]) -> list[Request]:
     """The requests; where a document's `workflow` is no launch plan, for the workflow of that name."""
     known: dict[tuple[str, str, str], bool] = {}
-    found = []
+    launchable = []
     for request in requests:
         if not request.may_mean_workflow:
-            found.append(request)
+            launchable.append(request)
             continue
         launched = request.launched
         if launched not in known:
@@ -76,8 +76,8 @@ def _launchable(session: Session, requests: Sequence[Request]) -> list[Request]:
             if not known[launched]:
                 name = launched[2]
                 session.printer.note(f"There is no launch plan {name}: the workflow {name} itself is meant.")
-        found.append(request if known[launched] else request.of_workflow())
-    return found
+        launchable.append(request if known[launched] else request.of_workflow())
+    return launchable
 
 
 class _Sending:
@@ -94,7 +94,7 @@ class _Sending:
         self.dry_run: bool = flags["dry_run"]
 
     def run(self) -> RainbowError | None:
-        """Send all of them; what ended that early, if anything did."""
+        """Send all batches; returns the error that ended it early, if there was one."""
         number = len(self._requests)
         text = f"{'Checking' if self.dry_run else 'Creating'} {count(number, 'execution')}"
         with counted(self._session.printer, text, number) as advance:
@@ -117,7 +117,7 @@ class _Sending:
             except Unreachable as error:
                 self._may_have_arrived |= not _was_never_sent(error)
                 left = deadline - time.monotonic()
-                # One that never answered is not waited for.
+                # An admin that never answered is not waited for.
                 if not self.outcomes or left <= 0:
                     raise
                 error.message = _without_advice(error)
@@ -134,7 +134,7 @@ class _Sending:
             self.outcomes.append(Outcome.from_answer(request, result, is_new=is_new, dry_run=self.dry_run))
 
     def _end(self, batch: Sequence[Request], error: ClientError | KeyboardInterrupt) -> RainbowError:
-        """Account for those that got no answer of their own."""
+        """Record the outcome of requests that got no answer."""
         is_open = self._may_have_arrived or not (_was_never_sent(error) or _is_refusal(error))
         is_open &= not self.dry_run
         self.outcomes += [Outcome(request=request, result=UNKNOWN if is_open else NOT_CREATED) for request in batch]
@@ -152,7 +152,7 @@ def _was_never_sent(error: BaseException) -> bool:
 
 
 def _unsettled(error: RainbowError, outcomes: Sequence[Outcome], key: str) -> RainbowError:
-    """The error that ended it early, with what is left and how to go on."""
+    """The error that ended it early, with what is left to do and how to continue."""
     found = Counter(outcome.result for outcome in outcomes)
     left = [f"{found[UNKNOWN]} may have been created"] if found[UNKNOWN] else []
     left += [f"{found[NOT_CREATED]} were not"] if found[NOT_CREATED] else []
@@ -176,7 +176,7 @@ def _check_failures(session: Session, outcomes: Sequence[Outcome], key: str) -> 
     message = f"{len(failures)} of {len(outcomes)} executions could not be created."
     if any(outcome.result == CREATED and "name" not in outcome.request.body for outcome in outcomes):
         message += f" Correct them where they stand. {_run_again(key)}"
-    # A table and a document tell it beside each of them.
+    # A table and a document show the reason of each failure.
     is_silent = session.printer.format == "name"
     details = [problem for outcome in failures for problem in outcome.problems()] if is_silent else []
     error = RainbowError(message, details=details)
@@ -210,12 +210,12 @@ def _cells(outcome: Outcome) -> list[str]:
 def _note(session: Session, outcomes: Sequence[Outcome], sending: _Sending) -> None:
     if not session.printer.is_table:
         return
-    found = Counter(outcome.result for outcome in outcomes)
+    numbers = Counter(outcome.result for outcome in outcomes)
     words = {CREATED: "created", WOULD_BE: "would be created", EXISTS: "existed already", FAILED: "failed"}
-    told = ", ".join(f"{found[result]} {word}" for result, word in words.items() if found[result])
+    summary = ", ".join(f"{numbers[result]} {word}" for result, word in words.items() if numbers[result])
     start = "Dry run: nothing was created. " if sending.dry_run else ""
-    session.printer.note(f"{start}{count(len(outcomes), 'execution')}: {told}.")
-    if sending.was_resent and found[EXISTS]:
+    session.printer.note(f"{start}{count(len(outcomes), 'execution')}: {summary}.")
+    if sending.was_resent and numbers[EXISTS]:
         session.printer.note(
             "An answer got lost and was asked for again: some that existed may be of this very command."
         )

@@ -24,7 +24,7 @@ from ctl.commands.executions.options import (
     selector_option,
 )
 
-#: More than these would push the question out of sight.
+#: A longer list would scroll the question off the screen.
 _MOST_LISTED = 20
 
 _HELP = f"""End executions: those named, or all that a selector matches. Their history stays.
@@ -73,11 +73,17 @@ def delete_execution() -> click.Command:
 
 def _delete_named(session: Session, ids: Sequence[ExecutionId], flags: Mapping[str, Any]) -> None:
     if flags["dry_run"]:
-        found = [Execution.from_document(session.client.execution(id)) for id in ids]
-        _answer(session, [{"id": each.id.document(), "phase": each.phase, "changed": _ends(each)} for each in found])
-        for each in found:
-            told = "would be ended" if _ends(each) else "has ended already"
-            session.printer.note(f"Execution {each.id} is {each.phase}: it {told}.")
+        executions = [Execution.from_document(session.client.execution(id)) for id in ids]
+        _answer(
+            session,
+            [
+                {"id": execution.id.document(), "phase": execution.phase, "changed": _ends(execution)}
+                for execution in executions
+            ],
+        )
+        for execution in executions:
+            effect = "would be ended" if _ends(execution) else "has ended already"
+            session.printer.note(f"Execution {execution.id} is {execution.phase}: it {effect}.")
         session.printer.note("Dry run: nothing was ended.")
         return
     if is_terminal() and not flags["force"]:
@@ -91,7 +97,7 @@ def _delete_named(session: Session, ids: Sequence[ExecutionId], flags: Mapping[s
             errors.append((id, error))
             continue
         outcomes.append(outcome)
-        _tell(session, id, outcome)
+        _note_outcome(session, id, outcome)
     _answer(session, outcomes)
     _raise(errors, len(ids))
 
@@ -100,7 +106,7 @@ def _ends(execution: Execution) -> bool:
     return not execution.is_finished and execution.phase != "ABORTING"
 
 
-def _tell(session: Session, id: ExecutionId, outcome: Document) -> None:
+def _note_outcome(session: Session, id: ExecutionId, outcome: Document) -> None:
     phase = outcome.get("phase", "")
     if outcome.get("changed"):
         session.printer.note(f"Ended execution {id}: it is {phase}.")
@@ -109,7 +115,7 @@ def _tell(session: Session, id: ExecutionId, outcome: Document) -> None:
 
 
 def _raise(errors: Sequence[tuple[ExecutionId, ClientError]], number: int) -> None:
-    """The error for those that could not be ended; the others have been."""
+    """Raise one error for the executions that could not be ended."""
     if not errors:
         return
     _id, first = errors[0]
@@ -125,24 +131,24 @@ def _delete_selected(session: Session, flags: Mapping[str, Any]) -> None:
     cause: dict[str, Any] = {"cause": flags["cause"] or "", "claimed_by": local_user()}
     trial = session.client.terminate_executions(selector, **cause, dry_run=True)
     matched = int(trial.get("matched") or 0)
-    said = f"{count(matched, 'unfinished execution')} {'matches' if matched == 1 else 'match'}."
+    summary = f"{count(matched, 'unfinished execution')} {'matches' if matched == 1 else 'match'}."
     if flags["dry_run"] or not matched:
         _answer(session, trial["executions"], trial)
         _list(session, trial)
-        session.printer.note(f"{said} {'Dry run: nothing was ended.' if flags['dry_run'] else 'Nothing to end.'}")
+        session.printer.note(f"{summary} {'Dry run: nothing was ended.' if flags['dry_run'] else 'Nothing to end.'}")
         return
     if not flags["force"]:
         if not is_terminal():
-            raise InvalidInput(f"{said} There is no terminal to ask at: use --force. Nothing was ended.")
+            raise InvalidInput(f"{summary} There is no terminal to ask at: use --force. Nothing was ended.")
         _list(session, trial)
-        confirm(f"{said} End them?", "Not confirmed: nothing was ended.")
+        confirm(f"{summary} End them?", "Not confirmed: nothing was ended.")
     outcome = session.client.terminate_executions(selector, **cause)
     _answer(session, outcome["executions"], outcome)
     session.printer.note(f"Ended {count(int(outcome.get('terminated') or 0), 'execution')}.")
 
 
 def _list(session: Session, answer: Document) -> None:
-    """The first of the executions that an answer names."""
+    """Print the first executions of an answer."""
     executions = answer.get("executions") or []
     if executions and session.printer.is_table and not session.printer.is_quiet:
         ids = [(ExecutionId.from_document(each["id"]), each) for each in executions[:_MOST_LISTED]]

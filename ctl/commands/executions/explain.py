@@ -1,4 +1,4 @@
-"""How a decision is explained: what asked for where, every candidate with its verdicts, and the choice."""
+"""`explain execution`: the rungs of a decision, every candidate with its verdicts, and the choice."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def explain_execution(session: Session, flags: Mapping[str, Any]) -> None:
 
 
 def print_explanation(session: Session, explanation: Document) -> None:
-    """An explanation in the form that is asked for."""
+    """Print an explanation in the output format in use."""
     printer = session.printer
     if printer.machine_output([ExecutionId.from_document(explanation["id"]).resource], explanation):
         return
@@ -84,11 +84,11 @@ def _heading(explanation: Document) -> list[str]:
 
 
 def _rung_cells(rung: Document) -> list[str]:
-    asked = " ".join(str(rung[key]) for key in ("kind", "name") if rung.get(key))
-    return [str(rung.get("rung", "")), asked, str(rung.get("state", "")), _said_by(rung)]
+    target = " ".join(str(rung[key]) for key in ("kind", "name") if rung.get(key))
+    return [str(rung.get("rung", "")), target, str(rung.get("state", "")), _rung_origin(rung)]
 
 
-def _said_by(rung: Document) -> str:
+def _rung_origin(rung: Document) -> str:
     scope = Scope.from_document(rung)
     if scope.level != "platform":
         version = f" (version {rung['version']})" if rung.get("version") else ""

@@ -1,4 +1,4 @@
-"""Following one execution: what becomes of it, as soon as it does."""
+"""Following one execution: print each change as it happens."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def follow(session: Session, id: ExecutionId, *, seconds: float | None = None) -
         if left <= 0:
             return
         try:
-            # The admin waits whole seconds; the last part of one is waited for here.
+            # The admin waits whole seconds; the last fraction is waited for here.
             whole = min(int(left), _WAIT_SECONDS, LONGEST_WAIT_SECONDS)
             if not whole:
                 time.sleep(left)
-            found = Execution.from_document(session.client.wait_for_execution(id, seen.events, whole))
+            execution = Execution.from_document(session.client.wait_for_execution(id, seen.events, whole))
         except (Unreachable, ServerError) as error:
             backoff.pause_after(error, left)
             continue
         backoff.answered()
-        if found.events != seen.events:
-            seen = found
+        if execution.events != seen.events:
+            seen = execution
             yield seen
 
 

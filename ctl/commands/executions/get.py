@@ -1,4 +1,4 @@
-"""`get execution`: one, or those that filters leave; once, or for as long as something happens."""
+"""`get execution`: one by its name or a list by filters; with --watch until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def get_execution() -> click.Command:
         if flags["node_id"] is not None:
             raise InvalidInput("--nodeID: an execution here is one job without nodes; leave it out.")
         if name is not None:
-            _one(session, name, flags)
+            _show_one(session, name, flags)
         elif flags["details"]:
             raise InvalidInput("--details shows one execution: give its NAME.")
         elif flags["watch"]:
@@ -127,7 +127,7 @@ def _paging() -> list[click.Parameter]:
     ]
 
 
-def _one(session: Session, name: str, flags: Mapping[str, Any]) -> None:
+def _show_one(session: Session, name: str, flags: Mapping[str, Any]) -> None:
     wrong = [flag for key, flag in _CHOOSING.items() if flags[key]]
     if wrong:
         raise InvalidInput(f"{name} is one execution: leave out {', '.join(wrong)}, which choose among many.")
@@ -170,19 +170,21 @@ def _query(session: Session, flags: Mapping[str, Any], where: Mapping[str, str])
     return query
 
 
-def _found(session: Session, flags: Mapping[str, Any], where: Mapping[str, str]) -> tuple[list[Execution], bool]:
+def _find_executions(
+    session: Session, flags: Mapping[str, Any], where: Mapping[str, str]
+) -> tuple[list[Execution], bool]:
     """The executions of the page asked for, and whether there are more."""
     limit = flags["limit"] or _LIMIT
     start = ((flags["page"] or 1) - 1) * limit
     query = _query(session, flags, where)
-    found = session.client.executions(**query, limit=min(limit + 1, _LARGEST_PAGE))
-    executions = [Execution.from_document(each) for each in islice(found, start, start + limit + 1)]
+    documents = session.client.executions(**query, limit=min(limit + 1, _LARGEST_PAGE))
+    executions = [Execution.from_document(document) for document in islice(documents, start, start + limit + 1)]
     return executions[:limit], len(executions) > limit
 
 
 def _list(session: Session, flags: Mapping[str, Any]) -> None:
     where = selected_scope(session, flags)
-    executions, has_more = _found(session, flags, where)
+    executions, has_more = _find_executions(session, flags, where)
     _print(session, executions, [each.document for each in executions], with_place=len(where) < 2)
     if has_more:
         page, limit = flags["page"] or 1, flags["limit"] or _LIMIT
@@ -200,23 +202,27 @@ def _print(session: Session, executions: list[Execution], document: Any, *, with
 
 
 def _watch(session: Session, flags: Mapping[str, Any]) -> None:
-    """Print the list, and then each execution that is new or another one."""
+    """Print the list, and then each execution that is new or has changed."""
     where = selected_scope(session, flags)
-    seen = {each.id: each for each in _found(session, flags, where)[0]}
-    documents = [each.document for each in seen.values()]
+    seen = {execution.id: execution for execution in _find_executions(session, flags, where)[0]}
+    documents = [execution.document for execution in seen.values()]
     _print(session, list(seen.values()), documents, with_place=len(where) < 2)
     has_headers, backoff = bool(seen), Backoff(session)
     while True:
         sys.stdout.flush()
         time.sleep(_POLL_SECONDS)
         try:
-            found = _found(session, flags, where)[0]
+            executions = _find_executions(session, flags, where)[0]
         except (Unreachable, ServerError) as error:
             backoff.pause_after(error)
             continue
         backoff.answered()
-        changed = [each for each in found if each.id not in seen or seen[each.id].document != each.document]
-        seen |= {each.id: each for each in changed}
+        changed = [
+            execution
+            for execution in executions
+            if execution.id not in seen or seen[execution.id].document != execution.document
+        ]
+        seen |= {execution.id: execution for execution in changed}
         for execution in reversed(changed):
             _print_changed(session, execution, with_place=len(where) < 2, has_headers=not has_headers)
             has_headers = True

@@ -1,4 +1,4 @@
-"""`logs`: what an execution printed, once or for as long as it prints."""
+"""`logs`: what an execution printed; with --follow until it is finished."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def _follow_attempt(session: Session, id: ExecutionId, names: Sequence[str], num
 def _pour(
     stream: Stream, tail: int | None, pieces: Queue[tuple[str, str] | Exception | None], backoff: Backoff
 ) -> None:
-    """Hand over a stream piece by piece, and nothing at its end; where the admin does not answer, try again."""
+    """Put a stream into the queue piece by piece, and None at its end; retry while the admin does not answer."""
     try:
         if tail is not None:
             pieces.put((stream.name, last_lines(stream.available(), tail)))
@@ -174,12 +174,12 @@ def _read_again(session: Session, id: ExecutionId) -> Execution:
     backoff = Backoff(session)
     while True:
         try:
-            found = Execution.from_document(session.client.execution(id))
+            execution = Execution.from_document(session.client.execution(id))
         except (Unreachable, ServerError) as error:
             backoff.pause_after(error)
             continue
         backoff.answered()
-        return found
+        return execution
 
 
 def _write(stream: str, text: str) -> None:

@@ -27,7 +27,7 @@ from ctl.client.words import flags as flag_names
 from ctl.client.words import listed, parse_pair
 from ctl.files.retries import MOST_ATTEMPTS, ON_LOST
 
-#: Said in the help of every command that takes a selector.
+#: In the help of every command that takes a selector.
 SELECTOR = f"""A selector is made of terms joined by commas, which must all hold: FIELD=VALUE, or with !=, >, >=, <, <=,
 contains, in (A;B) and not in (A;B). Fields are {listed(SELECTOR_FIELDS)}.
 Times are written 24h (ago), 2026-03-01 or 2026-03-01T12:00, durations 90s or 5m; a sign or comma in a value stands
@@ -35,7 +35,7 @@ behind a backslash."""
 
 
 class RunCommand(Command):
-    """A command that takes another one behind `--`, word for word."""
+    """A command that takes the words after `--` as the command to run."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         end = args.index("--") if "--" in args else len(args)
@@ -66,7 +66,7 @@ def complete_execution(ctx: click.Context, _param: click.Parameter, incomplete: 
 
 
 def execution_id(session: Session, name: str) -> ExecutionId:
-    """The execution a command is about; what the context says goes behind what a longer name says."""
+    """The execution a command is about; project and domain in the name win over the context."""
     if "/" in name:
         return parse_id(name, session.typed.get("project"), session.typed.get("domain"))
     scope = resolve_scope(session, {})
@@ -86,7 +86,7 @@ def scope_options(everywhere: str = "Of all projects, whatever the context says.
 
 
 def selected_scope(session: Session, flags: Mapping[str, Any], *, is_needed: bool = False) -> dict[str, str]:
-    """The project and the domain to look in; with `is_needed` one must be said, or all of them."""
+    """The project and the domain to look in; with `is_needed` one of them or --allProjects must be given."""
     if flags["all_projects"] and session.typed.get("project") is not None:
         raise InvalidInput("--allProjects means all projects, -p one of them: keep one or the other.")
     keys = dict(session.typed) if flags["all_projects"] else default_scope(session)
@@ -237,16 +237,16 @@ def _pairs_option(name: str, parameter: str, help: str) -> click.Parameter:
 
 
 def _pairs(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     for text in values:
         try:
             key, value = parse_pair(text)
         except ValueError as error:
             raise click.BadParameter(f"{error}.", ctx, param) from None
-        if key in found:
+        if key in pairs:
             raise click.BadParameter(f"{key} is given twice: keep one of the two.", ctx, param)
-        found[key] = value
-    return found
+        pairs[key] = value
+    return pairs
 
 
 def _inputs(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, Any]:
@@ -255,13 +255,13 @@ def _inputs(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -
         return {}
     from ctl.files.executions import parse_input
 
-    found = {}
+    inputs = {}
     for name, text in pairs.items():
         try:
-            found[name] = parse_input(text)
+            inputs[name] = parse_input(text)
         except InvalidInput as error:
             raise click.BadParameter(f"{name}: {error.message}", ctx, param) from None
-    return found
+    return inputs
 
 
 def _one_label(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> str | None:

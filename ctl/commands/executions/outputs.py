@@ -65,8 +65,8 @@ def _named(id: ExecutionId, path: str, outputs: list[Document]) -> Document:
         if output["path"] == path:
             return output
     paths = [str(output["path"]) for output in outputs]
-    there = did_you_mean(path, paths) or (f" There is {', '.join(paths)}." if paths else " It left none.")
-    raise NotFound(f"Execution {id} left no output {path!r}.{there}", name="output_not_found")
+    hint = did_you_mean(path, paths) or (f" There is {', '.join(paths)}." if paths else " It left none.")
+    raise NotFound(f"Execution {id} left no output {path!r}.{hint}", name="output_not_found")
 
 
 def _list(session: Session, id: ExecutionId, outputs: list[Document], document: Any) -> None:
@@ -92,7 +92,7 @@ def _print(session: Session, output: Document) -> None:
 
 
 def _write(session: Session, directory: Path, outputs: list[Document], *, is_forced: bool) -> None:
-    """Write outputs below a directory, or none of them."""
+    """Write outputs below a directory, all of them or none."""
     targets = [(directory / path_below(str(output["path"])), output) for output in outputs]
     for target, _output in targets:
         if target.exists() and not is_forced:

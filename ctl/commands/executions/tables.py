@@ -1,4 +1,4 @@
-"""How executions, their events and what the admin says beside them are shown."""
+"""Tables of executions and their events, and the warnings of an answer."""
 
 from __future__ import annotations
 
@@ -44,9 +44,13 @@ def _cells(execution: Execution, now: datetime, with_place: bool, is_wide: bool)
     cells += [execution.id.name, execution.launched, execution.version, execution.phase, execution.reason]
     cells += [execution.cluster, execution.pool, execution.label, execution.created, execution.elapsed(now)]
     if is_wide:
-        found = execution.document
-        cells += [execution.state, *text_cells(found, "mode", "attempt", "native_id"), _nodes(found.get("nodes") or [])]
-        cells += [*text_cells(found, "exit_code", "revision"), execution.message]
+        document = execution.document
+        cells += [
+            execution.state,
+            *text_cells(document, "mode", "attempt", "native_id"),
+            _nodes(document.get("nodes") or []),
+        ]
+        cells += [*text_cells(document, "exit_code", "revision"), execution.message]
     return cells
 
 
@@ -74,6 +78,6 @@ def _event_cells(event: Document, is_wide: bool) -> list[str]:
 
 
 def tell_warnings(session: Session, answer: Document) -> None:
-    """Every warning of an answer."""
+    """Print every warning of an answer."""
     for warning in answer.get("warnings") or []:
         session.printer.warning(warning_text(warning))

@@ -38,7 +38,7 @@ class Goal:
 
 
 def parse_goal(text: str) -> Goal:
-    """What `--for` means."""
+    """The goal that `--for` names."""
     key, equals, value = text.strip().partition("=")
     word = key.strip().lower()
     if word == "phase" and value.strip(" ,"):
@@ -65,22 +65,22 @@ def _of_phases(phases: frozenset[str]) -> Goal:
 
 def wait_execution() -> click.Command:
     def run(session: Session, name: str, goal: str, limit: str | None) -> None:
-        wanted = parse_goal(goal)
+        parsed = parse_goal(goal)
         seconds = None if limit is None else parse_duration(limit, "--timeout")
         id = execution_id(session, name)
         last = None
         for last in follow(session, id, seconds=seconds):
-            if wanted.is_reached(last):
+            if parsed.is_reached(last):
                 _answer(session, last)
                 session.printer.note(f"Execution {id} is {last.summary()}.")
                 return
         assert last is not None, "following starts with the execution as it is"
         if last.is_finished:
-            _passed_through(session, id, wanted, last)
+            _passed_through(session, id, parsed, last)
             return
         _answer(session, last)
         raise EndedOtherwise(
-            f"Execution {id} was not {wanted.words} within {format_duration(seconds or 0)}: it is {last.summary()}."
+            f"Execution {id} was not {parsed.words} within {format_duration(seconds or 0)}: it is {last.summary()}."
         )
 
     return Command(
@@ -104,15 +104,15 @@ def wait_execution() -> click.Command:
     )
 
 
-def _passed_through(session: Session, id: ExecutionId, wanted: Goal, last: Execution) -> None:
-    """An execution may have been in a phase and have left it between two looks; its events tell."""
+def _passed_through(session: Session, id: ExecutionId, goal: Goal, last: Execution) -> None:
+    """Check by its events whether an execution was in a phase and left it between two reads."""
     _answer(session, last)
-    if wanted.phases:
-        passed = [each for each in session.client.execution_events(id) if each.get("phase") in wanted.phases]
+    if goal.phases:
+        passed = [event for event in session.client.execution_events(id) if event.get("phase") in goal.phases]
         if passed:
             session.printer.note(f"Execution {id} was {passed[0]['phase']} and is {last.summary()}.")
             return
-    raise EndedOtherwise(f"Execution {id} can no longer be {wanted.words}: it is {last.summary()}.")
+    raise EndedOtherwise(f"Execution {id} can no longer be {goal.words}: it is {last.summary()}.")
 
 
 def _answer(session: Session, execution: Execution) -> None:

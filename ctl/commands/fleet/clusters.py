@@ -18,7 +18,7 @@ from ctl.client.errors import InvalidInput, InvalidRequest
 from ctl.client.facts import SCHEMAS
 from ctl.client.times import format_duration, parse_timestamp
 from ctl.client.words import flags as flag_names
-from ctl.commands.fleet.definitions import Part, create_definition, get_definition, located, show
+from ctl.commands.fleet.definitions import Part, create_definition, get_definition, locate_error, show
 from ctl.commands.fleet.delete import delete_definition
 from ctl.commands.fleet.members import with_text
 from ctl.commands.fleet.update import update_definition
@@ -93,12 +93,12 @@ def update_cluster_state() -> click.Command:
             answer = session.client.report_cluster_state(name, state)
         except InvalidRequest as error:
             whole = AttributeFile(name=source.name, scope=Scope(), payload=state, positions=positions)
-            raise located(error, whole) from None
-        found = answer.get("cluster") or {}
+            raise locate_error(error, whole) from None
+        cluster = answer.get("cluster") or {}
         if session.printer.is_table:
             session.printer.note(f"Reported the state of cluster {name}.")
         else:
-            show(session, _part(), [{"name": name, **found}], answer)
+            show(session, _part(), [{"name": name, **cluster}], answer)
 
     return Command(
         "cluster-state",
@@ -217,18 +217,18 @@ def _cells(cluster: Document) -> list[str]:
 
 def state_words(cluster: Document) -> str:
     """Its state, and what an operator has decided about it: `ready,draining`."""
-    said = ["disabled"] if cluster.get("enabled") is False else []
+    words = ["disabled"] if cluster.get("enabled") is False else []
     if cluster.get("draining"):
-        said.append("draining")
+        words.append("draining")
     elif cluster.get("cordoned"):
-        said.append("cordoned")
-    return ",".join([*text_cells(cluster, "state"), *said])
+        words.append("cordoned")
+    return ",".join([*text_cells(cluster, "state"), *words])
 
 
 def age(moment: Any) -> str:
     """How long ago something was: `3m5s ago`."""
-    found = parse_timestamp(moment)
-    return f"{format_duration((datetime.now(UTC) - found).total_seconds())} ago" if found else ""
+    time = parse_timestamp(moment)
+    return f"{format_duration((datetime.now(UTC) - time).total_seconds())} ago" if time else ""
 
 
 _WIDE_COLUMNS = (

@@ -22,7 +22,7 @@ Flags = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """One sort of thing a fleet is made of, as the commands handle it."""
+    """A noun of the fleet, with what its commands differ in."""
 
     noun: str
     about: str  #: what it is, in a sentence
@@ -34,11 +34,11 @@ class Part:
     #: flags that change single entries of a field
     changing: Callable[[], list[click.Parameter]] = list
     filters: Callable[[], list[click.Parameter]] = list
-    set: Callable[[Document, Flags], Document]  #: a definition with what the flags say
+    set: Callable[[Document, Flags], Document]  #: a definition with the flags applied
     examples: Mapping[str, Sequence[str]]  #: by verb
 
     def is_given(self, flags: Flags) -> bool:
-        """Whether a flag says anything about a field."""
+        """Whether a flag sets a field."""
         names = [param.name for param in [*self.parameters(), *self.changing()]]
         return any(flags.get(str(name)) not in (None, ()) for name in names)
 
@@ -47,12 +47,12 @@ def get_definition(part: Part) -> click.Command:
     def run(session: Session, name: str | None, **filters: Any) -> None:
         if name is not None:
             _refuse_filters(name, filters)
-            found = session.client.definition(part.noun, name)
-            show(session, part, [found], found)
+            definition = session.client.definition(part.noun, name)
+            show(session, part, [definition], definition)
             return
-        listed = list(session.client.definitions(part.noun, **filters))
-        show(session, part, listed, listed)
-        if not listed and session.printer.is_table:
+        definitions = list(session.client.definitions(part.noun, **filters))
+        show(session, part, definitions, definitions)
+        if not definitions and session.printer.is_table:
             make = f"`rainbowctl create {part.noun} NAME` makes one."
             session.printer.note(f"No {part.noun}s match." if any(filters.values()) else f"No {part.noun}s yet: {make}")
 
@@ -72,9 +72,9 @@ def _refuse_filters(name: str, filters: Flags) -> None:
 
 def create_definition(part: Part) -> click.Command:
     def run(session: Session, name: str | None, **flags: Any) -> None:
-        name, file = asked(part, name, flags)
-        payload = defined(part, {}, file, flags)
-        answer = sent(
+        name, file = name_and_file(part, name, flags)
+        payload = apply_fields(part, {}, file, flags)
+        answer = send_write(
             file,
             lambda: session.client.create_definition(
                 part.noun,
@@ -85,7 +85,7 @@ def create_definition(part: Part) -> click.Command:
                 dry_run=flags["dry_run"],
             ),
         )
-        told(session, answer)
+        show_warnings(session, answer)
         report(session, part, name, answer)
         session.printer.note(
             f"Dry run: {part.noun} {name} was not created."
@@ -107,7 +107,7 @@ def file_option() -> click.Parameter:
 
 
 def name_argument(part: Part) -> Argument:
-    """The name, which a file may say instead."""
+    """The name, which may also stand in the file."""
     return Argument(
         "name",
         required=False,
@@ -117,8 +117,8 @@ def name_argument(part: Part) -> Argument:
     )
 
 
-def asked(part: Part, name: str | None, flags: Flags) -> tuple[str, AttributeFile | None]:
-    """The name that the command line or its file says, and that file."""
+def name_and_file(part: Part, name: str | None, flags: Flags) -> tuple[str, AttributeFile | None]:
+    """The name from the command line or its file, and that file."""
     file = None
     if flags["file"] is not None:
         from ctl.files.fleet import read_definition
@@ -134,24 +134,24 @@ def asked(part: Part, name: str | None, flags: Flags) -> tuple[str, AttributeFil
     return name, file
 
 
-def defined(part: Part, current: Document, file: AttributeFile | None, flags: Flags) -> Document:
-    """The definition there is, with what the file or the flags say; what they leave empty goes."""
+def apply_fields(part: Part, current: Document, file: AttributeFile | None, flags: Flags) -> Document:
+    """The current definition with the fields of the file or the flags; empty ones are removed."""
     if file is None:
         return part.set(current, flags)
     return {key: value for key, value in {**current, **file.payload}.items() if value not in ("", {})}
 
 
-def sent(file: AttributeFile | None, send: Callable[[], Document]) -> Document:
-    """The answer to a write; a refusal points into the file the write came from."""
+def send_write(file: AttributeFile | None, send: Callable[[], Document]) -> Document:
+    """Send a write; a refusal points into the file it came from."""
     try:
         return send()
     except InvalidRequest as error:
         if file is None:
             raise
-        raise located(error, file) from None
+        raise locate_error(error, file) from None
 
 
-def located(error: InvalidRequest, file: AttributeFile) -> InvalidRequest:
+def locate_error(error: InvalidRequest, file: AttributeFile) -> InvalidRequest:
     """A refusal with the line of each field it names."""
     for detail in error.details:
         path = str(detail.get("field") or "")
@@ -161,8 +161,8 @@ def located(error: InvalidRequest, file: AttributeFile) -> InvalidRequest:
     return error
 
 
-def told(session: Session, answer: Document, before: Sequence[str] = ()) -> list[str]:
-    """The warnings of an answer, those printed before left out."""
+def show_warnings(session: Session, answer: Document, before: Sequence[str] = ()) -> list[str]:
+    """Print the warnings of an answer that were not printed before, and return all."""
     texts = [warning_text(warning) for warning in answer.get("warnings") or []]
     for text in texts:
         if text not in before:
@@ -175,13 +175,17 @@ def report(session: Session, part: Part, name: str, answer: Document) -> None:
     session.printer.machine_output([f"{part.noun}/{name}"], answer)
 
 
-def show(session: Session, part: Part, found: list[Document], document: Any) -> None:
-    """Parts of the fleet as a table, or as they came."""
+def show(session: Session, part: Part, definitions: list[Document], document: Any) -> None:
+    """Print definitions as a table, or the document as it came."""
     printer = session.printer
-    if printer.machine_output((f"{part.noun}/{each['name']}" for each in found), document):
+    if printer.machine_output((f"{part.noun}/{definition['name']}" for definition in definitions), document):
         return
-    if found:
+    if definitions:
         columns = [*part.columns, *(part.wide_columns if printer.is_wide else [])]
         printer.table(
-            columns, [part.cells(each) + (part.wide_cells(each) if printer.is_wide else []) for each in found]
+            columns,
+            [
+                part.cells(definition) + (part.wide_cells(definition) if printer.is_wide else [])
+                for definition in definitions
+            ],
         )

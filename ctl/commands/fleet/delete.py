@@ -14,7 +14,7 @@ from ctl.cli.session import Session, local_user
 from ctl.client.answers import Document
 from ctl.client.errors import Conflict
 from ctl.client.words import count, listed
-from ctl.commands.fleet.definitions import Part, told
+from ctl.commands.fleet.definitions import Part, show_warnings
 
 _HELP = """Delete {noun}s by their names.
 
@@ -28,23 +28,23 @@ def delete_definition(part: Part) -> click.Command:
     def run(session: Session, names: tuple[str, ...], **flags: Any) -> None:
         names = tuple(dict.fromkeys(names))
         trials = _tried(session, part, names, is_forced=flags["force"])
-        there = [name for name, trial in trials.items() if trial.get("changed")]
+        existing = [name for name, trial in trials.items() if trial.get("changed")]
         for name in names:
-            if name not in there:
+            if name not in existing:
                 session.printer.note(f"There is no {part.noun} {name}: there is nothing to delete.")
-        if flags["dry_run"] or not there:
+        if flags["dry_run"] or not existing:
             _report(session, part, trials)
-            for name in there if flags["dry_run"] else []:
+            for name in existing if flags["dry_run"] else []:
                 session.printer.note(f"Dry run: {part.noun} {name} was not deleted.")
             return
         if is_terminal() and not flags["force"]:
-            confirm(f"Delete {part.noun} {listed(there)}?", "Not confirmed: nothing was deleted.")
+            confirm(f"Delete {part.noun} {listed(existing)}?", "Not confirmed: nothing was deleted.")
         answers = dict(trials)
-        for name in there:
+        for name in existing:
             answers[name] = session.client.delete_definition(
                 part.noun, name, force=flags["force"], message=flags["message"], claimed_by=local_user()
             )
-            told(session, answers[name])
+            show_warnings(session, answers[name])
             outcome = "Deleted" if answers[name].get("changed") else "Someone else already deleted"
             session.printer.note(f"{outcome} {part.noun} {name}.")
         _report(session, part, answers)
@@ -71,7 +71,7 @@ def delete_definition(part: Part) -> click.Command:
 
 
 def _tried(session: Session, part: Part, names: Sequence[str], *, is_forced: bool) -> dict[str, Document]:
-    """The answers of a dry run; one error for all that are in use."""
+    """The answers of a dry run; one error for all definitions that are in use."""
     trials: dict[str, Document] = {}
     in_use: dict[str, Conflict] = {}
     for name in names:
@@ -84,7 +84,7 @@ def _tried(session: Session, part: Part, names: Sequence[str], *, is_forced: boo
     if not in_use:
         return trials
     error = next(iter(in_use.values()))
-    error.details = [{"position": "used by", **one} for each in in_use.values() for one in each.details]
+    error.details = [{"position": "used by", **detail} for conflict in in_use.values() for detail in conflict.details]
     users = count(len(error.details), "place")
     verb = "is" if len(in_use) == 1 else "are"
     error.message = f"{part.noun} {listed(in_use)} {verb} in use in {users}: nothing was deleted."

@@ -45,7 +45,7 @@ def changing_parameters() -> list[click.Parameter]:
 
 
 def set_members(definition: Document, flags: Mapping[str, Any]) -> Document:
-    """A pool or label with the members and the description that flags say."""
+    """A pool or label with the members and the description of the flags."""
     from ctl.files.fleet import changed_members, parse_members
 
     changed = dict(definition)
@@ -61,7 +61,7 @@ def set_members(definition: Document, flags: Mapping[str, Any]) -> Document:
 
 
 def with_text(definition: Document, key: str, value: Any) -> Document:
-    """The definition with a field set, cleared by an empty text_cells, or left alone where nothing is said."""
+    """The definition with a field set; an empty text removes it, None leaves it as it is."""
     if value is None:
         return definition
     changed = {**definition, key: value}

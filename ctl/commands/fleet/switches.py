@@ -84,14 +84,14 @@ def _switch(verb: str, *more: click.Parameter, example: str = "") -> click.Comma
         names = _names(verb, words)
         client = session.client
         for name in names:
-            # A wrong name among several stops all of them before anything happens.
+            # All names are checked first, so that a wrong one stops everything.
             client.definition("cluster", name)
         answers = []
         for name in names:
             answer = client.switch_cluster(name, verb, reason=reason, claimed_by=local_user(), deadline=deadline)
             answers.append(answer)
             if answer.get("changed"):
-                session.printer.note(f"{_DONE[verb]} cluster {name}{_left(verb, answer)}.")
+                session.printer.note(f"{_DONE[verb]} cluster {name}{_remaining_work(verb, answer)}.")
             else:
                 session.printer.note(f"No changes: cluster {name} is {_WAS[verb]} already.")
         _report(session, names, answers)
@@ -116,8 +116,8 @@ def _switch(verb: str, *more: click.Parameter, example: str = "") -> click.Comma
     )
 
 
-def _left(verb: str, answer: Document) -> str:
-    """What a cluster that is drained still has, and for how long."""
+def _remaining_work(verb: str, answer: Document) -> str:
+    """How many executions a drained cluster still runs, and until when."""
     cluster = answer.get("cluster") or {}
     number = int(cluster.get("leases") or 0) if verb == "drain" else 0
     until = f" until {to_second(str(cluster['drain_deadline']))}" if cluster.get("drain_deadline") else ""

@@ -1,4 +1,4 @@
-"""Tokens: what the agents of clusters prove themselves with."""
+"""Tokens, by which the agents of clusters authenticate."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def rotate_token() -> click.Command:
                 "-o name would lose the token, which is shown once: leave it out, or write it to a file."
             )
         answer = session.client.rotate_token(cluster, overlap=overlap)
-        _hand_over(session, answer, file)
+        _deliver_token(session, answer, file)
         session.printer.note(
             f"Token {answer['prefix']} of cluster {cluster} counts from now on, the older ones until the overlap is "
             "over. It is not shown again."
@@ -94,7 +94,7 @@ def rotate_token() -> click.Command:
 
 
 def _check_writable(path: Path) -> None:
-    """A token that cannot be written would be lost: look before it is made."""
+    """Refuse a file that cannot be written before a token is made, which would be lost."""
     folder = path.resolve().parent
     if path.is_dir():
         raise InvalidInput(f"{path} is a directory: name a file. No token was made.")
@@ -103,7 +103,7 @@ def _check_writable(path: Path) -> None:
         raise InvalidInput(f"{path} cannot be written: {folder} {reason}. No token was made.")
 
 
-def _hand_over(session: Session, answer: Document, file: str | None) -> None:
+def _deliver_token(session: Session, answer: Document, file: str | None) -> None:
     printer = session.printer
     shown: dict[str, Any] = dict(answer)
     if file is not None:

@@ -15,7 +15,16 @@ from ctl.cli.prompts import confirm, is_terminal
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import RowChange
 from ctl.client.errors import Conflict, InvalidInput, NotFound
-from ctl.commands.fleet.definitions import Part, asked, defined, file_option, name_argument, report, sent, told
+from ctl.commands.fleet.definitions import (
+    Part,
+    apply_fields,
+    file_option,
+    name_and_file,
+    name_argument,
+    report,
+    send_write,
+    show_warnings,
+)
 from ctl.files.fleet import in_order
 
 _HELP = """{about}
@@ -59,9 +68,9 @@ class _Update:
         if self.flags["file"] is None and not self.part.is_given(self.flags):
             names = [param.opts[0] for param in self.part.parameters()]
             raise InvalidInput(f"Nothing to update: give {', '.join(names[:-1])} or {names[-1]}, or --file FILE.")
-        name, file = asked(self.part, self.flags["name"], self.flags)
+        name, file = name_and_file(self.part, self.flags["name"], self.flags)
         row = stored(self.session, self.part, name)
-        payload = defined(self.part, row.before or {}, file, self.flags)
+        payload = apply_fields(self.part, row.before or {}, file, self.flags)
         if file is not None and not self.flags["force"]:
             _check_version(file.name, file.version, row)
         conditions: dict[str, Any] = {} if self.flags["force"] else {"if_match": row.version}
@@ -69,8 +78,8 @@ class _Update:
         def send(**more: Any) -> dict[str, Any]:
             return self.session.client.put_definition(self.part.noun, name, payload, **conditions, **more)
 
-        trial = sent(file, lambda: send(dry_run=True))
-        texts = told(self.session, trial)
+        trial = send_write(file, lambda: send(dry_run=True))
+        texts = show_warnings(self.session, trial)
         if not trial.get("changed"):
             report(self.session, self.part, name, trial)
             self.session.printer.note(f"No changes: {self.part.noun} {name} already says this.")
@@ -81,7 +90,7 @@ class _Update:
             self.session.printer.note("Dry run: nothing was written.")
             return
         answer = send(message=self.flags["message"], claimed_by=local_user())
-        told(self.session, answer, texts)
+        show_warnings(self.session, answer, texts)
         report(self.session, self.part, name, answer)
         self.session.printer.note(f"Updated {self.part.noun} {name}: version {answer.get('version')}.")
 
@@ -97,15 +106,15 @@ class _Update:
 
 
 def stored(session: Session, part: Part, name: str) -> RowChange:
-    """What somebody defined under a name, with its version; what nobody defined cannot be changed."""
-    found = session.client.definition(part.noun, name)
-    if found.get("source") == "expected":
+    """The stored definition of a name, with its version; NotFound where there is none."""
+    definition = session.client.definition(part.noun, name)
+    if definition.get("source") == "expected":
         raise NotFound(
             f"Cluster {name} is only named by pools or labels, and nobody has defined it: `rainbowctl create cluster "
             f"{name}` does.",
             name="cluster_not_found",
         )
-    for row in session.client.stored_definitions(part.noun, [found]):
+    for row in session.client.stored_definitions(part.noun, [definition]):
         return row
     raise NotFound(f"There is no {part.noun} {name!r} any more.", name=f"{part.noun}_not_found")
 

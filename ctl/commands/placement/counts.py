@@ -85,7 +85,7 @@ def _rows(by: str, counts: Sequence[Document], total: int) -> list[list[str]]:
 
 
 def bar(number: int, largest: int, width: int, full: str = _FULL, parts: str = _EIGHTHS) -> str:
-    """A bar of at most `width` characters, in proportion; whatever is not nothing shows at least something."""
+    """A bar of at most `width` characters, in proportion; a share above 0 is always visible."""
     if number <= 0 or largest <= 0:
         return ""
     steps = len(parts) + 1

@@ -1,4 +1,4 @@
-"""`redecide`: have waiting executions decided anew, with the settings of now."""
+"""`redecide`: decide waiting executions again, with the current settings."""
 
 from __future__ import annotations
 
@@ -35,13 +35,15 @@ def redecide() -> click.Command:
         if flags["dry_run"] or not trial.get("changed"):
             _print(session, trial)
             end = "Dry run: nothing was decided." if flags["dry_run"] else "Nothing to decide."
-            session.printer.note(f"{_said(trial)} {end}")
+            session.printer.note(f"{_summary(trial)} {end}")
             return
         if not flags["force"]:
             if not is_terminal():
-                raise InvalidInput(f"{_said(trial)} There is no terminal to ask at: use --force. Nothing was decided.")
+                raise InvalidInput(
+                    f"{_summary(trial)} There is no terminal to ask at: use --force. Nothing was decided."
+                )
             _print(session, trial)
-            confirm(f"{_said(trial)} Decide them anew?", "Not confirmed: nothing was decided.")
+            confirm(f"{_summary(trial)} Decide them anew?", "Not confirmed: nothing was decided.")
         outcome = session.client.redecide(selector)
         _print(session, outcome)
         session.printer.note(f"Decided {count(int(outcome.get('changed') or 0), 'execution')} anew.")
@@ -64,7 +66,7 @@ def redecide() -> click.Command:
     )
 
 
-def _said(answer: Document) -> str:
+def _summary(answer: Document) -> str:
     matched, changed = int(answer.get("matched") or 0), int(answer.get("changed") or 0)
     return f"{count(matched, 'waiting execution')} {'matches' if matched == 1 else 'match'}, {changed} would change."
 

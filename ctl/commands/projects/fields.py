@@ -51,11 +51,11 @@ def ids(session: Session, flags: Mapping[str, Any]) -> dict[str, str | None]:
 
 def one_id(named: Mapping[str, str | None]) -> str | None:
     """The project all of them name; an error where two differ."""
-    given = {place: id for place, id in named.items() if id is not None}
-    if len(set(given.values())) > 1:
-        words = " and ".join(f"{id} ({place})" for place, id in given.items())
+    ids = {place: id for place, id in named.items() if id is not None}
+    if len(set(ids.values())) > 1:
+        words = " and ".join(f"{id} ({place})" for place, id in ids.items())
         raise InvalidInput(f"Two projects are named: {words}. Keep one.")
-    return next(iter(given.values()), None)
+    return next(iter(ids.values()), None)
 
 
 def read_project(session: Session, id: str) -> Document:

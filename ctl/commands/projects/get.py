@@ -15,8 +15,8 @@ def get_project() -> click.Command:
     def run(session: Session, project: str | None, all_states: bool) -> None:
         typed = one_id({"the argument": project, "-p": session.typed.get("project")})
         if typed is not None:
-            found = read_project(session, typed)
-            print_projects(session, [found], found)
+            shown_project = read_project(session, typed)
+            print_projects(session, [shown_project], shown_project)
             return
         projects = list(session.client.projects("ALL" if all_states else "ACTIVE"))
         print_projects(session, projects, projects)

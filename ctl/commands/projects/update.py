@@ -98,7 +98,7 @@ def _says(project: Mapping[str, Any], key: str, value: Any) -> bool:
 
 
 def _drop_read_only(fields: dict[str, Any], current: Document) -> None:
-    # When it was last changed says nothing about what to change.
+    # The time of the last change is not a field to compare.
     fields.pop("updated_at", None)
     for key in READ_ONLY:
         if key in fields and fields.pop(key) != current.get(key):

@@ -1,4 +1,4 @@
-"""Registering: sending documents of workflows and launch plans, one by one."""
+"""`create workflow` and `create launchplan`, and how documents are registered one by one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ctl.client.calls.registrations import LATEST, LAUNCH_PLAN, WORKFLOW, Identi
 from ctl.client.errors import Conflict, InvalidRequest, NotFound
 from ctl.files.registrations import TITLES, Registration, read_registrations
 
-#: Said in the help of every command that registers.
+#: In the help of every command that registers.
 DOCUMENTS = """A workflow is a document with name, version, description, inputs and job; a launch plan one with name,
 version, description, workflow (its name, or {name, version, project, domain}) and any of workflowVersion,
 defaultInputs, fixedInputs, clusterPool, executionClusterLabel, labels, annotations, envs, kubeServiceAcct, iamRoleARN,
@@ -44,7 +44,7 @@ class Registered:
 
     @property
     def info(self) -> str:
-        """What became of it, in words."""
+        """The outcome as text."""
         if not self.was_checked:
             return "not checked further: its workflow would be registered with it"
         new = "would be registered" if self.is_trial else "registered"
@@ -62,7 +62,7 @@ class Registrar:
         self._planned: list[Identifier] = []  #: workflows that a dry run has only looked at
 
     def register(self, item: Registration) -> Registered:
-        """Register one and tell the warnings; a refusal names the place in its file."""
+        """Register one and print its warnings; a refusal names the place in its file."""
         try:
             done = self._workflow(item) if item.noun == WORKFLOW else self._launch_plan(item)
         except (InvalidRequest, NotFound, Conflict) as error:
@@ -96,10 +96,10 @@ class Registrar:
         return Registered(item=item, answer=answer, was_new=was_new, was_activated=was_activated, is_trial=self.dry_run)
 
     def _workflow_id(self, item: Registration) -> Identifier:
-        wanted = item.workflow_id()
-        if "version" in wanted:
-            return Identifier.from_document(wanted)
-        newest = Identifier.from_document({**wanted, "version": LATEST})
+        workflow_id = item.workflow_id()
+        if "version" in workflow_id:
+            return Identifier.from_document(workflow_id)
+        newest = Identifier.from_document({**workflow_id, "version": LATEST})
         for planned in reversed(self._planned):
             if planned.document() == {**newest.document(), "version": planned.version}:
                 return planned
@@ -107,7 +107,7 @@ class Registrar:
 
 
 def complete(session: Session, items: Sequence[Registration], flags: Mapping[str, Any]) -> list[Registration]:
-    """The documents with what the command line adds to them, workflows first."""
+    """The documents with the defaults of the command line, workflows first."""
     scope = default_scope(session)
     whole = [item.completed(scope["project"], scope["domain"], flags["version"]) for item in items]
     return sorted(whole, key=lambda item: item.noun == LAUNCH_PLAN)
@@ -153,7 +153,7 @@ def activate_option() -> click.Parameter:
 
 
 def activated(item: Registration, is_wanted: bool) -> Registration:
-    """A launch plan that is to be activated unless it says otherwise."""
+    """A launch plan that is activated unless its document says otherwise."""
     from dataclasses import replace
 
     return replace(item, active=True) if is_wanted and item.noun == LAUNCH_PLAN and item.active is None else item

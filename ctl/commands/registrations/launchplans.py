@@ -48,23 +48,23 @@ def get_launchplan() -> click.Command:
         check_flags(session, name, flags, "launch plan")
         project, domain = project_domain(session)
         if name is None:
-            found = list(session.client.registered(LAUNCH_PLAN, project, domain, workflow=workflow))
-            show(session, "launchplan", found, found, _LIST)
-            if not found:
+            launch_plans = list(session.client.registered(LAUNCH_PLAN, project, domain, workflow=workflow))
+            show(session, "launchplan", launch_plans, launch_plans, _LIST)
+            if not launch_plans:
                 note_empty(session, "launch plan", project, domain)
             return
         if workflow is not None:
             raise InvalidInput(f"--workflow chooses among all launch plans, and {name} is one: leave out one of them.")
         version = wanted_version(flags)
         if version is None and not flags["exec_file"]:
-            found = versions(session, LAUNCH_PLAN, "launch plan", project, domain, name)
-            show(session, "launchplan", found, found, _VERSIONS)
+            launch_plans = versions(session, LAUNCH_PLAN, "launch plan", project, domain, name)
+            show(session, "launchplan", launch_plans, launch_plans, _VERSIONS)
             return
-        one = _one(session, project, domain, name, version)
+        launch_plan = _read_launch_plan(session, project, domain, name, version)
         if flags["exec_file"]:
-            _sample(session, flags, one)
+            _sample(session, flags, launch_plan)
         else:
-            show(session, "launchplan", [one], one, _VERSIONS)
+            show(session, "launchplan", [launch_plan], launch_plan, _VERSIONS)
 
     return Command(
         "launchplan",
@@ -96,7 +96,7 @@ def create_launchplan() -> click.Command:
 
 def update_launchplan() -> click.Command:
     def run(session: Session, name: str, **flags: Any) -> None:
-        state = _wanted_state(flags)
+        state = _state_from_flags(flags)
         project, domain = project_domain(session)
         id = Identifier(project=project, domain=domain, name=name, version=flags["version"])
         current = session.client.registration(LAUNCH_PLAN, id)
@@ -138,7 +138,7 @@ def update_launchplan() -> click.Command:
     )
 
 
-def _wanted_state(flags: Mapping[str, Any]) -> str:
+def _state_from_flags(flags: Mapping[str, Any]) -> str:
     deactivates = flags["deactivate"] or flags["archive"]
     if flags["activate"] and deactivates:
         raise InvalidInput("--activate and --deactivate contradict each other: keep one.")
@@ -171,7 +171,7 @@ def _report(session: Session, id: Identifier, document: Document) -> None:
     session.printer.machine_output(["/".join(["launchplan", *id.document().values()])], document)
 
 
-def _one(session: Session, project: str, domain: str, name: str, version: str | None) -> Document:
+def _read_launch_plan(session: Session, project: str, domain: str, name: str, version: str | None) -> Document:
     """The version asked for; without one the active one, else the newest."""
     id = Identifier(project=project, domain=domain, name=name, version=version or LATEST)
     if version is None and (active := _active(session, id)):
@@ -179,9 +179,9 @@ def _one(session: Session, project: str, domain: str, name: str, version: str | 
     return session.client.registration(LAUNCH_PLAN, id)
 
 
-def _sample(session: Session, flags: Mapping[str, Any], one: Document) -> None:
-    spec = one["spec"]
-    id = Identifier.from_document(one["id"])
+def _sample(session: Session, flags: Mapping[str, Any], launch_plan: Document) -> None:
+    spec = launch_plan["spec"]
+    id = Identifier.from_document(launch_plan["id"])
     workflow = {"project": id.project, "domain": id.domain, **spec["workflow_id"]}
     inputs = session.client.registration(WORKFLOW, Identifier.from_document(workflow))["spec"].get("inputs") or {}
     # flytectl's key `workflow` of such a file names a launch plan.
@@ -197,9 +197,9 @@ def _workflow(each: Document) -> str:
 
 def _inputs(each: Document) -> str:
     spec = each["spec"]
-    given = [f"{name}={shown(value)}" for name, value in (spec.get("default_inputs") or {}).items()]
-    given += [f"{name}={shown(value)} (fixed)" for name, value in (spec.get("fixed_inputs") or {}).items()]
-    return ", ".join(given)
+    defaults = [f"{name}={shown(value)}" for name, value in (spec.get("default_inputs") or {}).items()]
+    defaults += [f"{name}={shown(value)} (fixed)" for name, value in (spec.get("fixed_inputs") or {}).items()]
+    return ", ".join(defaults)
 
 
 _LIST = {

@@ -140,7 +140,7 @@ def _refused_option(word: str, reason: str) -> click.Option:
 
 
 def _with_defaults(item: Registration, flags: Mapping[str, Any]) -> Registration:
-    """A launch plan with what the command line says for those that say nothing themselves."""
+    """A launch plan with the defaults of the command line for fields that it leaves out."""
     if item.noun != LAUNCH_PLAN:
         return item
     spec = dict(item.spec)
@@ -174,7 +174,7 @@ class _Result:
 def _register_all(
     session: Session, items: list[Registration], flags: Mapping[str, Any]
 ) -> tuple[list[_Result], ClientError | None]:
-    """What became of each, and the last refusal."""
+    """The result of each document, and the last refusal."""
     registrar = Registrar(session, dry_run=flags["dry_run"])
     results: list[_Result] = []
     failure: ClientError | None = None

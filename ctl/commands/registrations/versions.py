@@ -38,7 +38,7 @@ def read_parameters(what: str) -> list[click.Parameter]:
 
 
 def check_flags(session: Session, name: str | None, flags: Flags, what: str) -> None:
-    """Refuse what can be asked of one only, where none is named, and a format for a file that has its own."""
+    """Refuse flags that need a name where there is none, and -o with a file that has its own format."""
     if flags["exec_file"] and session.typed.get("output"):
         raise InvalidInput("--execFile writes YAML to a file; leave out -o.")
     if name is not None:
@@ -49,7 +49,7 @@ def check_flags(session: Session, name: str | None, flags: Flags, what: str) -> 
 
 
 def wanted_version(flags: Flags) -> str | None:
-    """The version that was asked for, if it is one."""
+    """The version that the flags choose, if they do."""
     if flags["version"] and flags["latest"] and flags["version"] != LATEST:
         raise InvalidInput("--version and --latest contradict each other: keep one.")
     return LATEST if flags["latest"] else flags["version"]
@@ -58,32 +58,32 @@ def wanted_version(flags: Flags) -> str | None:
 def versions(session: Session, noun: str, what: str, project: str, domain: str, name: str) -> list[Document]:
     """All versions of one name, newest first; an error that names the closest where there are none."""
     try:
-        found = list(session.client.registered(noun, project, domain, name))
+        documents = list(session.client.registered(noun, project, domain, name))
     except NotFound as error:
         if not error.name.endswith("_not_found") or error.details:
             raise
-        found = []
-    if not found:
-        known = [str(each["id"]["name"]) for each in session.client.registered(noun, project, domain)]
+        documents = []
+    if not documents:
+        known = [str(document["id"]["name"]) for document in session.client.registered(noun, project, domain)]
         raise NotFound(
             f"No {what} is called {name!r} in project {project}, domain {domain}.{did_you_mean(name, known)}",
             name=f"{noun}_not_found",
         )
-    return found
+    return documents
 
 
-def show(session: Session, word: str, found: list[Document], document: Any, table: Mapping[str, Any]) -> None:
-    """What was registered as a table, whose columns are functions, or as it came."""
+def show(session: Session, word: str, rows: list[Document], document: Any, table: Mapping[str, Any]) -> None:
+    """Print versions as a table, whose columns are functions, or the document as it came."""
     printer = session.printer
-    names = ("/".join([word, *Identifier.from_document(each["id"]).document().values()]) for each in found)
+    names = ("/".join([word, *Identifier.from_document(row["id"]).document().values()]) for row in rows)
     if printer.machine_output(names, document):
         return
-    if found:
-        printer.table(list(table), [[str(cell(each) or "") for cell in table.values()] for each in found])
+    if rows:
+        printer.table(list(table), [[str(cell(row) or "") for cell in table.values()] for row in rows])
 
 
 def note_empty(session: Session, what: str, project: str, domain: str) -> None:
-    """Say that nothing is registered, to people."""
+    """Note in a table that nothing is registered."""
     if session.printer.is_table:
         session.printer.note(
             f"No {what} is registered in project {project}, domain {domain}: `rainbowctl register files` does that."

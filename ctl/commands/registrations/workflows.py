@@ -54,23 +54,23 @@ def _get(noun: str, about: str) -> click.Command:
         check_flags(session, name, flags, noun)
         project, domain = project_domain(session)
         if name is None:
-            found = list(session.client.registered(WORKFLOW, project, domain))
-            show(session, noun, found, found, _LIST)
-            if not found:
+            workflows = list(session.client.registered(WORKFLOW, project, domain))
+            show(session, noun, workflows, workflows, _LIST)
+            if not workflows:
                 note_empty(session, noun, project, domain)
             return
         version = wanted_version(flags)
         if version is None and not flags["exec_file"]:
-            found = versions(session, WORKFLOW, noun, project, domain, name)
-            show(session, noun, found, found, _VERSIONS)
+            workflows = versions(session, WORKFLOW, noun, project, domain, name)
+            show(session, noun, workflows, workflows, _VERSIONS)
             return
         id = Identifier(project=project, domain=domain, name=name, version=version or LATEST)
-        one = session.client.registration(WORKFLOW, id)
+        workflow = session.client.registration(WORKFLOW, id)
         if flags["exec_file"]:
-            inputs = one["spec"].get("inputs") or {}
-            write_sample(session, flags, "task", Identifier.from_document(one["id"]), inputs)
+            inputs = workflow["spec"].get("inputs") or {}
+            write_sample(session, flags, "task", Identifier.from_document(workflow["id"]), inputs)
         else:
-            show(session, noun, [one], one, _ONE)
+            show(session, noun, [workflow], workflow, _ONE)
 
     return Command(
         noun,
