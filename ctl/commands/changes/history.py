@@ -98,7 +98,7 @@ def _find_revisions(session: Session, noun: str | None, flags: Mapping[str, Any]
     author = flags["author"]
     if not author:
         return islice(session.client.revisions(**filters), flags["limit"])
-    # Who someone is and who they say they are, are two questions to the admin.
+    # The author and the claimed author are two filters of the API.
     known = session.client.revisions(**filters, author=author)
     claimed = session.client.revisions(**filters, claimed_by=author)
     return islice(_unique(merge(known, claimed, key=lambda revision: -int(revision["number"]))), flags["limit"])
