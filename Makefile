@@ -58,7 +58,7 @@ test-large: $(INSTALLED_DEV) ## Run the tests that `make test` runs reduced at t
 kinds: $(INSTALLED_DEV) ## Write what ctl knows of the admin anew: kinds, phases, selectors, schemas
 	$(BIN)/python -m scripts.client_facts
 
-docs: $(INSTALLED_DEV) ## Write the command reference in docs/rainbowctl.md anew
+docs: $(INSTALLED_DEV) ## Write the command reference, docs/rainbowctl/, anew
 	$(BIN)/python -m scripts.ctl_reference
 
 bench: $(INSTALLED_DEV) ## Measure on both databases beside ceilings and peers, in a quarter of an hour
