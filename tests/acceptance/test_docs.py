@@ -18,7 +18,7 @@ from tests.support.admins import RunningAdmin
 from tests.support.shells import CONFIG, Shell
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
 #: Done by the test itself: a running admin, and the programs on the path.
 NOT_RUN = {"make run", "make test", ". .venv/bin/activate"}
 
@@ -43,6 +43,12 @@ def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
         if not target.startswith("http"):
             assert (page.parent / target).exists(), target
+
+
+def test_the_index_leads_to_every_page() -> None:
+    index = (ROOT / "docs/index.md").read_text()
+    for page in [*(ROOT / "docs").glob("*.md"), ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
+        assert page.name == "index.md" or f"{page.name})" in index, f"{page.name} is not in docs/index.md"
 
 
 def keys(field: Field, path: str = "") -> set[str]:

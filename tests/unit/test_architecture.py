@@ -1,75 +1,137 @@
-"""Imports point inwards; of each other, the three programs share nothing but the client that ctl and agent use."""
+"""The rooms of the code and the imports between them are those that docs/architecture.md draws."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-
-#: What each room may import of ours.
-ALLOWED = {
-    "admin.core": {"admin.core"},
-    "admin.store": {"admin.core", "admin.store"},
-    "admin.services": {
-        *("admin.core", "admin.store", "admin.services", "admin.configuration"),
-        *("admin.errors", "admin.metrics"),
-    },
-    "admin.messages": {
-        *("admin.core", "admin.store", "admin.services", "admin.messages", "admin.configuration"),
-        *("admin.errors",),
-    },
-    "admin.api": {
-        *("admin.core", "admin.store", "admin.services", "admin.api", "admin.gate", "admin.messages"),
-        *("admin.errors", "admin.metrics"),
-    },
-}
-IMPURE = {"flask", "sqlalchemy", "marshmallow", "yaml", "random", "secrets", "time", "os", "requests"}
+PAGE = ROOT / "docs/architecture.md"
+PACKAGES = ("admin", "agent", "ctl", "bench", "scripts", "tests")
+#: What the rules must not need: input and output, time and randomness.
+IMPURE = {"flask", "sqlalchemy", "marshmallow", "yaml", "random", "secrets", "time", "os", "requests", "threading"}
 
 
-def imports(path: Path) -> Iterator[str]:
-    """Every module that a file imports; `from admin import errors` counts as admin.errors."""
+def drawn_rooms() -> dict[str, str]:
+    """The rooms of the diagram: the module prefix by the node's name."""
+    nodes = re.findall(r'^ +(\w+)\["`?([\w/.]+)', diagram(), re.MULTILINE)
+    return {node: path.removesuffix(".py").replace("/", ".") for node, path in nodes}
+
+
+def drawn_arrows() -> set[tuple[str, str]]:
+    """The allowed imports between rooms, `a --> b & c` in the diagram."""
+    rooms = drawn_rooms()
+    return {
+        (rooms[source], rooms[target.strip()])
+        for source, targets in re.findall(r"^ +(\w+) --> (.+)$", diagram(), re.MULTILINE)
+        for target in targets.split("&")
+    }
+
+
+def diagram() -> str:
+    match = re.search(r"```mermaid\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert match is not None, f"{PAGE.name} has no mermaid diagram"
+    return match.group(1)
+
+
+def modules(package: str) -> dict[str, Path]:
+    """Every module of a package by its dotted name."""
+    paths = (ROOT / package).rglob("*.py")
+    return {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in paths}
+
+
+def imports(path: Path, known: Mapping[str, Path]) -> Iterator[str]:
+    """The modules of ours that a file imports; `from admin.store import fleet` counts as admin.store.fleet."""
+    for module, name in import_statements(path):
+        if name is not None and f"{module}.{name}" in known:
+            yield f"{module}.{name}"
+        elif module in known and module not in PACKAGES:  # a package itself has a version and nothing else
+            yield module
+
+
+@cache
+def import_statements(path: Path) -> tuple[tuple[str, str | None], ...]:
+    """Every import of a file, wherever it stands: the module, and the name that is taken from it."""
+    statements: list[tuple[str, str | None]] = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module == "admin":
-            yield from (f"admin.{alias.name}" for alias in node.names if alias.name != "__version__")
+            statements += [(alias.name, None) for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
+            statements += [(node.module, alias.name) for alias in node.names]
+    return tuple(statements)
 
 
-@pytest.mark.parametrize("name", sorted(ALLOWED))
-def test_imports_point_inwards(name: str) -> None:
-    folder = ROOT / name.replace(".", "/")
-    wrong = {
-        (str(path.relative_to(ROOT)), module)
-        for path in folder.rglob("*.py")
-        for module in imports(path)
-        if module.split(".")[0] in ("admin", "agent", "ctl") and ".".join(module.split(".")[:2]) not in ALLOWED[name]
+def room_of(module: str, rooms: list[str]) -> str | None:
+    """The longest room that a module lies in."""
+    matches = [room for room in rooms if module == room or module.startswith(f"{room}.")]
+    return max(matches, key=len, default=None)
+
+
+def product_modules() -> dict[str, Path]:
+    return {name: path for package in ("admin", "agent", "ctl", "scripts") for name, path in modules(package).items()}
+
+
+def test_every_module_lies_in_a_room_of_the_diagram() -> None:
+    rooms = list(drawn_rooms().values())
+    packages = {"admin", "agent", "ctl", "scripts"}
+    homeless = [name for name in product_modules() if room_of(name, rooms) is None and name not in packages]
+    assert homeless == [], "draw these rooms in docs/architecture.md"
+
+
+def test_rooms_import_each_other_only_as_drawn() -> None:
+    known = product_modules()
+    rooms = list(drawn_rooms().values())
+    allowed = drawn_arrows()
+    wrong = set()
+    for name, path in known.items():
+        source = room_of(name, rooms)
+        for imported in imports(path, known):
+            target = room_of(imported, rooms)
+            if source is not None and target is not None and source != target and (source, target) not in allowed:
+                wrong.add(f"{name} imports {imported}: {source} --> {target} is not drawn")
+    assert sorted(wrong) == []
+
+
+def test_every_drawn_arrow_is_used() -> None:
+    known = product_modules()
+    rooms = list(drawn_rooms().values())
+    used = {
+        (room_of(name, rooms), room_of(imported, rooms))
+        for name, path in known.items()
+        for imported in imports(path, known)
     }
-    assert wrong == set()
+    assert sorted(drawn_arrows() - used) == [], "no import needs these arrows any more; take them out of the diagram"
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
+    known = modules(package)
+    graph = {name: {imported for imported in imports(path, known) if imported != name} for name, path in known.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(f"import circle: {' -> '.join(error.args[1])}")
+
+
+def outside_imports(*folders: str) -> set[tuple[str, str]]:
+    """The top-level packages that the files of some folders import."""
+    paths = [path for folder in folders for path in sorted(ROOT.glob(folder))]
+    assert paths
+    return {(path.name, module.split(".")[0]) for path in paths for module, _ in import_statements(path)}
 
 
 def test_the_core_is_pure() -> None:
-    wrong = {
-        (path.name, module)
-        for path in (ROOT / "admin/core").rglob("*.py")
-        for module in imports(path)
-        if module.split(".")[0] in IMPURE
-    }
-    assert wrong == set()
+    impure = {(name, package) for name, package in outside_imports("admin/core/**/*.py") if package in IMPURE}
+    assert impure == set()
     assert not [path.name for path in (ROOT / "admin/core").rglob("*.py") if ".now(" in path.read_text()]
 
 
-@pytest.mark.parametrize(("program", "others"), [("ctl", {"admin", "agent"}), ("agent", {"admin", "ctl"})])
-def test_programs_talk_http_only(program: str, others: set[str]) -> None:
-    wrong = {
-        (str(path.relative_to(ROOT)), module)
-        for path in (ROOT / program).rglob("*.py")
-        for module in imports(path)
-        if module.split(".")[0] in others and not (program == "agent" and module.startswith("ctl.client."))
-    }
-    assert wrong == set()
+def test_messages_and_gate_need_no_web_framework() -> None:
+    imported = outside_imports("admin/messages/*.py", "admin/gate.py")
+    assert {package for _, package in imported} & {"flask", "werkzeug", "sqlalchemy"} == set()
