@@ -32,7 +32,7 @@ def effective_text(context: Context, scope: Scope, only: Kind | None = None) -> 
     None while the index cannot answer and the database must be read.
     """
     known = applying(context, scope)
-    return None if known is None else context.effective_texts.write(scope, known.said, known.revision, only)
+    return None if known is None else context.effective_texts.write(scope, known.packed, known.revision, only)
 
 
 def effective_attributes(

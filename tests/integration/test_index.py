@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
-import pytest
 from flask.testing import FlaskClient
-from sqlalchemy import delete
+from sqlalchemy import Connection, delete
 
 from admin.core.settings.scopes import Scope
 from admin.services.context import Context
+from admin.services.effective import effective_attributes, effective_text
 from admin.store import revisions
-from admin.store.cache import index as index_module
-from admin.store.cache.index import STALE_SECONDS
+from admin.store.cache.index import STALE_SECONDS, AttributeRow, Index, read_attributes
+from admin.store.cache.shared_counter import SharedCounter
 from tests.conftest import MakeApp
 from tests.support.placing import API, DOMAIN, PROJECT, delete_attribute, ok, put_attribute
+from tests.support.waiting import wait_until
 
 SCOPE = f"project={PROJECT}&domain={DOMAIN}&workflow=wf"
 
@@ -35,10 +39,10 @@ def set_label(api: FlaskClient, value: str, level: str = "workflow") -> int:
 def test_a_read_after_a_write_sees_it_every_time(api: FlaskClient, context: Context) -> None:
     for number in range(30):
         revision = set_label(api, f"l{number}", "workflow" if number % 2 else "domain")
-        found = effective(api)
-        assert found["revision"] == revision
+        answer = effective(api)
+        assert answer["revision"] == revision
         expected = f"l{number}" if number % 2 or number == 0 else f"l{number - 1}"
-        assert found["values"][0]["value"] == {"value": expected}
+        assert answer["values"][0]["value"] == {"value": expected}
     assert context.index.revision == 30  # it was the index that answered
     ok(api.delete(f"{API}/workflow_attributes/{PROJECT}/{DOMAIN}/wf?resource_type=3"))
     assert effective(api)["values"][0]["value"] == {"value": "l28"}
@@ -83,30 +87,30 @@ def test_what_is_not_kept_any_more_is_read_anew(api: FlaskClient, context: Conte
     assert effective(api)["values"][0]["value"] == {"value": "first"}
 
 
-def test_while_a_large_index_loads_the_database_answers(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index_module, "_FEW_ROWS", 0)
+def test_while_a_large_index_loads_the_database_answers(make_app: MakeApp) -> None:
     app = make_app()
     api, context = app.test_client(), app.extensions["rainbow"]
-    set_label(api, "there")
-    loads: list[float] = []
-    whole = context.index._load
+    may_load, loads = threading.Event(), 0
 
-    def slowly(connection: Any) -> None:
-        loads.append(time.monotonic())
-        time.sleep(0.3)
-        whole(connection)
+    def read_slowly(connection: Connection) -> Iterable[AttributeRow]:
+        nonlocal loads
+        loads += 1
+        assert may_load.wait(30)
+        return read_attributes(connection)
 
-    monkeypatch.setattr(context.index, "_load", slowly)
+    index = Index(context.database, SharedCounter(), context.settings.kinds, few_rows=0, read_rows=read_slowly)
+    set_label(api, "stored")
+    loading, scope = replace(context, index=index), Scope(project=PROJECT, domain=DOMAIN, workflow="wf")
     for _ in range(3):
-        assert effective(api)["values"][0]["value"] == {"value": "there"}
-        assert context.index.revision == -1  # nothing is answered from a half-loaded index
-    assert len(loads) == 1
-    deadline = time.monotonic() + 10
-    while context.index.revision < 0:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    assert effective(api)["values"][0]["value"] == {"value": "there"}
-    applying = context.index.applying(Scope(project=PROJECT, domain=DOMAIN, workflow="wf"))
+        assert effective_text(loading, scope) is None  # nothing is answered from a half-loaded index
+        assert index.revision == -1
+        values = effective_attributes(loading, scope, context.settings.kinds).values
+        assert {"value": "stored"} in [resolved.value for resolved in values]
+    may_load.set()
+    wait_until(lambda: index.revision >= 0)
+    assert loads == 1
+    assert b'"stored"' in (effective_text(loading, scope) or b"")
+    applying = index.applying(scope)
     assert applying is not None
     assert applying.rows(context.settings.kinds)["EXECUTION_CLUSTER_LABEL"]
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from admin.services.context import Context
 from admin.services.fleet import set_cordoned
 from admin.services.syncs import Answer, Exchange, LogPiece, Report, Sync, exchange_all, sync
 from admin.store import fleet
+from admin.store.cache.cluster_wakeups import ClusterWakeups
 from admin.store.executions import ExecutionId
 from admin.store.logs import OutputFile
 from tests.conftest import MakeApp
@@ -247,17 +249,26 @@ def test_a_wait_is_shorter_than_what_depends_on_the_next_sync(make_app: MakeApp)
     context: Context = app.extensions["rainbow"]
     put_pool(app.test_client(), "all", ["c"])
     created(app.test_client(), "e", cluster="c")
-    held = ((key("e"), 1),)
+    holding = ((key("e"), 1),)
+    now = [100.0]
 
-    def timed(**said: Any) -> float:
-        began = time.monotonic()
-        sync(context, Sync(cluster="c", agent="a", sequence=1, wait_seconds=60, **said))
-        return time.monotonic() - began
+    def wait(event: threading.Event, seconds: float) -> bool:
+        now[0] += seconds
+        return event.is_set()
 
-    assert timed() >= 2.5
-    assert timed(want=1) < 2
-    assert timed(holding=held) < 1.5
-    assert 2 <= timed(holding=held) < 2.5
+    wakeups = ClusterWakeups(context.database, 10, wait=wait)
+    context = replace(context, monotonic=lambda: now[0], cluster_wakeups=wakeups)
+
+    def waited(**more: Any) -> float:
+        began = now[0]
+        sync(context, Sync(cluster="c", agent="a", sequence=1, wait_seconds=60, **more))
+        return now[0] - began
+
+    assert waited() == 2.5  # half of the time after which the cluster is unreachable
+    assert waited(want=1) == 0
+    assert waited(holding=holding) == 0  # the lease is confirmed
+    assert waited(holding=holding) == 2  # half of the lease
+    wakeups.close()
 
 
 def test_where_too_many_wait_others_are_sent_away_and_nobody_else_is_kept(make_app: MakeApp) -> None:

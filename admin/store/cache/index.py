@@ -1,7 +1,7 @@
 """The index: every attribute and project in memory, as of one revision.
 
-A read waits for nothing but the revisions it does not know yet. What this admin itself has written is seen at once,
-for it is announced; what another replica wrote, within `STALE_SECONDS`.
+A read waits only for revisions that are not applied yet. What this admin has written is seen at once, for its workers
+share a counter; what another replica wrote, within `STALE_SECONDS`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import gc
 import logging
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -33,42 +33,55 @@ _log = logging.getLogger("rainbow.index")
 
 #: How long a revision of another replica may go unseen.
 STALE_SECONDS = 0.1
-#: So few rows are loaded while somebody waits; more of them while the database itself is asked.
+#: Up to so many rows are loaded while a request waits; more of them in the background, while the database answers.
 _FEW_ROWS = 20_000
 _RETRY_SECONDS = 1.0
 _CHUNK = 10_000
+
+#: An attribute as the index reads it: kind, project, domain, workflow, launch plan, version, and its payload as text.
+AttributeRow = tuple[str, str, str, str, str, int, str]
 
 
 class Applying:
     """What applies at a scope, as of one revision."""
 
-    def __init__(self, revision: int, project: Project | None, scope: Scope, said: Sequence[PackedRows]) -> None:
+    def __init__(self, revision: int, project: Project | None, scope: Scope, packed: Sequence[PackedRows]) -> None:
         self.revision = revision
         self.project = project
-        self.said = said  #: at each scope of the chain
+        self.packed = packed  #: the rows at each scope of the chain
         self._scope = scope
 
     def rows(self, kinds: Iterable[Kind]) -> dict[str, dict[Scope, Row]]:
-        """The same as rows, by the names of their kinds."""
-        found: dict[str, dict[Scope, Row]] = {kind.name: {} for kind in kinds}
-        for place, said in zip(self._scope.chain(), self.said, strict=True):
-            for shape, version, payload in unpack_rows(said):
+        """The rows of some kinds, by the names of these and by scope."""
+        rows: dict[str, dict[Scope, Row]] = {kind.name: {} for kind in kinds}
+        for scope, packed in zip(self._scope.chain(), self.packed, strict=True):
+            for shape, version, payload in unpack_rows(packed):
                 name = shape.kind.name
-                if name in found:
-                    found[name][place] = Row(kind=name, scope=place, payload=json_value(payload), version=int(version))
-        return found
+                if name in rows:
+                    rows[name][scope] = Row(kind=name, scope=scope, payload=json_value(payload), version=int(version))
+        return rows
 
 
 class Index:
     """Settings in memory, kept current by revision."""
 
-    def __init__(self, database: Database, shared_counter: SharedCounter, kinds: Kinds) -> None:
+    def __init__(
+        self,
+        database: Database,
+        shared_counter: SharedCounter,
+        kinds: Kinds,
+        *,
+        few_rows: int = _FEW_ROWS,
+        read_rows: Callable[[Connection], Iterable[AttributeRow]] | None = None,
+    ) -> None:
         self._database = database
         self._shared_counter = shared_counter
+        self._few_rows = few_rows
+        self._read_rows = read_rows or read_attributes
         self._shapes = Shapes(kinds)
-        self._reading = threading.Lock()  #: held for moments, so that nobody sees half of a revision
+        self._reading = threading.Lock()  #: held briefly, so that no reader sees half of a revision
         self._catching_up = threading.Lock()
-        self._places: dict[str, PackedRows] | None = None  #: None while there is nothing whole to answer from
+        self._scopes: dict[str, PackedRows] | None = None  #: by path; None until all of them are loaded
         self._projects: dict[str, Project] = {}
         self._revision = -1
         self._checked_at = 0.0
@@ -78,68 +91,68 @@ class Index:
 
     @property
     def revision(self) -> int:
-        """The last revision it knows, -1 before it is loaded."""
-        return self._revision if self._places is not None else -1
+        """The last revision that is applied, -1 before the index is loaded."""
+        return self._revision if self._scopes is not None else -1
 
     @property
     def size(self) -> int:
-        """How many scopes have something."""
-        places = self._places
-        return 0 if places is None else len(places)
+        """How many scopes have attributes."""
+        scopes = self._scopes
+        return 0 if scopes is None else len(scopes)
 
     def announce(self, number: int) -> None:
-        """A revision has been committed here: no worker of this admin answers without it from now on."""
+        """Announce a committed revision: no worker of this admin answers without it from now on."""
         self._shared_counter.announce(number)
 
     def current(self) -> int | None:
-        """The revision it is at, with nothing missing; None while it cannot say."""
+        """The current revision, after catching up with the database; None while that is not possible."""
         return self._revision if self._is_current() else None
 
     def applying(self, scope: Scope) -> Applying | None:
-        """The rows at a scope and at every broader one; None while the index cannot say, so that the database must."""
+        """The rows at a scope and at every broader one; None while the index cannot answer, and the database must."""
         if not self._is_current():
             return None
         paths = scope.paths()
         with self._reading:
-            places = self._places
-            if places is None:
+            scopes = self._scopes
+            if scopes is None:
                 return None
-            said = [places.get(path, ()) for path in paths]
+            packed = [scopes.get(path, ()) for path in paths]
             revision, project = self._revision, self._projects.get(scope.project)
-        return Applying(revision, project, scope, said)
+        return Applying(revision, project, scope, packed)
 
     def project(self, project_id: str) -> Project | None:
-        """A project; None where there is none, or the index cannot say."""
+        """A project; None where there is none, or the index cannot answer."""
         if not self._is_current():
             return None
         with self._reading:
             return self._projects.get(project_id)
 
     def catch_up(self) -> None:
-        """Learn of every revision that is committed by now."""
+        """Apply every revision that is committed by now."""
         self._checked_at = 0.0
         self._is_current()
 
     def start(self) -> None:
         """Load in the background."""
         with self._starting:
-            if self._places is None and not self._is_loading():
+            if self._scopes is None and not self._is_loading():
                 self._loader = threading.Thread(target=self._load_soon, name="index", daemon=True)
                 self._loader.start()
 
     def _is_current(self) -> bool:
-        """Make sure that nothing is missing; False where that cannot be."""
+        """Catch up if something may be missing; False where that is not possible."""
         now = time.monotonic()
-        if self._places is not None and self._revision >= self._shared_counter.latest():
+        if self._scopes is not None and self._revision >= self._shared_counter.latest():
             if now - self._checked_at < STALE_SECONDS:
                 return True
-        elif self._places is None and (now < self._retry_at or self._is_loading()):
+        elif self._scopes is None and (now < self._retry_at or self._is_loading()):
             return False
         try:
             return self._refresh()
         except SQLAlchemyError:
             self._retry_at = now + _RETRY_SECONDS
-            return False  # whoever asks the database instead finds out what is wrong
+            return False  # the caller asks the database instead, and finds out what is wrong
 
     def _is_loading(self) -> bool:
         return self._loader is not None and self._loader.is_alive()
@@ -148,21 +161,21 @@ class Index:
         asked_at = time.monotonic()
         with self._catching_up:
             if self._checked_at >= asked_at:
-                return self._places is not None  # somebody else has just looked
+                return self._scopes is not None  # another thread has just caught up
             begun_at = time.monotonic()
             with self._database.reading() as connection:
-                if self._places is not None and not self._catch_up(connection):
+                if self._scopes is not None and not self._catch_up(connection):
                     self._drop()
-                is_small = self._places is None and _is_small(connection)
+                is_small = self._scopes is None and _is_small(connection, self._few_rows)
                 if is_small:
                     self._load(connection)
             self._checked_at = begun_at
-        if self._places is None:
+        if self._scopes is None:
             self.start()
-        return self._places is not None
+        return self._scopes is not None
 
     def _catch_up(self, connection: Connection) -> bool:
-        """Apply the revisions that came since; False where some of them are not kept any more."""
+        """Apply the revisions that were committed since; False where some of them were pruned."""
         head = revisions.head(connection)
         if head == self._revision:
             return True
@@ -180,69 +193,75 @@ class Index:
         return True
 
     def _apply(self, changes: Iterable[RowChange]) -> None:
-        assert self._places is not None
+        assert self._scopes is not None
         for change in changes:
             if not change.is_attribute:
                 continue
             key = change.scope.path
-            said = _without(self._places.get(key, ()), change.kind)
-            found = None if change.after is None else self._shapes.of(change.kind, change.after)
-            if found is not None:
-                shape, payload = found
-                said = (*said, shape, b"%d" % change.revision, payload)
-            if said:
-                self._places[key] = said
+            packed = _without(self._scopes.get(key, ()), change.kind)
+            shaped = None if change.after is None else self._shapes.of(change.kind, change.after)
+            if shaped is not None:
+                shape, payload = shaped
+                packed = (*packed, shape, b"%d" % change.revision, payload)
+            if packed:
+                self._scopes[key] = packed
             else:
-                self._places.pop(key, None)
+                self._scopes.pop(key, None)
 
     def _load_soon(self) -> None:
         try:
             with self._catching_up, self._database.reading() as connection:
                 self._load(connection)
         except SQLAlchemyError:
-            _log.exception("the index could not be loaded; the database is asked instead")
+            _log.exception("the index could not be loaded; requests are answered from the database")
             self._retry_at = time.monotonic() + _RETRY_SECONDS
 
     def _load(self, connection: Connection) -> None:
-        """Everything, from one picture of the database; nothing is answered from it before it is whole."""
+        """Load everything from one snapshot; nothing is answered from it before it is complete."""
         begun_at = time.monotonic()
         head = revisions.head(connection)
-        places: dict[str, PackedRows] = {}
-        read = lru_cache(maxsize=_CHUNK)(self._shapes.read)  # many rows say the same, which is kept once
-        written = lru_cache(maxsize=_CHUNK)(b"%d".__mod__)
-        for kind, project, domain, workflow, launch_plan, version, text in connection.execute(_EVERYTHING):
-            found = read(kind, text)
-            if found is not None:
+        scopes: dict[str, PackedRows] = {}
+        read = lru_cache(maxsize=_CHUNK)(self._shapes.read)  # equal payloads are kept once
+        format_version = lru_cache(maxsize=_CHUNK)(b"%d".__mod__)
+        for kind, project, domain, workflow, launch_plan, version, text in self._read_rows(connection):
+            shaped = read(kind, text)
+            if shaped is not None:
                 key = f"{project}/{domain}/{workflow}/{launch_plan}"
-                row = found[0], written(version), found[1]
-                there = places.get(key)
-                places[key] = row if there is None else there + row
+                packed = shaped[0], format_version(version), shaped[1]
+                others = scopes.get(key)
+                scopes[key] = packed if others is None else others + packed
         with self._reading:
-            self._projects = {one.id: one for one in projects.every(connection)}
-            self._places, self._revision, self._checked_at = places, head, begun_at
-        if len(places) > _FEW_ROWS:
-            gc.freeze()  # nothing of it is garbage, and looking at a million entries takes a while
+            self._projects = {project.id: project for project in projects.every(connection)}
+            self._scopes, self._revision, self._checked_at = scopes, head, begun_at
+        if len(scopes) > _FEW_ROWS:
+            gc.freeze()  # nothing of it is garbage, and scanning a million entries takes long
         _log.info(
             "index loaded",
-            extra={"scopes": len(places), "revision": head, "seconds": round(time.monotonic() - begun_at, 2)},
+            extra={"scopes": len(scopes), "revision": head, "seconds": round(time.monotonic() - begun_at, 2)},
         )
 
     def _drop(self) -> None:
         with self._reading:
-            self._places, self._projects, self._revision = None, {}, -1
+            self._scopes, self._projects, self._revision = None, {}, -1
 
 
-_EVERYTHING: Select[Any] = select(
+_ALL_ATTRIBUTES: Select[Any] = select(
     *(attributes.c[name] for name in ("kind", "project", "domain", "workflow", "launch_plan", "version")),
     cast(attributes.c.payload, Text),
 ).execution_options(yield_per=_CHUNK)
 
 
-def _without(said: PackedRows, kind: str) -> PackedRows:
-    """What a scope has, but for one kind."""
-    return tuple(part for row in unpack_rows(said) if row[0].kind.name != kind for part in row)
+def read_attributes(connection: Connection) -> Iterable[AttributeRow]:
+    """Every attribute, a chunk at a time."""
+    rows: Iterable[Any] = connection.execute(_ALL_ATTRIBUTES)  # whose rows are tuples of these types
+    return rows
 
 
-def _is_small(connection: Connection) -> bool:
-    some = select(attributes.c.kind).limit(_FEW_ROWS + 1).subquery()
-    return int(connection.execute(select(func.count()).select_from(some)).scalar_one()) <= _FEW_ROWS
+def _without(packed: PackedRows, kind: str) -> PackedRows:
+    """The rows of a scope but for one kind."""
+    return tuple(part for row in unpack_rows(packed) if row[0].kind.name != kind for part in row)
+
+
+def _is_small(connection: Connection, most: int) -> bool:
+    rows = select(attributes.c.kind).limit(most + 1).subquery()
+    return int(connection.execute(select(func.count()).select_from(rows)).scalar_one()) <= most

@@ -1,4 +1,4 @@
-"""SharedCounter: numbers that the workers of one admin tell each other, without asking the database."""
+"""A counter that the worker processes of one admin share, without asking the database."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _NUMBER = struct.Struct("=Q")
 
 
 class SharedCounter:
-    """The highest number that any worker has announced; of this process alone where there is no file to share.
+    """The highest number that any worker has announced; of this process alone without a file to share.
 
-    Whoever has written announces it before it answers, so that whoever is asked next knows that it must look.
+    A worker announces what it has committed before it answers, so that the next request, at any worker, sees it.
     """
 
     def __init__(self, path: str | None = None) -> None:
-        self._among_threads = threading.Lock()
+        self._thread_lock = threading.Lock()
         self._file = None if path is None else os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
         if self._file is None:
             self._memory = mmap.mmap(-1, _NUMBER.size)
@@ -33,15 +33,15 @@ class SharedCounter:
         return int(_NUMBER.unpack_from(self._memory)[0])
 
     def announce(self, number: int) -> None:
-        """Let everyone know that there is a number; a lower one than the highest changes nothing."""
-        with self._alone():
+        """Raise the counter to a number; a lower one changes nothing."""
+        with self._locked():
             if number > self.latest():
                 _NUMBER.pack_into(self._memory, 0, number)
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """One at a time, of all threads and processes; the lock of a process that is killed is given up."""
-        with self._among_threads:
+    def _locked(self) -> Iterator[None]:
+        """One writer at a time, over all threads and processes; the lock of a killed process is released."""
+        with self._thread_lock:
             if self._file is not None:
                 fcntl.lockf(self._file, fcntl.LOCK_EX)
             try:
