@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from admin.core.executions.launches import Launch, Rules
 from admin.core.executions.spec import SETTINGS, target_of
@@ -16,6 +16,14 @@ from admin.core.settings import trails
 from admin.core.settings.kinds import Kind
 from admin.core.settings.platform import PlatformValues
 from admin.core.settings.resolution import Layer, Resolved, RowsByKind, overlay, resolve
+
+
+class MapLayers(NamedTuple):
+    """What settings do to one of a job's maps: its labels, annotations or environment."""
+
+    below: dict[str, str]  #: entries that the job's own override
+    above: dict[str, str]  #: entries of the request and the launch plan, which override the job's own
+    unset: set[str]  #: keys of the job's own that are removed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,9 +45,9 @@ class EffectiveSettings:
         return self.settings[kinds.WORKFLOW_EXECUTION_CONFIG.name]
 
     @cached_property
-    def job_maps(self) -> dict[str, tuple[dict[str, str], dict[str, str], set[str]]]:
-        """For labels, annotations and environment: what goes below the job's own, what above, and which keys go."""
-        maps: dict[str, tuple[dict[str, str], dict[str, str], set[str]]] = {}
+    def job_maps(self) -> dict[str, MapLayers]:
+        """What the execution config does to each of a job's maps."""
+        maps: dict[str, MapLayers] = {}
         leaves = self.config.kind.leaves(self.config.value)
         for name, part in (("labels", "labels"), ("annotations", "annotations"), ("environment", "envs")):
             below: dict[str, str] = {}
@@ -48,7 +56,7 @@ class EffectiveSettings:
                 if path[0] == part:
                     (above if origin.layer else below)[path[-1]] = _text(leaves[path])
             unset = {path[-1] for path, origin in self.config.unset.items() if path[0] == part and origin.layer}
-            maps[name] = below, above, unset
+            maps[name] = MapLayers(below, above, unset)
         return maps
 
     @cached_property

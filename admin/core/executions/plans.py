@@ -100,12 +100,12 @@ def _with_config(
 ) -> dict[str, Any]:
     """A job under the execution config: the request's and the launch plan's entries win over its own, the rest lose."""
     configured = {**job, "task_type": task_type(job)}
-    for name, (below, above, unset) in effective.job_maps.items():
+    for name, layers in effective.job_maps.items():
         own = job.get(name, {})
-        if unset:
-            own = {key: value for key, value in own.items() if key not in unset}
+        if layers.unset:
+            own = {key: value for key, value in own.items() if key not in layers.unset}
         project = project_labels if name == "labels" else {}
-        merged = {**project, **below, **own, **above}
+        merged = {**project, **layers.below, **own, **layers.above}
         configured.pop(name, None)
         if merged:
             configured[name] = merged

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from admin.core.fleet.clusters import ClusterState
+from admin.core.fleet.clusters import Cluster, ClusterState
 from admin.core.placement.candidates import Candidate
 from admin.core.placement.filters.base import Drops, Filter
 from admin.core.placement.workloads import Workload
@@ -33,10 +33,14 @@ def _cordon(state: ClusterState) -> str:
 
 def _unreachable(candidates: Sequence[Candidate], _: Workload) -> Drops:
     return {
-        candidate.position: f"is {cluster.health.value}" if cluster.state.admitted else "waits to be admitted"
+        candidate.position: _silence(candidate.cluster)
         for candidate in candidates
-        if not (cluster := candidate.cluster).is_reachable or not cluster.state.admitted
+        if not candidate.cluster.is_reachable or not candidate.cluster.state.admitted
     }
+
+
+def _silence(cluster: Cluster) -> str:
+    return f"is {cluster.health.value}" if cluster.state.admitted else "waits to be admitted"
 
 
 WEIGHT = Filter(
