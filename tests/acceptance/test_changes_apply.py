@@ -36,11 +36,13 @@ def other_shell(tmp_path: Path) -> Iterator[Callable[[], Shell]]:
 
 def mixed_documents(number: int) -> list[tuple[str, str]]:
     """Names of files and their documents: projects, every level, several kinds, a declared one among them."""
-    found = [(f"domains/{domain}", f"kind: workflow-priority\ndomain: {domain}\npriority: 7\n") for domain in DOMAINS]
+    documents = [
+        (f"domains/{domain}", f"kind: workflow-priority\ndomain: {domain}\npriority: 7\n") for domain in DOMAINS
+    ]
     index = 0
-    while len(found) < number:
+    while len(documents) < number:
         project, scope = f"team-{index}", f"project: team-{index}\ndomain: {DOMAINS[index % 3]}\n"
-        found += [
+        documents += [
             (f"{project}/project", f"kind: project\nid: {project}\nlabels: {{number: {index}}}\n"),
             (f"{project}/label", f"kind: execution-cluster-label\n{scope}value: mycluster\n"),
             (f"{project}/limits", f"kind: TASK_RESOURCE\n{scope}limits: {{cpu: {index % 7 + 2}, memory: 2Gi}}\n"),
@@ -55,7 +57,7 @@ def mixed_documents(number: int) -> list[tuple[str, str]]:
             (f"{project}/plugin", f"kind: plugin-override\n{scope}overrides: {{z: {{plugin_id: [b, a]}}}}\n"),
         ]
         index += 1
-    return found[:number]
+    return documents[:number]
 
 
 def write_documents(directory: Path, documents: list[tuple[str, str]]) -> None:
@@ -66,13 +68,13 @@ def write_documents(directory: Path, documents: list[tuple[str, str]]) -> None:
 
 
 def head(shell: Shell) -> int:
-    found: int = shell.admin.get("/api/v1/revisions?limit=1").json()["head"]
-    return found
+    number: int = shell.admin.get("/api/v1/revisions?limit=1").json()["head"]
+    return number
 
 
 def revision(shell: Shell, number: int) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(shell.ok(f"rainbowctl history {number} -o json"))
-    return found
+    revision: dict[str, Any] = json.loads(shell.ok(f"rainbowctl history {number} -o json"))
+    return revision
 
 
 def test_500_mixed_documents_are_one_revision_that_can_be_moved_and_undone(
@@ -147,9 +149,9 @@ def test_one_bad_document_among_500_stops_all_of_them(shell: Shell) -> None:
 )
 def test_what_only_the_admin_can_refuse_is_found_in_its_file_too(shell: Shell, text: str, told: str) -> None:
     write_documents(shell.cwd / "settings", [*mixed_documents(40), ("z", text)])
-    found = shell.refused(2, "rainbowctl apply -f settings")
-    assert "error: The admin refused the change: 1 problem. Nothing was written.\n" in found
-    assert told in found
+    message = shell.refused(2, "rainbowctl apply -f settings")
+    assert "error: The admin refused the change: 1 problem. Nothing was written.\n" in message
+    assert told in message
     assert head(shell) == 0
 
 
@@ -247,8 +249,8 @@ def test_an_export_holds_what_filters_leave_and_the_projects_it_needs(shell: She
     some = shell.ok("rainbowctl export -p team-1")
     assert some.count("kind: project\n") == 1
     assert some.count("project: team-1\n") == some.count("kind: ") - 1
-    one = shell.ok("rainbowctl export workflow-priority -d development --no-projects")
-    assert {line for line in one.splitlines() if line.startswith("kind")} == {"kind: workflow-priority"}
+    exported = shell.ok("rainbowctl export workflow-priority -d development --no-projects")
+    assert {line for line in exported.splitlines() if line.startswith("kind")} == {"kind: workflow-priority"}
     assert shell.ok("rainbowctl export --at 0").splitlines()[1:] == []
     before = shell.ok("rainbowctl export --no-projects")
     shell.ok("rainbowctl delete workflow-priority -d staging")

@@ -155,10 +155,10 @@ def test_what_cannot_be_accepted_is_opened_again_with_the_problems_on_top(shell:
 )
 def test_what_was_written_is_never_lost(shell: Shell, steps: tuple[str, ...], status: int) -> None:
     told = shell.refused(status, EDIT, VISUAL=editor(shell, *steps), TMPDIR=str(shell.cwd))
-    found = re.search(r"What you wrote is kept in (\S+)\.\n", told)
-    assert found, told
-    assert "cpu: " in Path(found[1]).read_text()
-    assert Path(found[1]).stat().st_mode & 0o777 == 0o600
+    match = re.search(r"What you wrote is kept in (\S+)\.\n", told)
+    assert match, told
+    assert "cpu: " in Path(match[1]).read_text()
+    assert Path(match[1]).stat().st_mode & 0o777 == 0o600
 
 
 def test_an_empty_file_changes_nothing_and_leaves_nothing_behind(shell: Shell) -> None:

@@ -82,8 +82,8 @@ def _nothing_is_written(shell: Shell) -> Iterator[None]:
     ],
 )
 def test_a_refusal_says_why(shell: Shell, status: int, command: str, stdin: str, told: str) -> None:
-    found = shell.refused(status, f"rainbowctl {command}", stdin=stdin)
-    assert told in found
+    message = shell.refused(status, f"rainbowctl {command}", stdin=stdin)
+    assert told in message
 
 
 def test_a_stray_file_is_refused_by_name(shell: Shell) -> None:

@@ -49,9 +49,9 @@ def test_a_teams_week(shell: Shell) -> None:
     assert shell.run("rainbowctl diff -f settings").status == 1
 
     # Thursday: executions fail. Who changed the memory of development?
-    found = json.loads(shell.ok("rainbowctl history task-resource-attribute -d development --since 24h -o json"))
-    assert [revision.get("message") for revision in found] == ["quick fix", "More memory for development", None]
-    bad = found[0]["number"]
+    revisions = json.loads(shell.ok("rainbowctl history task-resource-attribute -d development --since 24h -o json"))
+    assert [revision.get("message") for revision in revisions] == ["quick fix", "More memory for development", None]
+    bad = revisions[0]["number"]
     table = shell.ok("rainbowctl history --since 24h")
     assert re.search(rf"^{bad} .* update task-resource-attribute at domain development +quick fix$", table, re.M)
     told = shell.ok(f"rainbowctl history {bad}")

@@ -295,10 +295,10 @@ def test_two_replicas_on_one_postgresql_set_it_up_once_and_see_each_others_write
 ) -> None:
     database = new_postgresql_database()
     with (
-        running_admin(tmp_path, database=database) as one,
+        running_admin(tmp_path, database=database) as first,
         running_admin(tmp_path, database=database) as other,
     ):
-        assert requests.put(one.url + PATH, json=LABEL, timeout=10).json()["revision"] == 1
+        assert requests.put(first.url + PATH, json=LABEL, timeout=10).json()["revision"] == 1
         assert other.get(f"{PATH}?resource_type=3").json()["version"] == 1
 
 

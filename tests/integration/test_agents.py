@@ -49,9 +49,9 @@ def a() -> str:
 
 @pytest.fixture
 def clock(shared_app: Flask) -> Iterator[Clock]:
-    before, found = shared_app.extensions["rainbow"], Clock()
-    set_clock(shared_app, found)
-    yield found
+    before, test_clock = shared_app.extensions["rainbow"], Clock()
+    set_clock(shared_app, test_clock)
+    yield test_clock
     shared_app.extensions["rainbow"] = before
 
 
@@ -69,7 +69,7 @@ def bearer(token: str) -> dict[str, str]:
 
 
 def shown_tokens(api: FlaskClient, cluster: str) -> dict[str, str]:
-    return {one["prefix"]: one["state"] for one in get(api, f"clusters/{cluster}/tokens")["tokens"]}
+    return {token["prefix"]: token["state"] for token in get(api, f"clusters/{cluster}/tokens")["tokens"]}
 
 
 # Registration
@@ -79,22 +79,22 @@ def test_an_agent_registers_and_its_cluster_is_part_of_the_fleet(api: FlaskClien
     description = {"engine": "slurm", "engine_version": "24.05", "plugins": ["mpi"], "capacity": {"cpu": "8"}}
     answer = register(api, a, description=description)
     assert answer.headers["Cache-Control"] == "no-store"
-    said = ok(answer)
-    assert said["token"].startswith(f"rbc-{said['prefix']}-")
-    assert (said["cluster"], len(said["prefix"]), len(said["token"]) > 50) == (a, 8, True)
-    found = get(api, f"clusters/{a}")
-    assert (found["state"], found["engine"], found["plugins"], found["source"]) == (
+    issued = ok(answer)
+    assert issued["token"].startswith(f"rbc-{issued['prefix']}-")
+    assert (issued["cluster"], len(issued["prefix"]), len(issued["token"]) > 50) == (a, 8, True)
+    cluster = get(api, f"clusters/{a}")
+    assert (cluster["state"], cluster["engine"], cluster["plugins"], cluster["source"]) == (
         "expected",
         "slurm",
         ["mpi"],
         "managed",
     )
-    assert found["capacity"]["cpu"] == "8"
+    assert cluster["capacity"]["cpu"] == "8"
     assert get(api, "revisions?limit=1")["revisions"][0]["author"] == "registration"
-    agent = PlayedAgent(client=api, cluster=a, token=said["token"])
+    agent = PlayedAgent(client=api, cluster=a, token=issued["token"])
     assert agent.sync()["state"] == {"enabled": True, "cordoned": False, "draining": False, "admitted": True}
-    found = get(api, f"clusters/{a}")
-    assert (found["state"], found["agent"], found["leases"]) == ("ready", "agent-1", 0)
+    cluster = get(api, f"clusters/{a}")
+    assert (cluster["state"], cluster["agent"], cluster["leases"]) == ("ready", "agent-1", 0)
     created(api, a, cluster=a)
     assert agent.take() == [a]
 
@@ -115,7 +115,7 @@ def test_every_refusal_looks_the_same_and_guessing_is_stopped(make_app: MakeApp)
     bodies = [{**answer.json, "request_id": ""} for answer in answers if answer.json]
     assert all(body == bodies[0] for body in bodies)
     assert {tuple(sorted(dict(answer.headers))) for answer in answers} == {tuple(sorted(dict(answers[0].headers)))}
-    assert [one["name"] for one in get(api, "clusters")["clusters"]] == ["declared", "local"]
+    assert [cluster["name"] for cluster in get(api, "clusters")["clusters"]] == ["declared", "local"]
     ok(register(api, "declared"))
     assert get(api, "revisions")["revisions"] == []  # what configuration declares is not defined once more
     for _ in range(3):
@@ -182,9 +182,9 @@ def test_a_name_that_must_be_approved_gets_nothing_until_it_is(make_app: MakeApp
     assert agent.sync(want=5)["state"]["admitted"] is False
     assert get(api, "clusters/new")["state"] == "pending"
     assert created(api, "e", cluster_assignment={"cluster_pool_name": "gpu"})["cluster"] == "known"
-    found = created(api, "only", cluster="new")
-    assert (found.get("cluster"), found["closure"]["reason"]["code"]) == (None, "CLUSTERS_UNREACHABLE")
-    assert "waits to be admitted" in found["closure"]["reason"]["message"]
+    execution = created(api, "only", cluster="new")
+    assert (execution.get("cluster"), execution["closure"]["reason"]["code"]) == (None, "CLUSTERS_UNREACHABLE")
+    assert "waits to be admitted" in execution["closure"]["reason"]["message"]
     assert agent.sync(want=5)["leases"] == []
     admitted = ok(api.post(f"{API}/clusters/new/admit", json={"reason": "checked"}))
     assert (admitted["cluster"]["state"], admitted["changed"]) == ("ready", True)
@@ -209,17 +209,17 @@ def test_a_cluster_that_is_deleted_takes_its_tokens_along(api: FlaskClient, a: s
 def test_only_a_hash_is_stored_and_tokens_are_listed_by_prefix(
     api: FlaskClient, a: str, shared_context: Context
 ) -> None:
-    said = ok(register(api, a))
-    agent = PlayedAgent(client=api, cluster=a, token=said["token"])
+    issued = ok(register(api, a))
+    agent = PlayedAgent(client=api, cluster=a, token=issued["token"])
     agent.sync()
-    secret = said["token"].removeprefix(f"rbc-{said['prefix']}-")
+    secret = issued["token"].removeprefix(f"rbc-{issued['prefix']}-")
     with shared_context.database.reading() as connection:
         everything = [str(row) for table in metadata.tables.values() for row in connection.execute(select(table))]
-    assert any(said["prefix"] in row for row in everything)
+    assert any(issued["prefix"] in row for row in everything)
     assert not any(secret in row or SECRET in row for row in everything)
     [listed] = get(api, f"clusters/{a}/tokens")["tokens"]
-    assert (listed["prefix"], listed["state"]) == (said["prefix"], "live")
-    assert listed["created_at"] == said["created_at"]
+    assert (listed["prefix"], listed["state"]) == (issued["prefix"], "live")
+    assert listed["created_at"] == issued["created_at"]
     assert listed["last_used_at"] >= listed["created_at"]
     assert listed.keys() == {"prefix", "state", "created_at", "last_used_at"}
     refused(api.get(f"{API}/clusters/nowhere/tokens"), 404, "cluster_not_found")

@@ -42,10 +42,10 @@ def test_a_label_at_each_level_gives_way_to_the_next_as_they_are_deleted(api: Fl
     for level, path in PATHS.items():
         assert put_label(api, path, f"at-{level}").status_code == 200
     for level in reversed(PATHS):
-        found = effective(api)
-        assert found["value"] == {"value": f"at-{level}"}
-        assert found["origins"]["value"]["level"] == level
-        assert [step["level"] for step in found["trail"]] == ["platform", *PATHS]
+        resolved = effective(api)
+        assert resolved["value"] == {"value": f"at-{level}"}
+        assert resolved["origins"]["value"]["level"] == level
+        assert [step["level"] for step in resolved["trail"]] == ["platform", *PATHS]
         assert api.delete(f"{API}/{PATHS[level]}?resource_type=3").get_json()["deleted"] is True
     assert effective(api)["value"] == {}
 
@@ -62,19 +62,19 @@ def test_task_resources_are_merged_leaf_by_leaf(api: FlaskClient) -> None:
     put(api, PATHS["domain"], {"task_resource_attributes": {"limits": {"memory": "4Gi"}}})
     put(api, PATHS["project-domain"], {"task_resource_attributes": {"defaults": {"cpu": "1"}}})
     put(api, PATHS["workflow"], {"task_resource_attributes": {"limits": {"cpu": None}}})
-    found = effective(api, kind="0")
-    assert found["value"] == {
+    resolved = effective(api, kind="0")
+    assert resolved["value"] == {
         "defaults": {"cpu": "1", "memory": "200Mi"},
         "limits": {"gpu": "1", "memory": "4Gi"},
     }
-    assert {path: origin["level"] for path, origin in found["origins"].items()} == {
+    assert {path: origin["level"] for path, origin in resolved["origins"].items()} == {
         "defaults.cpu": "project-domain",
         "defaults.memory": "platform",
         "limits.gpu": "platform",
         "limits.memory": "domain",
     }
-    assert found["unset"]["limits.cpu"]["level"] == "workflow"
-    assert found["origins"]["limits.gpu"]["key"] == "task_resources.limits.gpu"
+    assert resolved["unset"]["limits.cpu"]["level"] == "workflow"
+    assert resolved["origins"]["limits.gpu"]["key"] == "task_resources.limits.gpu"
 
 
 @pytest.mark.parametrize("kind", BUILTIN_KINDS, ids=lambda kind: kind.noun)
@@ -138,7 +138,11 @@ def test_a_write_may_say_which_version_it_expects(api: FlaskClient) -> None:
 def test_a_dry_run_checks_everything_and_changes_nothing(api: FlaskClient) -> None:
     path = PATHS["domain"]
     dry = put_label(api, f"{path}?dry_run=true", "elsewhere").get_json()
-    assert (dry["changed"], dry["dry_run"], [one["code"] for one in dry["warnings"]]) == (True, True, ["unknown_label"])
+    assert (dry["changed"], dry["dry_run"], [warning["code"] for warning in dry["warnings"]]) == (
+        True,
+        True,
+        ["unknown_label"],
+    )
     assert "version" not in dry
     put_label(api, path, "mycluster")
     assert api.delete(f"{API}/{path}?resource_type=3&dryRun=true").get_json() == {
@@ -191,7 +195,7 @@ def test_a_filter_by_an_unknown_name_is_refused_rather_than_empty(api: FlaskClie
 
 def test_a_limit_of_zero_is_warned_of(api: FlaskClient) -> None:
     written = put(api, PATHS["domain"], {"task_resource_attributes": {"limits": {"cpu": 0, "gpu": 0}}}).get_json()
-    assert [(one["code"], one["field"]) for one in written["warnings"]] == [
+    assert [(warning["code"], warning["field"]) for warning in written["warnings"]] == [
         ("default_capped", "defaults.cpu"),
         ("zero_limit", "limits.cpu"),
     ]
@@ -220,12 +224,12 @@ def test_lists_are_filtered_and_paged(api: FlaskClient) -> None:
 def test_warnings_are_listed_for_as_long_as_they_are_true(api: FlaskClient) -> None:
     put_label(api, PATHS["domain"], "mycluster")
     written = put_label(api, PATHS["project"], "myclustre").get_json()
-    assert [one["code"] for one in written["warnings"]] == ["unknown_label", "overrides_domain"]
+    assert [warning["code"] for warning in written["warnings"]] == ["unknown_label", "overrides_domain"]
     assert written["warnings"][0]["closest"] == ["mycluster"]
     assert api.get(f"{API}/warnings").get_json()["warnings"] == written["warnings"]
     assert 'rainbow_warnings{code="unknown_label"} 1.0' in api.get("/metrics").text
     put_label(api, PATHS["project"], "local")
-    assert [one["code"] for one in api.get(f"{API}/warnings").get_json()["warnings"]] == ["overrides_domain"]
+    assert [warning["code"] for warning in api.get(f"{API}/warnings").get_json()["warnings"]] == ["overrides_domain"]
     api.delete(f"{API}/{PATHS['domain']}?resource_type=3")
     assert api.get(f"{API}/warnings").get_json()["warnings"] == []
     assert "unknown_label" not in api.get("/metrics").text.split("rainbow_warnings")[-1]
@@ -254,9 +258,9 @@ def test_a_declared_kind_is_set_inherited_explained_and_refused_with_no_code(mak
     api = app.test_client()
     assert put(api, PATHS["domain"], {"gpu_policy": {"model": "a100"}}).status_code == 200
     assert put(api, PATHS["workflow"], {"gpuPolicy": {"most": 4}}).status_code == 200
-    found = effective(api, kind="gpu-policy")
-    assert found["value"] == {"share": 0.5, "model": "a100", "most": 4}
-    assert {path: origin["level"] for path, origin in found["origins"].items()} == {
+    resolved = effective(api, kind="gpu-policy")
+    assert resolved["value"] == {"share": 0.5, "model": "a100", "most": 4}
+    assert {path: origin["level"] for path, origin in resolved["origins"].items()} == {
         "share": "platform",
         "model": "domain",
         "most": "workflow",
@@ -273,7 +277,7 @@ def test_rows_of_a_kind_that_is_no_longer_declared_are_kept_and_warned_of(make_a
     api = make_app().test_client()
     put(api, PATHS["domain"], {"workflow_priority": {"priority": 80}})
     without = make_app(kinds={"OTHER": {"number": 10, "fields": {"a": "int"}}}).test_client()
-    assert [one["code"] for one in without.get(f"{API}/warnings").get_json()["warnings"]] == ["undeclared_kind"]
+    assert [warning["code"] for warning in without.get(f"{API}/warnings").get_json()["warnings"]] == ["undeclared_kind"]
     assert without.get(f"{API}/matchable_attributes?resource_type=all").get_json() == {"configurations": []}
     assert effective(make_app().test_client(), kind="10")["value"] == {"priority": 80}
 

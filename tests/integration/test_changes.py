@@ -31,11 +31,11 @@ def rows(api: FlaskClient, query: str = "") -> list[dict[str, Any]]:
     return [{**row, "updated_at": None, "updated_by": None} for row in listed.get_json()["configurations"]]
 
 
-def bare(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def bare(listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Rows without what tells when they were written."""
     return [
         {key: value for key, value in row.items() if key not in ("version", "updated_at", "updated_by")}
-        for row in found
+        for row in listed
     ]
 
 
@@ -55,9 +55,13 @@ def test_many_rows_are_one_revision(api: FlaskClient) -> None:
     ).get_json()
     assert (answer["revision"], answer["counts"]) == (1, {"create": 3, "update": 0, "delete": 0, "unchanged": 0})
     assert [row["version"] for row in answer["rows"]] == [1, 1, 1]
-    one = api.get(f"{API}/revisions/1").get_json()
-    assert (one["message"], one["claimed_by"], one["change_count"]) == ("set up", "ann", 3)
-    assert [row["resource_type"] for row in one["changes"]] == ["PROJECT", "EXECUTION_CLUSTER_LABEL", "TASK_RESOURCE"]
+    revision = api.get(f"{API}/revisions/1").get_json()
+    assert (revision["message"], revision["claimed_by"], revision["change_count"]) == ("set up", "ann", 3)
+    assert [row["resource_type"] for row in revision["changes"]] == [
+        "PROJECT",
+        "EXECUTION_CLUSTER_LABEL",
+        "TASK_RESOURCE",
+    ]
     again = change(
         api,
         {"project_definition": {"id": "search"}},
@@ -249,9 +253,15 @@ def test_everything_goes_back_to_the_beginning(api: FlaskClient) -> None:
     api.put(f"{API}/projects/flytesnacks", json={"state": "ARCHIVED"})
     api.post(f"{API}/rollbacks", json={"to": 0, "everything": True})
     assert (rows(api), head(api)) == ([], 3)
-    assert [one["id"] for one in api.get(f"{API}/projects").get_json()["projects"]] == ["flyteexamples", "flytesnacks"]
+    assert [project["id"] for project in api.get(f"{API}/projects").get_json()["projects"]] == [
+        "flyteexamples",
+        "flytesnacks",
+    ]
     api.post(f"{API}/rollbacks", json={"to": 2, "everything": True})
-    assert [one["id"] for one in api.get(f"{API}/projects").get_json()["projects"]] == ["flyteexamples", "search"]
+    assert [project["id"] for project in api.get(f"{API}/projects").get_json()["projects"]] == [
+        "flyteexamples",
+        "search",
+    ]
     assert bare(rows(api))[0]["attributes"] == {"execution_cluster_label": {"value": "a"}}
 
 
@@ -316,7 +326,7 @@ def test_history_is_filtered_and_paged(api: FlaskClient) -> None:
     def numbers(query: str) -> list[int]:
         answer = api.get(f"{API}/revisions?{query}")
         assert answer.status_code == 200, answer.get_json()
-        return [one["number"] for one in answer.get_json()["revisions"]]
+        return [revision["number"] for revision in answer.get_json()["revisions"]]
 
     assert numbers("") == [4, 3, 2, 1]
     assert numbers("claimed_by=bob") == [3, 2]
@@ -362,13 +372,13 @@ def test_what_applied_then_is_what_was_recorded_then(api: FlaskClient) -> None:
 
     recorded = {0: (effective(""), bare(rows(api)))}
     for _ in range(25):
-        wanted = {}
+        writes = {}
         for _ in range(dice.randint(1, 3)):
             kind, payload = dice.choice(kinds)
             keys = dice.choice(scopes)
-            what = {"delete": True} if dice.random() < 0.3 else {"payload": payload()}
-            wanted[kind, str(keys)] = {"resource_type": kind, **keys, **what}
-        answer = change(api, *wanted.values())
+            content = {"delete": True} if dice.random() < 0.3 else {"payload": payload()}
+            writes[kind, str(keys)] = {"resource_type": kind, **keys, **content}
+        answer = change(api, *writes.values())
         assert answer.status_code == 200, answer.get_json()
         recorded[answer.get_json()["revision"]] = (effective(""), bare(rows(api)))
     assert len(recorded) > 15

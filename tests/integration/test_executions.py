@@ -48,11 +48,11 @@ SECTIONS: dict[str, Any] = {
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def at(found: Any, path: str) -> Any:
+def at(value: Any, path: str) -> Any:
     """A part of an answer by its dotted path, None where it is not there."""
     for part in path.split("."):
-        found = found.get(part) if isinstance(found, dict) else None
-    return found
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
 
 
 KINDS: list[tuple[str, str, Any, dict[str, tuple[Any, Any]]]] = [
@@ -135,8 +135,8 @@ def test_a_kind_makes_a_difference_to_the_stored_execution(
 ) -> None:
     def seen(name: str) -> dict[str, Any]:
         created(shared, name, project=project)
-        found = execution(shared, name, project)
-        shown = {path: at(found, path) for path in differences}
+        stored = execution(shared, name, project)
+        shown = {path: at(stored, path) for path in differences}
         if "cluster" in shown and shown["cluster"] == "base-2":
             shown["cluster"] = "base-1"  # either will do
         return shown
@@ -188,7 +188,7 @@ def test_a_default_above_the_limit_cannot_be_stored_and_an_inherited_one_is_capp
                 create(shared, "bad", project=project, job=job), 400, "invalid_request", "spec.job.resources.limits.cpu"
             )
     answer = ok(put({"limits": {"cpu": "200m"}}))
-    assert [one["code"] for one in answer["warnings"]] == ["default_capped"]
+    assert [warning["code"] for warning in answer["warnings"]] == ["default_capped"]
     assert created(shared, "capped", project=project)["job"]["resources"]["requests"]["cpu"] == "200m"
 
 
@@ -228,8 +228,8 @@ def test_the_same_name_and_body_twice_is_one_execution_and_another_body_a_confli
 
 
 def test_an_idempotency_key_names_what_has_no_name(shared: FlaskClient, shared_context: Context, project: str) -> None:
-    def send(key: str, **said: Any) -> Any:
-        return shared.post(f"{API}/executions", json=asked(project=project, **said), headers={"Idempotency-Key": key})
+    def send(key: str, **fields: Any) -> Any:
+        return shared.post(f"{API}/executions", json=asked(project=project, **fields), headers={"Idempotency-Key": key})
 
     first = ok(send("k1"))
     assert first["created"] is True
@@ -295,7 +295,7 @@ def test_a_bad_request_is_refused_by_field_and_nothing_is_half_stored(
 def test_a_pool_and_a_label_in_one_request_go_by_the_pool_with_a_warning(shared: FlaskClient, project: str) -> None:
     answer = ok(create(shared, "both", project=project, **pool("gpu"), **label("sunny")))
     assert (answer["execution"]["pool"], answer["execution"]["cluster"]) == ("gpu", "gpu-1")
-    assert [one["code"] for one in answer["warnings"]] == ["several_places"]
+    assert [warning["code"] for warning in answer["warnings"]] == ["several_places"]
     answer = ok(create(shared, "all", project=project, cluster="small", **pool("gpu"), **label("sunny")))
     assert answer["execution"]["cluster"] == "small"
     assert "the cluster counts" in answer["warnings"][0]["message"]
@@ -349,22 +349,22 @@ def test_an_execution_is_terminated_once_and_archived_and_brought_back(shared: F
     ended = ok(shared.delete(path, json={"cause": "no longer needed", "claimed_by": "ann"}))
     assert (ended["phase"], ended["changed"]) == ("ABORTED", True)
     assert ok(shared.delete(path, json={"cause": "again"})) == {**ended, "changed": False}
-    found = execution(shared, "e", project)
-    assert (found["closure"]["abort_metadata"], found["closure"]["reason"]) == (
+    stored = execution(shared, "e", project)
+    assert (stored["closure"]["abort_metadata"], stored["closure"]["reason"]) == (
         {"cause": "no longer needed", "principal": "ann"},
         {"code": "TERMINATED", "message": "no longer needed"},
     )
-    assert found["closure"]["finished_at"] >= found["closure"]["created_at"]
+    assert stored["closure"]["finished_at"] >= stored["closure"]["created_at"]
     for state, changed in (("EXECUTION_ARCHIVED", True), ("ARCHIVED", False), (1, False), ("EXECUTION_ACTIVE", True)):
         assert ok(shared.put(path, json={"state": state}))["changed"] is changed
     ok(shared.put(path, json={"state": "ARCHIVED"}))
     refused(shared.put(path, json={"state": "GONE"}), 400, "invalid_request", "state")
     listing = f"executions/{project}/development"
     assert get(shared, listing)["executions"] == []
-    assert [one["state"] for one in get(shared, f"{listing}?state=ARCHIVED")["executions"]] == ["ARCHIVED"]
+    assert [execution["state"] for execution in get(shared, f"{listing}?state=ARCHIVED")["executions"]] == ["ARCHIVED"]
     assert len(get(shared, f"{listing}?state=ALL")["executions"]) == 1
     events = get(shared, f"{listing}/e/events")["events"]
-    assert [(one["number"], one["type"], one["phase"]) for one in events] == [
+    assert [(event["number"], event["type"], event["phase"]) for event in events] == [
         (1, "CREATED", "QUEUED"),
         (2, "ABORTED", "ABORTED"),
         (3, "ARCHIVED", "ABORTED"),
@@ -406,7 +406,11 @@ def test_a_selector_terminates_what_fits_and_an_empty_one_nothing(
         dry = ok(terminate({"project": project, "pool": "gpu"}, "?dry_run=true"))
         assert (dry["matched"], dry["terminated"], dry["dry_run"]) == (1, 0, True)
     done = ok(terminate({"project": project, "pool": "gpu"}))
-    assert (done["matched"], done["terminated"], [one["id"]["name"] for one in done["executions"]]) == (1, 1, ["a1"])
+    assert (done["matched"], done["terminated"], [execution["id"]["name"] for execution in done["executions"]]) == (
+        1,
+        1,
+        ["a1"],
+    )
     assert execution(shared, "b1", project)["closure"]["phase"] == "QUEUED"
     assert ok(terminate({"project": project, "filters": "contains(name,b)"}))["terminated"] == 1
 
@@ -435,10 +439,10 @@ def test_a_queueing_budget_that_runs_out_ends_the_execution(
     def clock(seconds: float) -> Context:
         return replace(shared_context, clock=lambda: NOON + timedelta(seconds=seconds))
 
-    wanted = read_request(project=project, domain="development", name="e", spec={"job": JOB}, inputs=None)
-    create_execution(clock(0), wanted)
-    found = execution(shared, "e", project)
-    assert found["quality_of_service"] == {"queueing_budget": "90s", "queue_deadline": "2026-03-01T12:01:30Z"}
+    request = read_request(project=project, domain="development", name="e", spec={"job": JOB}, inputs=None)
+    create_execution(clock(0), request)
+    stored = execution(shared, "e", project)
+    assert stored["quality_of_service"] == {"queueing_budget": "90s", "queue_deadline": "2026-03-01T12:01:30Z"}
     assert end_overdue(clock(89.9)) == []
     assert execution(shared, "e", project)["closure"]["phase"] == "QUEUED"
     assert [row.name for row in end_overdue(clock(90))] == ["e"]
@@ -446,7 +450,7 @@ def test_a_queueing_budget_that_runs_out_ends_the_execution(
     assert (closure["phase"], closure["reason"]["code"]) == ("TIMED_OUT", "QUEUEING_BUDGET_EXCEEDED")
     assert closure["finished_at"] == "2026-03-01T12:01:30Z"
     assert end_overdue(clock(91)) == []
-    assert [one["type"] for one in get(shared, f"executions/{project}/development/e/events")["events"]] == [
+    assert [event["type"] for event in get(shared, f"executions/{project}/development/e/events")["events"]] == [
         "CREATED",
         "TIMED_OUT",
     ]
@@ -466,32 +470,32 @@ def listed(shared: FlaskClient, project: str) -> str:
 
 
 def names(api: FlaskClient, query: str) -> list[str]:
-    return [one["id"]["name"] for one in get(api, f"executions?{query}")["executions"]]
+    return [execution["id"]["name"] for execution in get(api, f"executions?{query}")["executions"]]
 
 
 def test_lists_are_filtered(shared: FlaskClient, listed: str) -> None:
-    def found(query: str) -> list[str]:
+    def find(query: str) -> list[str]:
         return sorted(names(shared, f"project={listed}&{query}"))
 
     everything = [f"e{number:02}" for number in range(12)]
-    assert found("") == everything
-    assert found("pool=gpu") == ["e00", "e03", "e06", "e09"]
-    assert found("label=sunny&domain=development") == ["e02", "e08"]
-    assert found("cluster=sun,gpu-1&domain=staging") == ["e03", "e05", "e09", "e11"]
-    assert found("phase=ABORTED") == found("reason=TERMINATED") == ["e00"]
-    assert found("phase=QUEUED,ABORTED") == everything
-    assert found("mode=RELAUNCH") == found("workflow=wf") == []
-    assert found(f"filters={quote('ne(pool,gpu)+eq(domain,staging)')}") == ["e01", "e05", "e07", "e11"]
-    assert found("filters=eq(phase,ABORTED)") == ["e00"]
-    assert found("filters=value_not_in(pool,gpu;base)") == ["e02", "e05", "e08", "e11"]
-    assert found("filters=value_in(label,)") == [name for name in everything if int(name[1:]) % 3 != 2]
-    assert found("filters=contains(name,1)") == ["e01", "e10", "e11"]
-    assert found("filters=contains(name,%25)") == []
-    assert found("filters=gte(name,e10)") == ["e10", "e11"]
-    assert found("created_after=1h") == everything
-    assert found("created_before=1h") == []
-    assert found("created_after=2020-01-01T00:00:00Z&created_before=2020-01-02") == []
-    assert found("state=ARCHIVED") == []
+    assert find("") == everything
+    assert find("pool=gpu") == ["e00", "e03", "e06", "e09"]
+    assert find("label=sunny&domain=development") == ["e02", "e08"]
+    assert find("cluster=sun,gpu-1&domain=staging") == ["e03", "e05", "e09", "e11"]
+    assert find("phase=ABORTED") == find("reason=TERMINATED") == ["e00"]
+    assert find("phase=QUEUED,ABORTED") == everything
+    assert find("mode=RELAUNCH") == find("workflow=wf") == []
+    assert find(f"filters={quote('ne(pool,gpu)+eq(domain,staging)')}") == ["e01", "e05", "e07", "e11"]
+    assert find("filters=eq(phase,ABORTED)") == ["e00"]
+    assert find("filters=value_not_in(pool,gpu;base)") == ["e02", "e05", "e08", "e11"]
+    assert find("filters=value_in(label,)") == [name for name in everything if int(name[1:]) % 3 != 2]
+    assert find("filters=contains(name,1)") == ["e01", "e10", "e11"]
+    assert find("filters=contains(name,%25)") == []
+    assert find("filters=gte(name,e10)") == ["e10", "e11"]
+    assert find("created_after=1h") == everything
+    assert find("created_before=1h") == []
+    assert find("created_after=2020-01-01T00:00:00Z&created_before=2020-01-02") == []
+    assert find("state=ARCHIVED") == []
     path = f"executions/{listed}/staging"
     assert len(get(shared, path)["executions"]) == 6
     refused(shared.get(f"{API}/{path}?domain=development"), 400, "invalid_request", "domain")
@@ -517,20 +521,20 @@ def test_every_page_comes_once_in_order_and_inserts_disturb_nothing(
     whole = names(shared, query)
     assert len(whole) == len(set(whole)) == 12
     assert whole == list(reversed(names(shared, query.replace(direction, _opposite(direction)))))
-    found: list[str] = []
+    listed_names: list[str] = []
     token = ""
     while True:
         page = get(shared, f"executions?{query}&limit=5{token}")
         assert len(page["executions"]) <= 5
-        found += [one["id"]["name"] for one in page["executions"]]
-        created(shared, f"new-{len(found)}", project=listed)
+        listed_names += [execution["id"]["name"] for execution in page["executions"]]
+        created(shared, f"new-{len(listed_names)}", project=listed)
         if "token" not in page:
             break
         token = f"&token={page['token']}"
-        if len(found) > 40:
+        if len(listed_names) > 40:
             raise AssertionError("the list does not end")
-    assert [name for name in found if not name.startswith("new")] == whole
-    assert len(found) == len(set(found))
+    assert [name for name in listed_names if not name.startswith("new")] == whole
+    assert len(listed_names) == len(set(listed_names))
     if "token=" in token:
         other = "name" if key != "name" else "phase"
         refused(shared.get(f"{API}/executions?sort_by.key={other}{token}"), 400, "invalid_request", "token")
@@ -543,10 +547,10 @@ def _opposite(direction: str) -> str:
 def test_placements_are_counted_by_any_column(shared: FlaskClient, listed: str) -> None:
     def counts(by: str, more: str = "") -> dict[str, int]:
         answer = get(shared, f"placement_counts?by={by}&project={listed}{more}")
-        assert answer["total"] == sum(one["count"] for one in answer["counts"])
-        sizes = [one["count"] for one in answer["counts"]]
+        assert answer["total"] == sum(count["count"] for count in answer["counts"])
+        sizes = [count["count"] for count in answer["counts"]]
         assert sizes == sorted(sizes, reverse=True)
-        return {one["value"]: one["count"] for one in answer["counts"]}
+        return {count["value"]: count["count"] for count in answer["counts"]}
 
     assert counts("pool") == {"gpu": 4, "base": 4, "": 4}
     assert counts("label", "&domain=staging") == {"": 4, "sunny": 2}
@@ -569,7 +573,7 @@ def test_plugins_that_a_cluster_does_not_offer_are_waited_for(shared: FlaskClien
     report(shared, "plug-1", plugins=["spark"])
     overrides = {"overrides": [{"task_type": "process", "plugin_id": ["mpi", "spark2"]}]}
     put_attribute(shared, "project", "plugin_overrides", overrides, project=project)
-    found = created(shared, "e", project=project, **label("plugged"))
-    assert (found.get("cluster"), found["closure"]["reason"]["code"]) == (None, "PLUGIN_MISSING")
-    assert "'plug-1' offers none of the plugins mpi, spark2" in found["closure"]["reason"]["message"]
+    answer = created(shared, "e", project=project, **label("plugged"))
+    assert (answer.get("cluster"), answer["closure"]["reason"]["code"]) == (None, "PLUGIN_MISSING")
+    assert "'plug-1' offers none of the plugins mpi, spark2" in answer["closure"]["reason"]["message"]
     switch(shared, "plug-1", "disable")

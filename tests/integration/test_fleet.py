@@ -63,8 +63,8 @@ def head(api: FlaskClient) -> int:
 
 def test_the_sample_of_the_pools_proposal_is_shown_with_its_expected_clusters_and_warnings(make_app: MakeApp) -> None:
     api = make_app(**SECTIONS).test_client()
-    clusters = {one["name"]: one for one in get(api, "clusters")["clusters"]}
-    assert {name: (one["source"], one["state"], one["enabled"]) for name, one in clusters.items()} == {
+    clusters = {cluster["name"]: cluster for cluster in get(api, "clusters")["clusters"]}
+    assert {name: (cluster["source"], cluster["state"], cluster["enabled"]) for name, cluster in clusters.items()} == {
         "flyte-1-k8s": ("configuration", "expected", True),
         "flyte-2-k8s": ("configuration", "expected", True),
         "flyte-3-k8s": ("expected", "expected", True),
@@ -80,7 +80,9 @@ def test_the_sample_of_the_pools_proposal_is_shown_with_its_expected_clusters_an
         {"id": "flyte-3-k8s", "weight": 6, "expected": True},
         {"id": "flyte-4-k8s", "weight": 99, "expected": True},
     ]
-    warnings = [(one["code"], one["resource_type"], one["name"]) for one in get(api, "warnings")["warnings"]]
+    warnings = [
+        (warning["code"], warning["resource_type"], warning["name"]) for warning in get(api, "warnings")["warnings"]
+    ]
     assert warnings == [("expected_cluster", "POOL", "pool_2")] * 2
     assert created(api, "e0", **pool("pool_2"))["cluster"] in ("flyte-3-k8s", "flyte-4-k8s")
 
@@ -106,7 +108,7 @@ def test_a_definition_is_created_read_listed_changed_and_deleted_as_revisions(sh
     assert (changed["changed"], changed["version"]) == (True, start + 2)
     refused(shared.put(path, json={noun: body}, headers={"If-Match": f'"{start + 1}"'}), 409, "version_conflict")
     refused(shared.put(path, json={noun: body}, headers={"If-None-Match": "*"}), 409, "version_conflict")
-    assert name in [one["name"] for one in get(shared, f"{noun}s?limit=1000")[f"{noun}s"]]
+    assert name in [definition["name"] for definition in get(shared, f"{noun}s?limit=1000")[f"{noun}s"]]
     shown = get(shared, f"revisions/{start + 1}")
     assert (shown["message"], shown["claimed_by"]) == ("why", "ann")
     [row] = shown["changes"]
@@ -169,7 +171,7 @@ def test_a_bad_pool_or_label_is_refused_by_field_and_nothing_is_stored(
         refused(shared.put(f"{API}/{noun}s/bad", json={noun: body}), 400, "invalid_request", field)
         refused(shared.post(f"{API}/{noun}s", json={noun: {"name": "bad", **body}}), 400, "invalid_request", field)
         answer = refused(shared.post(f"{API}/attribute_changes", json=change), 400, "invalid_request")
-        assert f"{noun}_definition.{field}" in [one["field"] for one in answer["details"]]
+        assert f"{noun}_definition.{field}" in [detail["field"] for detail in answer["details"]]
         assert answer["details"][0]["index"] == 0
 
 
@@ -194,14 +196,14 @@ def test_a_bad_cluster_or_report_is_refused_by_field_and_nothing_is_stored(
             ({"color": "red"}, "color"),
         ):
             refused(shared.put(f"{API}/clusters/bad", json={"cluster": payload}), 400, "invalid_request", field)
-        for said, field in (
+        for state, field in (
             ({"free": {"cpu": "-1"}}, "free.cpu"),
             ({"capacity": {"executions": 1.5}}, "capacity.executions"),
             ({"eta": "soon"}, "eta"),
             ({"plugins": "spark"}, "plugins"),
             ({"load": 1}, "load"),
         ):
-            refused(shared.put(f"{API}/clusters/flyte-1-k8s/state", json=said), 400, "invalid_request", field)
+            refused(shared.put(f"{API}/clusters/flyte-1-k8s/state", json=state), 400, "invalid_request", field)
         refused(shared.put(f"{API}/clusters/flyte-9-k8s/state", json={}), 404, "cluster_not_found", "name")
         refused(shared.post(f"{API}/clusters/flyte-9-k8s/cordon"), 404, "cluster_not_found", "name")
         refused(shared.put(f"{API}/pools/a", json={"pool": {"name": "b", **group(["x"])}}), 400, "invalid_request")
@@ -224,7 +226,7 @@ def test_switching_a_cluster_is_an_event_and_no_revision(shared: FlaskClient) ->
     report(shared, "switched", engine="slurm")
     assert head(shared) == start
     events = get(shared, "clusters/switched/events")["events"]
-    assert [one["type"] for one in events] == ["REPORTED", "ENABLED", "DISABLED", "UNCORDONED", "CORDONED"]
+    assert [event["type"] for event in events] == ["REPORTED", "ENABLED", "DISABLED", "UNCORDONED", "CORDONED"]
     assert (events[-1]["reason"], events[-1]["claimed_by"]) == ("to cordon", "ann")
     first = get(shared, "clusters/switched/events?limit=2")
     rest = get(shared, f"clusters/switched/events?limit=9&token={first['token']}")
@@ -243,7 +245,7 @@ def test_clusters_of_configuration_and_expected_ones_can_be_switched_too(shared:
 def test_a_report_counts_for_more_than_the_definition_and_free_is_less_what_waits(shared: FlaskClient) -> None:
     put_cluster(shared, "reporter", capacity={"cpu": "4", "gpu": "1"}, properties={"zone": "a", "rack": "1"})
     assert get(shared, "clusters/reporter")["state"] == "expected"
-    found = report(
+    cluster = report(
         shared,
         "reporter",
         capacity={"cpu": "16"},
@@ -254,21 +256,25 @@ def test_a_report_counts_for_more_than_the_definition_and_free_is_less_what_wait
         engine_version="23.11",
         properties={"zone": "b"},
     )
-    assert (found["state"], found["capacity"], found["free"]) == (
+    assert (cluster["state"], cluster["capacity"], cluster["free"]) == (
         "ready",
         {"cpu": "16", "gpu": "1"},
         {"cpu": "8", "gpu": "1", "executions": 5},
     )
-    assert (found["eta"], found["plugins"], found["engine"], found["engine_version"]) == (
+    assert (cluster["eta"], cluster["plugins"], cluster["engine"], cluster["engine_version"]) == (
         "30s",
         ["spark"],
         "slurm",
         "23.11",
     )
-    assert found["properties"] == {"zone": "b", "rack": "1"}
+    assert cluster["properties"] == {"zone": "b", "rack": "1"}
     created(shared, "reported", cluster="reporter", job={"command": ["x"], "resources": {"requests": {"cpu": "1500m"}}})
-    found = get(shared, "clusters/reporter")
-    assert (found["waiting"], found["running"], found["free"]) == (1, 0, {"cpu": "6500m", "gpu": "1", "executions": 4})
+    cluster = get(shared, "clusters/reporter")
+    assert (cluster["waiting"], cluster["running"], cluster["free"]) == (
+        1,
+        0,
+        {"cpu": "6500m", "gpu": "1", "executions": 4},
+    )
 
 
 def test_a_cluster_may_be_in_several_pools_and_the_list_is_filtered_and_paged(shared: FlaskClient) -> None:
@@ -276,18 +282,18 @@ def test_a_cluster_may_be_in_several_pools_and_the_list_is_filtered_and_paged(sh
     put_pool(shared, "several-2", ["s2", "s3"])
     put_label(shared, "several", ["s1", "s3"])
     assert get(shared, "clusters/s2")["pools"] == ["several-1", "several-2"]
-    assert [one["name"] for one in get(shared, "clusters?pool=several-2")["clusters"]] == ["s2", "s3"]
-    assert [one["name"] for one in get(shared, "clusters?label=several&pool=several-1")["clusters"]] == ["s1"]
-    assert [one["name"] for one in get(shared, "clusters?label=s2")["clusters"]] == ["s2"]
+    assert [cluster["name"] for cluster in get(shared, "clusters?pool=several-2")["clusters"]] == ["s2", "s3"]
+    assert [cluster["name"] for cluster in get(shared, "clusters?label=several&pool=several-1")["clusters"]] == ["s1"]
+    assert [cluster["name"] for cluster in get(shared, "clusters?label=s2")["clusters"]] == ["s2"]
     names, token = [], ""
     while True:
         page = get(shared, f"clusters?limit=2{token}")
-        names += [one["name"] for one in page["clusters"]]
+        names += [cluster["name"] for cluster in page["clusters"]]
         if "token" not in page:
             break
         token = f"&token={page['token']}"
     assert names == sorted(set(names))
-    assert names == [one["name"] for one in get(shared, "clusters?limit=1000")["clusters"]]
+    assert names == [cluster["name"] for cluster in get(shared, "clusters?limit=1000")["clusters"]]
 
 
 def test_deleting_what_is_in_use_lists_its_users_and_force_deletes_it(api: FlaskClient) -> None:
@@ -304,10 +310,10 @@ def test_deleting_what_is_in_use_lists_its_users_and_force_deletes_it(api: Flask
 
     def users(noun: str, name: str) -> dict[str, list[str]]:
         answer = refused(api.delete(f"{API}/{noun}s/{name}"), 409, "in_use")
-        found: dict[str, list[str]] = {}
+        reasons: dict[str, list[str]] = {}
         for detail in answer["details"]:
-            found.setdefault(detail["field"], []).append(detail["reason"])
-        return found
+            reasons.setdefault(detail["field"], []).append(detail["reason"])
+        return reasons
 
     start = head(api)
     by_pool = users("pool", "gpu")
@@ -365,7 +371,7 @@ def test_a_change_that_stops_to_use_a_pool_may_delete_it_in_the_same_breath(api:
         {"pool_definition": {"name": "next", **group(["local"])}},
     ]
     answer = ok(api.post(f"{API}/attribute_changes", json={"changes": changes}))
-    assert [(one["resource_type"], one["action"], one.get("name")) for one in answer["rows"]] == [
+    assert [(row["resource_type"], row["action"], row.get("name")) for row in answer["rows"]] == [
         ("POOL", "delete", "gpu"),
         ("CLUSTER_ASSIGNMENT", "update", None),
         ("POOL", "create", "next"),
@@ -383,7 +389,7 @@ def test_everything_is_rolled_back_definitions_too_and_events_stay(app: Flask, a
     put_label(api, "new", ["c2"])
     put_attribute(api, "domain", "cluster_assignment", {"cluster_pool_name": "gpu"})
     moved = get(api, f"revision_diff?from={mark}&to={head(api)}")["rows"]
-    assert {(one["resource_type"], one.get("name", ""), one["action"]) for one in moved} == {
+    assert {(row["resource_type"], row.get("name", ""), row["action"]) for row in moved} == {
         ("POOL", "gpu", "update"),
         ("CLUSTER", "c1", "update"),
         ("LABEL", "new", "create"),
@@ -392,12 +398,12 @@ def test_everything_is_rolled_back_definitions_too_and_events_stay(app: Flask, a
     dry = ok(api.post(f"{API}/rollbacks?dry_run=true", json={"to": mark, "everything": True}))
     assert (dry["changed"], dry["counts"]) == (True, {"create": 0, "update": 2, "delete": 2, "unchanged": 0})
     assert ok(api.post(f"{API}/rollbacks", json={"to": mark, "everything": True}))["changed"] is True
-    found = get(api, "pools/gpu")
-    assert (found["strategy"], [one["id"] for one in found["members"]]) == ("weighted", ["c1"])
+    shown = get(api, "pools/gpu")
+    assert (shown["strategy"], [member["id"] for member in shown["members"]]) == ("weighted", ["c1"])
     assert get(api, "clusters/c1")["cost"] == 1
     refused(api.get(f"{API}/labels/new"), 404, "label_not_found")
     assert get(api, "clusters/c1")["cordoned"] is True
-    numbers = [one["number"] for one in get(api, "revisions?limit=100&resource_type=POOL")["revisions"]]
+    numbers = [revision["number"] for revision in get(api, "revisions?limit=100&resource_type=POOL")["revisions"]]
     assert len(numbers) == 3
 
 
@@ -407,7 +413,7 @@ def test_one_revision_of_a_pool_is_undone_unless_the_pool_moved_since(api: Flask
     answer = refused(api.post(f"{API}/rollbacks", json={"revision": first}), 409, "version_conflict")
     assert answer["details"] == [{"resource_type": "POOL", "name": "gpu", "changed_by_revision": second}]
     ok(api.post(f"{API}/rollbacks", json={"revision": second}))
-    assert [one["id"] for one in get(api, "pools/gpu")["members"]] == ["a"]
+    assert [member["id"] for member in get(api, "pools/gpu")["members"]] == ["a"]
 
 
 def test_a_cluster_that_is_deleted_and_made_again_starts_anew(api: FlaskClient) -> None:
@@ -416,8 +422,8 @@ def test_a_cluster_that_is_deleted_and_made_again_starts_anew(api: FlaskClient) 
     report(api, "c1", free={"cpu": "1"})
     ok(api.delete(f"{API}/clusters/c1"))
     put_cluster(api, "c1")
-    found = get(api, "clusters/c1")
-    assert (found["cordoned"], found["state"], "free" in found) == (False, "expected", False)
+    cluster = get(api, "clusters/c1")
+    assert (cluster["cordoned"], cluster["state"], "free" in cluster) == (False, "expected", False)
 
 
 def test_deleting_the_pool_that_executions_wait_for_is_told_to_them(api: FlaskClient, context: Context) -> None:
@@ -425,9 +431,9 @@ def test_deleting_the_pool_that_executions_wait_for_is_told_to_them(api: FlaskCl
     created(api, "e", **pool("gpu"))
     ok(api.delete(f"{API}/pools/gpu?force=true"))
     decide_waiting(context)
-    found = execution(api, "e")
-    assert (found["closure"]["phase"], found["closure"]["reason"]["code"]) == ("QUEUED", "POOL_GONE")
-    assert "cluster" not in found
+    waiting = execution(api, "e")
+    assert (waiting["closure"]["phase"], waiting["closure"]["reason"]["code"]) == ("QUEUED", "POOL_GONE")
+    assert "cluster" not in waiting
     put_pool(api, "gpu", ["local"])
     decide_waiting(context)
     assert execution(api, "e")["cluster"] == "local"
@@ -440,9 +446,9 @@ def test_a_managed_pool_that_configuration_declares_too_gives_way_and_can_be_del
         clusters=declared, clusterPools={"clusterPoolAssignments": {"development": {"pool": "gpu"}}}
     ).test_client()
     assert created(api, "e")["cluster"] == "configured"
-    assert "shadowed_definition" in [one["code"] for one in get(api, "warnings")["warnings"]]
+    assert "shadowed_definition" in [warning["code"] for warning in get(api, "warnings")["warnings"]]
     refused(api.put(f"{API}/pools/gpu", json={"pool": group(["other"])}), 409, "declared_in_configuration")
     assert ok(api.delete(f"{API}/pools/gpu"))["changed"] is True
-    assert "shadowed_definition" not in [one["code"] for one in get(api, "warnings")["warnings"]]
+    assert "shadowed_definition" not in [warning["code"] for warning in get(api, "warnings")["warnings"]]
     assert get(api, "pools/gpu")["source"] == "configuration"
     refused(api.delete(f"{API}/pools/gpu"), 409, "declared_in_configuration")

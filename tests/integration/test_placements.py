@@ -38,8 +38,8 @@ from tests.support.placing import (
 from tests.support.small_fleets import group
 
 
-def place(api: FlaskClient, name: str | None = None, changes: Any = None, **said: Any) -> Any:
-    body = asked(name, **said)
+def place(api: FlaskClient, name: str | None = None, changes: Any = None, **fields: Any) -> Any:
+    body = asked(name, **fields)
     return ok(api.post(f"{API}/placements", json={**body, "changes": changes} if changes else body))
 
 
@@ -76,7 +76,7 @@ def test_an_unknown_pool_or_label_of_an_attribute_is_refused_naming_its_scope(
         ("execution_cluster_label", {"value": "sunshin"}, "unknown_label", "sunshine"),
     ):
         written = put_attribute(api, level, key, payload, **scope)
-        assert error in [one["code"] for one in written["warnings"]]
+        assert error in [warning["code"] for warning in written["warnings"]]
         with nothing_stored(context):
             answer = refused(create(api, "e", launch_plan={"name": "lp"}), 400, error)
             assert f"set by {words}." in answer["message"]
@@ -94,14 +94,14 @@ def test_an_unknown_pool_or_label_of_a_launch_plan_or_request_is_refused_naming_
     ok(register_plan(api, "bad-pool", "wf", **pool("trainning")))
     ok(register_plan(api, "bad-label", "wf", **label("sunshin")))
     with nothing_stored(context):
-        for said, error, words, near in (
+        for fields, error, words, near in (
             ({"launch_plan": {"name": "bad-pool"}}, "unknown_pool", "the launch plan's definition", ["training"]),
             ({"launch_plan": {"name": "bad-label"}}, "unknown_label", "the launch plan's definition", ["sunshine"]),
             (pool("trainning"), "unknown_pool", "the request", ["training"]),
             (label("sunshin"), "unknown_label", "the request", ["sunshine"]),
             ({"cluster": "locall"}, "unknown_cluster", "the request", ["local"]),
         ):
-            answer = refused(create(api, "e", **said), 400, error)
+            answer = refused(create(api, "e", **fields), 400, error)
             assert f"set by {words}." in answer["message"]
             assert answer["details"][0]["closest"] == near
     assert created(api, "e", launch_plan={"name": "bad-pool"}, **pool("training"))["cluster"] == "c1"
@@ -131,13 +131,13 @@ def test_a_decision_that_changed_is_kept_beside_the_first(api: FlaskClient, cont
     assert created(api, "e", **pool("gpu"))["cluster"] == "a"
     first = explanation(api, "e")
     switch(api, "a", "cordon", reason="disks")
-    assert [one.cluster for one in decide_waiting(context)] == ["b"]
+    assert [decision.cluster for decision in decide_waiting(context)] == ["b"]
     second = explanation(api, "e")
     assert (second["cluster"], second["decision"], second["because"]) == ("b", 2, "fleet changed")
-    verdicts = {one["cluster"]: one["verdicts"] for one in second["candidates"]}
+    verdicts = {candidate["cluster"]: candidate["verdicts"] for candidate in second["candidates"]}
     assert {"filter": "cordoned", "passed": False, "reason": "is cordoned (disks)"} in verdicts["a"]
     history = second["history"]
-    assert [(one["number"], one["cluster"], one["because"]) for one in history] == [
+    assert [(decision["number"], decision["cluster"], decision["because"]) for decision in history] == [
         (1, "a", "created"),
         (2, "b", "fleet changed"),
     ]
@@ -157,30 +157,39 @@ def test_an_explanation_holds_every_rung_candidate_and_setting(api: FlaskClient)
     put_attribute(api, "domain", "execution_cluster_label", {"value": "sunny"})
     put_attribute(api, "project", "cluster_assignment", {"cluster_pool_name": "gpu"})
     created(api, "e", job={"command": ["x"], "resources": {"requests": {"cpu": "1"}}}, max_parallelism=4)
-    found = explanation(api, "e")
-    assert (found["cluster"], found["pool"], found["strategy"], found["reason"]["code"]) == (
+    explained = explanation(api, "e")
+    assert (explained["cluster"], explained["pool"], explained["strategy"], explained["reason"]["code"]) == (
         "a",
         "gpu",
         "weighted",
         "ASSIGNED",
     )
-    said = {(one["rung"], one["kind"]): one["state"] for one in found["rungs"] if one["state"] != "silent"}
-    assert said == {("project", "pool"): "wins", ("domain", "label"): "overridden", ("everywhere", "any"): "overridden"}
-    candidates = {one["cluster"]: one for one in found["candidates"]}
-    assert {name: (one["chosen"], one["expected"], one.get("rank")) for name, one in candidates.items()} == {
+    states = {(rung["rung"], rung["kind"]): rung["state"] for rung in explained["rungs"] if rung["state"] != "silent"}
+    assert states == {
+        ("project", "pool"): "wins",
+        ("domain", "label"): "overridden",
+        ("everywhere", "any"): "overridden",
+    }
+    candidates = {candidate["cluster"]: candidate for candidate in explained["candidates"]}
+    assert {
+        name: (candidate["chosen"], candidate["expected"], candidate.get("rank"))
+        for name, candidate in candidates.items()
+    } == {
         "a": (True, True, 1),
         "b": (False, True, None),
         "c": (False, True, None),
     }
-    assert [one["reason"] for one in candidates["b"]["verdicts"] if not one["passed"]] == ["has weight 0"]
-    assert [one["reason"] for one in candidates["c"]["verdicts"] if not one["passed"]] == ["is disabled"]
+    assert [verdict["reason"] for verdict in candidates["b"]["verdicts"] if not verdict["passed"]] == ["has weight 0"]
+    assert [verdict["reason"] for verdict in candidates["c"]["verdicts"] if not verdict["passed"]] == ["is disabled"]
     assert (candidates["a"]["score"], candidates["a"]["draw"] > 0) == (0.0, True)
-    kinds = [one["resource_type"] for one in found["settings"]]
-    assert sorted(kinds) == sorted(one["name"] for one in get(api, "kinds")["kinds"])
-    config = next(one for one in found["settings"] if one["resource_type"] == "WORKFLOW_EXECUTION_CONFIG")
+    kinds = [setting["resource_type"] for setting in explained["settings"]]
+    assert sorted(kinds) == sorted(kind["name"] for kind in get(api, "kinds")["kinds"])
+    config = next(
+        setting for setting in explained["settings"] if setting["resource_type"] == "WORKFLOW_EXECUTION_CONFIG"
+    )
     assert config["origins"]["max_parallelism"] == {"level": "request"}
     assert [step["level"] for step in config["trail"]][-1] == "request"
-    assert found["job"]["resources"]["requests"]["cpu"] == "1"
+    assert explained["job"]["resources"]["requests"]["cpu"] == "1"
 
 
 # Where would this run
@@ -190,12 +199,12 @@ def test_a_placement_says_what_creation_then_does_and_writes_nothing(api: FlaskC
     put_pool(api, "gpu", {"a": 1, "b": 2, "c": 3})
     put_attribute(api, "project", "cluster_assignment", {"cluster_pool_name": "gpu"})
     with nothing_stored(context):
-        said = [place(api, f"e{number}") for number in range(10)]
-    for number, one in enumerate(said):
-        assert created(api, f"e{number}")["cluster"] == one["cluster"]
+        previews = [place(api, f"e{number}") for number in range(10)]
+    for number, preview in enumerate(previews):
+        assert created(api, f"e{number}")["cluster"] == preview["cluster"]
         then = explanation(api, f"e{number}")
         for key in ("cluster", "reason", "rungs", "candidates", "settings", "job", "pool", "strategy", "revision"):
-            assert then[key] == one[key], key
+            assert then[key] == preview[key], key
     assert place(api)["id"]["name"] != place(api)["id"]["name"]
 
 
@@ -233,12 +242,15 @@ def test_a_simulation_compares_todays_answers_with_the_proposed_ones(api: FlaskC
         return ok(api.post(f"{API}/simulations", json=body))
 
     with nothing_stored(context):
-        found = simulated({"cluster_pool_name": "base"})
-        assert (found["compared"], found["moved"], found["refused"]) == (4, 2, 0)
-        assert {one["id"]["name"] for one in found["executions"]} == {"moves", "too"}
-        assert found["executions"][0]["before"]["cluster"] == "a"
-        assert (found["executions"][0]["after"]["cluster"], found["executions"][0]["after"]["pool"]) == ("b", "base")
-        assert found["by_cluster"] == {"a": {"before": 3, "after": 1}, "b": {"before": 1, "after": 3}}
+        simulation = simulated({"cluster_pool_name": "base"})
+        assert (simulation["compared"], simulation["moved"], simulation["refused"]) == (4, 2, 0)
+        assert {execution["id"]["name"] for execution in simulation["executions"]} == {"moves", "too"}
+        assert simulation["executions"][0]["before"]["cluster"] == "a"
+        assert (simulation["executions"][0]["after"]["cluster"], simulation["executions"][0]["after"]["pool"]) == (
+            "b",
+            "base",
+        )
+        assert simulation["by_cluster"] == {"a": {"before": 3, "after": 1}, "b": {"before": 1, "after": 3}}
         assert simulated({"cluster_pool_name": "gpu"})["moved"] == 0
         assert simulated({"cluster_pool_name": "base"}, domain="staging")["compared"] == 1
         assert len(simulated({"cluster_pool_name": "base"}, limit=1)["executions"]) == 1
@@ -272,10 +284,13 @@ def test_each_strategy_places_as_it_says_and_explains_the_scores(api: FlaskClien
     for strategy in expected:
         put_pool(api, strategy, list(clusters), strategy=strategy)
     for strategy, (cluster, scores) in expected.items():
-        said = place(api, strategy, **pool(strategy))
-        assert (said["cluster"], {one["cluster"]: one.get("score") for one in said["candidates"]}) == (cluster, scores)
+        preview = place(api, strategy, **pool(strategy))
+        assert (
+            preview["cluster"],
+            {candidate["cluster"]: candidate.get("score") for candidate in preview["candidates"]},
+        ) == (cluster, scores)
         assert created(api, strategy, **pool(strategy))["cluster"] == cluster
-        assert explanation(api, strategy)["candidates"] == said["candidates"]
+        assert explanation(api, strategy)["candidates"] == preview["candidates"]
         ok(api.delete(f"{API}/executions/{PROJECT}/{DOMAIN}/{strategy}", json={}))
 
 

@@ -10,7 +10,10 @@ API = "/api/v1"
 
 
 def test_the_configured_projects_and_domains_are_there_from_the_start(api: FlaskClient) -> None:
-    assert [one["id"] for one in api.get(f"{API}/projects").get_json()["projects"]] == ["flyteexamples", "flytesnacks"]
+    assert [project["id"] for project in api.get(f"{API}/projects").get_json()["projects"]] == [
+        "flyteexamples",
+        "flytesnacks",
+    ]
     domains = api.get(f"{API}/domains").get_json()["domains"]
     assert [domain["id"] for domain in domains] == ["development", "staging", "production"]
 
@@ -50,7 +53,7 @@ def test_an_archived_projects_attributes_can_be_read_not_written(api: FlaskClien
         problem = refused.get_json()
         assert (refused.status_code, problem["error"], problem["code"]) == (400, "project_archived", 9)
         assert "--activate" in problem["message"]
-    assert [one["id"] for one in api.get(f"{API}/projects").get_json()["projects"]] == ["flyteexamples"]
+    assert [project["id"] for project in api.get(f"{API}/projects").get_json()["projects"]] == ["flyteexamples"]
     assert len(api.get(f"{API}/projects?state=ALL").get_json()["projects"]) == 2
     assert api.put(f"{API}/projects/flytesnacks", json={"state": 0}).get_json()["state"] == "ACTIVE"
     assert api.delete(f"{path}?resource_type=3").status_code == 200
@@ -71,7 +74,7 @@ def test_a_project_can_be_put_back_as_it_was_read(api: FlaskClient) -> None:
 def test_projects_are_paged(api: FlaskClient) -> None:
     first = api.get(f"{API}/projects?limit=1").get_json()
     second = api.get(f"{API}/projects?limit=1&token={first['token']}").get_json()
-    assert [one["id"] for one in first["projects"] + second["projects"]] == ["flyteexamples", "flytesnacks"]
+    assert [project["id"] for project in first["projects"] + second["projects"]] == ["flyteexamples", "flytesnacks"]
     assert "token" not in second
 
 

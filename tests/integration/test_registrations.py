@@ -56,9 +56,12 @@ def test_a_version_is_registered_once_and_never_edited(shared: FlaskClient, plac
     ok(register_workflow(shared, "wf", "v2", **place))
     ok(register_workflow(shared, "a-first", "v9", **place))
     assert get(shared, f"{path}/wf/latest")["id"]["version"] == "v2"
-    assert [one["id"]["version"] for one in get(shared, f"{path}/wf")["workflows"]] == ["v2", "v1"]
+    assert [workflow["id"]["version"] for workflow in get(shared, f"{path}/wf")["workflows"]] == ["v2", "v1"]
     listed = get(shared, path)["workflows"]
-    assert [(one["id"]["name"], one["id"]["version"]) for one in listed] == [("a-first", "v9"), ("wf", "v2")]
+    assert [(version["id"]["name"], version["id"]["version"]) for version in listed] == [
+        ("a-first", "v9"),
+        ("wf", "v2"),
+    ]
     page = get(shared, f"{path}?limit=1")
     assert page["workflows"] + get(shared, f"{path}?limit=1&token={page['token']}")["workflows"] == listed
     versions = get(shared, f"{path}/wf?limit=1")
@@ -78,22 +81,24 @@ def test_one_version_of_a_launch_plan_is_active(shared: FlaskClient, place: dict
     changed = ok(shared.put(f"{API}/{base}/v3", json={"state": "ACTIVE"}))
     assert (changed["state"], changed["changed"]) == ("ACTIVE", True)
     assert ok(shared.put(f"{API}/{base}/v3", json={"state": 1}))["changed"] is False
-    assert [(one["id"]["version"], one["state"]) for one in get(shared, base)["launch_plans"]] == [
+    assert [
+        (launch_plan["id"]["version"], launch_plan["state"]) for launch_plan in get(shared, base)["launch_plans"]
+    ] == [
         ("v3", "ACTIVE"),
         ("v2", "INACTIVE"),
         ("v1", "INACTIVE"),
     ]
-    assert [one["id"]["version"] for one in get(shared, active)["launch_plans"]] == ["v3"]
+    assert [launch_plan["id"]["version"] for launch_plan in get(shared, active)["launch_plans"]] == ["v3"]
     assert get(shared, f"launch_plans/{place['project']}/development?workflow=other")["launch_plans"] == []
     ok(shared.put(f"{API}/{base}/v3", json={"state": "INACTIVE"}))
     answer = ok(create(shared, "newest", launch_plan={"name": "plan"}, **place))
     assert answer["execution"]["launch_plan"]["version"] == "v3"
-    assert [one["code"] for one in answer["warnings"]] == ["inactive_launch_plan"]
+    assert [warning["code"] for warning in answer["warnings"]] == ["inactive_launch_plan"]
     ok(shared.put(f"{API}/{base}/v1", json={"state": "ACTIVE"}))
     answer = ok(create(shared, "active", launch_plan={"name": "plan"}, **place))
     assert (answer["execution"]["launch_plan"]["version"], answer["warnings"]) == ("v1", [])
     assert ok(register_plan(shared, "plan", "wf", "v4", **place))["created"] is True
-    assert [one["id"]["version"] for one in get(shared, active)["launch_plans"]] == ["v4"]
+    assert [launch_plan["id"]["version"] for launch_plan in get(shared, active)["launch_plans"]] == ["v4"]
     assert get(shared, f"{base}/v1")["state"] == "INACTIVE"
 
 
@@ -102,10 +107,10 @@ def test_inputs_are_bound_request_over_default_and_nothing_over_fixed(
 ) -> None:
     ok(register_workflow(shared, "wf", inputs=INPUTS, job=TRAIN, **place))
     ok(register_plan(shared, "plan", "wf", default_inputs={"epochs": 3}, fixed_inputs={"rate": 0.1}, **place))
-    found = created(shared, "plain", **launch("plan"), **place)
-    assert found["inputs"] == {"epochs": 3, "rate": 0.1, "mode": "fast", "tags": []}
-    assert found["job"]["command"] == ["train", "3", "--rate=0.1"]
-    assert (found["workflow"]["name"], found["launch_plan"]["name"]) == ("wf", "plan")
+    execution = created(shared, "plain", **launch("plan"), **place)
+    assert execution["inputs"] == {"epochs": 3, "rate": 0.1, "mode": "fast", "tags": []}
+    assert execution["job"]["command"] == ["train", "3", "--rate=0.1"]
+    assert (execution["workflow"]["name"], execution["launch_plan"]["name"]) == ("wf", "plan")
     literal = {"literals": {"epochs": {"scalar": {"primitive": {"integer": "7"}}}}}
     assert created(shared, "literal", inputs=literal, **launch("plan"), **place)["inputs"]["epochs"] == 7
     direct = created(shared, "direct", inputs={"epochs": 1}, **launch("wf", resource_type="WORKFLOW"), **place)
@@ -260,8 +265,12 @@ def test_a_launch_plans_definition_stands_between_request_and_attributes(api: Fl
         scope = {"workflow": "wf", "launch_plan": plan}
         put_attribute(api, "launch-plan", "cluster_assignment", {"cluster_pool_name": "row"}, **scope)
         put_attribute(api, "launch-plan", "workflow_execution_config", {"max_parallelism": 3}, **scope)
-    found = created(api, "e1", **launch("lp"))
-    assert (found["pool"], found["config"]["max_parallelism"], found["job"]["labels"]) == ("plan", 7, {"from": "plan"})
+    answer = created(api, "e1", **launch("lp"))
+    assert (answer["pool"], answer["config"]["max_parallelism"], answer["job"]["labels"]) == (
+        "plan",
+        7,
+        {"from": "plan"},
+    )
     assert created(api, "e2", **launch("by-label"))["label"] == "planned"
     asked = created(api, "e3", max_parallelism=9, **launch("lp"), **pool("asked"))
     assert (asked["pool"], asked["config"]["max_parallelism"]) == ("asked", 9)
@@ -276,5 +285,5 @@ def test_workflows_of_another_project_are_launched_under_the_executions_own_sett
     for project, name in (("flytesnacks", "mine"), ("flyteexamples", "theirs")):
         payload = {"cluster_pool_name": name}
         put_attribute(api, "workflow", "cluster_assignment", payload, project=project, workflow="wf")
-    found = created(api, "e", **launch("lp", project="flyteexamples"))
-    assert (found["launch_plan"]["project"], found["pool"]) == ("flyteexamples", "mine")
+    answer = created(api, "e", **launch("lp", project="flyteexamples"))
+    assert (answer["launch_plan"]["project"], answer["pool"]) == ("flyteexamples", "mine")

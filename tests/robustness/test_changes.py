@@ -46,8 +46,8 @@ def change(api: FlaskClient, *changes: Any, query: str = "", **more: Any) -> Tes
 def made(api: FlaskClient, *changes: Any, **more: Any) -> dict[str, Any]:
     answer = change(api, *changes, **more)
     assert answer.status_code == 200, answer.get_json()
-    found: dict[str, Any] = answer.get_json()
-    return found
+    body: dict[str, Any] = answer.get_json()
+    return body
 
 
 WHOLE_BODIES: list[tuple[Any, str]] = [
@@ -205,10 +205,10 @@ def test_names_in_camel_case_mean_the_same(api: FlaskClient) -> None:
 def test_what_people_write_for_people_comes_back_as_it_was(api: FlaskClient, text: str) -> None:
     name = text.replace("\t", " ").replace("\n", " ")[:255]
     made(api, GOOD, message=text, claimed_by=name)
-    one = api.get(f"{BASE}/revisions/1").get_json()
-    assert (one["message"], one["claimed_by"]) == (text, name)
-    found = api.get(f"{BASE}/revisions", query_string={"claimed_by": name}).get_json()["revisions"]
-    assert [revision["number"] for revision in found] == [1]
+    stored_revision = api.get(f"{BASE}/revisions/1").get_json()
+    assert (stored_revision["message"], stored_revision["claimed_by"]) == (text, name)
+    listed = api.get(f"{BASE}/revisions", query_string={"claimed_by": name}).get_json()["revisions"]
+    assert [revision["number"] for revision in listed] == [1]
 
 
 @sqlite_only
@@ -300,9 +300,9 @@ def replayed(api: FlaskClient) -> dict[tuple[str, ...], Any]:
     state: dict[tuple[str, ...], Any] = {}
     head = api.get(f"{BASE}/revisions?limit=1").get_json()["head"]
     for number in range(1, head + 1):
-        one = api.get(f"{BASE}/revisions/{number}").get_json()
-        assert one["change_count"] == len(one["changes"]) > 0
-        for row in one["changes"]:
+        revision = api.get(f"{BASE}/revisions/{number}").get_json()
+        assert revision["change_count"] == len(revision["changes"]) > 0
+        for row in revision["changes"]:
             key = row_key(row)
             assert number == 1 or row["resource_type"] == "PROJECT" or row.get("before") == state.get(key), row
             state[key] = row.get("after")
@@ -313,7 +313,7 @@ def row_key(row: dict[str, Any]) -> tuple[str, ...]:
     return (row["resource_type"], *(row.get(key, "") for key in ("project", "domain", "workflow", "launch_plan")))
 
 
-def held(api: FlaskClient) -> dict[tuple[str, ...], Any]:
+def stored_rows(api: FlaskClient) -> dict[tuple[str, ...], Any]:
     """Every row as it is stored."""
     return {row_key(row): next(iter(row["attributes"].values())) for row in stored(api)["rows"]}
 
@@ -334,7 +334,7 @@ def test_of_overlapping_changes_at_once_one_whole_one_remains(make_app: MakeApp)
         rows = stored(api)["rows"]
         assert len({row["attributes"]["execution_cluster_label"]["value"] for row in rows}) == 1
         assert {row["version"] for row in rows} == {numbers[-1]}
-    assert replayed(api) == held(api)
+    assert replayed(api) == stored_rows(api)
 
 
 def test_changes_writes_rollbacks_and_archiving_at_once_leave_one_history(make_app: MakeApp) -> None:
@@ -377,7 +377,7 @@ def test_changes_writes_rollbacks_and_archiving_at_once_leave_one_history(make_a
             if answer.status_code == 400:
                 assert "archived" in answer.get_json()["message"]
         state("ACTIVE")(api)
-    assert replayed(api) == held(api)
+    assert replayed(api) == stored_rows(api)
 
 
 # --- plans
@@ -403,13 +403,13 @@ KINDS: list[tuple[str, Callable[[random.Random], Any]]] = [
 
 
 def random_change(dice: random.Random, scopes: list[dict[str, str]]) -> list[dict[str, Any]]:
-    wanted: dict[str, dict[str, Any]] = {}
+    writes: dict[str, dict[str, Any]] = {}
     for _ in range(dice.randint(1, 5)):
         kind, payload = dice.choice(KINDS)
         scope = dice.choice(scopes)
-        what = {"delete": True} if dice.random() < 0.3 else {"payload": payload(dice)}
-        wanted[f"{kind}{scope}"] = {"resource_type": kind, **scope, **what}
-    return list(wanted.values())
+        content = {"delete": True} if dice.random() < 0.3 else {"payload": payload(dice)}
+        writes[f"{kind}{scope}"] = {"resource_type": kind, **scope, **content}
+    return list(writes.values())
 
 
 def leaf(value: Any, path: str) -> Any:
@@ -423,20 +423,22 @@ Leaves = dict[tuple[str, ...], Any]
 
 def effective(api: FlaskClient, scopes: list[dict[str, str]]) -> Leaves:
     """Every effective leaf at some scopes, one by one."""
-    found: Leaves = {}
+    leaves: Leaves = {}
     for scope in scopes:
         answer = api.get(f"{BASE}/effective_attributes", query_string=scope)
         assert answer.status_code == 200, answer.get_json()
-        for one in answer.get_json()["values"]:
-            for path in one["origins"]:
-                found[(*row_key({**scope, **one}), path)] = leaf(one["value"], path)
-    return found
+        for value in answer.get_json()["values"]:
+            for path in value["origins"]:
+                leaves[(*row_key({**scope, **value}), path)] = leaf(value["value"], path)
+    return leaves
 
 
 def known_scopes(api: FlaskClient, changes: list[dict[str, Any]]) -> list[dict[str, str]]:
-    domains: list[dict[str, str]] = [{"domain": one["id"]} for one in api.get(f"{BASE}/domains").get_json()["domains"]]
-    projects: list[dict[str, str]] = [{"project": one["id"]} for one in stored(api)["projects"]]
-    mixed = [{**one, **other} for one in projects for other in domains]
+    domains: list[dict[str, str]] = [
+        {"domain": domain["id"]} for domain in api.get(f"{BASE}/domains").get_json()["domains"]
+    ]
+    projects: list[dict[str, str]] = [{"project": project["id"]} for project in stored(api)["projects"]]
+    mixed = [{**project, **other} for project in projects for other in domains]
     rows = [
         {key: row[key] for key in ("project", "domain", "workflow", "launch_plan") if key in row}
         for row in [*stored(api)["rows"], *changes]
@@ -461,10 +463,10 @@ def test_a_plan_tells_what_really_becomes_of_rows_and_effective_values(api: Flas
         after = effective(api, scopes)
 
         differing = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
-        told = {(*row_key(one), one["field"]): one for one in plan["effective"]["changes"]}
+        told = {(*row_key(change), change["field"]): change for change in plan["effective"]["changes"]}
         assert told.keys() == differing
-        for key, one in told.items():
-            assert (one.get("before"), one.get("after")) == (before.get(key), after.get(key))
+        for key, effect in told.items():
+            assert (effect.get("before"), effect.get("after")) == (before.get(key), after.get(key))
         assert plan["effective"]["count"] == len(differing)
         assert plan["effective"]["scopes"] == len({key[1:-1] for key in differing})
 
@@ -481,19 +483,19 @@ def test_a_plan_tells_what_really_becomes_of_rows_and_effective_values(api: Flas
         assert real["revision"] == plan["revision"] + real["changed"]
 
         applied = api.get(f"{BASE}/effective_attributes", query_string=somewhere).get_json()
-        assert [(one["resource_type"], one["value"], list(one["unset"])) for one in proposed["values"]] == [
-            (one["resource_type"], one["value"], list(one["unset"])) for one in applied["values"]
+        assert [(value["resource_type"], value["value"], list(value["unset"])) for value in proposed["values"]] == [
+            (value["resource_type"], value["value"], list(value["unset"])) for value in applied["values"]
         ]
 
 
 def pages(api: FlaskClient, changes: list[dict[str, Any]], limit: int) -> Iterator[dict[str, Any]]:
     token = ""
     while True:
-        found = made(api, *changes, query=f"?dry_run=true&limit={limit}{token}")["effective"]
-        yield found
-        if "token" not in found:
+        page = made(api, *changes, query=f"?dry_run=true&limit={limit}{token}")["effective"]
+        yield page
+        if "token" not in page:
             return
-        token = f"&token={found['token']}"
+        token = f"&token={page['token']}"
 
 
 @sqlite_only
@@ -503,7 +505,7 @@ def test_the_pages_of_a_plan_make_the_whole(api: FlaskClient) -> None:
     assert whole["count"] == len(whole["changes"]) == 9
     for limit in (1, 2, 3, 8, 9):
         parts = list(pages(api, changes, limit))
-        assert [one for part in parts for one in part["changes"]] == whole["changes"]
+        assert [change for part in parts for change in part["changes"]] == whole["changes"]
         assert {part["count"] for part in parts} == {9}
         assert all(len(part["changes"]) == limit for part in parts[:-1])
     for bad in ("token=x", "token=WyJhIl0", "token=WyItMSJd", "token=WzFd", "limit=0", "limit=1001", "limit=x"):

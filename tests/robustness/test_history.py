@@ -43,8 +43,8 @@ def rollback(api: FlaskClient, query: str = "", **body: Any) -> TestResponse:
 def rolled_back(api: FlaskClient, **body: Any) -> dict[str, Any]:
     answer = rollback(api, **body)
     assert answer.status_code == 200, answer.get_json()
-    found: dict[str, Any] = answer.get_json()
-    return found
+    rolled: dict[str, Any] = answer.get_json()
+    return rolled
 
 
 def head(api: FlaskClient) -> int:
@@ -60,7 +60,9 @@ def state(api: FlaskClient) -> State:
     now = stored(api)
     rows = {row_key(row): next(iter(row["attributes"].values())) for row in now["rows"]}
     fields = ("name", "description", "labels", "state")
-    return rows | {("PROJECT", one["id"], "", "", ""): {key: one[key] for key in fields} for one in now["projects"]}
+    return rows | {
+        ("PROJECT", project["id"], "", "", ""): {key: project[key] for key in fields} for project in now["projects"]
+    }
 
 
 def rows_at(api: FlaskClient, number: int) -> State:
@@ -69,8 +71,8 @@ def rows_at(api: FlaskClient, number: int) -> State:
     return {row_key(row): next(iter(row["attributes"].values())) for row in listed.get_json()["configurations"]}
 
 
-def only_rows(found: State) -> State:
-    return {key: value for key, value in found.items() if key[0] != "PROJECT"}
+def only_rows(rows: State) -> State:
+    return {key: value for key, value in rows.items() if key[0] != "PROJECT"}
 
 
 def difference(api: FlaskClient, start: int, end: int) -> dict[tuple[str, ...], tuple[Any, Any]]:
@@ -78,14 +80,18 @@ def difference(api: FlaskClient, start: int, end: int) -> dict[tuple[str, ...], 
     return {row_key(row): (row.get("before"), row.get("after")) for row in answer["rows"]}
 
 
-def between(one: State, other: State) -> dict[tuple[str, ...], tuple[Any, Any]]:
-    return {key: (one.get(key), other.get(key)) for key in one.keys() | other.keys() if one.get(key) != other.get(key)}
+def between(first: State, second: State) -> dict[tuple[str, ...], tuple[Any, Any]]:
+    return {
+        key: (first.get(key), second.get(key))
+        for key in first.keys() | second.keys()
+        if first.get(key) != second.get(key)
+    }
 
 
 def activated(api: FlaskClient) -> None:
     """Make every project active, as the refusal to write to an archived one advises."""
-    for one in stored(api)["projects"]:
-        api.put(f"{BASE}/projects/{one['id']}", json={"state": "ACTIVE"})
+    for project_row in stored(api)["projects"]:
+        api.put(f"{BASE}/projects/{project_row['id']}", json={"state": "ACTIVE"})
 
 
 PROJECTS = ["flytesnacks", "one", "two"]
@@ -94,27 +100,27 @@ PROJECTS = ["flytesnacks", "one", "two"]
 def random_step(api: FlaskClient, dice: random.Random) -> TestResponse:
     """Something that people do: write, delete, create, archive, roll back."""
     last = head(api)
-    what = dice.random()
-    if what < 0.1 and last:
+    chance = dice.random()
+    if chance < 0.1 and last:
         return rollback(api, revision=dice.randint(1, last))
-    if what < 0.2:
+    if chance < 0.2:
         return rollback(api, to=dice.randint(0, last), everything=True)
-    if what < 0.25:
+    if chance < 0.25:
         return rollback(api, to=dice.randint(0, last), domain="staging")
-    wanted: dict[str, dict[str, Any]] = {}
+    writes: dict[str, dict[str, Any]] = {}
     for _ in range(dice.randint(1, 4)):
         name = dice.choice(PROJECTS)
         if dice.random() < 0.3:
-            given = {"name": dice.choice("AB"), "state": dice.choice(["ACTIVE", "ACTIVE", "ARCHIVED"])}
-            wanted[name] = project(id=name, **given)
+            fields = {"name": dice.choice("AB"), "state": dice.choice(["ACTIVE", "ACTIVE", "ARCHIVED"])}
+            writes[name] = project(id=name, **fields)
             continue
         keys = dice.choice([{"domain": "staging"}, {"project": name}, {"project": name, "domain": "staging"}])
         kind, payload = dice.choice(
             [(3, {"value": dice.choice(["a", "b", None])}), (0, {"limits": {"cpu": dice.choice("123")}})]
         )
         content: dict[str, Any] = {"delete": True} if dice.random() < 0.35 else {"payload": payload}
-        wanted[f"{kind}{keys}"] = {"resource_type": kind, **keys, **content}
-    return change(api, *wanted.values())
+        writes[f"{kind}{keys}"] = {"resource_type": kind, **keys, **content}
+    return change(api, *writes.values())
 
 
 @pytest.mark.parametrize("seed", [11])
@@ -136,12 +142,13 @@ def test_a_random_history_is_told_and_brought_back_as_it_was(api: FlaskClient, s
         assert rows_at(api, number) == only_rows(then)
     for _ in range(15):
         first, second, third = (dice.randrange(count) for _ in range(3))
-        there = difference(api, first, second)
-        assert there == between(recorded[first], recorded[second])
-        assert difference(api, second, first) == {key: (after, before) for key, (before, after) in there.items()}
+        forward = difference(api, first, second)
+        assert forward == between(recorded[first], recorded[second])
+        assert difference(api, second, first) == {key: (after, before) for key, (before, after) in forward.items()}
         on = difference(api, second, third)
         both = {
-            key: ((there.get(key) or on[key])[0], (on.get(key) or there[key])[1]) for key in there.keys() | on.keys()
+            key: ((forward.get(key) or on[key])[0], (on.get(key) or forward[key])[1])
+            for key in forward.keys() | on.keys()
         }
         assert difference(api, first, third) == {key: pair for key, pair in both.items() if pair[0] != pair[1]}
     for number in dice.sample(range(count), 8):
@@ -384,7 +391,7 @@ def test_times_mean_the_same_in_every_zone(api: FlaskClient, hours: float) -> No
         moment = (at + timedelta(seconds=seconds)).astimezone(timezone(timedelta(hours=hours)))
         answer = api.get(f"{BASE}/revisions", query_string={word: moment.isoformat()})
         assert answer.status_code == 200, answer.get_json()
-        return [one["number"] for one in answer.get_json()["revisions"]]
+        return [revision["number"] for revision in answer.get_json()["revisions"]]
 
     assert (numbers("after", -1), numbers("after", 0), numbers("after", 1)) == ([1], [1], [])
     assert (numbers("before", -1), numbers("before", 0), numbers("before", 1)) == ([], [], [1])
