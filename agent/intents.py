@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any
 
@@ -72,33 +72,17 @@ class Intent:
 
     def to_document(self) -> dict[str, Any]:
         """The intent as it is stored."""
-        return {
-            "format": _FORMAT,
-            "lease": self.lease,
-            "stage": self.stage.value,
-            "native_id": self.native_id,
-            "running_since": self.running_since,
-            "ending": self.ending.value if self.ending else None,
-            "ending_message": self.ending_message,
-            "events": self.events,
-            "log_offsets": self.log_offsets,
-        }
+        ending = self.ending.value if self.ending else None
+        return {"format": _FORMAT, **vars(self), "stage": self.stage.value, "ending": ending}
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Intent:
         """An intent as it was stored; ValueError, KeyError or TypeError if the document is not one."""
         if document["format"] != _FORMAT:
             raise ValueError("written by another version of the agent")
-        intent = cls(
-            lease=document["lease"],
-            stage=Stage(document["stage"]),
-            native_id=document["native_id"],
-            running_since=document["running_since"],
-            ending=Ending(document["ending"]) if document["ending"] else None,
-            ending_message=document["ending_message"],
-            events=document["events"],
-            log_offsets=document["log_offsets"],
-        )
+        intent = cls(**{entry.name: document[entry.name] for entry in fields(cls)})
+        intent.stage = Stage(intent.stage)
+        intent.ending = Ending(intent.ending) if intent.ending else None
         if not intent.key:
             raise ValueError("without an execution")
         return intent

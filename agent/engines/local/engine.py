@@ -29,6 +29,8 @@ from agent.engines.base import (
     NativeState,
     OptionError,
     Task,
+    check_command,
+    parse_seconds,
     refuse_unknown,
 )
 from agent.engines.local import processes
@@ -58,8 +60,8 @@ class LocalEngine:
         self.memory_limit = options["memoryLimit"]
         if self.memory_limit not in _MEMORY_LIMITS:
             raise OptionError(f"engineOptions.memoryLimit: must be one of {', '.join(_MEMORY_LIMITS)}")
-        self.grace_seconds = _seconds(options, "graceSeconds")
-        self.keep_seconds = _seconds(options, "keepSeconds")
+        self.grace_seconds = parse_seconds(options, "graceSeconds")
+        self.keep_seconds = parse_seconds(options, "keepSeconds")
         self.directory = directory
         self._clock = clock
         self._cores = sorted(os.sched_getaffinity(0))
@@ -85,13 +87,8 @@ class LocalEngine:
     def check(self, task: Task) -> str:
         """Accept commands that fit on this machine."""
         resources = task.job.get("resources", {})
-        if task.job.get("image") and not self.ignores_images:
-            return (
-                "the local engine runs commands, not images: leave out the image, or set engineOptions.ignoreImage "
-                "to run the command without it"
-            )
-        if not task.job.get("command"):
-            return "the local engine needs a command"
+        if reason := check_command(task, self.name, ignores_images=self.ignores_images):
+            return reason
         if resources.get("nodes", 1) > 1:
             return f"the local engine has 1 node, the job asks for {resources['nodes']}"
         if (per_task(task.job, "gpu") or 0) > 0:
@@ -292,13 +289,6 @@ def _spawn(directory: Path, lock: int) -> int:
         ],
         setsid=True,
     )
-
-
-def _seconds(options: Mapping[str, Any], name: str) -> float:
-    value = options[name]
-    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-        raise OptionError(f"engineOptions.{name}: must be a number of seconds, 0 or more")
-    return float(value)
 
 
 def _tasks(task: Task) -> int:

@@ -26,6 +26,8 @@ from agent.engines.base import (
     OptionError,
     SubmitRefused,
     Task,
+    check_command,
+    parse_seconds,
     refuse_unknown,
 )
 from agent.engines.slurm.commands import NativeJob, Refusal, SlurmCommands
@@ -67,7 +69,7 @@ class SlurmEngine:
             if not isinstance(options[name], str):
                 raise OptionError(f"engineOptions.{name}: must be a text")
         for name in ("graceSeconds", "keepSeconds", "timeoutSeconds"):
-            _check_seconds(name, options[name])
+            options[name] = parse_seconds(options, name, least=1 if name == "timeoutSeconds" else 0)
         if not isinstance(options["ignoreImage"], bool):
             raise OptionError("engineOptions.ignoreImage: must be true or false")
         words = options["arguments"]
@@ -75,7 +77,7 @@ class SlurmEngine:
             raise OptionError("engineOptions.arguments: must be a list of texts, each an argument of sbatch")
         self.directory = directory
         self.options = options
-        self.commands = SlurmCommands(options["configuration"], float(options["timeoutSeconds"]), clock)
+        self.commands = SlurmCommands(options["configuration"], options["timeoutSeconds"], clock)
         self.partitions = Partitions(self.commands, clock)
         self._clock = clock
         #: When Slurm was first found not to know a job, by key.
@@ -91,16 +93,11 @@ class SlurmEngine:
 
     def check(self, task: Task) -> str:
         """Accept commands that fit into their partition."""
-        if task.job.get("image") and not self.options["ignoreImage"]:
-            return (
-                "the slurm engine runs commands, not images: leave out the image, or set engineOptions.ignoreImage to "
-                "run the command without it"
-            )
-        if not task.job.get("command"):
-            return "the slurm engine needs a command"
-        if problem := check_environment(task.environment):
-            return problem
-        return self.partitions.check(task)
+        return (
+            check_command(task, self.name, ignores_images=self.options["ignoreImage"])
+            or check_environment(task.environment)
+            or self.partitions.check(task)
+        )
 
     def submit(self, task: Task) -> Handle:
         """Submit the job with sbatch."""
@@ -110,7 +107,7 @@ class SlurmEngine:
         record = {"work": str(work), "command": task.job["command"][0], "time_limit_seconds": task.time_limit_seconds}
         write_json(directory / TASK, record)
         environment = {**task.environment, "RAINBOW_KEY": task.key, "RAINBOW_TASK": "0"}
-        script = batch_script(task, directory, work, environment, float(self.options["graceSeconds"]))
+        script = batch_script(task, directory, work, environment, self.options["graceSeconds"])
         with lock_submission(directory) as lock:
             try:
                 printed, _ = self.commands.run(
@@ -134,7 +131,7 @@ class SlurmEngine:
 
     def _await_submission(self, directory: Path) -> None:
         """Wait for an sbatch that still runs although the agent that started it has ended."""
-        deadline = self._clock.steady() + float(self.options["timeoutSeconds"]) * 3
+        deadline = self._clock.steady() + self.options["timeoutSeconds"] * 3
         while is_locked(directory / LOCK):
             if self._clock.steady() > deadline:
                 raise EngineUnavailable(f"an earlier sbatch of {directory.name} has not ended yet")
@@ -235,7 +232,7 @@ class SlurmEngine:
     def forget(self, handle: Handle) -> None:
         """Remove the job's directory after keepSeconds, for which it can still be inspected."""
         self._missing_since.pop(handle.key, None)
-        task_files.forget(self.directory / handle.key, float(self.options["keepSeconds"]))
+        task_files.forget(self.directory / handle.key, self.options["keepSeconds"])
 
 
 @contextlib.contextmanager
@@ -254,9 +251,3 @@ def lock_submission(directory: Path) -> Iterator[int]:
 def _accepted(jobs: Sequence[NativeJob]) -> list[NativeJob]:
     """Without refused submissions, which Slurm records as jobs that failed and never had a node."""
     return [job for job in jobs if job.state != "FAILED" or job.nodes]
-
-
-def _check_seconds(name: str, value: Any) -> None:
-    least = 1 if name == "timeoutSeconds" else 0
-    if isinstance(value, bool) or not isinstance(value, int | float) or value < least:
-        raise OptionError(f"engineOptions.{name}: must be a number of seconds, {least} or more")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from queue import SimpleQueue
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from agent.engines.base import EngineUnavailable, Handle, NativeState, SubmitRefused, Task
+from agent.engines.local import LocalEngine
 from agent.testing import (
     CHECKED_PROGRAMS,
     QUEUED,
@@ -112,3 +116,16 @@ def test_waiting_advances_the_fake_clock() -> None:
     queue.put(7)
     assert clock.wait_for(queue, 60.0) == 7
     assert (clock.steady() - before[0], (clock.now() - before[1]).total_seconds()) == (5.0, 5.0)
+
+
+def test_the_examples_in_the_documentation_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = ModuleType("mysite.engine")
+    vars(site)["MyEngine"] = LocalEngine
+    monkeypatch.setitem(sys.modules, "mysite", ModuleType("mysite"))
+    monkeypatch.setitem(sys.modules, "mysite.engine", site)
+    page = (Path(__file__).parents[3] / "docs/agents.md").read_text()
+    check, fake = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(check, names)
+    names["test_it_keeps_the_promises_of_an_engine"](tmp_path)
+    exec(fake, {})
