@@ -86,7 +86,7 @@ def test_each_execution_runs_exactly_once(site: Site, step: str) -> None:
     check(site, executions)
 
 
-def test_an_agent_that_dies_at_every_step_in_turn(site: Site) -> None:
+def test_an_agent_that_crashes_at_every_step_in_turn(site: Site) -> None:
     executions = [create(site, number) for number in range(len(STEPS))]
     for step in STEPS:
         crash(site, step)
@@ -94,7 +94,7 @@ def test_an_agent_that_dies_at_every_step_in_turn(site: Site) -> None:
     check(site, executions)
 
 
-def test_what_ends_while_nobody_looks_is_reported_later(site: Site) -> None:
+def test_an_execution_that_ends_without_an_agent_is_reported_later(site: Site) -> None:
     name, ran = create(site, 0, "exit 7")
     agent = site.start()
     site.running(name)
@@ -121,7 +121,7 @@ def test_a_cancel_while_the_agent_is_dead_is_carried_out_later(site: Site) -> No
     assert ran.read_text() == "ran\n"
 
 
-def test_an_agent_that_has_lost_its_memory_adopts_what_its_engine_knows(site: Site) -> None:
+def test_an_agent_without_its_intents_adopts_the_jobs_that_its_engine_knows(site: Site) -> None:
     """Only the intents are gone: the admin asks, and the engine knows the job by its name."""
     name, ran = create(site, 0)
     agent = site.start()
@@ -136,7 +136,7 @@ def test_an_agent_that_has_lost_its_memory_adopts_what_its_engine_knows(site: Si
     assert (site.ended(name)["closure"]["phase"], ran.read_text()) == ("SUCCEEDED", "ran\n")
 
 
-def test_what_nobody_knows_any_more_is_lost(site: Site) -> None:
+def test_an_execution_that_neither_agent_nor_engine_knows_is_lost(site: Site) -> None:
     name, _ = create(site, 0)
     crash(site, "after-confirm")
     for intent in (site.state / "intents").iterdir():

@@ -59,7 +59,7 @@ def site(new_site: Callable[..., Site]) -> Site:
 # Registration
 
 
-def test_a_token_is_shown_once_and_kept_to_its_owner(admin: RunningAdmin, tmp_path: Path) -> None:
+def test_a_token_is_printed_once_and_only_its_owner_can_read_it(admin: RunningAdmin, tmp_path: Path) -> None:
     site = Site(admin, tmp_path)
     site.configure()
     (tmp_path / "secret").write_text(f"{SECRET}\n")
@@ -86,7 +86,7 @@ def test_a_wrong_secret(admin: RunningAdmin, tmp_path: Path) -> None:
     assert "friend" not in done.stderr
 
 
-def test_no_secret_at_all(admin: RunningAdmin, tmp_path: Path) -> None:
+def test_a_missing_secret(admin: RunningAdmin, tmp_path: Path) -> None:
     site = Site(admin, tmp_path)
     site.configure()
     done = site.call("register")
@@ -121,7 +121,7 @@ def test_an_agent_whose_token_is_revoked_ends_with_the_reason(site: Site) -> Non
     assert "Traceback" not in done.stderr
 
 
-def test_the_way_to_the_admin_can_be_checked_with_the_clusters_token(site: Site) -> None:
+def test_the_connection_to_the_admin_can_be_checked_with_the_clusters_token(site: Site) -> None:
     command = site.command("check", "--endpoint", site.admin.url, "--token-file", str(site.state / "token"))
     done = subprocess.run(command, env=site.variables(), capture_output=True, text=True, timeout=30, check=False)
     assert (done.returncode, "is ready" in done.stdout) == (0, True), done.stderr
@@ -130,7 +130,7 @@ def test_the_way_to_the_admin_can_be_checked_with_the_clusters_token(site: Site)
 # Work
 
 
-def test_an_execution_comes_back_whole(site: Site) -> None:
+def test_the_outcome_logs_and_outputs_of_an_execution_are_reported(site: Site) -> None:
     name = f"{site.cluster}-whole"
     script = "echo out $RAINBOW_EXECUTION $COLOUR; echo err >&2; printf 12 > result; exit 3"
     site.create(name, "sh", "-c", script, environment={"COLOUR": "blue"}, outputs=["result"])
@@ -156,7 +156,7 @@ def test_a_command_that_does_not_exist(site: Site) -> None:
     assert "no-such-command" in closure["reason"]["message"]
 
 
-def test_ten_megabytes_of_log_in_a_second(site: Site) -> None:
+def test_ten_megabytes_of_log(site: Site) -> None:
     loud, quiet = f"{site.cluster}-loud", f"{site.cluster}-quiet"
     site.create(loud, "sh", "-c", "head -c 10485760 /dev/zero | tr '\\0' 'x'")
     site.create(quiet, "echo", "hello")
@@ -271,7 +271,9 @@ def test_an_agent_that_is_cut_off_ends_its_work_before_the_admin_gives_it_away(
         assert site.ended(name)["closure"]["phase"] == "ABORTED"
 
 
-def test_a_short_break_goes_unnoticed(admin: RunningAdmin, new_site: Callable[..., Site], tmp_path: Path) -> None:
+def test_a_short_break_of_the_connection_changes_nothing(
+    admin: RunningAdmin, new_site: Callable[..., Site], tmp_path: Path
+) -> None:
     with wire_to(admin) as wire:
         site = new_site(endpoint=wire.url)
         name, go = f"{site.cluster}-break", tmp_path / "go"
@@ -287,7 +289,7 @@ def test_a_short_break_goes_unnoticed(admin: RunningAdmin, new_site: Callable[..
         assert site.printed(name)["data"] == "done\n"
 
 
-def test_agents_come_back_to_an_admin_that_was_restarted(tmp_path: Path) -> None:
+def test_agents_reconnect_to_an_admin_that_was_restarted(tmp_path: Path) -> None:
     configuration = write_admin_configuration(tmp_path, leaseSeconds=60, waitSeconds=5)
     with ExitStack() as stack:
         first = stack.enter_context(running_admin(tmp_path, "--config", str(configuration)))
@@ -391,7 +393,7 @@ def test_a_stop_hands_back_what_has_not_started(new_site: Callable[..., Site]) -
     assert site.phase(second) == "QUEUED"
 
 
-def test_a_second_signal_ends_it_at_once(site: Site) -> None:
+def test_a_second_signal_ends_an_agent_at_once(site: Site) -> None:
     name = f"{site.cluster}-twice"
     site.create(name, "sleep", "600")
     agent = site.start("--drain")
@@ -404,7 +406,7 @@ def test_a_second_signal_ends_it_at_once(site: Site) -> None:
     assert site.intents() == [native_key(name)]
 
 
-def test_one_agent_a_state_directory(site: Site) -> None:
+def test_a_second_agent_cannot_use_the_same_state_directory(site: Site) -> None:
     site.start()
     site.wait_for_log("answers")
     done = site.call("run")
@@ -479,7 +481,7 @@ def test_a_terminal_has_a_status_line(site: Site) -> None:
         (["rotate"], ["--overlap"]),
     ],
 )
-def test_help_teaches(admin: RunningAdmin, tmp_path: Path, arguments: list[str], words: list[str]) -> None:
+def test_help_explains_the_options(admin: RunningAdmin, tmp_path: Path, arguments: list[str], words: list[str]) -> None:
     site: Any = Site(admin, tmp_path)
     done = subprocess.run(
         site.command(*arguments, "--help"), env=site.variables(), capture_output=True, text=True, timeout=30, check=True

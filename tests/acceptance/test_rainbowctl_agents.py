@@ -92,7 +92,7 @@ def started(shell: Shell, agent: HttpAgent, name: str, flags: str = "") -> dict[
 # Logs
 
 
-def test_each_stream_goes_to_its_own_and_a_tail_is_its_end(shell: Shell, agent: HttpAgent) -> None:
+def test_each_stream_is_printed_to_its_own_and_tail_shows_the_last_lines(shell: Shell, agent: HttpAgent) -> None:
     lease = started(shell, agent, "printed")
     done = shell.run(f"rainbowctl logs printed {HERE}")
     assert (done.status, done.out) == (0, "")
@@ -109,7 +109,7 @@ def test_each_stream_goes_to_its_own_and_a_tail_is_its_end(shell: Shell, agent: 
     assert shell.run(f"rainbowctl logs printed {HERE} -f --tail 1").out == "thrée"
 
 
-def test_logs_are_followed_live_until_the_execution_is_finished(shell: Shell, agent: HttpAgent) -> None:
+def test_logs_are_followed_until_the_execution_is_finished(shell: Shell, agent: HttpAgent) -> None:
     lease = started(shell, agent, "live")
     with following(shell, f"rainbowctl logs live {HERE} --follow") as logs:
         agent.prints(lease, "first\n")
@@ -125,7 +125,7 @@ def test_logs_are_followed_live_until_the_execution_is_finished(shell: Shell, ag
         assert logs.finish() == (0, "first\ncafé\n", "a complaint\n")
 
 
-def test_a_large_log_comes_whole_and_says_where_it_was_cut(shell: Shell, agent: HttpAgent) -> None:
+def test_a_large_log_is_printed_up_to_where_it_was_truncated(shell: Shell, agent: HttpAgent) -> None:
     lease = started(shell, agent, "large")
     text = "".join(f"{number:07}\n" for number in range(200_000))
     for start in range(0, len(text), 500_000):
@@ -181,7 +181,7 @@ def test_create_shows_what_is_printed_and_exits_with_the_outcome(shell: Shell, a
     assert "leave out -o" in shell.refused(2, f"{create} -o yaml -- true")
 
 
-def test_following_outlasts_an_admin_that_restarts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_following_continues_after_the_admin_restarts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     configuration = write_configuration(tmp_path, server={"workers": 1})
     with running_admin(tmp_path, "--config", str(configuration)) as admin:
         shell = Shell(admin, tmp_path)
@@ -206,7 +206,7 @@ def test_following_outlasts_an_admin_that_restarts(tmp_path: Path, monkeypatch: 
 # Retries
 
 
-def test_retries_are_said_by_flags_files_and_launch_plans(shell: Shell, agent: HttpAgent) -> None:
+def test_retries_are_set_by_flags_files_and_launch_plans(shell: Shell, agent: HttpAgent) -> None:
     def retry_of(flags: str, stdin: str = "") -> Any:
         answer = json.loads(shell.ok(f"rainbowctl create execution {HERE} --dryRun -o json {flags}", stdin))
         return answer["execution"]["spec"].get("retry")
@@ -221,10 +221,10 @@ def test_retries_are_said_by_flags_files_and_launch_plans(shell: Shell, agent: H
     in_file = {"attempts": 5, "retry_on": ["TIMED_OUT"], "on_lost": "fail"}
     assert retry_of("--execFile -", text) == in_file
     assert retry_of("--execFile - --on-lost retry", text) == {**in_file, "on_lost": "retry"}
-    told = shell.refused(
+    error = shell.refused(
         2, f"rainbowctl create execution {HERE} --execFile -", stdin="job: {command: [x]}\nretry: {backoff: long}\n"
     )
-    assert "stdin:2:18: spec.retry.backoff: " in told
+    assert "stdin:2:18: spec.retry.backoff: " in error
     shell.file(
         "plan.yaml",
         "kind: workflow\nname: flaky\nversion: v1\njob: {command: [work]}\n---\n"
@@ -242,7 +242,7 @@ def test_retries_are_said_by_flags_files_and_launch_plans(shell: Shell, agent: H
     assert shell.rest("GET", "executions/flytesnacks/development/stubborn-1")["closure"]["phase"] == "FAILED"
 
 
-# What became of an execution
+# Outcomes and outputs
 
 
 def test_wide_and_details_show_where_and_how_it_ran(shell: Shell, agent: HttpAgent) -> None:
@@ -252,9 +252,9 @@ def test_wide_and_details_show_where_and_how_it_ran(shell: Shell, agent: HttpAge
     for column, value in (("ATTEMPT", "1"), ("NATIVE ID", "job-where"), ("NODES", "n1,n2,n3,+2"), ("EXIT CODE", "0")):
         start = header.index(column)
         assert row[start:].startswith(value), (column, row)
-    told = shell.ok(f"rainbowctl get execution where {HERE} --details")
+    details = shell.ok(f"rainbowctl get execution where {HERE} --details")
     for line in ("attempt: 1", "native_id: job-where", "exit_code: 0", "- n5"):
-        assert f"{line}\n" in told
+        assert f"{line}\n" in details
 
 
 def test_outputs_are_listed_printed_and_written(shell: Shell, agent: HttpAgent) -> None:
@@ -366,7 +366,7 @@ def test_a_cluster_is_drained_with_a_deadline_and_undrained(shell: Shell) -> Non
     assert "deadline" in shell.refused(2, "rainbowctl drain quiet --deadline soon")
     shell.ok(f"rainbowctl create execution after {HERE} --cluster quiet -- true")
     assert agent.sync(want=1)["leases"] == []
-    # At the deadline the agent is told to end what still runs.
+    # At the deadline the admin asks the agent to end what still runs.
     shell.ok("rainbowctl drain quiet --deadline 1s")
     wait_until(lambda: agent.sync()["cancels"])
     agent.report(lease, "ABORTED")
@@ -379,7 +379,7 @@ def test_a_cluster_is_drained_with_a_deadline_and_undrained(shell: Shell) -> Non
     agent.report(lease, "SUCCEEDED", exit_code=0)
 
 
-def test_a_new_name_waits_until_it_is_admitted(tmp_path: Path) -> None:
+def test_a_new_cluster_waits_until_it_is_admitted(tmp_path: Path) -> None:
     configuration = write_configuration(tmp_path, clusters={"registration": "approve"})
     with running_admin(tmp_path, "--config", str(configuration)) as admin:
         shell = Shell(admin, tmp_path)
@@ -447,19 +447,19 @@ def _is_expired(shell: Shell, prefix: str) -> bool:
     return any(row[:2] == [prefix, "expired"] for row in rows)
 
 
-def test_a_token_that_could_not_be_kept_is_not_made(shell: Shell) -> None:
+def test_no_token_is_created_that_could_not_be_stored(shell: Shell) -> None:
     shell.ok("rainbowctl create cluster careful")
-    for wrong, told in (
+    for flags, problem in (
         ("--newTokenFile nowhere/x", "nowhere does not exist. No token was made."),
         ("--newTokenFile .", "is a directory: name a file. No token was made."),
         ("-o name", "-o name would lose the token"),
         ("--overlap soon", "overlap"),
     ):
-        assert told in shell.refused(2, f"rainbowctl rotate token careful {wrong}")
+        assert problem in shell.refused(2, f"rainbowctl rotate token careful {flags}")
     assert shell.rest("GET", "clusters/careful/tokens") == {"tokens": []}
 
 
-def test_a_person_is_asked_before_a_token_is_revoked(shell: Shell) -> None:
+def test_revoking_a_token_asks_for_confirmation(shell: Shell) -> None:
     agent = HttpAgent(url=shell.admin.url, cluster="asked")
     prefix = agent.register()["prefix"]
     with shell.at_terminal(f"rainbowctl delete token asked {prefix}") as terminal:

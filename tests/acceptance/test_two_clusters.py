@@ -54,7 +54,7 @@ def rainbowctl(admin: RunningAdmin, *arguments: str) -> str:
     return done.stdout.decode()
 
 
-def test_a_pool_leads_to_its_own_slurm_and_a_cancel_ends_the_job_there(
+def test_a_pool_runs_jobs_on_its_own_slurm_and_a_cancel_ends_them_there(
     admin: RunningAdmin, slurm_clusters: tuple[SlurmCluster, SlurmCluster], tmp_path: Path
 ) -> None:
     red, blue = slurm_clusters
@@ -104,7 +104,7 @@ def test_a_pool_leads_to_its_own_slurm_and_a_cancel_ends_the_job_there(
         assert red_site.get("to-red")["cluster"] == "red"
 
 
-def test_an_agent_that_was_stopped_past_its_lease_is_not_believed(admin: RunningAdmin, tmp_path: Path) -> None:
+def test_reports_of_an_agent_that_was_stopped_past_its_lease_are_refused(admin: RunningAdmin, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     with (
         running_site(admin, tmp_path / "first", cluster="first") as first,

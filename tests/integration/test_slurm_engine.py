@@ -77,7 +77,7 @@ def running(engine: SlurmEngine, handle: Handle) -> NativeState:
 
 
 def started(engine: SlurmEngine, handle: Handle) -> None:
-    """Slurm says running before the script has begun: wait for what it prints."""
+    """Wait for what the script prints, because Slurm reports a job as running before its script starts."""
     wait(engine, handle, lambda _: "ready" in printed(engine, handle))
 
 
@@ -95,7 +95,7 @@ def test_it_keeps_the_promises_of_an_engine(engine: SlurmEngine, red: SlurmClust
     check_engine(engine, engine.directory, restarted=engine_of(red, engine.directory), prefix=prefix)
 
 
-def test_a_job_runs_and_tells_how_it_went(engine: SlurmEngine, red: SlurmCluster) -> None:
+def test_a_job_from_submission_to_its_end(engine: SlurmEngine, red: SlurmCluster) -> None:
     before = datetime.now(UTC) - timedelta(seconds=2)
     handle, state = run(engine, "echo out; echo err >&2; pwd; echo result > out.txt")
     assert (state.phase, state.exit_code, state.signal, state.reason) == (NativePhase.SUCCEEDED, 0, None, "")
@@ -112,7 +112,7 @@ def test_a_job_runs_and_tells_how_it_went(engine: SlurmEngine, red: SlurmCluster
     assert engine.read_output(handle, "none", 3) is None
 
 
-def test_a_job_is_called_by_its_key_and_never_started_anew(engine: SlurmEngine, red: SlurmCluster) -> None:
+def test_a_job_is_named_after_its_key_and_not_requeued(engine: SlurmEngine, red: SlurmCluster) -> None:
     task = task_of(engine, "sleep 60", labels={"team": "a b"}, time_limit_seconds=61.0, queue="short")
     handle = engine.submit(task)
     shown = red.run("scontrol", "-o", "show", "job", handle.native_id)
@@ -140,7 +140,7 @@ def test_a_command_or_directory_that_does_not_exist(engine: SlurmEngine) -> None
     assert "/no/such/place" in state.message
 
 
-def test_the_environment_arrives_as_it_is(engine: SlurmEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_arrives_unchanged(engine: SlurmEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET_OF_THE_AGENT", "1")
     monkeypatch.setenv("SBATCH_PARTITION", "nowhere")
     environment = {
@@ -183,7 +183,7 @@ def test_cancelling_ends_all_of_a_job(engine: SlurmEngine, red: SlurmCluster) ->
     engine.cancel(handle)
 
 
-def test_cancelling_what_waits(engine: SlurmEngine) -> None:
+def test_cancelling_a_queued_job(engine: SlurmEngine) -> None:
     large = {"resources": {"requests": {"cpu": str(CPUS)}}}
     first = engine.submit(task_of(engine, "sleep 60", job=large))
     running(engine, first)
@@ -197,7 +197,7 @@ def test_cancelling_what_waits(engine: SlurmEngine) -> None:
     engine.cancel(first)
 
 
-def test_a_cancelled_job_that_starts_all_the_same_does_nothing(engine: SlurmEngine) -> None:
+def test_a_job_that_starts_after_it_was_cancelled_does_nothing(engine: SlurmEngine) -> None:
     task = task_of(engine, "touch ran")
     (task.directory / CANCELLED).touch()
     handle = engine.submit(task)
@@ -205,7 +205,7 @@ def test_a_cancelled_job_that_starts_all_the_same_does_nothing(engine: SlurmEngi
     assert engine.read_output(handle, "ran", 1) is None
 
 
-def test_a_time_limit_is_kept_to_the_second(engine: SlurmEngine) -> None:
+def test_a_time_limit_is_enforced_to_the_second(engine: SlurmEngine) -> None:
     shorter = SlurmEngine({**engine.options, "graceSeconds": 0.5}, engine.directory)
     polite = shorter.submit(task_of(shorter, "sleep 60", time_limit_seconds=1.0))
     stubborn = shorter.submit(task_of(shorter, "trap '' TERM; while :; do sleep 0.1; done", time_limit_seconds=1.0))
@@ -225,7 +225,7 @@ def test_copies_of_a_command(engine: SlurmEngine) -> None:
     assert sorted(printed(engine, handle).splitlines()) == ["copy 0", "copy 1", "copy 2"]
 
 
-def test_resources_are_asked_for(engine: SlurmEngine, red: SlurmCluster) -> None:
+def test_resources_are_requested(engine: SlurmEngine, red: SlurmCluster) -> None:
     job = {"resources": {"tasks": 2, "requests": {"cpu": "1500m", "memory": "100Mi"}, "limits": {"memory": "0.2Gi"}}}
     handle = engine.submit(task_of(engine, "sleep 60", job=job))
     shown = red.run("scontrol", "-o", "show", "job", handle.native_id)
@@ -233,21 +233,23 @@ def test_resources_are_asked_for(engine: SlurmEngine, red: SlurmCluster) -> None
         assert expected in shown
 
 
-def test_shapes_that_one_node_cannot_show(tmp_path: Path) -> None:
-    def told(**resources: Any) -> list[str]:
+def test_arguments_of_jobs_on_several_nodes(tmp_path: Path) -> None:
+    def own_arguments(**resources: Any) -> list[str]:
         task = Task(key="k", job={"command": ["a"], "resources": resources}, directory=tmp_path)
         words = arguments(task, tmp_path / "50%", "physics", ["--qos=high"])
         return [word for word in words if word not in common]
 
     common: list[str] = []
-    common = told()
+    common = own_arguments()
     assert f"{tmp_path}/50%%/stdout" in common
     assert common[-1] == "--qos=high"
     assert common[common.index("--account") + 1] == "physics"
-    wide = told(nodes=2, tasks=5, requests={"cpu": "2", "memory": "1Gi", "gpu": "1", "ephemeral_storage": "1Gi"})
+    wide = own_arguments(
+        nodes=2, tasks=5, requests={"cpu": "2", "memory": "1Gi", "gpu": "1", "ephemeral_storage": "1Gi"}
+    )
     expected = ["--nodes=2", "--cpus-per-task=2", "--ntasks=5", "--ntasks-per-node=3"]
     assert wide == [*expected, "--mem=3072M", "--gpus=5", "--tmp=3072M"]
-    assert told(nodes=4) == ["--nodes=4"]
+    assert own_arguments(nodes=4) == ["--nodes=4"]
 
 
 def test_capacity_and_what_is_free(engine: SlurmEngine) -> None:
@@ -259,7 +261,7 @@ def test_capacity_and_what_is_free(engine: SlurmEngine) -> None:
     assert free == {"cpu": str(CPUS - 2), "memory": f"{MEMORY_MB - 512}Mi", "gpu": "0", "nodes": 0}
 
 
-def test_when_a_job_would_start(engine: SlurmEngine) -> None:
+def test_the_eta_of_a_job(engine: SlurmEngine) -> None:
     large = {"resources": {"requests": {"cpu": str(CPUS)}}}
     assert engine.eta(task_of(engine, "true", job=large)) == pytest.approx(0, abs=3)
     running(engine, engine.submit(task_of(engine, "sleep 60", job=large, time_limit_seconds=600)))
@@ -267,7 +269,7 @@ def test_when_a_job_would_start(engine: SlurmEngine) -> None:
     assert engine.eta(task_of(engine, "true", job={"resources": {"requests": {"cpu": "400"}}})) is None
 
 
-def test_what_slurm_would_never_start_is_declined(engine: SlurmEngine) -> None:
+def test_jobs_that_slurm_would_never_start_are_declined(engine: SlurmEngine) -> None:
     assert engine.check(task_of(engine, "true")) == ""
     assert engine.check(task_of(engine, "true", queue="short", time_limit_seconds=3600)) == ""
     reason = engine.check(task_of(engine, "true", queue="shrot"))
@@ -386,12 +388,12 @@ def test_a_job_that_slurm_does_not_know_is_unknown_only_after_a_while(red: Slurm
     assert engine.states([lost])[lost.key].phase is NativePhase.UNKNOWN
 
 
-def test_an_id_that_is_used_again_is_not_ours(engine: SlurmEngine) -> None:
+def test_a_reused_id_is_not_taken_for_our_job(engine: SlurmEngine) -> None:
     handle, _ = run(engine, "true")
     assert engine.states([Handle("rb-000000000000-other-1", handle.native_id)]) == {}
 
 
-def test_a_controller_that_is_away_or_has_forgotten(slurm_clusters: Clusters, tmp_path: Path) -> None:
+def test_a_controller_that_does_not_answer_or_has_forgotten_jobs(slurm_clusters: Clusters, tmp_path: Path) -> None:
     del slurm_clusters  # where Slurm is missing, this is skipped like the others
     scripts = ("exit 5", "sleep 1", "kill -9 $PPID; sleep 9", "echo ready; sleep 60", "echo ready; sleep 60")
     with running_slurm("green", remembered=2) as green:
@@ -434,8 +436,8 @@ _ACCOUNTING = """\
 """
 
 
-def test_what_accounting_says_of_the_past(red: SlurmCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Accounting needs a database, so what sacct prints is stood in for; all else is asked of the real cluster."""
+def test_past_jobs_from_accounting(red: SlurmCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """sacct is a script, because accounting needs a database; every other command is real."""
     programs = tmp_path / "bin"
     programs.mkdir()
     sacct = programs / "sacct"
@@ -473,7 +475,7 @@ def test_options(red: SlurmCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def processes_of(key: str) -> list[str]:
-    """Processes that carry a job's key in their environment."""
+    """The ids of processes with a job's key in their environment."""
     mark = f"RAINBOW_KEY={key}".encode()
     pids = []
     for path in Path("/proc").glob("[0-9]*/environ"):

@@ -1,4 +1,4 @@
-"""Agents played by tests: they say what agents say, and have no engine."""
+"""Agents played by tests: they send the requests of an agent, and have no engine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _numbers = itertools.count(1)
 
 
 class Clock:
-    """A clock that stands still until a test moves it on."""
+    """A clock that stands still until a test advances it."""
 
     def __init__(self) -> None:
         self._now = datetime.now(UTC)
@@ -34,7 +34,7 @@ class Clock:
 
 
 def set_clock(app: Flask, clock: Clock) -> Context:
-    """Let an app go by a clock."""
+    """Make an app use a clock."""
     context: Context = replace(app.extensions["rainbow"], clock=clock)
     app.extensions["rainbow"] = context
     return context
@@ -46,7 +46,7 @@ def key(name: str, project: str = PROJECT, domain: str = DOMAIN) -> dict[str, st
 
 @dataclass(kw_only=True)
 class PlayedAgent:
-    """One agent process of a cluster, by HTTP without a server in between."""
+    """One agent process of a cluster, which calls the app without a server."""
 
     client: FlaskClient
     cluster: str
@@ -56,27 +56,27 @@ class PlayedAgent:
     sequence: int = 0
     holding: dict[str, int] = field(default_factory=dict)  #: attempts, by the names of executions
 
-    def post(self, **said: Any) -> TestResponse:
-        """A sync as it is answered, whatever the answer is."""
+    def post(self, **fields: Any) -> TestResponse:
+        """The response to a sync, whatever its status."""
         self.sequence += 1
         held = [{"id": self.key(name), "attempt": attempt} for name, attempt in self.holding.items()]
-        body = {"agent": self.id, "sequence": self.sequence, "holding": held, **said}
+        body = {"agent": self.id, "sequence": self.sequence, "holding": held, **fields}
         headers = {"Authorization": f"Bearer {self.token}"}
         return self.client.post(f"{API}/clusters/{self.cluster}/sync", json=body, headers=headers)
 
-    def sync(self, *events: dict[str, Any], **said: Any) -> Any:
-        """A sync that is answered well."""
-        return ok(self.post(**{"events": list(events), **said} if events else said))
+    def sync(self, *events: dict[str, Any], **fields: Any) -> Any:
+        """The answer to a sync that succeeds."""
+        return ok(self.post(**{"events": list(events), **fields} if events else fields))
 
     def key(self, name: str) -> dict[str, str]:
         return key(name, self.project)
 
-    def offered(self, want: int = 1, **said: Any) -> dict[str, int]:
-        """What is offered, by name and attempt; it is not held yet."""
-        return attempts(self.sync(want=want, **said)["leases"])
+    def offered(self, want: int = 1, **fields: Any) -> dict[str, int]:
+        """The attempts of the leases that a sync offers, by name; they are not held yet."""
+        return attempts(self.sync(want=want, **fields)["leases"])
 
     def take(self, want: int = 1) -> list[str]:
-        """Ask for leases and have them confirmed; answers their names in the order they came."""
+        """Ask for leases and have them confirmed; returns their names in the order of the offers."""
         offered = self.offered(want)
         self.holding |= offered
         confirmed = attempts(self.sync()["confirmed"])
@@ -84,27 +84,27 @@ class PlayedAgent:
         return list(offered)
 
     def event(self, name: str, type: str, attempt: int | None = None, **more: Any) -> dict[str, Any]:
-        """A report on an execution; of the attempt that is held unless another is said."""
+        """An event of an execution, of the attempt that is held unless another is given."""
         number = attempt if attempt is not None else self.holding.get(name, 1)
         event = f"{self.id}-{next(_numbers)}"
         return {"event": event, "id": self.key(name), "attempt": number, "type": type, **more}
 
     def report(self, name: str, type: str, attempt: int | None = None, **more: Any) -> str | None:
-        """Report on an execution; answers why the report was refused, None where it counts."""
-        said = self.event(name, type, attempt, **more)
-        answer = self.sync(said)
-        assert [*answer["accepted"], *(one["event"] for one in answer["refused"])] == [said["event"]]
+        """Report an event; returns why it was refused, or None if it was accepted."""
+        event = self.event(name, type, attempt, **more)
+        answer = self.sync(event)
+        assert [*answer["accepted"], *(refusal["event"] for refusal in answer["refused"])] == [event["event"]]
         return answer["refused"][0]["reason"] if answer["refused"] else None
 
     def start(self, want: int = 1) -> list[str]:
-        """Take leases and say that the work runs."""
+        """Take leases, and report that their executions run."""
         names = self.take(want)
         answer = self.sync(*(self.event(name, "RUNNING") for name in names))
         assert answer["refused"] == []
         return names
 
     def finish(self, names: Iterable[str], type: str = "SUCCEEDED", **more: Any) -> None:
-        """Say how work ended, and hold it no longer."""
+        """Report how executions ended, and hold their leases no longer."""
         events = [self.event(name, type, **more) for name in names]
         for name in names:
             del self.holding[name]
@@ -117,31 +117,31 @@ class PlayedAgent:
 
 
 def played_agent(client: FlaskClient, context: Context, cluster: str, **more: Any) -> PlayedAgent:
-    """An agent of a cluster that is made for it, known by a new token, and seen once."""
+    """An agent of a new cluster, with a token, that has synced once."""
     put_cluster(client, cluster)
     token = agents.rotate(context, cluster, 0).token
-    found = PlayedAgent(client=client, cluster=cluster, token=token, **more)
-    found.sync()
-    return found
+    agent = PlayedAgent(client=client, cluster=cluster, token=token, **more)
+    agent.sync()
+    return agent
 
 
-def attempts(held: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Attempts by name, of leases or other things that name both."""
-    return {one["id"]["name"]: one["attempt"] for one in held}
+def attempts(references: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Attempts by name, of leases or other objects that have both."""
+    return {reference["id"]["name"]: reference["attempt"] for reference in references}
 
 
-def names(held: Iterable[Mapping[str, Any]]) -> list[str]:
-    return [one["id"]["name"] for one in held]
+def names(references: Iterable[Mapping[str, Any]]) -> list[str]:
+    return [reference["id"]["name"] for reference in references]
 
 
 def closure(client: FlaskClient, name: str, project: str = PROJECT) -> tuple[str, str]:
     """The phase of an execution, and the reason for it."""
-    found = get(client, f"executions/{project}/{DOMAIN}/{name}")["closure"]
-    return found["phase"], found["reason"]["code"]
+    closure = get(client, f"executions/{project}/{DOMAIN}/{name}")["closure"]
+    return closure["phase"], closure["reason"]["code"]
 
 
 def event_types(client: FlaskClient, name: str, project: str = PROJECT) -> list[str]:
-    """What happened to an execution, oldest first."""
-    found = get(client, f"executions/{project}/{DOMAIN}/{name}/events?limit=1000")["events"]
-    assert [one["number"] for one in found] == list(range(1, len(found) + 1))
-    return [one["type"] for one in found]
+    """The types of an execution's events, oldest first."""
+    events = get(client, f"executions/{project}/{DOMAIN}/{name}/events?limit=1000")["events"]
+    assert [event["number"] for event in events] == list(range(1, len(events) + 1))
+    return [event["type"] for event in events]

@@ -1,4 +1,4 @@
-"""Configuration: one file, replaced by what is typed; every problem named with its key."""
+"""Configuration: one file, overridden by options; every problem names its key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def write(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_a_name_is_enough(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_only_the_name_of_the_cluster_is_required(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     config = load_config(None, {"cluster": "alpha", "slots": None})
     assert config == Config(
@@ -59,7 +59,7 @@ properties: {rack: 7}
     )
 
 
-def test_what_is_typed_goes_before_the_file(tmp_path: Path) -> None:
+def test_options_override_the_file(tmp_path: Path) -> None:
     path = write(tmp_path, "cluster: alpha\nslots: 3\n")
     config = load_config(path, {"cluster": "beta", "engine": None})
     assert (config.cluster, config.slots) == ("beta", 3)
@@ -94,12 +94,12 @@ def test_problems_name_the_key(tmp_path: Path, text: str, why: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_file_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         load_config(tmp_path / "absent.yaml", {"cluster": "a"})
 
 
-def test_the_file_of_the_user_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_file_of_the_user_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     (tmp_path / "rainbow").mkdir()
     (tmp_path / "rainbow/agent.yaml").write_text("cluster: a")

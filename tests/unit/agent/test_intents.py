@@ -1,4 +1,4 @@
-"""Intents: written before anything is done, read again after a crash, by one agent at a time."""
+"""Intents and the state directory: stored before the agent acts, loaded after a crash, by one agent at a time."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_only_the_owner_may_read(state: StateDirectory) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b'{"format": 99}', b"\xff"])
-def test_what_cannot_be_read_is_set_aside_and_said(state: StateDirectory, content: bytes) -> None:
+def test_an_unreadable_intent_is_renamed_and_reported(state: StateDirectory, content: bytes) -> None:
     intent = Intent(lease=LEASE)
     state.save(intent)
     bad = state.path / "intents/rb-bad.json"
@@ -64,7 +64,7 @@ def test_what_cannot_be_read_is_set_aside_and_said(state: StateDirectory, conten
     assert bad.with_suffix(".unreadable").exists()
 
 
-def test_a_draft_that_a_crash_left_changes_nothing(state: StateDirectory) -> None:
+def test_a_draft_that_a_crash_left_is_ignored(state: StateDirectory) -> None:
     intent = Intent(lease=LEASE)
     state.save(intent)
     (state.path / f"intents/.{intent.key}.json.new").write_text("half of")
@@ -85,11 +85,11 @@ except StateError as error:
 
 
 def second_agent(path: Path) -> str:
-    """What another process says to the same directory."""
+    """What another process prints when it opens the same directory."""
     return subprocess.run([sys.executable, "-c", SECOND, str(path)], capture_output=True, text=True, check=True).stdout
 
 
-def test_one_agent_a_directory(tmp_path: Path) -> None:
+def test_only_one_agent_uses_a_state_directory(tmp_path: Path) -> None:
     state = StateDirectory(tmp_path)
     assert "another agent uses" in second_agent(tmp_path)
     with pytest.raises(StateError, match="another agent uses"):
@@ -98,20 +98,20 @@ def test_one_agent_a_directory(tmp_path: Path) -> None:
     assert second_agent(tmp_path) == ""
 
 
-def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_created(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StateError, match="stateDirectory"):
         StateDirectory(tmp_path / "file/state")
 
 
-def test_renewals_count_within_one_run_of_the_machine(state: StateDirectory) -> None:
+def test_renewals_count_within_one_boot(state: StateDirectory) -> None:
     assert state.load_renewal("boot") is None
     state.save_renewal("boot", 12.5, 60)
     assert state.load_renewal("boot") == (12.5, 60.0)
     assert state.load_renewal("other") is None
 
 
-def test_a_durable_write_replaces_the_whole(tmp_path: Path) -> None:
+def test_a_durable_write_replaces_the_whole_file(tmp_path: Path) -> None:
     path = tmp_path / "file"
     write_durably(path, b"long content")
     write_durably(path, b"{}", mode=0o640)

@@ -79,7 +79,7 @@ def test_it_keeps_the_promises_of_an_engine(engine: LocalEngine, tmp_path: Path)
 
 
 @pytest.mark.parametrize("code", [0, 1, 42, 255])
-def test_exit_codes_come_back(engine: LocalEngine, code: int) -> None:
+def test_exit_codes_are_reported(engine: LocalEngine, code: int) -> None:
     handle, state = run(engine, "sh", "-c", f"exit {code}")
     assert (state.phase, state.exit_code, state.signal) == (
         NativePhase.SUCCEEDED if code == 0 else NativePhase.FAILED,
@@ -93,7 +93,7 @@ def test_exit_codes_come_back(engine: LocalEngine, code: int) -> None:
     assert handle.native_id.isdigit()
 
 
-def test_a_signal_comes_back(engine: LocalEngine) -> None:
+def test_a_signal_is_reported(engine: LocalEngine) -> None:
     _, state = run(engine, "sh", "-c", "kill -SEGV $$")
     assert (state.phase, state.exit_code, state.signal) == (NativePhase.FAILED, None, signal.SIGSEGV)
     assert (state.reason, "SIGSEGV" in state.message) == ("SIGNAL", True)
@@ -107,7 +107,7 @@ def test_output_goes_to_files_and_can_be_read_from_an_offset(engine: LocalEngine
     assert engine.logs(handle, "stderr", 0, 100) == b"oops"
 
 
-def test_ten_megabytes_in_a_moment(engine: LocalEngine) -> None:
+def test_ten_megabytes_of_output(engine: LocalEngine) -> None:
     handle, state = run(engine, *python("import sys; [sys.stdout.write('x' * 1023 + '\\n') for _ in range(10240)]"))
     assert state.phase is NativePhase.SUCCEEDED
     assert len(engine.logs(handle, "stdout", 0, 2**30)) == 10 * 1024 * 1024
@@ -135,13 +135,13 @@ def test_a_working_directory_of_the_job(engine: LocalEngine, tmp_path: Path) -> 
     assert engine.logs(handle, "stdout", 0, 1000).decode().strip() == str(tmp_path)
 
 
-def test_a_working_directory_that_is_not_there(engine: LocalEngine) -> None:
+def test_a_working_directory_that_does_not_exist(engine: LocalEngine) -> None:
     _, state = run(engine, "pwd", working_directory="/no/such/place")
     assert (state.phase, state.reason) == (NativePhase.FAILED, "NO_WORKING_DIRECTORY")
     assert "/no/such/place" in state.message
 
 
-def test_the_environment_is_the_jobs_own(engine: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_agents_environment_does_not_leak_into_a_job(engine: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAINBOW_TOKEN", "secret")
     handle, _ = run(engine, "env")
     lines = engine.logs(handle, "stdout", 0, 10000).decode().splitlines()
@@ -151,7 +151,7 @@ def test_the_environment_is_the_jobs_own(engine: LocalEngine, monkeypatch: pytes
     assert not any("TOKEN" in line or "PYTHONPATH" in line for line in lines)
 
 
-def test_there_is_nothing_to_read_from(engine: LocalEngine) -> None:
+def test_stdin_is_empty(engine: LocalEngine) -> None:
     _, state = run(engine, "sh", "-c", "read line && exit 1 || exit 0")
     assert state.phase is NativePhase.SUCCEEDED
 
@@ -167,7 +167,7 @@ def test_the_time_limit(engine: LocalEngine) -> None:
     assert "0.5 s" in state.message
 
 
-def test_the_time_limit_of_what_will_not_listen(engine: LocalEngine) -> None:
+def test_the_time_limit_of_a_command_that_ignores_sigterm(engine: LocalEngine) -> None:
     _, state = run(engine, "sh", "-c", "trap '' TERM; while :; do sleep 0.1; done", limit=0.5)
     assert (state.phase, state.signal) == (NativePhase.TIMED_OUT, signal.SIGKILL)
 
@@ -214,7 +214,7 @@ def test_two_jobs_get_two_cores(engine: LocalEngine) -> None:
     assert plans[0]["cores"] != plans[1]["cores"]
 
 
-def test_capacity_is_what_the_machine_has_and_free_what_nobody_asked_for(engine: LocalEngine) -> None:
+def test_free_capacity_excludes_what_running_jobs_request(engine: LocalEngine) -> None:
     capacity, free = engine.capacity()
     assert capacity == free
     engine.submit(task(engine, "sleep", "60", **limits(cpu="500m", memory="64Mi")))
@@ -246,20 +246,20 @@ def test_cancel_ends_the_whole_tree(engine: LocalEngine, command: str) -> None:
     wait_until(lambda: not any(processes.start_ticks(pid) for pid in tree))
 
 
-def test_what_the_command_leaves_behind_is_ended_too(engine: LocalEngine) -> None:
+def test_processes_that_the_command_leaves_behind_are_ended(engine: LocalEngine) -> None:
     handle, state = run(engine, "sh", "-c", "setsid sleep 600 & exit 3")
     assert (state.phase, state.exit_code) == (NativePhase.FAILED, 3)
     assert processes.marked(handle.key) == set()
 
 
-def test_cancel_of_what_has_ended_or_never_was_changes_nothing(engine: LocalEngine) -> None:
+def test_cancel_of_an_ended_or_unknown_job_changes_nothing(engine: LocalEngine) -> None:
     handle, before = run(engine, "true")
     engine.cancel(handle)
     assert engine.states([handle])[handle.key] == before
     engine.cancel(Handle("rb-never", "1"))
 
 
-def test_another_engine_finds_what_runs(engine: LocalEngine, tmp_path: Path) -> None:
+def test_a_restarted_engine_finds_a_running_job(engine: LocalEngine, tmp_path: Path) -> None:
     handle = engine.submit(task(engine, *waiting_for(tmp_path / "go", "exit 7")))
     later = LocalEngine({}, tmp_path)
     assert later.find(handle.key) == handle
@@ -283,7 +283,7 @@ time.sleep(60)
 """.replace("KEY_HERE", repr(KEY))
 
 
-def test_a_job_outlives_the_agent_that_is_killed(engine: LocalEngine, tmp_path: Path) -> None:
+def test_a_job_survives_an_agent_that_is_killed(engine: LocalEngine, tmp_path: Path) -> None:
     script = waiting_for(tmp_path / "go", "echo done; exit 5")[-1]
     with subprocess.Popen([sys.executable, "-c", AGENT, str(tmp_path), script], stdout=subprocess.PIPE) as agent:
         assert agent.stdout is not None
@@ -308,7 +308,7 @@ def test_a_job_runs_once_even_if_its_agent_is_killed(engine: LocalEngine, tmp_pa
     assert ran.read_text() == "x\n"
 
 
-def test_a_supervisor_that_is_killed_takes_its_job_along(engine: LocalEngine) -> None:
+def test_a_job_ends_with_a_supervisor_that_is_killed(engine: LocalEngine) -> None:
     handle = engine.submit(task(engine, "sh", "-c", "setsid sleep 600 & sleep 600"))
     wait_until(lambda: len(processes.descendants(int(handle.native_id))) >= 3)
     os.kill(int(handle.native_id), signal.SIGKILL)
@@ -317,7 +317,7 @@ def test_a_supervisor_that_is_killed_takes_its_job_along(engine: LocalEngine) ->
     assert processes.marked(handle.key) == set()
 
 
-def test_a_supervisor_that_is_told_to_stop_says_so(engine: LocalEngine) -> None:
+def test_a_supervisor_that_gets_sigterm_reports_it(engine: LocalEngine) -> None:
     handle = engine.submit(task(engine, "sleep", "600"))
     wait_until(lambda: processes.marked(handle.key))
     os.kill(int(handle.native_id), signal.SIGTERM)
@@ -339,7 +339,7 @@ def test_a_stopped_supervisor_does_not_keep_a_job_from_being_cancelled(tmp_path:
     assert processes.marked(handle.key) == set()
 
 
-def test_a_job_of_another_run_of_the_machine_is_over(engine: LocalEngine, tmp_path: Path) -> None:
+def test_a_job_from_before_a_reboot_has_failed(engine: LocalEngine, tmp_path: Path) -> None:
     directory = tmp_path / "rb-old-1"
     directory.mkdir()
     (directory / "started.json").write_text(
@@ -349,11 +349,11 @@ def test_a_job_of_another_run_of_the_machine_is_over(engine: LocalEngine, tmp_pa
     assert (state.phase, state.reason) == (NativePhase.FAILED, "MACHINE_RESTARTED")
 
 
-def test_what_nobody_knows_is_unknown(engine: LocalEngine) -> None:
+def test_a_job_that_was_never_submitted_is_unknown(engine: LocalEngine) -> None:
     assert engine.states([Handle("rb-never", "1")])["rb-never"].phase is NativePhase.UNKNOWN
 
 
-def test_several_tasks_are_copies_of_the_command(engine: LocalEngine) -> None:
+def test_each_task_is_a_copy_of_the_command(engine: LocalEngine) -> None:
     handle, state = run(engine, "sh", "-c", "echo $RAINBOW_TASK; exit $RAINBOW_TASK", resources={"tasks": 3})
     assert sorted(engine.logs(handle, "stdout", 0, 100).split()) == [b"0", b"1", b"2"]
     assert (state.phase, state.exit_code) == (NativePhase.FAILED, 2)
@@ -390,7 +390,7 @@ def test_directories_are_kept_for_a_while(tmp_path: Path) -> None:
         ({"command": ["true"]}, ""),
     ],
 )
-def test_what_is_declined(engine: LocalEngine, job: dict[str, Any], why: str) -> None:
+def test_jobs_that_do_not_fit_are_declined(engine: LocalEngine, job: dict[str, Any], why: str) -> None:
     reason = engine.check(Task(key="k", job=job, directory=engine.directory))
     assert why in reason
     assert bool(reason) == bool(why)
@@ -412,12 +412,12 @@ def test_an_image_can_be_ignored(tmp_path: Path) -> None:
         ({"keepSeconds": True}, "engineOptions.keepSeconds: must be a number of seconds"),
     ],
 )
-def test_options_that_do_not_fit(tmp_path: Path, options: dict[str, Any], why: str) -> None:
+def test_invalid_options(tmp_path: Path, options: dict[str, Any], why: str) -> None:
     with pytest.raises(OptionError, match=why.replace("(", r"\(")):
         LocalEngine(options, tmp_path)
 
 
-def test_a_supervisor_that_ends_at_once_is_said(engine: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_supervisor_that_ends_at_once_is_reported(engine: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
     handle = engine.submit(task(engine, "true"))
     state = ended(engine, handle)
@@ -441,6 +441,6 @@ def test_a_job_can_be_cancelled_at_any_moment_of_its_start(engine: LocalEngine, 
     assert processes.marked(KEY) == set()
 
 
-def test_the_eta_of_what_fits_is_now(engine: LocalEngine) -> None:
+def test_the_eta_of_a_task_that_fits_is_0(engine: LocalEngine) -> None:
     assert engine.eta(task(engine, "true", **limits(cpu="1"))) == 0.0
     assert engine.eta(task(engine, "true", **limits(cpu="100000"))) is None

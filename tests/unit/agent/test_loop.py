@@ -78,7 +78,7 @@ def run_until(bench: Bench, condition: Callable[[], bool]) -> int:
     return bench.agent.run(watch=watch)
 
 
-def test_the_first_sync_says_who_is_there(bench: Bench) -> None:
+def test_the_first_sync_describes_the_cluster(bench: Bench) -> None:
     run_until(bench, lambda: len(bench.script.bodies) >= 2)
     first, second = bench.script.bodies[:2]
     assert (first["sequence"], first["want"], first["wait_seconds"], first["holding"]) == (1, 2, 0, [])
@@ -94,14 +94,14 @@ def test_the_first_sync_says_who_is_there(bench: Bench) -> None:
     assert ("report" in second, second["sequence"], second["agent"]) == (False, 2, first["agent"])
 
 
-def test_failures_are_tried_again_until_one_succeeds(bench: Bench) -> None:
+def test_a_failed_sync_is_repeated_until_one_succeeds(bench: Bench) -> None:
     bench.script.answers = [(503, error("x")), (500, b""), (429, error("y")), (400, error("z")), answer()]
     assert run_until(bench, lambda: bench.agent.synced_at is not None) == 0
     # The first sync that is answered makes this process the cluster's agent: until then each is the first.
     assert [body["sequence"] for body in bench.script.bodies[:5]] == [1, 1, 1, 1, 1]
 
 
-def test_an_answer_that_makes_no_sense_is_a_failure(bench: Bench) -> None:
+def test_an_unexpected_answer_is_a_failure(bench: Bench) -> None:
     bench.script.answers = [{"hello": "world"}, answer()]
     assert run_until(bench, lambda: bench.agent.synced_at is not None) == 0
 
@@ -159,7 +159,7 @@ def test_a_report_that_the_admin_cannot_read_does_not_stop_the_rest(bench: Bench
     assert ["report" in body for body in bench.script.bodies[:2]] == [True, False]
 
 
-def test_an_event_that_the_admin_cannot_read_is_said_in_fewer_words(bench: Bench) -> None:
+def test_an_event_that_the_admin_cannot_read_is_reduced_to_its_required_fields(bench: Bench) -> None:
     taken: list[dict[str, Any]] = []
 
     def respond(body: dict[str, Any]) -> Any:
@@ -178,7 +178,7 @@ def test_an_event_that_the_admin_cannot_read_is_said_in_fewer_words(bench: Bench
 
 
 @pytest.mark.parametrize("seconds", [1e12, float("inf"), float("nan"), None])
-def test_a_wait_that_nobody_knows_is_not_reported(bench: Bench, seconds: float | None) -> None:
+def test_an_unknown_eta_is_not_reported(bench: Bench, seconds: float | None) -> None:
     bench.engine.eta_seconds = seconds
     run_until(bench, lambda: bool(bench.script.bodies))
     assert "eta" not in bench.script.bodies[0]["report"]
@@ -191,7 +191,7 @@ def test_a_refused_token_ends_an_agent_that_holds_nothing(bench: Bench) -> None:
     assert len(bench.script.bodies) == 2
 
 
-def test_a_token_that_is_refused_once_may_be_on_its_way(bench: Bench) -> None:
+def test_a_token_that_is_refused_once_is_tried_again(bench: Bench) -> None:
     bench.script.answers = [(401, error("unauthenticated", "This token does not count.")), answer()]
     assert run_until(bench, lambda: bench.agent.synced_at is not None) == 0
 
@@ -238,7 +238,7 @@ def test_a_lost_answer_changes_nothing(bench: Bench) -> None:
     assert len(bench.engine.submitted) == 1
 
 
-def test_a_replaced_agent_ends_what_only_it_can_see(bench: Bench) -> None:
+def test_a_replaced_agent_ends_jobs_that_its_successor_cannot_see(bench: Bench) -> None:
     def respond(body: dict[str, Any]) -> Any:
         for job in bench.engine.jobs:
             bench.engine.jobs[job] = RUNNING
@@ -252,7 +252,7 @@ def test_a_replaced_agent_ends_what_only_it_can_see(bench: Bench) -> None:
     assert len(bench.engine.cancelled) == 1
 
 
-def test_once_ends_when_all_is_said(bench: Bench) -> None:
+def test_once_ends_when_everything_is_reported(bench: Bench) -> None:
     def respond(body: dict[str, Any]) -> Any:
         for job in bench.engine.jobs:
             bench.engine.jobs[job] = RUNNING
@@ -265,7 +265,7 @@ def test_once_ends_when_all_is_said(bench: Bench) -> None:
     assert len(bench.state.load_intents()[0]) == 1
 
 
-def test_once_does_not_wait_for_an_admin_that_is_away(bench: Bench) -> None:
+def test_once_does_not_wait_for_an_admin_that_does_not_answer(bench: Bench) -> None:
     bench.script.answers = [(503, error("x"))]
     assert bench.agent.run(once=True) == 1
     assert len(bench.script.bodies) == 1

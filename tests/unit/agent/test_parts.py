@@ -19,7 +19,7 @@ from agent.quantities import parse_quantity
 
 
 @pytest.mark.parametrize("name", ["n", "A_b.C", "x" * 255, "---", "a" * 39 + ".b", "ünï"])
-def test_keys_are_names_everywhere(name: str) -> None:
+def test_keys_are_valid_job_names_everywhere(name: str) -> None:
     key = key_of({"project": "p", "domain": "d", "name": name}, 100_000)
     assert re.fullmatch(r"rb-[0-9a-f]{12}(-[a-z0-9]([a-z0-9-]*[a-z0-9])?)?-100000", key), key
     assert len(key) <= 63
@@ -49,7 +49,7 @@ def test_quantities(text: str | int, value: Fraction | int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x", "1x", "ki", "1K", "-1", "1 Gi", "1mi", "1ki", "0x1"])
-def test_what_is_no_quantity(text: str) -> None:
+def test_texts_that_are_no_quantity(text: str) -> None:
     with pytest.raises(ValueError, match="not a quantity"):
         parse_quantity(text)
 
@@ -86,7 +86,7 @@ def test_the_admin_may_ask_for_a_pause() -> None:
     assert 7 <= Backoff().next_seconds(retry_after=7) <= 8.4
 
 
-def test_success_starts_the_pauses_anew() -> None:
+def test_success_resets_the_pauses() -> None:
     backoff = Backoff()
     for _ in range(8):
         backoff.next_seconds()
@@ -94,14 +94,14 @@ def test_success_starts_the_pauses_anew() -> None:
     assert backoff.next_seconds() <= 0.5
 
 
-def test_crash_points_kill_only_where_told() -> None:
+def test_a_crash_point_kills_only_if_the_environment_names_it() -> None:
     code = f"import os; os.environ[{VARIABLE!r}] = 'after-submit'\nfrom agent.crashes import crash_point\n"
     code += "crash_point('after-lease'); print('on', flush=True); crash_point('after-submit'); print('no')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (-9, "on\n")
 
 
-def test_a_crash_point_that_does_not_exist_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_crash_point_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert check_crash_variable() == ""
     for step in STEPS:
         monkeypatch.setenv(VARIABLE, step)

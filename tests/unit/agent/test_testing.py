@@ -90,7 +90,7 @@ def test_a_test_may_assign_any_state() -> None:
     assert engine.states([handle]) == {"k": UNKNOWN}
 
 
-def test_calls_fail_as_told() -> None:
+def test_calls_raise_the_failures_that_a_test_sets() -> None:
     engine = FakeEngine(failures={"submit": SubmitRefused("no such account")})
     with pytest.raises(SubmitRefused):
         engine.submit(task())

@@ -38,7 +38,9 @@ from tests.support.agent_scripts import ScriptedAdmin, answer, error
         (302, b"", ServerError),
     ],
 )
-def test_every_answer_has_its_kind(script: ScriptedAdmin, status: int, document: Any, kind: type[ClientError]) -> None:
+def test_every_failure_has_its_error(
+    script: ScriptedAdmin, status: int, document: Any, kind: type[ClientError]
+) -> None:
     script.answers = [(status, document)]
     client = AdminClient(script.url)
     with pytest.raises(ClientError) as caught:
@@ -97,7 +99,7 @@ def test_a_request_is_sent_once(script: ScriptedAdmin) -> None:
     assert len(script.bodies) == 1
 
 
-def test_nobody_there() -> None:
+def test_an_admin_that_does_not_listen() -> None:
     client = AdminClient("http://127.0.0.1:9")
     with pytest.raises(Unreachable, match=r"cannot be reached: connection refused\. Check the endpoint"):
         client.post("x", {})
@@ -128,7 +130,7 @@ def test_the_token_is_read_again_when_its_file_changes(script: ScriptedAdmin, to
 
 
 @pytest.mark.parametrize("content", [None, "", "two words", "two\nlines"])
-def test_a_token_file_that_holds_none(tmp_path: Path, content: str | None) -> None:
+def test_a_token_file_without_a_token(tmp_path: Path, content: str | None) -> None:
     if content is not None:
         (tmp_path / "token").write_text(content)
     with pytest.raises(Unauthenticated, match="tokenFile"):

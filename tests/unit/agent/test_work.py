@@ -1,4 +1,4 @@
-"""The work in hand: what the agent does about each lease, step by step."""
+"""The work of an agent: what it does about each lease, step by step."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def accept(work: Work) -> None:
 
 
 def started(work: Work, clock: FakeClock, **more: Any) -> None:
-    """Bring one execution to where the engine has it."""
+    """Bring an execution to the point where the engine has its job."""
     work.accept([{**LEASE, **more}])
     work.renew([REFERENCE], clock.steady(), confirms=True)
     work.step()
@@ -114,7 +114,7 @@ def test_an_execution_from_lease_to_report(
     assert (work.intents, state.load_intents(), engine.forgotten) == ({}, ([], []), [KEY])
 
 
-def test_what_was_over_before_anyone_looked_is_said_to_have_run(
+def test_a_job_that_ended_between_two_polls_is_reported_as_running_first(
     work: Work, engine: FakeEngine, clock: FakeClock
 ) -> None:
     started(work, clock)
@@ -123,7 +123,7 @@ def test_what_was_over_before_anyone_looked_is_said_to_have_run(
     assert event_types(work) == ["RUNNING", "SUCCEEDED"]
 
 
-def test_the_environment_says_what_runs(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
+def test_the_environment_names_the_execution(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     config = {"raw_output_data_config": {"output_location_prefix": "s3://x"}}
     started(work, clock, job={"command": ["true"], "environment": {"A": "b"}}, config=config, queue="gpu")
     task = engine.submitted[0]
@@ -169,7 +169,9 @@ def test_a_job_that_the_engine_cannot_read_is_declined(work: Work, engine: FakeE
     assert (event_types(work), message) == (["DECLINED"], "the fake engine cannot read the job: two is not a number")
 
 
-def test_slots_are_the_most_that_the_engine_gets(engine: FakeEngine, state: StateDirectory, clock: FakeClock) -> None:
+def test_no_more_jobs_are_submitted_than_there_are_slots(
+    engine: FakeEngine, state: StateDirectory, clock: FakeClock
+) -> None:
     work = new_work(engine, state, clock, slots=2)
     ids = [{"id": {**ID, "name": f"n{number}"}, "attempt": 1} for number in range(3)]
     work.accept([{**LEASE, **reference} for reference in ids])
@@ -208,7 +210,7 @@ def test_a_cancel_is_repeated_until_it_is_over(work: Work, engine: FakeEngine, c
 
 
 @pytest.mark.parametrize("end", [SUCCEEDED, ABORTED, UNKNOWN])
-def test_what_is_cancelled_ends_aborted_whatever_came_of_it(
+def test_a_cancelled_execution_ends_aborted_however_its_job_ended(
     work: Work, engine: FakeEngine, clock: FakeClock, end: NativeState
 ) -> None:
     started(work, clock)
@@ -220,13 +222,13 @@ def test_what_is_cancelled_ends_aborted_whatever_came_of_it(
     assert event_types(work)[-1] == "ABORTED"
 
 
-def test_what_is_lost_before_the_start_is_forgotten(work: Work, state: StateDirectory) -> None:
+def test_a_lease_lost_before_the_start_is_forgotten(work: Work, state: StateDirectory) -> None:
     work.accept([LEASE])
     work.end_lost([{**REFERENCE, "reason": "NOT_YOURS"}])
     assert (work.intents, state.load_intents(), event_types(work)) == ({}, ([], []), [])
 
 
-def test_what_is_lost_is_ended(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
+def test_an_execution_whose_lease_is_lost_is_ended(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     started(work, clock)
     work.end_lost([{**REFERENCE, "reason": "OLD_ATTEMPT"}])
     work.step()
@@ -236,7 +238,7 @@ def test_what_is_lost_is_ended(work: Work, engine: FakeEngine, clock: FakeClock)
     assert event_types(work)[-1] == "ABORTED"
 
 
-def test_work_ends_before_its_lease_does(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
+def test_an_execution_ends_before_its_lease_does(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     started(work, clock)
     engine.jobs[KEY] = RUNNING
     work.step()
@@ -254,7 +256,7 @@ def test_work_ends_before_its_lease_does(work: Work, engine: FakeEngine, clock: 
     assert "40 s" in event["message"]
 
 
-def test_renewals_keep_work_going(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
+def test_renewals_keep_an_execution_running(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     started(work, clock)
     for _ in range(10):
         clock.advance(30)
@@ -263,9 +265,7 @@ def test_renewals_keep_work_going(work: Work, engine: FakeEngine, clock: FakeClo
     assert engine.cancelled == []
 
 
-def test_what_waited_in_the_engine_when_its_lease_ended_goes_back(
-    work: Work, engine: FakeEngine, clock: FakeClock
-) -> None:
+def test_a_queued_job_whose_lease_ends_is_handed_back(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     started(work, clock)
     clock.advance(41)
     work.step()
@@ -317,7 +317,7 @@ def test_the_end_is_reported_after_the_log(work: Work, engine: FakeEngine, clock
     assert (sent, event_types(work)) == (300_000, ["RUNNING", "SUCCEEDED"])
 
 
-def test_a_log_is_sent_until_the_admin_has_enough(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
+def test_a_log_is_sent_until_the_admin_keeps_no_more(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     started(work, clock)
     engine.programs["true"] = Program(stdout=b"x" * 10_000_000)
     engine.jobs[KEY] = SUCCEEDED
@@ -336,7 +336,7 @@ def test_the_end_does_not_wait_for_the_log_for_ever(work: Work, engine: FakeEngi
     assert event_types(work) == ["RUNNING", "SUCCEEDED"]
 
 
-def test_bytes_that_are_no_text_are_sent_as_they_are(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
+def test_bytes_that_are_not_text_are_sent_unchanged(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     started(work, clock)
     engine.programs["true"] = Program(stdout=b"\xff\xfe\x00")
     piece = work.outbox.log_pieces(1000, include_running=True)[0]
@@ -353,13 +353,13 @@ def test_questions(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     assert event_types(work) == ["UNKNOWN", "RUNNING"]
 
 
-def test_a_question_about_what_is_held_is_no_question(work: Work) -> None:
+def test_a_question_about_a_stored_intent_needs_no_answer(work: Work) -> None:
     work.accept([LEASE])
     work.answer([REFERENCE])
     assert event_types(work) == []
 
 
-def test_a_question_while_the_engine_is_down_is_left_open(work: Work, engine: FakeEngine) -> None:
+def test_a_question_is_not_answered_while_the_engine_is_unavailable(work: Work, engine: FakeEngine) -> None:
     engine.unavailable = "the back end does not answer"
     work.answer([REFERENCE])
     assert (event_types(work), work.intents) == ([], {})
@@ -389,14 +389,16 @@ def test_stopping_hands_back_what_has_not_started(work: Work, engine: FakeEngine
     assert (work.is_unsettled, list(work.intents)) == (False, [keys[2]])
 
 
-def test_what_the_engine_forgot_is_said_to_be_unknown(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
+def test_a_job_that_the_engine_forgot_is_reported_unknown(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     started(work, clock)
     engine.jobs[KEY] = UNKNOWN
     work.step()
     assert event_types(work) == ["UNKNOWN"]
 
 
-def test_nothing_is_concluded_while_the_engine_is_down(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
+def test_no_conclusion_is_drawn_while_the_engine_is_unavailable(
+    work: Work, engine: FakeEngine, clock: FakeClock
+) -> None:
     started(work, clock)
     engine.unavailable = "the back end does not answer"
     work.step()
@@ -457,7 +459,7 @@ def test_a_state_directory_that_cannot_be_written_does_not_end_the_agent(
 
 
 @pytest.mark.parametrize("has_it", [True, False])
-def test_a_submission_that_was_cut_short_is_looked_up(
+def test_an_interrupted_submission_is_looked_up(
     engine: FakeEngine, state: StateDirectory, clock: FakeClock, has_it: bool
 ) -> None:
     before = new_work(engine, state, clock)
@@ -478,7 +480,7 @@ def test_a_submission_that_was_cut_short_is_looked_up(
     assert len(engine.submitted) == (0 if has_it else 1)
 
 
-def test_what_was_confirmed_to_an_earlier_process_is_confirmed_again(
+def test_a_lease_confirmed_to_an_earlier_process_must_be_confirmed_again(
     engine: FakeEngine, state: StateDirectory, clock: FakeClock
 ) -> None:
     before = new_work(engine, state, clock)
@@ -490,7 +492,7 @@ def test_what_was_confirmed_to_an_earlier_process_is_confirmed_again(
     assert (engine.submitted, after.is_unconfirmed) == ([], True)
 
 
-def test_a_report_that_was_not_accepted_is_made_again(
+def test_an_event_that_was_not_accepted_is_sent_again(
     engine: FakeEngine, state: StateDirectory, clock: FakeClock, work: Work
 ) -> None:
     started(work, clock)
@@ -502,7 +504,7 @@ def test_a_report_that_was_not_accepted_is_made_again(
     assert after.outbox.events() == before
 
 
-def test_what_is_found_at_the_start_may_go_on_until_the_admin_was_asked(
+def test_an_old_execution_may_go_on_until_the_admin_was_asked(
     engine: FakeEngine, state: StateDirectory, clock: FakeClock, work: Work
 ) -> None:
     started(work, clock)
