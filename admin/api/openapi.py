@@ -9,6 +9,7 @@ from typing import Any
 from apispec import APISpec
 from apispec.ext.marshmallow import MarshmallowPlugin
 from marshmallow import fields
+from msgspec import Struct
 
 from admin import __version__
 from admin.api.changes import ChangeBody
@@ -17,6 +18,7 @@ from admin.api.schemas import Change, MatchingAttributes, Payload
 from admin.core.settings.kinds import Kinds
 from admin.messages.errors import ErrorAnswer, ErrorDetail
 from admin.messages.openapi import components, reference
+from admin.messages.reading import Body
 
 _ERRORS = {
     400: "Something in the request is wrong; the details name the field and the remedy.",
@@ -53,10 +55,12 @@ def document(operations: Iterable[Operation], kinds: Kinds) -> dict[str, Any]:
     spec.components.schema("MatchingAttributes", _matching_attributes(kinds))
     spec.components.schema("Change", schema=ChangeBody)
     listed = list(operations)
-    answers = {answer for operation in listed for answer in operation.answers}
-    for name, schema in components(
-        [ErrorAnswer, ErrorDetail, *sorted(answers, key=lambda answer: answer.__name__)]
-    ).items():
+    messages: set[type[Struct]] = {ErrorAnswer, ErrorDetail}
+    for operation in listed:
+        messages.update(operation.answers)
+        if operation.body is not None and issubclass(operation.body, Body):
+            messages.add(operation.body)
+    for name, schema in components(sorted(messages, key=lambda message: message.__name__)).items():
         spec.components.schema(name, schema)
     for operation in listed:
         path, parameters = _path(operation)
@@ -103,7 +107,8 @@ def _operation(operation: Operation, parameters: list[dict[str, Any]]) -> dict[s
         for name in operation.headers
     ]
     if operation.body is not None:
-        content = {"application/json": {"schema": operation.body}}
+        schema = reference(operation.body) if issubclass(operation.body, Body) else operation.body
+        content = {"application/json": {"schema": schema}}
         described["requestBody"] = {"required": not operation.body_optional, "content": content}
     if operation.is_open:
         described["security"] = []

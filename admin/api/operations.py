@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from flask import Blueprint, Response, request
@@ -12,6 +13,7 @@ from werkzeug.routing import BaseConverter
 from admin.api.bodies import read_body
 from admin.api.schemas import RequestSchema, load
 from admin.core.problems import Invalid, Problem
+from admin.messages.reading import Body, read
 from admin.messages.shared import Answer, encode
 
 View = Callable[..., Any]
@@ -26,7 +28,7 @@ class Operation:
     summary: str
     tag: str
     query: type[RequestSchema] | None
-    body: type[RequestSchema] | None
+    body: type[RequestSchema] | type[Body] | None
     body_optional: bool
     answers: tuple[type[Answer], ...]  #: the shapes that its answer may have; none where it is plain text
     errors: tuple[int, ...]
@@ -60,7 +62,7 @@ class Operations:
         summary: str,
         answer: type[Answer] | tuple[type[Answer], ...] | None,
         query: type[RequestSchema] | None = None,
-        body: type[RequestSchema] | None = None,
+        body: type[RequestSchema] | type[Body] | None = None,
         body_optional: bool = False,
         errors: tuple[int, ...] = (400,),
         headers: tuple[str, ...] = (),
@@ -96,7 +98,7 @@ class Operations:
 
 def _handler(operation: Operation, view: View) -> Callable[..., Response]:
     query = operation.query() if operation.query else None
-    body = operation.body() if operation.body else None
+    read_message = _reader(operation.body)
     usual = _usual(query)
 
     def handle(**path: str) -> Response:
@@ -110,12 +112,19 @@ def _handler(operation: Operation, view: View) -> Callable[..., Response]:
             raise Invalid(Problem(field=next(iter(request.args)), reason="this path takes no query parameters."))
         if operation.most_bytes is not None:
             request.max_content_length = max(operation.most_bytes, request.max_content_length or 0)
-        if body is not None:
-            given["body"] = load(body, read_body(optional=operation.body_optional))
+        if read_message is not None:
+            given["body"] = read_message(read_body(optional=operation.body_optional))
         answer = view(**given)
         return answer if isinstance(answer, Response) else respond(answer)
 
     return handle
+
+
+def _reader(body: type[RequestSchema] | type[Body] | None) -> Callable[[Any], Any] | None:
+    """What reads a body by its definition."""
+    if body is None:
+        return None
+    return partial(read, body) if issubclass(body, Body) else partial(load, body())
 
 
 def respond(answer: Answer, *, etag: int | None = None) -> Response:

@@ -5,24 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from marshmallow import fields, validate
+from msgspec import UnsetType
 
 from admin.api.changes import MOST_BYTES, read_changes
-from admin.api.creations import RequestBody, request_of
 from admin.api.current import context
 from admin.api.operations import Operations
 from admin.api.schemas import NAME, Change, RequestSchema, Whole
 from admin.api.selectors import GIVEN, Time, conditions_of, scope_of
 from admin.messages.executions import ExplanationAnswer
-from admin.messages.placements import PlacementCountsAnswer, SimulationAnswer
+from admin.messages.placements import PlacementBody, PlacementCountsAnswer, SimulationAnswer
 from admin.services import placements
 
 operations = Operations("placements")
 
 _COUNTED = ["cluster", "pool", "label", "domain", "project", "phase", "reason"]
-
-
-class PlacementBody(RequestBody):
-    changes = fields.List(Change(allow_none=True), validate=validate.Length(min=1))
 
 
 class SimulationBody(RequestSchema):
@@ -50,9 +46,9 @@ class CountsQuery(RequestSchema):
     errors=(400, 404, 409),
     most_bytes=MOST_BYTES,
 )
-def where_would(body: dict[str, Any]) -> ExplanationAnswer:
-    proposed = read_changes(body["changes"]) if "changes" in body else None
-    return ExplanationAnswer.from_preview(placements.where_would(context(), request_of(body), proposed))
+def where_would(body: PlacementBody) -> ExplanationAnswer:
+    proposed = None if isinstance(body.changes, UnsetType) else read_changes(body.changes)
+    return ExplanationAnswer.from_preview(placements.where_would(context(), body.request(), proposed))
 
 
 @operations.add(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
-from marshmallow import RAISE, Schema, ValidationError, fields, missing, pre_load, validate
+from marshmallow import RAISE, Schema, ValidationError, fields, pre_load, validate
 
 from admin.core import names
 from admin.core.problems import Invalid, Problem, shorten, unknown_fields
@@ -49,31 +49,6 @@ class RequestSchema(Schema):
         known = (field.data_key or name for name, field in self.fields.items())
         return {names.camel(name): name for name in known}
 
-    @cached_property
-    def _plain(self) -> dict[str, bool]:
-        """The fields that need no more than a glance, and whether each is a text; none where some have defaults."""
-        if any(field.load_default is not missing for field in self.fields.values()):
-            return {}
-        texts = {name for name, field in self.fields.items() if type(field) is fields.String and _is_short(field)}
-        return {name: name in texts for name, field in self.fields.items() if name in texts or type(field) is Payload}
-
-    @cached_property
-    def _required(self) -> frozenset[str]:
-        return frozenset(name for name, field in self.fields.items() if field.required)
-
-    def takes_as_it_is(self, data: Any) -> bool:
-        """Whether a glance shows that there is nothing to mend or refuse, as in nearly every request."""
-        plain = self._plain
-        if not plain or not isinstance(data, dict) or not self._required <= data.keys() <= plain.keys():
-            return False
-        for name, value in data.items():
-            if plain[name]:
-                if not (isinstance(value, str) and len(value) < 256 and value.isprintable()):
-                    return False
-            elif value is None:
-                return False
-        return True
-
     @pre_load
     def to_snake_case(self, data: Any, **_: Any) -> Any:
         if not isinstance(data, Mapping):
@@ -87,15 +62,8 @@ class RequestSchema(Schema):
         return renamed
 
 
-def _is_short(field: fields.Field[Any]) -> bool:
-    """Whether any printable text of up to 255 characters will do."""
-    return field.validate is NAME or (isinstance(field.validate, validate.Length) and field.validate.max == 255)
-
-
 def load(schema: RequestSchema, data: Any, path: str = "") -> dict[str, Any]:
     """What a request says, checked; Invalid with every problem. `path` is where the data stands in the body."""
-    if schema.takes_as_it_is(data):
-        return dict(data)
     try:
         loaded: dict[str, Any] = schema.load(data)
     except ValidationError as error:

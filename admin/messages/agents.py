@@ -1,20 +1,153 @@
-"""Agents: their tokens, and what a sync answers."""
+"""Agents: their tokens, and what they and the admin say in a sync."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType, field
 
 from admin.configuration.settings import Agents as AgentSettings
+from admin.core.problems import Invalid, Problem
+from admin.messages.creations import IdBody
 from admin.messages.executions import ExecutionIdAnswer
+from admin.messages.reading import AnyJson, Body, Text255, Unread, or_none
 from admin.messages.shared import Answer, Json, Time
 from admin.services import agents, syncs
 from admin.services.agents import Issued
-from admin.services.syncs import LogPiece, time_limit_of
+from admin.services.syncs import LogPiece, Report, Sync, time_limit_of
 from admin.store.leases import LeasedExecution
+from admin.store.logs import OutputFile
 from admin.store.tokens import StoredToken
+
+
+def _clean(text: str | UnsetType) -> str | None:
+    """What an agent passes on; a character that no database can store must not keep a report from arriving."""
+    return None if isinstance(text, UnsetType) else text.replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def _decode(text: str, path: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise Invalid(Problem(field=path, reason="is not base64.")) from None
+
+
+Attempt = Annotated[int, Meta(ge=1, le=2**62)]
+
+
+class HeldBody(Body):
+    """An attempt of an execution that the agent has."""
+
+    id: IdBody
+    attempt: Attempt
+
+
+class OutputBody(Body):
+    path: Annotated[str, Meta(min_length=1, max_length=4096)]
+    content_base64: str
+    size: Annotated[int, Meta(ge=0, le=2**62)]
+    truncated: bool = False
+
+    def output(self) -> OutputFile:
+        return OutputFile(
+            path=_clean(self.path) or "",
+            size=self.size,
+            truncated=self.truncated,
+            content=_decode(self.content_base64, "events.outputs.content_base64"),
+        )
+
+
+class EventBody(HeldBody):
+    """A report on an attempt."""
+
+    event: Annotated[str, Meta(min_length=1, max_length=255)]
+    type: Literal["RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED", "DECLINED", "RELEASED", "UNKNOWN"]
+    at: (
+        Annotated[
+            AnyJson,
+            Meta(description="By the agent's clock; the admin's own counts.", extra_json_schema={"type": "string"}),
+        ]
+        | UnsetType
+    ) = UNSET
+    native_id: Text255 | UnsetType = UNSET
+    nodes: Annotated[list[Text255], Meta(max_length=10_000)] | UnsetType = UNSET
+    exit_code: Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)] | UnsetType = UNSET
+    signal: Annotated[int, Meta(ge=0, le=256)] | UnsetType = UNSET
+    reason: Annotated[str, Meta(max_length=64)] | UnsetType = UNSET
+    message: Annotated[str, Meta(max_length=4000)] | UnsetType = UNSET
+    started_at: Annotated[AnyJson, Meta(extra_json_schema={"type": "string"})] | UnsetType = UNSET
+    finished_at: Annotated[AnyJson, Meta(extra_json_schema={"type": "string"})] | UnsetType = UNSET
+    duration: Annotated[float, Meta(ge=0)] | UnsetType = UNSET
+    outputs: Annotated[list[OutputBody], Meta(max_length=100)] = field(default_factory=list)
+
+    def report(self) -> Report:
+        nodes = None if isinstance(self.nodes, UnsetType) else [_clean(node) or "" for node in self.nodes]
+        outputs = {output.path: output for output in map(OutputBody.output, self.outputs)}
+        return Report(
+            event=self.event,
+            id=self.id.id(),
+            attempt=self.attempt,
+            type=self.type,
+            reason=_clean(self.reason),
+            message=_clean(self.message),
+            native_id=_clean(self.native_id),
+            nodes=nodes,
+            exit_code=or_none(self.exit_code),
+            signal=or_none(self.signal),
+            duration=or_none(self.duration),
+            outputs=list(outputs.values()),
+        )
+
+
+class LogBody(HeldBody):
+    """A piece of what an attempt printed."""
+
+    stream: Literal["stdout", "stderr"]
+    offset: Annotated[int, Meta(ge=0, le=2**62)]
+    data: Annotated[str, Meta(description="As text; the offsets count its bytes in UTF-8.")] | UnsetType = UNSET
+    data_base64: Annotated[str, Meta(description="As bytes.")] | UnsetType = UNSET
+
+    def piece(self) -> LogPiece:
+        return LogPiece(
+            id=self.id.id(), attempt=self.attempt, stream=self.stream, offset=self.offset, data=self._bytes()
+        )
+
+    def _bytes(self) -> bytes:
+        match self.data, self.data_base64:
+            case str(text), UnsetType():
+                return text.encode()
+            case UnsetType(), str(text):
+                return _decode(text, "logs.data_base64")
+        raise Invalid(Problem(field="logs.data", reason="give either data or data_base64."))
+
+
+class SyncBody(Body):
+    """All that an agent has to say."""
+
+    agent: Annotated[str, Meta(min_length=1, max_length=255)]
+    sequence: Attempt
+    report: Unread | UnsetType = UNSET
+    want: Annotated[int, Meta(ge=0, le=1000)] = 0
+    holding: Annotated[list[HeldBody], Meta(max_length=20_000)] = field(default_factory=list)
+    events: Annotated[list[EventBody], Meta(max_length=10_000)] = field(default_factory=list)
+    logs: Annotated[list[LogBody], Meta(max_length=10_000)] = field(default_factory=list)
+    wait_seconds: Annotated[float, Meta(ge=0, le=60)] = 0
+
+    def sync(self, cluster: str) -> Sync:
+        return Sync(
+            cluster=cluster,
+            agent=_clean(self.agent) or "",
+            sequence=self.sequence,
+            want=self.want,
+            report=or_none(self.report),
+            holding=tuple([(held.id.id(), held.attempt) for held in self.holding]),
+            events=tuple([event.report() for event in self.events]),
+            logs=tuple([log.piece() for log in self.logs]),
+            wait_seconds=self.wait_seconds,
+        )
 
 
 class IssuedAnswer(Answer):

@@ -35,6 +35,10 @@ def _tidy(schema: Any) -> Any:
     tidy = {name: _tidy(value) for name, value in schema.items() if name not in ("title", "default")}
     if tidy.get("required") == []:
         del tidy["required"]
+    if "type" in tidy:
+        tidy.pop("anyOf", None)  # said in place of what msgspec derives
+    if "pattern" in tidy:
+        tidy["pattern"] = tidy["pattern"].replace(r"(?!\n)$", "$")  # in JSON Schema, $ is the very end
     choices = [choice for choice in tidy.pop("anyOf", []) if choice != {"type": "null"}]
     if len(choices) == 1:
         return {**tidy, **choices[0]}

@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Annotated, Any
 
+from msgspec import UNSET, Meta, UnsetType
+
+from admin.messages.creations import RequestBody
 from admin.messages.executions import ExecutionIdAnswer
 from admin.messages.shared import Answer, Time
 from admin.services.placements import Move, SimulatedPlacement, Simulation
+
+
+class PlacementBody(RequestBody):
+    """A request, and changes that are to be made before it."""
+
+    changes: (
+        Annotated[list[Any], Meta(min_length=1, extra_json_schema={"items": {"$ref": "#/components/schemas/Change"}})]
+        | UnsetType
+    ) = UNSET
 
 
 class PlaceAnswer(Answer):

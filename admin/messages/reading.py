@@ -1,0 +1,192 @@
+"""Reading bodies: a plain one at once, any other field by field with every problem that it has.
+
+A body is a `msgspec.Struct`, and that is its only definition. msgspec stops at the first fault and knows one spelling
+of a name, so a body that it refuses is read once more along the same definition: names in camelCase are understood,
+and all that is wrong is collected, in the words that fit the field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Annotated, Any, TypeVar, dataclass_transform, get_args, get_origin
+
+import msgspec
+from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, field, inspect
+from msgspec.structs import FieldInfo
+
+from admin.core import names
+from admin.core.problems import Invalid, Problem, unknown_fields
+from admin.messages.shared import MessageMeta
+
+B = TypeVar("B", bound="Body")
+T = TypeVar("T")
+
+_WRONG_TYPE: dict[type[inspect.Type], str] = {
+    inspect.StrType: "is not text: put it in quotes.",
+    inspect.IntType: "is not a whole number.",
+    inspect.FloatType: "is not a number.",
+    inspect.BoolType: "is neither true nor false.",
+    inspect.ListType: "is not a list: write [ … ], around a single one, too.",
+}
+_PYTHON_TYPES: dict[type[inspect.Type], tuple[type, ...]] = {
+    inspect.StrType: (str,),
+    inspect.IntType: (int,),
+    inspect.FloatType: (int, float),
+    inspect.ListType: (list,),
+}
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
+class Body(Struct, metaclass=MessageMeta, forbid_unknown_fields=True, frozen=True):
+    """What every body is: unknown fields are refused, and so is null for what may be left out."""
+
+
+def read(body: type[B], data: Any, path: str = "") -> B:
+    """A body as it is defined; Invalid with every problem. `path` is where the data stands in the request."""
+    try:
+        return msgspec.convert(data, body)
+    except msgspec.ValidationError:
+        problems: list[Problem] = []
+        message = _read_fields(body, data, path, problems)
+        if problems:
+            raise Invalid(*problems) from None
+        assert message is not None, "what has no problems can be read"
+        return message
+
+
+#: Any JSON but null.
+AnyJson = bool | int | float | str | list[Any] | dict[str, Any]
+#: JSON that the core reads.
+Unread = Annotated[AnyJson, Meta(extra_json_schema={"type": "object"})]
+#: The name of something, which may not be one that anything has. `$` alone would let a line break at the end through.
+Name = Annotated[str, Meta(max_length=255, pattern=r"^[^\x00-\x1f\x7f]*(?!\n)$")]
+Text255 = Annotated[str, Meta(max_length=255)]
+NoOrg = Annotated[
+    str,
+    Meta(
+        max_length=0,
+        extra={"error": "there are no organisations here; leave it out."},
+        extra_json_schema={"enum": [""]},
+    ),
+]
+
+
+def present_fields(body: Body) -> dict[str, Any]:
+    """The fields that a body has, by name."""
+    values = ((name, getattr(body, name)) for name in body.__struct_fields__)
+    return {name: value for name, value in values if value is not UNSET}
+
+
+def or_none(value: T | UnsetType) -> T | None:
+    """None for what was left out."""
+    return None if value is UNSET else value
+
+
+def _read_fields(body: type[B], data: Any, path: str, problems: list[Problem]) -> B | None:
+    if not isinstance(data, Mapping):
+        problems.append(Problem(field=path, reason="is not a mapping: give one with named fields."))
+        return None
+    fields, spelling = _fields(body), _spelling(body)
+    present: dict[str, Any] = {}
+    unknown: list[str] = []
+    for key, value in data.items():
+        name = key if key in fields else spelling.get(key)
+        if name is None:
+            unknown.append(str(key))
+        elif name in present:
+            problems.append(Problem(field=_join(path, name), reason="is given twice, in two spellings."))
+        else:
+            present[name] = value
+    values: dict[str, Any] = {}
+    for name, info in fields.items():
+        if name in present:
+            values[info.name] = _read_value(info.type, present[name], _join(path, name), problems)
+        elif info.default is NODEFAULT and info.default_factory is NODEFAULT:
+            problems.append(Problem(field=_join(path, name), reason="is missing."))
+    problems.extend(unknown_fields(unknown, fields, path))
+    return None if problems else body(**values)
+
+
+def _read_value(type_: Any, value: Any, path: str, problems: list[Problem]) -> Any:
+    definition, reason = _definition(type_)
+    if value is None:
+        problems.append(Problem(field=path, reason="is null; leave it out instead."))
+        return None
+    if isinstance(definition, inspect.StructType):
+        return _read_fields(definition.cls, value, path, problems)
+    if isinstance(definition, inspect.ListType) and isinstance(value, list) and _has_length(definition, value):
+        item_type = _item_type(type_)
+        if item_type is Any:
+            return value
+        return [_read_value(item_type, item, f"{path}.{index}", problems) for index, item in enumerate(value)]
+    try:
+        return msgspec.convert(value, type_)
+    except msgspec.ValidationError:
+        problems.append(Problem(field=path, reason=_reason(definition, value, reason)))
+        return None
+
+
+@lru_cache(maxsize=256)
+def _fields(body: type[Struct]) -> dict[str, FieldInfo]:
+    return {info.encode_name: info for info in msgspec.structs.fields(body)}
+
+
+@lru_cache(maxsize=256)
+def _spelling(body: type[Struct]) -> dict[str, str]:
+    """The name of each field by its camelCase spelling."""
+    return {names.camel(name): name for name in _fields(body)}
+
+
+@lru_cache(maxsize=1024)
+def _definition(type_: Any) -> tuple[inspect.Type, str]:
+    """What a type takes, and the reason that its definition gives for refusing what is out of bounds."""
+    definition = inspect.type_info(type_)
+    if isinstance(definition, inspect.Metadata):
+        return definition.type, (definition.extra or {}).get("error", "")
+    return definition, ""
+
+
+def _item_type(type_: Any) -> Any:
+    """The type of a list's items, within whatever is said of the list."""
+    if get_origin(type_) is list:
+        return get_args(type_)[0]
+    return next(filter(None, map(_item_type, get_args(type_))), None)
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _has_length(definition: inspect.ListType | inspect.StrType, value: Any) -> bool:
+    return (definition.min_length or 0) <= len(value) and (
+        definition.max_length is None or len(value) <= definition.max_length
+    )
+
+
+def _reason(definition: inspect.Type, value: Any, reason: str) -> str:
+    """What is wrong with a value that its definition refuses; the reason that it gives is for the right type."""
+    if isinstance(definition, inspect.LiteralType):
+        return f"Must be one of: {', '.join(map(str, definition.values))}."
+    expected = _PYTHON_TYPES.get(type(definition))
+    if expected is None or not isinstance(value, expected) or isinstance(value, bool):
+        return _WRONG_TYPE.get(type(definition), "is not as documented.")
+    if reason:
+        return reason
+    if isinstance(definition, inspect.StrType | inspect.ListType):
+        if _has_length(definition, value):
+            return "control characters are not allowed."
+        return _length(definition.min_length, definition.max_length)
+    assert isinstance(definition, inspect.IntType | inspect.FloatType)
+    return _range(definition.ge, definition.le)
+
+
+def _length(least: int | None, most: int | None) -> str:
+    if least is None:
+        return f"Longer than maximum length {most}."
+    return f"Shorter than minimum length {least}." if most is None else f"Length must be between {least} and {most}."
+
+
+def _range(least: float | None, most: float | None) -> str:
+    upper = "" if most is None else f" and less than or equal to {most}"
+    return f"Must be greater than or equal to {least}{upper}."
