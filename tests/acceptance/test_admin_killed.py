@@ -27,11 +27,11 @@ def test_every_execution_that_was_acknowledged_runs_exactly_once(tmp_path: Path)
         ran = tmp_path / "ran"
         ran.mkdir()
 
-        def submit(who: int) -> None:
+        def submit(client_number: int) -> None:
             number = 0
             while not is_over.is_set():
                 number += 1
-                name = f"{site.cluster}-{who}-{number}"
+                name = f"{site.cluster}-{client_number}-{number}"
                 job = {"command": ["sh", "-c", f"echo {name} >> {ran / name}"], "resources": {"requests": {"cpu": "1"}}}
                 body = {"project": PROJECT, "domain": DOMAIN, "name": name}
                 spec = {"cluster": site.cluster, "job": job}
@@ -45,7 +45,7 @@ def test_every_execution_that_was_acknowledged_runs_exactly_once(tmp_path: Path)
                 is_over.wait(0.05)
 
         site.start()
-        clients = [threading.Thread(target=submit, args=(who,)) for who in range(2)]
+        clients = [threading.Thread(target=submit, args=(client_number,)) for client_number in range(2)]
         for client in clients:
             client.start()
         wait_until(lambda: len(acknowledged) >= _AT_LEAST, explain=lambda: "nothing was acknowledged")

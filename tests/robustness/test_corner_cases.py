@@ -30,8 +30,8 @@ LEVELS = {
 
 
 def kind_called(api: FlaskClient, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = {kind["name"]: kind for kind in api.get(f"{BASE}/kinds").get_json()["kinds"]}[name]
-    return found
+    kind: dict[str, Any] = {kind["name"]: kind for kind in api.get(f"{BASE}/kinds").get_json()["kinds"]}[name]
+    return kind
 
 
 def payload_at(api: FlaskClient, path: str, name: str) -> Any:
@@ -102,7 +102,7 @@ def test_a_row_with_nulls_comes_back_as_it_was_written(api: FlaskClient, payload
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "normal"),
+    ("name", "payloads", "normal"),
     [
         (
             "TASK_RESOURCE",
@@ -155,9 +155,9 @@ def test_a_row_with_nulls_comes_back_as_it_was_written(api: FlaskClient, payload
     ],
 )
 def test_another_spelling_is_stored_in_the_one_normal_form(
-    api: FlaskClient, name: str, given: Any, normal: Any
+    api: FlaskClient, name: str, payloads: Any, normal: Any
 ) -> None:
-    answer = api.put(PROJECT, json={"attributes": {"matchingAttributes": given}, "claimedBy": "ännchen"})
+    answer = api.put(PROJECT, json={"attributes": {"matchingAttributes": payloads}, "claimedBy": "ännchen"})
     assert (answer.status_code, answer.get_json()["changed"]) == (200, True), answer.get_json()
     assert payload_at(api, PROJECT, name) == normal
     assert api.get(f"{PROJECT}?resourceType={name}").get_json()["claimed_by"] == "ännchen"

@@ -18,9 +18,9 @@ def answer(api: FlaskClient, method: str, path: str, body: Any = None) -> tuple[
 
 
 def ok(api: FlaskClient, method: str, path: str, body: Any = None) -> Any:
-    status, found = answer(api, method, path, body)
-    assert status == 200, found
-    return found
+    status, document = answer(api, method, path, body)
+    assert status == 200, document
+    return document
 
 
 def create(api: FlaskClient, name: str, **spec: Any) -> Any:
@@ -30,16 +30,16 @@ def create(api: FlaskClient, name: str, **spec: Any) -> Any:
 @pytest.mark.parametrize("key", ["project", "domain"])
 @pytest.mark.parametrize("path", ["executions", "placements"])
 def test_an_empty_place_is_refused_by_name(api: FlaskClient, key: str, path: str) -> None:
-    status, found = answer(api, "POST", path, {**WHERE, key: "", "spec": {"job": JOB}})
-    assert (status, found["details"][0]["field"]) == (400, key)
+    status, problem = answer(api, "POST", path, {**WHERE, key: "", "spec": {"job": JOB}})
+    assert (status, problem["details"][0]["field"]) == (400, key)
     assert answer(api, "GET", f"executions?{key}=")[0] == 400
 
 
 def test_rolling_back_takes_no_pool_that_is_in_use(api: FlaskClient) -> None:
     revision = ok(api, "PUT", "pools/gpu", {"pool": {"members": [{"id": "a"}]}})["revision"]
     create(api, "one", cluster_assignment={"cluster_pool_name": "gpu"})
-    status, found = answer(api, "POST", "rollbacks", {"revision": revision})
-    assert (status, found["error"]) == (409, "in_use")
+    status, problem = answer(api, "POST", "rollbacks", {"revision": revision})
+    assert (status, problem["error"]) == (409, "in_use")
     ok(api, "POST", "rollbacks?force=true", {"revision": revision})
     assert answer(api, "GET", "pools/gpu")[0] == 404
 
@@ -48,9 +48,9 @@ def test_rolling_back_takes_no_project_that_has_executions(api: FlaskClient) -> 
     ok(api, "POST", "projects", {"project": {"id": "fresh", "name": "fresh"}})
     head = ok(api, "GET", "revisions")["head"]
     ok(api, "POST", "executions", {**WHERE, "project": "fresh", "name": "one", "spec": {"job": JOB}})
-    status, found = answer(api, "POST", "rollbacks?force=true", {"revision": head})
+    status, problem = answer(api, "POST", "rollbacks?force=true", {"revision": head})
     assert status == 400
-    assert "Archive it instead" in found["message"]
+    assert "Archive it instead" in problem["message"]
     ok(api, "GET", "executions/fresh/development/one")
 
 
@@ -60,8 +60,8 @@ def test_two_definitions_do_not_stand_in_one_change(api: FlaskClient) -> None:
         "pool_definition": {"name": "p", "members": members},
         "label_definition": {"name": "l", "members": members},
     }
-    status, found = answer(api, "POST", "attribute_changes", {"changes": [both]})
-    assert (status, found["details"][0]["index"]) == (400, 0)
+    status, problem = answer(api, "POST", "attribute_changes", {"changes": [both]})
+    assert (status, problem["details"][0]["index"]) == (400, 0)
 
 
 def test_a_relaunch_with_an_empty_place_keeps_the_old_one(api: FlaskClient) -> None:
@@ -82,8 +82,8 @@ def test_amounts_beyond_a_pebibyte_are_counted(api: FlaskClient) -> None:
     )
     place = {"cluster_assignment": {"cluster_pool_name": "big"}}
     job = {**JOB, "resources": {"requests": {"memory": "900Ti"}}}
-    found = [create(api, f"e{number}", **place, job=job).get("cluster") for number in range(3)]
-    assert found == ["big", "big", None]
+    clusters = [create(api, f"e{number}", **place, job=job).get("cluster") for number in range(3)]
+    assert clusters == ["big", "big", None]
     body = {**WHERE, "spec": {**place, "job": {**JOB, "resources": {"requests": {"memory": "3Pi"}}}}}
     assert answer(api, "POST", "executions", body)[1]["error"] == "no_cluster_large_enough"
 
@@ -104,9 +104,9 @@ def test_an_execution_does_not_stand_in_its_own_way_in_a_simulation(api: FlaskCl
     for name in ("one", "two"):
         create(api, name, cluster_assignment={"cluster_pool_name": "p"})
     changes = [{"pool_definition": {"name": "p", **pool, "description": "the same"}}]
-    found = ok(api, "POST", "simulations", {"changes": changes, "since": "1h"})
-    assert (found["compared"], found["moved"]) == (2, 0)
-    assert "" not in found["by_cluster"]
+    simulation = ok(api, "POST", "simulations", {"changes": changes, "since": "1h"})
+    assert (simulation["compared"], simulation["moved"]) == (2, 0)
+    assert "" not in simulation["by_cluster"]
 
 
 def test_proposals_of_projects_count(api: FlaskClient) -> None:
@@ -115,8 +115,8 @@ def test_proposals_of_projects_count(api: FlaskClient) -> None:
     assert ok(api, "POST", "placements", body)["cluster"] == "local"
     create(api, "one")
     archived = [{"project_definition": {"id": "flytesnacks", "state": "ARCHIVED"}}]
-    found = ok(api, "POST", "simulations", {"changes": archived, "since": "1h"})
-    assert (found["moved"], found["refused"]) == (1, 1)
+    simulation = ok(api, "POST", "simulations", {"changes": archived, "since": "1h"})
+    assert (simulation["moved"], simulation["refused"]) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_filters_heed_case_and_know_what_has_none(api: FlaskClient) -> None:
     create(api, "without")
 
     def names(filters: str) -> list[str]:
-        return [one["id"]["name"] for one in ok(api, "GET", f"executions?filters={filters}")["executions"]]
+        return [execution["id"]["name"] for execution in ok(api, "GET", f"executions?filters={filters}")["executions"]]
 
     assert names("contains(pool,GP)") == []
     assert names("contains(pool,gp)") == ["with-pool"]
@@ -163,25 +163,25 @@ def test_a_page_goes_on_only_in_its_own_order(api: FlaskClient) -> None:
 def test_inputs_are_refused_where_they_are_not_filled_in(api: FlaskClient) -> None:
     spec = {"inputs": {"tag": "string"}, "job": {"image": "repo:{{ inputs.tag }}"}}
     body = {"id": {**WHERE, "name": "w", "version": "1"}, "spec": spec}
-    status, found = answer(api, "POST", "workflows", body)
-    assert (status, found["details"][0]["field"]) == (400, "spec.job.image")
+    status, problem = answer(api, "POST", "workflows", body)
+    assert (status, problem["details"][0]["field"]) == (400, "spec.job.image")
 
 
 def test_a_null_in_the_request_takes_away_what_the_job_says(api: FlaskClient) -> None:
     job = {**JOB, "environment": {"A": "1", "B": "2"}}
-    found = create(api, "one", job=job, envs={"values": [{"key": "A", "value": None}]})
-    assert found["job"]["environment"] == {"B": "2"}
+    execution = create(api, "one", job=job, envs={"values": [{"key": "A", "value": None}]})
+    assert execution["job"]["environment"] == {"B": "2"}
 
 
 def test_the_stored_explanation_keeps_the_warning(api: FlaskClient) -> None:
     ok(api, "PUT", "pools/gpu", {"pool": {"members": [{"id": "a"}]}})
     create(api, "one", cluster_assignment={"cluster_pool_name": "gpu"}, execution_cluster_label={"value": "mycluster"})
-    found = ok(api, "GET", "executions/flytesnacks/development/one/explanation")
-    assert [one["code"] for one in found["warnings"]] == ["several_places"]
+    explanation = ok(api, "GET", "executions/flytesnacks/development/one/explanation")
+    assert [warning["code"] for warning in explanation["warnings"]] == ["several_places"]
 
 
 def test_a_launch_plan_that_names_an_unknown_pool_is_stored_with_a_warning(api: FlaskClient) -> None:
     ok(api, "POST", "workflows", {"id": {**WHERE, "name": "w", "version": "1"}, "spec": {"job": JOB}})
     spec = {"workflow_id": {"name": "w", "version": "1"}, "cluster_assignment": {"cluster_pool_name": "gpu"}}
-    found = ok(api, "POST", "launch_plans", {"id": {**WHERE, "name": "l", "version": "1"}, "spec": spec})
-    assert [one["code"] for one in found["warnings"]] == ["unknown_pool"]
+    registered = ok(api, "POST", "launch_plans", {"id": {**WHERE, "name": "l", "version": "1"}, "spec": spec})
+    assert [warning["code"] for warning in registered["warnings"]] == ["unknown_pool"]

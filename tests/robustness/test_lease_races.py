@@ -60,12 +60,12 @@ class SharedAgent:
         self.done: set[str] = set()
 
     def call(self, context: Context, want: int) -> bool:
-        """One call: say what is held, start what is confirmed, end what runs. Answers whether there was anything."""
+        """One sync: report what is held, start what is confirmed, end what runs; whether there was anything to do."""
         with self._lock:
             self._sequence += 1
             events, self._events = self._events, []
             holding = tuple((key(name), attempt) for name, attempt in self._holding.items())
-            said = Sync(
+            request = Sync(
                 cluster=self.cluster,
                 agent="a",
                 sequence=self._sequence,
@@ -73,7 +73,7 @@ class SharedAgent:
                 holding=holding,
                 events=tuple(events),
             )
-        answer = sync(context, said)
+        answer = sync(context, request)
         assert answer.refused == []
         with self._lock:
             for row in answer.confirmed:
@@ -94,11 +94,14 @@ class SharedAgent:
 
 
 @pytest.mark.parametrize("clusters", [1, 4])
-def test_eight_calls_at_once_lease_five_hundred_exactly_once(app: Flask, context: Context, clusters: int) -> None:
+def test_eight_calls_at_once_lease_each_execution_exactly_once(
+    app: Flask, context: Context, scale: Scale, clusters: int
+) -> None:
+    number_of_executions = scale(150, full=500)
     names = [f"c{number}" for number in range(clusters)]
     put_pool(app.test_client(), "all", names)
     created(app.test_client(), "e0", **pool("all"))
-    copy_execution(context, "e0", [f"e{number}" for number in range(1, 500)])
+    copy_execution(context, "e0", [f"e{number}" for number in range(1, number_of_executions)])
     if clusters > 1:
         _spread(context, names)
     agents = [SharedAgent(name) for name in names]
@@ -112,13 +115,13 @@ def test_eight_calls_at_once_lease_five_hundred_exactly_once(app: Flask, context
 
     all_at_once([partial(work, number) for number in range(THREADS)])
     started: Counter[str] = sum((agent.started for agent in agents), Counter())
-    assert (len(started), set(started.values())) == (500, {1})
+    assert (len(started), set(started.values())) == (number_of_executions, {1})
     rows = checked(context)
     assert {(row.phase, row.attempt) for row in rows.values()} == {("SUCCEEDED", 1)}
 
 
 def _spread(context: Context, names: list[str]) -> None:
-    """Copies are all at one cluster; let them wait at several."""
+    """Assign the copies, which all wait at one cluster, to several."""
     with context.database.writing() as connection:
         for number, name in enumerate(names):
             statement = f"UPDATE executions SET cluster = '{name}' WHERE id % {len(names)} = {number}"

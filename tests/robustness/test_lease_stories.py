@@ -1,6 +1,6 @@
-"""Leases under every order of events: what is cancelled, claimed, started, finished and lost ends once, and legally.
+"""Leases under every order of events: each execution ends once, in a legal phase.
 
-Clusters are modelled with the work that physically runs on them, so that a test sees whether anything runs twice.
+Clusters are modelled with the work that runs on them, so that a test sees whether anything runs twice.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from admin.services.syncs import Answer, Report, Sync, sync
 from admin.store import executions
 from admin.store.execution_tables import execution_events
 from admin.store.executions import ExecutionId
-from tests.conftest import MakeApp
+from tests.conftest import MakeApp, Scale
 from tests.robustness.lease_histories import checked, without_waiting_for_the_disk
 from tests.support.agents import Clock, set_clock
 from tests.support.copies import copy_execution
@@ -56,39 +56,39 @@ class Cluster:
     heard_at: datetime | None = None  #: of the last sync that was answered
     sequence: int = 0
 
-    def say(self, held: Held, type: str) -> None:
-        number = f"{self.name}-{len(self.events)}-{held}-{type}"
-        self.events.append(Report(event=number, id=key(held[0]), attempt=held[1], type=type))
+    def say(self, lease: Held, type: str) -> None:
+        number = f"{self.name}-{len(self.events)}-{lease}-{type}"
+        self.events.append(Report(event=number, id=key(lease[0]), attempt=lease[1], type=type))
 
-    def start(self, held: Held) -> None:
+    def start(self, lease: Held) -> None:
         """Only what was confirmed is started."""
-        if held in self.confirmed and held not in self.running:
-            self.running.add(held)
-            self.say(held, "RUNNING")
+        if lease in self.confirmed and lease not in self.running:
+            self.running.add(lease)
+            self.say(lease, "RUNNING")
 
-    def finish(self, held: Held, type: str = "SUCCEEDED") -> None:
-        self.running.discard(held)
-        self.confirmed.discard(held)
-        if held in self.holding:
-            self.holding.discard(held)
-            self.say(held, type)
+    def finish(self, lease: Held, type: str = "SUCCEEDED") -> None:
+        self.running.discard(lease)
+        self.confirmed.discard(lease)
+        if lease in self.holding:
+            self.holding.discard(lease)
+            self.say(lease, type)
 
-    def drop(self, held: Held) -> None:
-        for some in (self.holding, self.confirmed, self.running):
-            some.discard(held)
+    def drop(self, lease: Held) -> None:
+        for leases in (self.holding, self.confirmed, self.running):
+            leases.discard(lease)
 
     def guard(self, now: datetime) -> None:
         """End the work before its lease can be given away."""
         if self.heard_at is not None and (now - self.heard_at).total_seconds() > LEASE - MARGIN:
-            for held in list(self.running):
-                self.drop(held)
+            for lease in list(self.running):
+                self.drop(lease)
             self.confirmed.clear()
 
     def sync(self, context: Context, want: int, *, is_heard: bool = True) -> bool:
         """One sync; its answer may be lost. Answers whether anything new came of it."""
         self.sequence += 1
         sent, began = list(self.events), context.clock()
-        said = Sync(
+        request = Sync(
             cluster=self.name,
             agent="a",
             sequence=self.sequence,
@@ -96,27 +96,27 @@ class Cluster:
             holding=tuple((key(name), attempt) for name, attempt in sorted(self.holding)),
             events=tuple(sent),
         )
-        answer = sync(context, said)
+        answer = sync(context, request)
         if is_heard:
             self.heard_at = began
             self._hear(answer, sent)
         return answer.has_news
 
     def _hear(self, answer: Answer, sent: list[Report]) -> None:
-        told = {*answer.accepted, *(event for event, _ in answer.refused)}
-        assert told == {one.event for one in sent}
-        self.events = [one for one in self.events if one.event not in told]
+        answered = {*answer.accepted, *(event for event, _ in answer.refused)}
+        assert answered == {report.event for report in sent}
+        self.events = [report for report in self.events if report.event not in answered]
         for lost in answer.lost:
             self.drop((lost[0].name, lost[1]))
         self.confirmed |= {(row.name, row.attempt) for row in answer.confirmed}
         for row in answer.cancels:
             self.finish((row.name, row.attempt), "ABORTED")
         for row in answer.questions:
-            held = (row.name, row.attempt)
-            if held in self.running:
-                self.holding.add(held)
-            elif held not in self.holding:
-                self.say(held, "UNKNOWN")
+            lease = (row.name, row.attempt)
+            if lease in self.running:
+                self.holding.add(lease)
+            elif lease not in self.holding:
+                self.say(lease, "UNKNOWN")
         self.holding |= {(row.name, row.attempt) for row in answer.leases}
 
 
@@ -127,10 +127,10 @@ def clock() -> Clock:
 
 @pytest.fixture
 def app(make_app: MakeApp, clock: Clock) -> Flask:
-    found = make_app(**SECTIONS)
-    set_clock(found, clock)
-    without_waiting_for_the_disk(found.extensions["rainbow"])
-    return found
+    app = make_app(**SECTIONS)
+    set_clock(app, clock)
+    without_waiting_for_the_disk(app.extensions["rainbow"])
+    return app
 
 
 def create(context: Context, name: str, **spec: Any) -> None:
@@ -152,23 +152,23 @@ def round_of_loops(context: Context) -> None:
 STEPS = ("cancel", "claim", "start", "finish", "expire")
 
 
-def test_every_order_of_what_can_happen_ends_in_one_legal_phase(app: Flask, context: Context, clock: Clock) -> None:
+def test_every_order_of_what_can_happen_ends_in_one_legal_phase(
+    app: Flask, context: Context, clock: Clock, scale: Scale
+) -> None:
     put_pool(app.test_client(), "all", ["c"])
-    orders = list(itertools.permutations(STEPS))
-    if context.database.engine.dialect.name != "sqlite":
-        orders = random.Random(1).sample(orders, 40)
+    orders = random.Random(1).sample(list(itertools.permutations(STEPS)), scale(20, full=120))
     for number, order in enumerate(orders):
         for on_lost in ("fail", "retry"):
             _tell(context, clock, f"e{number}-{on_lost}", order, on_lost)
-    found = checked(context)
-    assert len(found) == 2 * len(orders)
+    rows = checked(context)
+    assert len(rows) == 2 * len(orders)
     for number, order in enumerate(orders):
         for on_lost in ("fail", "retry"):
-            row = found[f"e{number}-{on_lost}"]
-            assert (row.phase, row.attempt) == _wanted(order, on_lost), (order, on_lost)
+            row = rows[f"e{number}-{on_lost}"]
+            assert (row.phase, row.attempt) == _expected(order, on_lost), (order, on_lost)
 
 
-def _wanted(order: tuple[str, ...], on_lost: str) -> tuple[str, int]:
+def _expected(order: tuple[str, ...], on_lost: str) -> tuple[str, int]:
     """How an execution ends, and at which attempt; steps that are not possible do nothing."""
     done: set[str] = set()
     attempt = 1
@@ -209,9 +209,9 @@ def _tell(context: Context, clock: Clock, name: str, order: tuple[str, ...], on_
             cluster.sync(context, 0)
     while cluster.sync(context, 1) or cluster.holding or cluster.events:
         round_of_loops(context)
-        for held in sorted(cluster.confirmed):
-            cluster.start(held)
-            cluster.finish(held)
+        for lease in sorted(cluster.confirmed):
+            cluster.start(lease)
+            cluster.finish(lease)
 
 
 # Any order
@@ -246,14 +246,14 @@ class Story:
         cluster.sync(self.context, self.dice.choice((0, 5, 40)), is_heard=self.dice.random() > 0.15)
 
     def work(self, cluster: Cluster) -> None:
-        for held in sorted(cluster.confirmed):
+        for lease in sorted(cluster.confirmed):
             luck = self.dice.random()
             if luck < 0.3:
-                cluster.start(held)
-            elif luck < 0.5 and held in cluster.running:
-                cluster.finish(held, self.dice.choice(("SUCCEEDED", "SUCCEEDED", "FAILED", "TIMED_OUT")))
-            elif luck < 0.55 and held not in cluster.running:
-                cluster.finish(held, self.dice.choice(("DECLINED", "RELEASED")))
+                cluster.start(lease)
+            elif luck < 0.5 and lease in cluster.running:
+                cluster.finish(lease, self.dice.choice(("SUCCEEDED", "SUCCEEDED", "FAILED", "TIMED_OUT")))
+            elif luck < 0.55 and lease not in cluster.running:
+                cluster.finish(lease, self.dice.choice(("DECLINED", "RELEASED")))
 
     def wait(self, _: Cluster) -> None:
         self.clock.advance(self.dice.choice((1, 5, 15, LEASE)))
@@ -287,9 +287,9 @@ class Story:
             for cluster in self.clusters:
                 cluster.sync(self.context, 500)
                 cluster.sync(self.context, 0)
-                for held in sorted(cluster.confirmed):
-                    cluster.start(held)
-                    cluster.finish(held)
+                for lease in sorted(cluster.confirmed):
+                    cluster.start(lease)
+                    cluster.finish(lease)
                 self.check()
             with self.context.database.reading() as connection:
                 left = executions.unfinished_counts(connection)
@@ -299,9 +299,9 @@ class Story:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_whatever_happens_everything_ends_once_and_nothing_runs_twice(
-    app: Flask, context: Context, clock: Clock, seed: int
+    app: Flask, context: Context, clock: Clock, scale: Scale, seed: int
 ) -> None:
-    count = 400 if context.database.engine.dialect.name == "sqlite" else 120
+    count = scale(120, full=400)
     put_pool(app.test_client(), "all", NAMES)
     policies: list[dict[str, Any]] = [
         {"attempts": 1},
@@ -309,29 +309,29 @@ def test_whatever_happens_everything_ends_once_and_nothing_runs_twice(
         {"attempts": 3, "backoff": "5s"},
         {"attempts": 2, "retry_on": ["CLUSTER_LOST"], "on_lost": "retry"},
     ]
-    wanted = []
+    names: list[str] = []
     for number, policy in enumerate(policies):
         create(context, f"t{number}", retry=policy, **pool("all"))
         more = [f"e{number}-{index}" for index in range(count // len(policies) - 1)]
         copy_execution(context, f"t{number}", more)
-        wanted += [f"t{number}", *more]
+        names += [f"t{number}", *more]
     dice = random.Random(seed)
-    story = Story(context=context, clock=clock, dice=dice, unfinished=dice.sample(wanted, count // 2))
+    story = Story(context=context, clock=clock, dice=dice, unfinished=dice.sample(names, count // 2))
     for _ in range(2 * count):
         story.go_on()
     checked(context)
     story.come_to_an_end()
-    found = checked(context)
-    ends = Counter(row.phase for row in found.values())
-    waits = {row.reason for row in found.values() if row.phase == "QUEUED"}
+    rows = checked(context)
+    ends = Counter(row.phase for row in rows.values())
+    waits = {row.reason for row in rows.values() if row.phase == "QUEUED"}
     assert waits <= {"CLUSTERS_DECLINED"}, ends  # nobody would have them
     assert sum(ends.values()) == count
     assert min(ends[phase] for phase in ("SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED")) > 0, ends
     assert set(ends) <= {phase.value for phase in Phase if phase.is_finished} | {"QUEUED"}, ends
-    told = _events(context)
-    # And there was something to tell; what was lost before it was confirmed is rare in a short story.
-    assert told.keys() | {"EVICTED"} >= {"RUNNING", "RETRY", "DECLINED", "RELEASED", "REFUSED", "ABORTING", "DECIDED"}
-    assert "EVICTED" in told or count < 400
+    events = _events(context)
+    # Everything that can happen has happened; losing a lease before it is confirmed is rare in a short story.
+    assert events.keys() | {"EVICTED"} >= {"RUNNING", "RETRY", "DECLINED", "RELEASED", "REFUSED", "ABORTING", "DECIDED"}
+    assert "EVICTED" in events or count < 400
 
 
 def _events(context: Context) -> Counter[str]:

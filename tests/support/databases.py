@@ -1,4 +1,4 @@
-"""Databases for tests: empty ones, and ones that are set up, as copies of one that went through the migrations."""
+"""Databases for tests: empty ones, and migrated ones, which are copies of a template."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from admin.store.schema import migrate
 
 
 class SqliteDatabases:
-    """Files; the one to copy lies in a directory of its own."""
+    """SQLite files; the template lies in a directory of its own."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

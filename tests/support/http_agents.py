@@ -1,4 +1,4 @@
-"""Agents that tests play against a running admin: nothing but HTTP calls, so that each step is the test's own."""
+"""Agents that tests play against a running admin by HTTP calls, so that the test controls each step."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class HttpAgent:
         self.token = answer["token"]
         return answer
 
-    def sync(self, **said: Any) -> Document:
-        """One sync, which names everything that is held."""
+    def sync(self, **fields: Any) -> Document:
+        """One sync, which names every lease that is held."""
         self.sequence += 1
         holding = [{"id": lease["id"], "attempt": lease["attempt"]} for lease in self.held]
-        body = {"agent": self.agent, "sequence": self.sequence, "holding": holding, "want": 0, **said}
+        body = {"agent": self.agent, "sequence": self.sequence, "holding": holding, "want": 0, **fields}
         return _good(self.post("sync", body))
 
     def take(self, number: int = 1, seconds: int = 5) -> list[Document]:
@@ -66,7 +66,7 @@ class HttpAgent:
             assert offered, "no lease was offered"
             self.held += offered
             leases += offered
-        confirmed = [held["id"] for held in self.sync()["confirmed"]]
+        confirmed = [lease["id"] for lease in self.sync()["confirmed"]]
         assert all(lease["id"] in confirmed for lease in leases)
         return leases
 
@@ -96,5 +96,5 @@ def output(path: str, content: bytes, **more: Any) -> Document:
 
 def _good(answer: requests.Response) -> Document:
     assert answer.status_code == 200, answer.text
-    found: Document = answer.json()
-    return found
+    document: Document = answer.json()
+    return document

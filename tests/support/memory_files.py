@@ -15,6 +15,6 @@ def use_memory_for_files() -> None:
     """Make temporary files in memory from now on, where there is room and nobody has chosen another place."""
     if "TMPDIR" in os.environ or not _PLACE.is_dir():
         return
-    found = os.statvfs(_PLACE)
-    if found.f_bavail * found.f_frsize >= _BYTES and not found.f_flag & os.ST_NOEXEC and os.access(_PLACE, os.W_OK):
+    stats = os.statvfs(_PLACE)
+    if stats.f_bavail * stats.f_frsize >= _BYTES and not stats.f_flag & os.ST_NOEXEC and os.access(_PLACE, os.W_OK):
         os.environ["TMPDIR"] = tempfile.tempdir = str(_PLACE)

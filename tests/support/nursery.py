@@ -1,8 +1,7 @@
-"""The nursery: a process that has imported the programs, and forks one that runs at once for each request.
+"""The nursery: a process that has imported the programs, and forks one for each request.
 
-Starting Python and importing takes most commands longer than what they do. What is forked here is a process like any
-other, with its own standard streams, directory, environment and exit status; only its start is quicker. See
-`tests.support.programs`, which asks for them.
+Starting Python and importing takes longer than most commands do. A forked process has its own standard streams,
+directory, environment and exit status; only its start is quicker. `tests.support.programs` sends the requests.
 """
 
 from __future__ import annotations
@@ -33,27 +32,27 @@ REQUEST_BYTES = 2**18
 
 
 def preload() -> None:
-    """Import what the programs are made of, but for what acts when it is imported."""
+    """Import every module of the programs, except those that act on import."""
     for package in ("admin", "agent", "ctl"):
         for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
             if "migrations" not in module.name and not module.name.endswith("__main__"):
-                with suppress(Exception):  # who needs it finds out
+                with suppress(Exception):  # an import error shows when the module is needed
                     importlib.import_module(module.name)
 
 
 class Nursery:
-    """Forks programs, and says how each of them ended."""
+    """Forks programs, and reports how each of them ended."""
 
     def __init__(self, requests: socket.socket) -> None:
         self._requests = requests
-        self._children: dict[int, int] = {}  #: where to say how a process ended, by its id
+        self._children: dict[int, int] = {}  #: where to report how a process ended, by its id
         self._signals, self._wakeup = os.pipe()
         os.set_blocking(self._signals, False)
         os.set_blocking(self._wakeup, False)
 
     def serve(self) -> Callable[[], None] | None:
-        """Fork until nobody is left to ask; in each new process, answers what it has to do."""
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the keyboard; who asks will end, and we with them
+        """Fork until the requests end; in each new process, return its entry point."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the test run ends on Ctrl-C, and this process with it
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wakeup)
         sources: list[Any] = [self._requests, self._signals]
@@ -72,20 +71,20 @@ class Nursery:
                     return act
 
     def _fork(self, request: dict[str, Any], descriptors: list[int]) -> Callable[[], None] | None:
-        *streams, told = descriptors
+        *streams, report = descriptors
         child = os.fork()
         if child == 0:
             self._leave()
-            os.close(told)
+            os.close(report)
             return _become(request, streams)
-        self._children[child] = told
-        os.write(told, f"{child}\n".encode())
+        self._children[child] = report
+        os.write(report, f"{child}\n".encode())
         for stream in streams:
             os.close(stream)
         return None
 
     def _leave(self) -> None:
-        """In a new process, have nothing of the nursery's."""
+        """Give up everything of the nursery in a new process."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -98,20 +97,20 @@ class Nursery:
             child, status = os.waitpid(-1, os.WNOHANG)
             if child == 0:
                 return
-            told = self._children.pop(child)
+            report = self._children.pop(child)
             with suppress(BrokenPipeError):
-                os.write(told, f"{os.waitstatus_to_exitcode(status)}\n".encode())
-            os.close(told)
+                os.write(report, f"{os.waitstatus_to_exitcode(status)}\n".encode())
+            os.close(report)
 
     def _end_all(self) -> None:
-        """Nobody is left who would end them."""
+        """Kill the children when the test run is over."""
         for child in self._children:
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
 
 
 def _become(request: dict[str, Any], streams: list[int]) -> Callable[[], None]:
-    """Make this process the one that was asked for; answers its entry point."""
+    """Make this process the requested one, and return its entry point."""
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
@@ -126,7 +125,7 @@ def _become(request: dict[str, Any], streams: list[int]) -> Callable[[], None]:
 
 
 def _end_after(act: Callable[[], None]) -> NoReturn:
-    """Do as the interpreter does at its end, but for taking down what was imported, which takes long."""
+    """Exit as the interpreter does, without tearing down the imported modules, which takes long."""
     status = 0
     try:
         act()

@@ -1,4 +1,4 @@
-"""The few calls of the API that tests of the fleet and of executions are made of."""
+"""Calls of the API that tests of the fleet and of executions share."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def asked(
     return body | {key: value for key, value in (("name", name), ("inputs", inputs)) if value is not None}
 
 
-def create(api: FlaskClient, name: str | None = None, **said: Any) -> TestResponse:
-    return api.post(f"{API}/executions", json=asked(name, **said))
+def create(api: FlaskClient, name: str | None = None, **spec: Any) -> TestResponse:
+    return api.post(f"{API}/executions", json=asked(name, **spec))
 
 
-def created(api: FlaskClient, name: str | None = None, **said: Any) -> Any:
+def created(api: FlaskClient, name: str | None = None, **spec: Any) -> Any:
     """A new execution."""
-    answer = ok(create(api, name, **said))
+    answer = ok(create(api, name, **spec))
     assert answer["created"] is True
     return answer["execution"]
 
@@ -108,8 +108,8 @@ def switch(api: FlaskClient, cluster: str, word: str, **body: Any) -> Any:
     return ok(api.post(f"{API}/clusters/{cluster}/{word}", json=body))
 
 
-def report(api: FlaskClient, cluster: str, **said: Any) -> Any:
-    return ok(api.put(f"{API}/clusters/{cluster}/state", json=said))["cluster"]
+def report(api: FlaskClient, cluster: str, **state: Any) -> Any:
+    return ok(api.put(f"{API}/clusters/{cluster}/state", json=state))["cluster"]
 
 
 def put_attribute(api: FlaskClient, level: str, payload_key: str, payload: Any, **scope: str) -> Any:

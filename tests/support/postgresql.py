@@ -19,16 +19,16 @@ from tests.support.waiting import wait_until
 
 def binaries() -> Path | None:
     """The directory of initdb and pg_ctl, None where PostgreSQL is not installed."""
-    found = shutil.which("initdb")
-    if found:
-        return Path(found).parent
+    initdb = shutil.which("initdb")
+    if initdb:
+        return Path(initdb).parent
     installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
     return installed[-1].parent if installed else None
 
 
 @contextmanager
 def running_postgresql(settings: str = "-c fsync=off -c full_page_writes=off") -> Iterator[str]:
-    """The URL of a server's maintenance database; what tests commit need not survive the machine."""
+    """The URL of a server's maintenance database; it does not wait for the disk."""
     bin_directory = binaries()
     assert bin_directory is not None
     with owned_directory("rainbow-pg") as directory:
@@ -65,5 +65,5 @@ def free_port() -> int:
     """A port on loopback that nobody has."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        found: int = probe.getsockname()[1]
-        return found
+        port: int = probe.getsockname()[1]
+        return port

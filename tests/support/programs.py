@@ -20,7 +20,7 @@ from tests.support.nursery import REQUEST_BYTES
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).parents[2]
 
-#: What Python reads when it starts: a process that is told something else here must start by itself.
+#: Variables that Python reads at its start; a process with other values cannot be forked from the nursery.
 _OF_PYTHON = ("PYTHON", "LANG", "LC_")
 _SECONDS = 60
 
@@ -36,7 +36,7 @@ def clean_environment(**more: str) -> dict[str, str]:
 
 @contextmanager
 def kept_warm() -> Iterator[None]:
-    """As long as this lasts, programs are forked from a nursery; what is left of them then is ended."""
+    """Fork programs from a nursery within this context; those still running at its end are killed."""
     global _is_warm, _nursery
     _is_warm = True
     try:
@@ -51,7 +51,7 @@ def kept_warm() -> Iterator[None]:
 
 
 class Process(Protocol):
-    """What tests need of a process."""
+    """The part of subprocess.Popen that tests use."""
 
     pid: int
     returncode: int | None
@@ -64,12 +64,12 @@ class Process(Protocol):
 
 
 class WarmProcess:
-    """A process of the nursery's."""
+    """A process that the nursery forked."""
 
-    def __init__(self, pid: int, told: IO[str]) -> None:
+    def __init__(self, pid: int, report: IO[str]) -> None:
         self.pid = pid
         self.returncode: int | None = None
-        self._told = told
+        self._report = report
 
     def poll(self) -> int | None:
         return self._look(0)
@@ -93,10 +93,10 @@ class WarmProcess:
     def _look(self, seconds: float | None) -> int | None:
         if self.returncode is None:
             watch = select.poll()
-            watch.register(self._told, select.POLLIN)
+            watch.register(self._report, select.POLLIN)
             if watch.poll(None if seconds is None else seconds * 1000):
-                self.returncode = int(self._told.readline())
-                self._told.close()
+                self.returncode = int(self._report.readline())
+                self._report.close()
         return self.returncode
 
 
@@ -127,8 +127,8 @@ def run(
     stdin: bytes = b"",
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a program to its end."""
-    with _in_memory(stdin) as given, _in_memory() as out, _in_memory() as err:
-        process = start(program, *arguments, cwd=cwd, env=env, stdin=given.fileno(), stdout=out, stderr=err)
+    with _in_memory(stdin) as input_file, _in_memory() as out, _in_memory() as err:
+        process = start(program, *arguments, cwd=cwd, env=env, stdin=input_file.fileno(), stdout=out, stderr=err)
         try:
             status = process.wait(timeout=_SECONDS)
         except BaseException:
@@ -160,16 +160,16 @@ def _forked(request: Mapping[str, Any], streams: Sequence[int | IO[Any]]) -> War
         _nursery = _start_nursery()
     data = json.dumps(request).encode()
     assert len(data) <= REQUEST_BYTES
-    told, tell = os.pipe()
+    read_end, write_end = os.pipe()
     nothing = os.open(os.devnull, os.O_RDWR)
     numbers = [stream if isinstance(stream, int) else stream.fileno() for stream in streams]
     try:
-        given = [nothing if number == subprocess.DEVNULL else number for number in numbers]
-        socket.send_fds(_nursery[1], [data], [*given, tell])
+        descriptors = [nothing if number == subprocess.DEVNULL else number for number in numbers]
+        socket.send_fds(_nursery[1], [data], [*descriptors, write_end])
     finally:
-        os.close(tell)
+        os.close(write_end)
         os.close(nothing)
-    answer = os.fdopen(told)
+    answer = os.fdopen(read_end)
     return WarmProcess(int(answer.readline()), answer)
 
 

@@ -82,14 +82,14 @@ class Shell:
             self.environment.pop(name, None)
 
     def run(self, command: str, stdin: str | bytes = "", **variables: str) -> Done:
-        given = stdin.encode() if isinstance(stdin, str) else stdin
+        data = stdin.encode() if isinstance(stdin, str) else stdin
         env = {**self.environment, **variables}
         words = [] if self._is_cold else _words(command)
         if words and words[0] in PROGRAMS:
-            done = programs.run(*words, cwd=self.cwd, env=env, stdin=given)
+            done = programs.run(*words, cwd=self.cwd, env=env, stdin=data)
         else:
             done = subprocess.run(
-                ["bash", "-c", command], cwd=self.cwd, env=env, input=given, capture_output=True, timeout=_SECONDS
+                ["bash", "-c", command], cwd=self.cwd, env=env, input=data, capture_output=True, timeout=_SECONDS
             )
         result = Done(status=done.returncode, out=done.stdout.decode(), err=done.stderr.decode())
         assert "Traceback" not in result.out + result.err

@@ -40,12 +40,12 @@ def test_names_never_repeat_within_a_batch_or_between_batches() -> None:
     requests = load._Requests(call)
     batches = [json.loads(_body(requests.make()))["all"] for _ in range(2)]
     assert [len(batch) for batch in batches] == [3, 3]
-    assert len({one["name"] for batch in batches for one in batch}) == 6
+    assert len({body["name"] for batch in batches for body in batch}) == 6
 
 
 def test_values_are_written_for_lua() -> None:
-    said = load._lua({"path": '/"x"', "draws": {"n": 5, "words": ("a", "b")}, "batch": True})
-    assert said == '{["path"] = "/\\"x\\"", ["draws"] = {["n"] = 5, ["words"] = {"a", "b"}}, ["batch"] = true}'
+    lua = load._lua({"path": '/"x"', "draws": {"n": 5, "words": ("a", "b")}, "batch": True})
+    assert lua == '{["path"] = "/\\"x\\"", ["draws"] = {["n"] = 5, ["words"] = {"a", "b"}}, ["batch"] = true}'
 
 
 @pytest.fixture
@@ -72,11 +72,11 @@ def server() -> Iterator[int]:
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as found:
-        found.daemon_threads = True
-        Thread(target=found.serve_forever, daemon=True).start()
-        yield found.server_port
-        found.shutdown()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http_server:
+        http_server.daemon_threads = True
+        Thread(target=http_server.serve_forever, daemon=True).start()
+        yield http_server.server_port
+        http_server.shutdown()
 
 
 @pytest.mark.parametrize(
@@ -96,13 +96,13 @@ def test_only_what_succeeds_counts(server: int, call: Call, share: float) -> Non
 
 @given(counts=st.dictionaries(st.integers(0, 500), st.integers(1, 20), min_size=1), usual=st.integers(1, 100))
 def test_latencies_are_those_of_the_answers_that_came(counts: dict[int, int], usual: int) -> None:
-    told = Counter(counts)
+    corrected = Counter(counts)
     for latency in range(2 * usual, max(counts) + 1):  # as wrk does it
         added = latency - usual
         while counts.get(latency) and added > usual:
-            told[added] += counts[latency]
+            corrected[added] += counts[latency]
             added -= usual
-    assert +Counter(load._without_correction(told, usual)) == counts
+    assert +Counter(load._without_correction(corrected, usual)) == counts
 
 
 def test_a_percentile_is_a_latency_that_so_many_do_not_exceed() -> None:
@@ -117,8 +117,8 @@ def test_the_middle_round_counts_and_every_failure() -> None:
     def measure(_seconds: int) -> Rate:
         return Rate(per_second=next(rounds), p50=1, p99=2, failures=1)
 
-    found = measure_in_turns({"it": measure}, Pace(seconds=1, rounds=3))
-    assert found["it"] == Rate(per_second=20, p50=1, p99=2, failures=3)
+    rates = measure_in_turns({"it": measure}, Pace(seconds=1, rounds=3))
+    assert rates["it"] == Rate(per_second=20, p50=1, p99=2, failures=3)
 
 
 def _figure(bench: str, what: str, value: float, **more: object) -> Figure:
@@ -135,8 +135,10 @@ def test_promises_are_judged_by_the_worse_of_two_figures() -> None:
             _figure(effective.NAME, effective.MANY, 650),
         ]
     )
-    found = {one.promise: (one.measured, one.kept) for one in judged(figures) if one.kept is not None}
-    assert found == {
+    kept = {
+        promise.promise: (promise.measured, promise.kept) for promise in judged(figures) if promise.kept is not None
+    }
+    assert kept == {
         "effective attributes, SQLite, a million stored ÷ empty route: at least 0.60 ×": ("0.65 ×", True),
         "creation, SQLite, one by one ÷ route that inserts a row: at least 0.70 ×": ("0.60 ×", False),
         "creation, SQLite, p99 with 16 clients: at most 50 ms": ("40 ms", True),
@@ -146,9 +148,9 @@ def test_promises_are_judged_by_the_worse_of_two_figures() -> None:
 def test_growth_is_judged_against_the_empty_database() -> None:
     sizes = {0: 100.0, 10_000_000: 80.0}
     figures = Figures([_figure("growth", "create", value, size=size) for size, value in sizes.items()])
-    [found] = [one for one in judged(figures) if one.kept is not None]
-    assert (found.measured, found.kept) == ("1.25 ×", True)
-    assert "10,000,000" in found.promise
+    [promise] = [promise for promise in judged(figures) if promise.kept is not None]
+    assert (promise.measured, promise.kept) == ("1.25 ×", True)
+    assert "10,000,000" in promise.promise
 
 
 def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
@@ -174,5 +176,5 @@ def test_the_page_has_a_place_for_every_bench() -> None:
 
 def test_only_what_stands_between_marks_is_written_anew() -> None:
     text = "before\n<!-- a -->\nold\n<!-- /a -->\nbetween\n<!-- b -->\n<!-- /b -->\n"
-    found = report._with(text, "a", ["new", "lines"])
-    assert found == "before\n<!-- a -->\n\nnew\nlines\n\n<!-- /a -->\nbetween\n<!-- b -->\n<!-- /b -->\n"
+    page = report._with(text, "a", ["new", "lines"])
+    assert page == "before\n<!-- a -->\n\nnew\nlines\n\n<!-- /a -->\nbetween\n<!-- b -->\n<!-- /b -->\n"

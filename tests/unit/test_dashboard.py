@@ -29,10 +29,10 @@ def known_metrics() -> dict[str, set[str]]:
         "executions": [("QUEUED", "ASSIGNED", "development", "east", "gpu", "", 1)],
         "clusters": {"east": True},
     }
-    found: dict[str, set[str]] = {}
+    labels_by_name: dict[str, set[str]] = {}
     for family in metrics.StateCollector(lambda: state).collect():
         for sample in family.samples:
-            found[sample.name] = set(sample.labels)
+            labels_by_name[sample.name] = set(sample.labels)
     for counted in vars(metrics).values():
         labels = getattr(counted, "_labelnames", None)
         if labels is None:
@@ -40,8 +40,8 @@ def known_metrics() -> dict[str, set[str]]:
         for family in counted.describe():
             is_histogram = family.type == "histogram"
             for suffix in PARTS if is_histogram else ("_total",):
-                found[f"{family.name}{suffix}"] = {*labels, *(["le"] if suffix == "_bucket" else [])}
-    return found
+                labels_by_name[f"{family.name}{suffix}"] = {*labels, *(["le"] if suffix == "_bucket" else [])}
+    return labels_by_name
 
 
 def expressions() -> Iterator[tuple[str, str]]:
@@ -94,7 +94,7 @@ def test_it_is_a_dashboard_for_any_data_source() -> None:
     sources += [target["datasource"] for panel in PANELS for target in panel["targets"]]
     assert all(source == {"type": "prometheus", "uid": "${datasource}"} for source in sources)
     refs = [[target["refId"] for target in panel["targets"]] for panel in PANELS]
-    assert all(len(set(some)) == len(some) for some in refs)
+    assert all(len(set(ids)) == len(ids) for ids in refs)
 
 
 def test_panels_do_not_lie_on_each_other() -> None:
