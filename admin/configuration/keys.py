@@ -160,7 +160,7 @@ CONFIGURATION = Section(
         "placement": Section(
             fields={
                 "requestMayOverride": ByDomain(
-                    description="Whether a request may ask for another place than settings say; by domain or for all."
+                    description="Whether a request may override where settings place it; by domain or for all."
                 )
             }
         ),
@@ -174,12 +174,12 @@ CONFIGURATION = Section(
                     minimum=1, maximum=86_400, description="Silence after which a cluster gets no new work."
                 ),
                 "lostSeconds": Integer(
-                    minimum=2, maximum=604_800, description="Silence after which a cluster's work is given away."
+                    minimum=2, maximum=604_800, description="Silence after which a cluster counts as lost."
                 ),
                 "evictionsPerSecond": Integer(
                     minimum=1,
                     maximum=100_000,
-                    description="Executions of lost clusters given away each second, at most.",
+                    description="The most executions of lost clusters decided again each second.",
                 ),
                 "logLimitBytes": Integer(
                     minimum=0, maximum=2**30, description="Bytes kept of each stream of each attempt."
@@ -201,11 +201,11 @@ CONFIGURATION = Section(
         ),
         "retention": Section(
             fields={
-                "executions": Age(description="How long executions are kept after their end, with all that is theirs."),
+                "executions": Age(description="How long executions, with events and logs, are kept after their end."),
                 "events": Age(description="How long events are kept: of executions after their end, of clusters."),
                 "logs": Age(description="How long logs and output files are kept after the end of their execution."),
                 "revisions": Age(description="How long revisions are kept; the last one always is."),
-                "interval": Age(description="How often what is due is deleted."),
+                "interval": Age(description="How often expired records are deleted."),
             }
         ),
         "kinds": MapOf(value=FreeForm(), max_entries=200, description="Kinds of the platform team's own."),

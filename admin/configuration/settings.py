@@ -23,7 +23,7 @@ class Domain:
 
 @dataclass(frozen=True, kw_only=True)
 class SeedProject:
-    """A project that is there from the start."""
+    """A project that exists from the start."""
 
     id: str
     name: str
@@ -48,7 +48,7 @@ class Server:
 
 @dataclass(frozen=True, kw_only=True)
 class Agents:
-    """How agents register, sync and are given up."""
+    """How agents register and sync, and when their clusters count as lost."""
 
     registration: str
     secret_file: str | None
@@ -63,7 +63,7 @@ class Agents:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Everything that configuration says, in the form the services use."""
+    """The whole configuration, typed."""
 
     server: Server
     database_url: str

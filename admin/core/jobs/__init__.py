@@ -1,1 +1,1 @@
-"""Jobs: what an execution runs, the inputs that fill it in, and the documents it is read from."""
+"""Jobs: what an execution runs, its inputs, and the documents that jobs are read from."""

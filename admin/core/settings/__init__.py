@@ -1,1 +1,1 @@
-"""Settings: scopes, kinds and their fields, and what a kind resolves to at a scope."""
+"""Settings: scopes, kinds, and the effective values of kinds at scopes."""

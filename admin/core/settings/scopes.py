@@ -18,8 +18,8 @@ class Level(Enum):
     DOMAIN = "domain"  # every project in one domain
     PROJECT = "project"  # one project, in every domain
     PROJECT_DOMAIN = "project-domain"  # one project in one domain
-    WORKFLOW = "workflow"  # one workflow there
-    LAUNCH_PLAN = "launch-plan"  # one launch plan of it
+    WORKFLOW = "workflow"  # one workflow of a project in one domain
+    LAUNCH_PLAN = "launch-plan"  # one launch plan of a workflow
 
     @property
     def specificity(self) -> int:
