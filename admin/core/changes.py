@@ -38,6 +38,14 @@ class RowKey(NamedTuple):
     name: str  #: "" for rows that their scope alone tells apart: attributes and projects
     scope: Scope
 
+    @property
+    def is_attribute(self) -> bool:
+        """Whether the row is one kind's payload at one scope; rows of other nouns have a name, projects their kind.
+
+        A declared kind may be called POOL or CLUSTER, so the kind alone does not tell.
+        """
+        return not self.name and self.kind != PROJECT
+
     def __str__(self) -> str:
         return f"{self.kind} '{self.name}'" if self.name else f"{self.kind} at {self.scope}"
 
@@ -70,8 +78,8 @@ class RowChange:
 
     @property
     def is_attribute(self) -> bool:
-        """Whether the row is one kind's payload at one scope; every other noun has a kind or a name of its own."""
-        return not self.name and self.kind != PROJECT
+        """Whether the row is one kind's payload at one scope."""
+        return self.key.is_attribute
 
     @property
     def action(self) -> str:

@@ -58,9 +58,9 @@ def apply_changes(context: Context, writes: Writes, options: ChangeOptions) -> C
 
 
 def make_change(context: Context, writes: Writes, options: ChangeOptions) -> Changed:
-    """Make a change as one revision, or find out what it would do; nothing is written unless all of it can be.
+    """Make a change as one revision, or report what it would do; all of it is written or nothing.
 
-    Writes that depend on the state are given as a function, which sees the very state that is changed.
+    Writes that depend on the state are a function of the connection, so that they see the state that is changed.
     """
     with _transaction(context, options) as connection:
         _check_head(connection, options.expected_head)
@@ -110,13 +110,14 @@ def _check_head(connection: Connection, expected: int | None) -> None:
     head = revisions.head(connection)
     if expected is not None and expected != head:
         raise VersionConflict(
-            f"This was planned at revision {expected}, and revision {head} has been made since. Look, and plan again."
+            f"This was planned at revision {expected}, and revision {head} has been made since. "
+            "Check what changed, and plan again."
         )
 
 
 def _draft(draft: Draft, writes: Sequence[RowWrite]) -> list[Changeable]:
     """What each write does to its row, noun by noun; answers the nouns that have writes."""
-    by_noun = {noun: [write for write in writes if noun_of(write.key.kind) is noun] for noun in NOUNS}
+    by_noun = {noun: [write for write in writes if noun_of(write.key) is noun] for noun in NOUNS}
     _check_unique([write for noun in NOUNS for write in by_noun[noun]])
     nouns = []
     for noun_class, writes_of_noun in by_noun.items():
@@ -136,7 +137,7 @@ def _check_unique(writes: Sequence[RowWrite]) -> None:
     for write in writes:
         if write.key in positions:
             where = f"also at position {positions[write.key]}"
-            reason = f"{write.key} stands twice in the change, {where}; give it once."
+            reason = f"{write.key} is in the change twice, {where}; keep one."
             problems.append(Problem(field="", reason=reason, index=write.index))
         positions[write.key] = write.index
     if problems:
@@ -148,7 +149,7 @@ def _check(draft: Draft, nouns: Sequence[Changeable]) -> tuple[Warning, ...]:
     removed = [change for change in draft.changes if change.after is None]
     warnings: list[Warning] = []
     for noun in nouns:
-        warnings += noun.check([(write, change) for write, change in draft.rows if noun_of(change.kind) is type(noun)])
+        warnings += noun.check([(write, change) for write, change in draft.rows if noun_of(change.key) is type(noun)])
     for noun in nouns:
         draft.problems += noun.check_removals(_changes_of(noun, removed))
     if draft.problems:
@@ -160,7 +161,7 @@ def _check(draft: Draft, nouns: Sequence[Changeable]) -> tuple[Warning, ...]:
 
 
 def _changes_of(noun: Changeable, changes: Sequence[RowChange]) -> list[RowChange]:
-    return [change for change in changes if noun_of(change.kind) is type(noun)]
+    return [change for change in changes if noun_of(change.key) is type(noun)]
 
 
 def _check_unused(nouns: Sequence[Changeable], removed: Sequence[RowChange]) -> None:
@@ -181,7 +182,7 @@ def _check_expectations(draft: Draft) -> None:
     named = "; ".join(_current_state(change) for _, change in conflicts[:_MOST_NAMED])
     more = f" and {len(conflicts) - _MOST_NAMED} more" if len(conflicts) > _MOST_NAMED else ""
     raise VersionConflict(
-        f"Not as expected: {named}{more}. Read again, and repeat the change on what is there now.",
+        f"Not at the expected version: {named}{more}. Read the rows again and repeat the change.",
         details=[_conflict(write, change) for write, change in conflicts],
     )
 
@@ -190,7 +191,7 @@ def _current_state(change: RowChange) -> str:
     keys = {"name": change.name, **change.scope.keys()}
     place = "/".join(keys[key] for key in ("name", "project", "domain", "workflow", "launch_plan") if keys.get(key))
     version = change.before_version
-    return f"{change.kind} at {place} {f'is at version {version}' if version else 'is not there'}"
+    return f"{change.kind} at {place} {f'is at version {version}' if version else 'does not exist'}"
 
 
 def _conflict(write: RowWrite, change: RowChange) -> dict[str, int | str]:

@@ -51,7 +51,9 @@ def are_enabled(context: Context, connection: Connection, states: Iterable[Clust
 def fleet_after(context: Context, connection: Connection, changes: Iterable[RowChange]) -> Fleet:
     """The fleet as changes would leave it."""
     kinds = {kind.value for kind in FleetKind}
-    changed = {(change.kind, change.name): change for change in changes if change.kind in kinds}
+    changed = {
+        (change.kind, change.name): change for change in changes if change.kind in kinds and not change.is_attribute
+    }
     if not changed:
         return current_fleet(context, connection)
     kept = [

@@ -432,3 +432,19 @@ def test_a_plan_over_thousands_of_scopes_counts_them_all(api: FlaskClient) -> No
     assert change(api, *definitions).status_code == 200
     plan = change(api, label("mycluster", domain="production"), query="?dry_run=true").get_json()
     assert (plan["effective"]["scopes"], len(plan["effective"]["changes"])) == (303, 100)
+
+
+def test_a_declared_kind_may_have_the_name_of_another_noun(make_app: MakeApp) -> None:
+    """In revisions a kind called POOL has rows at scopes, while pools have names."""
+    kinds = {"POOL": {"number": 42, "noun": "my-pool", "fields": {"size": {"type": "int"}}}}
+    api = make_app(kinds=kinds).test_client()
+    attribute = {"resource_type": "my-pool", "domain": "staging", "payload": {"size": 3}}
+    pool = {"pool_definition": {"name": "gpu", "members": [{"id": "a"}]}}
+    answer = change(api, attribute, pool).get_json()
+    assert [(row["resource_type"], row.get("name"), row["level"]) for row in answer["rows"]] == [
+        ("POOL", None, "domain"),
+        ("POOL", "gpu", "platform"),
+    ]
+    assert bare(rows(api))[0]["attributes"] == {"pool": {"size": 3}}
+    assert api.post(f"{API}/rollbacks", json={"to": 0, "everything": True}).get_json()["counts"]["delete"] == 2
+    assert (rows(api), api.get(f"{API}/pools").get_json()["pools"]) == ([], [])

@@ -61,11 +61,11 @@ class ChangeableProjects(Changeable):
         going = {(change.kind, change.scope) for change in self.draft.changes if change.after is None}
         for project_id in sorted(change.scope.project for change in removed):
             if any(key not in going for key in attributes.keys_below(self.connection, project_id)):
-                reason = "has attributes that would stay, so it cannot be taken away. Delete them first."
+                reason = "still has attributes. Delete them first."
             elif executions.has_project(self.connection, project_id) or registrations.has_project(
                 self.connection, project_id
             ):
-                reason = "has executions or workflows, so it cannot be taken away. Archive it instead."
+                reason = "has executions or workflows and cannot be removed. Archive it instead."
             else:
                 continue
             yield Problem(field="project", reason=f"project '{project_id}' {reason}")

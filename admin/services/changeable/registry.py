@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from admin.core.changes import Document, RowChange, RowWrite
+from admin.core.changes import Document, RowChange, RowKey, RowWrite
 from admin.core.problems import Invalid, Problem
 from admin.core.settings.scopes import Scope
 from admin.core.settings.writes import Expectation
@@ -27,9 +27,9 @@ DEFINITION_FIELDS = {f"{kind.lower()}_definition": kind for kind in _BY_KIND}
 _OF_ATTRIBUTES = {"resource_type", "payload", *Scope._fields}
 
 
-def noun_of(kind: str) -> type[Changeable]:
-    """The noun that rows of a kind belong to."""
-    return _BY_KIND.get(kind, ChangeableAttributes)
+def noun_of(key: RowKey) -> type[Changeable]:
+    """The noun that a row belongs to."""
+    return ChangeableAttributes if key.is_attribute else _BY_KIND[key.kind]
 
 
 def definition_field(document: Document) -> str | None:
@@ -46,7 +46,7 @@ def read_write(context: Context, document: Document, index: int) -> RowWrite:
     if field is not None and document.keys() & _OF_ATTRIBUTES:
         raise Invalid(Problem(field=field, reason="stands alone; attributes are changes of their own."))
     kind = DEFINITION_FIELDS[field] if field is not None else ""
-    write = noun_of(kind).read(context, kind, document)
+    write = _BY_KIND.get(kind, ChangeableAttributes).read(context, kind, document)
     return replace(write, expectation=_expectation(document), index=index)
 
 
@@ -59,4 +59,4 @@ def _expectation(document: Document) -> Expectation:
 def restoring_write(context: Context, change: RowChange, index: int) -> RowWrite:
     """The write that makes a row as it is after a change, expected to be as its last revision left it."""
     expectation = Expectation(absent=True) if change.before is None else Expectation(version=change.revision)
-    return replace(noun_of(change.kind).restore(context, change), expectation=expectation, index=index)
+    return replace(noun_of(change.key).restore(context, change), expectation=expectation, index=index)
