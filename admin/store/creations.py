@@ -64,6 +64,11 @@ class Template:
         return tuple(self.values[column.name] for column in _SHARED)
 
     @cached_property
+    def execution_tail(self) -> tuple[Any, ...]:
+        """The fields of an execution after its own: the shared ones, and the defaults of the others."""
+        return *self.shared, *Execution._field_defaults.values()
+
+    @cached_property
     def decided(self) -> tuple[str, str, dict[str, float | None] | None]:
         """The shared columns of its decisions."""
         return self.settings.digest, self.placement.digest, self.scores
@@ -100,7 +105,7 @@ class Creation(NamedTuple):
     def execution(self) -> Execution:
         """The execution as it is stored, but for its id."""
         template, name, cluster, message, deadline, now = self
-        return Execution(0, name, cluster, message, deadline, now, now, *template.shared)
+        return Execution._make((0, name, cluster, message, deadline, now, now, *template.execution_tail))
 
 
 class Outcome(Enum):

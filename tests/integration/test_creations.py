@@ -10,6 +10,8 @@ from flask.testing import FlaskClient
 from sqlalchemy import event, func, select
 
 from admin.services.context import Context
+from admin.services.creations import create_execution
+from admin.services.run_requests import read_request
 from admin.store.decisions import decisions, trails
 from admin.store.execution_tables import execution_events, executions
 from tests.conftest import MakeApp
@@ -62,6 +64,19 @@ def test_many_are_created_at_once_and_are_like_any_other(api: FlaskClient) -> No
     assert [one["cluster"] for one in why["candidates"] if one["chosen"]] == [answer["results"][7]["cluster"]]
     alone = created(api, "alone", **pool("gpu"))
     assert ok(api.post(f"{API}/placements", json=asked("alone", **pool("gpu"))))["cluster"] == alone["cluster"]
+
+
+@pytest.mark.parametrize("strategy", ["weighted", "spill"])  # from memory, and in a transaction
+def test_a_creation_returns_what_is_stored(api: FlaskClient, context: Context, strategy: str) -> None:
+    put_cluster(api, "a", capacity={"executions": 9})
+    put_pool(api, "gpu", ["a"], strategy=strategy)
+    put_attribute(api, "domain", "quality_of_service", {"spec": {"queueing_budget": "1h"}})
+    request = read_request(project=PROJECT, domain=DOMAIN, name="e", spec={"job": JOB, **pool("gpu")}, inputs=None)
+    new = create_execution(context, request).execution
+    again = create_execution(context, request)
+    assert again.is_new is False
+    assert new == again.execution._replace(id=0, avoid=())
+    assert again.execution.id > 0
 
 
 def test_each_is_answered_for_itself(api: FlaskClient) -> None:

@@ -1,0 +1,20 @@
+"""The types of executions have the fields of the table, in the order that creation relies on."""
+
+from __future__ import annotations
+
+from admin.store.execution_tables import executions
+from admin.store.executions import Execution, ListedExecution, WaitingExecution
+
+
+def test_an_execution_has_every_column() -> None:
+    assert set(Execution._fields) == set(executions.c.keys())
+
+
+def test_listed_and_waiting_executions_have_some_of_the_columns() -> None:
+    assert set(ListedExecution._fields) < set(Execution._fields)
+    assert set(WaitingExecution._fields) < set(Execution._fields)
+
+
+def test_fields_with_defaults_come_last() -> None:
+    defaults = list(Execution._field_defaults)
+    assert list(Execution._fields[-len(defaults) :]) == defaults
