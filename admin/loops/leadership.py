@@ -1,4 +1,4 @@
-"""Leadership: one process of all replicas does the background work; when it dies, another takes over."""
+"""Leadership: one process of all replicas does the background work; if it dies, another takes over."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAME = "background"
 
 
 class Leader:
-    """Runs one round of work after another while this process holds the lease, and waits for it otherwise."""
+    """Runs rounds of work while this process has the lease, and waits for it otherwise."""
 
     def __init__(self, context: Context, works: Iterable[Callable[[], None]]) -> None:
         self._context = context
@@ -33,7 +33,7 @@ class Leader:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop, and let another process have the lease at once."""
+        """Stop, and release the lease."""
         self._closing.set()
         self._thread.join(timeout=5)
 
@@ -51,19 +51,19 @@ class Leader:
                     self._do(work)
             self._closing.wait(settings.loop_interval_seconds if leads else settings.loop_lease_seconds / 3)
         if leads:
-            self._give_up()
+            self._release()
 
     def _claim(self, leads: bool) -> bool:
         try:
             with self._context.database.writing() as connection:
                 seconds = self._context.settings.loop_lease_seconds
-                held = loop_leases.take(connection, _NAME, self._holder, self._context.clock(), seconds)
+                has_lease = loop_leases.take(connection, _NAME, self._holder, self._context.clock(), seconds)
         except SQLAlchemyError as error:
             _log.warning("background work pauses: the database does not answer", extra={"reason": str(error)[:200]})
             return False
-        if held and not leads:
+        if has_lease and not leads:
             _log.info("background work starts here", extra={"holder": self._holder})
-        return held
+        return has_lease
 
     def _do(self, work: Callable[[], None]) -> None:
         try:
@@ -73,9 +73,9 @@ class Leader:
         except Exception:
             _log.exception("background work failed, and is tried again")
 
-    def _give_up(self) -> None:
+    def _release(self) -> None:
         try:
             with self._context.database.writing() as connection:
-                loop_leases.give_up(connection, _NAME, self._holder, self._context.clock())
+                loop_leases.release(connection, _NAME, self._holder, self._context.clock())
         except SQLAlchemyError:
-            _log.debug("the lease could not be given up; it expires by itself")
+            _log.debug("the lease could not be released; it will expire")

@@ -26,10 +26,10 @@ class RevisionAnswer(Answer):
         return cls(
             number=revision.number,
             created_at=revision.created_at,
-            author=revision.who.author,
-            claimed_by=revision.who.claimed_by,
-            message=revision.who.message,
-            request_id=revision.who.request_id,
+            author=revision.authorship.author,
+            claimed_by=revision.authorship.claimed_by,
+            message=revision.authorship.message,
+            request_id=revision.authorship.request_id,
             change_count=revision.change_count,
         )
 
@@ -77,10 +77,10 @@ class OneRevisionAnswer(Answer):
         return cls(
             number=revision.number,
             created_at=revision.created_at,
-            author=revision.who.author,
-            claimed_by=revision.who.claimed_by,
-            message=revision.who.message,
-            request_id=revision.who.request_id,
+            author=revision.authorship.author,
+            claimed_by=revision.authorship.claimed_by,
+            message=revision.authorship.message,
+            request_id=revision.authorship.request_id,
             change_count=revision.change_count,
             changes=[RowDifference.from_change(change) for change in changes],
         )

@@ -40,7 +40,7 @@ def are_enabled(context: Context, connection: Connection, states: Iterable[Clust
     """Whether each cluster is enabled, without loading the whole fleet; expected clusters are."""
     by_key = {(FleetKind.CLUSTER, state.name): state for state in states}
     configured = [definition for definition in context.settings.fleet if (definition.kind, definition.name) in by_key]
-    defined = [*configured, *fleet.some(connection, by_key).values()]
+    defined = [*configured, *fleet.get_definitions(connection, by_key).values()]
     clusters = build_fleet(0, defined, {state.name: state for state in by_key.values()}).clusters
     return {
         state.name: clusters[state.name].enabled if state.name in clusters else state.enabled is not False

@@ -1,4 +1,4 @@
-"""Logs: what executions printed, read and followed; and the small files they left."""
+"""Logs of executions, read and followed, and their small output files."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from admin.store import logs
 from admin.store.executions import ExecutionId
 from admin.store.logs import StoredOutput
 
-_NAP_SECONDS = 0.3
-_LONGEST_CHARACTER = 4  # in bytes: a reader who asks for less would never get on
+_POLL_SECONDS = 0.3
+_LONGEST_CHARACTER = 4  # in bytes: with a smaller limit a reader might never advance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,12 +29,12 @@ class LogText:
     next_offset: int
     complete: bool
     truncated: bool
-    pruned: bool | None = None  #: where what it printed is no longer kept
+    pruned: bool | None = None  #: whether its log was pruned, None if not
 
 
 def read_log(
     context: Context,
-    wanted: ExecutionId,
+    key: ExecutionId,
     *,
     attempt: int | None,
     stream: str,
@@ -42,23 +42,23 @@ def read_log(
     limit: int,
     wait: float,
 ) -> LogText:
-    """What an attempt printed from an offset on; waits for more, if asked to and there may be."""
+    """The log of an attempt from an offset on; waits up to `wait` seconds while there is none and may be more."""
     deadline = time.monotonic() + wait
     while True:
         with context.database.reading() as connection:
-            row = find_execution(context, connection, wanted)
-            number = attempt or row.attempt
-            if number > row.attempt:
-                reason = f"there are {row.attempt} attempts; give 1 to {row.attempt}."
+            execution = find_execution(context, connection, key)
+            number = attempt or execution.attempt
+            if number > execution.attempt:
+                reason = f"there are {execution.attempt} attempts; give 1 to {execution.attempt}."
                 raise Invalid(Problem(field="attempt", reason=reason))
-            data = logs.read(connection, row.id, number, stream, offset, max(limit, _LONGEST_CHARACTER))
-            end = logs.length(connection, row.id, number, stream)
-        is_over = number < row.attempt or Phase(row.phase).is_finished
-        is_pruned = not data and (offset < end or (end == 0 and is_log_past(context, row)))
+            data = logs.read(connection, execution.id, number, stream, offset, max(limit, _LONGEST_CHARACTER))
+            end = logs.length(connection, execution.id, number, stream)
+        is_over = number < execution.attempt or Phase(execution.phase).is_finished
+        is_pruned = not data and (offset < end or (end == 0 and is_log_past(context, execution)))
         text, used = _text(data, is_last=is_over and offset + len(data) >= end)
         if used or is_over or time.monotonic() >= deadline or context.cluster_wakeups.is_closing:
             break
-        time.sleep(min(_NAP_SECONDS, max(0.0, deadline - time.monotonic())))
+        time.sleep(min(_POLL_SECONDS, max(0.0, deadline - time.monotonic())))
     return LogText(
         attempt=number,
         stream=stream,
@@ -72,7 +72,7 @@ def read_log(
 
 
 def _text(data: bytes, *, is_last: bool) -> tuple[str, int]:
-    """Bytes as text; a character that is cut off at the end is left for the next piece."""
+    """Bytes as text, and how many of them; a character that is cut off at the end is left for the next read."""
     used = len(data)
     if not is_last:
         for cut in range(1, min(4, used) + 1):
@@ -86,9 +86,9 @@ def _text(data: bytes, *, is_last: bool) -> tuple[str, int]:
     return data[:used].decode("utf-8", "replace"), used
 
 
-def read_outputs(context: Context, wanted: ExecutionId) -> tuple[list[StoredOutput], bool]:
-    """The files that an execution left, and whether they are no longer kept."""
+def read_outputs(context: Context, key: ExecutionId) -> tuple[list[StoredOutput], bool]:
+    """The output files of an execution, and whether they were pruned."""
     with context.database.reading() as connection:
-        row = find_execution(context, connection, wanted)
-        found = logs.outputs(connection, row.id)
-    return found, not found and is_log_past(context, row)
+        execution = find_execution(context, connection, key)
+        outputs = logs.outputs(connection, execution.id)
+    return outputs, not outputs and is_log_past(context, execution)

@@ -1,4 +1,4 @@
-"""Retention: what is over for long enough is deleted, a little at a time."""
+"""Retention: what has ended for long enough is deleted, a few rows at a time."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from admin.store import executions, fleet, retention
 from admin.store.executions import Execution
 from admin.store.retention import Counts, Stock
 
-#: What may be deleted in one transaction, in rows: few enough that nobody waits long for it.
+#: Rows that one transaction deletes: few enough that nobody waits long for it.
 _BATCH = 500
-#: Trails that are looked for among all decisions at once.
+#: Trails that one walk over all decisions looks for.
 _TRAILS = 50_000
 
 
@@ -63,13 +63,13 @@ def _walk(context: Context, stock: Stock, limit: datetime, *, dry_run: bool) -> 
     last = None
     while True:
         with context.database.reading() as connection:
-            found = stock.find(connection, last, limit)
-        for keys in batches(found.due, _BATCH):
+            step = stock.find(connection, last, limit)
+        for keys in batches(step.due, _BATCH):
             transaction = context.database.reading() if dry_run else context.database.writing()
             with transaction as connection:
                 counts = (stock.count if dry_run else stock.delete)(connection, keys, limit)
             yield counts
-        last = found.last
+        last = step.last
         if last is None:
             return
         yield {}
@@ -82,11 +82,11 @@ def _sweep(context: Context, spared: datetime | None) -> Iterator[Counts]:
         until = time.monotonic() + MINIMUM_EVENT_AGE.total_seconds() / 2
         mark = _mark(context) if spared is None else 0
         with context.database.reading() as connection:
-            some = retention.trails_after(connection, last, _TRAILS)
-        if not some:
+            digests = retention.trails_after(connection, last, _TRAILS)
+        if not digests:
             return
-        last = some[-1]
-        unused = set(some)
+        last = digests[-1]
+        unused = set(digests)
         place: int | None = 0
         while place is not None:
             with context.database.reading() as connection:
@@ -100,27 +100,27 @@ def _sweep(context: Context, spared: datetime | None) -> Iterator[Counts]:
 
 
 def _mark(context: Context) -> int:
-    """The last event there is; all that is decided from now on has later ones."""
+    """The id of the last event; every decision from now on leaves a later one."""
     with context.database.writing() as connection:
-        fleet.lock(connection)  # nobody is in the middle of a decision
+        fleet.lock(connection)  # so that no decision is in progress
         return executions.last_event(connection)
 
 
 def _delete_unused(context: Context, unused: set[str], mark: int, until: float) -> Iterator[Counts]:
-    """Delete trails, but for those that something was decided by since an event; for as long as events are there."""
+    """Delete trails that no decision since an event refers to, for as long as events are sure to be kept."""
     while unused and time.monotonic() < until:
         counts: Counts = {}
         with context.database.writing() as connection:
             fleet.lock(connection)
             last = executions.last_event(connection)
-            is_little = last - mark <= _BATCH
-            if is_little:
+            is_short = last - mark <= _BATCH
+            if is_short:
                 unused -= retention.trails_decided(connection, mark, last)
-                some = list(islice(unused, _BATCH))
-                counts = retention.delete_trails(connection, some)
-                unused.difference_update(some)
+                batch = list(islice(unused, _BATCH))
+                counts = retention.delete_trails(connection, batch)
+                unused.difference_update(batch)
         yield counts
-        if not is_little:  # too much has happened to look at it while all decisions wait
+        if not is_short:  # too many events to read them while all decisions wait
             for low in range(mark, last, _BATCH):
                 with context.database.reading() as connection:
                     unused -= retention.trails_decided(connection, low, min(low + _BATCH, last))

@@ -28,8 +28,8 @@ def is_ready(context: Context) -> tuple[bool, str]:
     return True, "ready"
 
 
-#: Scopes whose settings are judged for the metrics, at most.
-_MOST_JUDGED = 20_000
+#: The most scopes for which warnings are counted.
+_MAX_SCOPES = 20_000
 
 
 class StateSummary:
@@ -49,8 +49,8 @@ class StateSummary:
             clusters = current_fleet(self._context, connection).clusters
         with self._lock:
             index = self._context.index
-            if index.current() is None or index.size > _MOST_JUDGED:
-                self._warnings = {}  # to judge so many at each change would take longer than anybody waits
+            if index.current() is None or index.size > _MAX_SCOPES:
+                self._warnings = {}  # checking so many after each change would take too long
             elif moment != self._counted_at:
                 self._warnings = dict(Counter(warning.code for warning in list_warnings(self._context)))
                 self._counted_at = moment
@@ -58,5 +58,5 @@ class StateSummary:
                 "warnings": self._warnings,
                 "revision": {"head": head},
                 "executions": unfinished,
-                "clusters": {name: one.enabled and not one.cordoned for name, one in clusters.items()},
+                "clusters": {name: cluster.enabled and not cluster.cordoned for name, cluster in clusters.items()},
             }

@@ -70,7 +70,7 @@ class StoredAttribute(Row):
 
 @dataclass(frozen=True, kw_only=True)
 class Filter:
-    """Which rows a list should hold; None for any."""
+    """Which rows a list contains; None for any."""
 
     kinds: tuple[str, ...]
     domain: str | None = None
@@ -98,7 +98,7 @@ def _stored(row: DatabaseRow[Any]) -> StoredAttribute:
 
 
 def _at(kind: str, scope: Scope) -> ColumnElement[bool]:
-    """Exactly one row. Every column is named, so that nothing below the scope is ever meant."""
+    """The condition for exactly one row: every column is compared, so that no row below the scope matches."""
     return and_(
         attributes.c.kind == kind,
         attributes.c.project == scope.project,
@@ -115,23 +115,23 @@ def applying(connection: Connection, kinds: Iterable[str], scope: Scope) -> list
 
 
 def touching(connection: Connection, kind: str, scope: Scope) -> list[StoredAttribute]:
-    """The rows of a kind that a change at a scope must look at: the ones that apply there, and every domain's."""
+    """The rows of a kind that a change at a scope is checked against: those that apply there, and every domain's."""
     domains = select(attributes).where(attributes.c.kind == kind, attributes.c.project == "")
-    found = [*applying(connection, [kind], scope), *(_stored(row) for row in connection.execute(domains))]
-    return list({row.scope: row for row in found}.values())
+    rows = [*applying(connection, [kind], scope), *(_stored(row) for row in connection.execute(domains))]
+    return list({row.scope: row for row in rows}.values())
 
 
 def page(
-    connection: Connection, wanted: Filter, after: tuple[str, ...] | None, limit: int
+    connection: Connection, filters: Filter, after: tuple[str, ...] | None, limit: int
 ) -> Iterator[StoredAttribute]:
-    """Rows in the order of their key, from the one after a given key on; kind by kind, as the index has them."""
-    for kind in sorted(wanted.kinds):
+    """Rows in the order of their keys, from after a key on; kind by kind, as the index has them."""
+    for kind in sorted(filters.kinds):
         if after is not None and kind < after[0]:
             continue
-        found = select(attributes).where(attributes.c.kind == kind, *_conditions(wanted))
+        query = select(attributes).where(attributes.c.kind == kind, *_conditions(filters))
         if after is not None and kind == after[0]:
-            found = found.where(tuple_(*_SCOPE_COLUMNS) > after[1:])
-        for row in connection.execute(found.order_by(*_SCOPE_COLUMNS).limit(limit)):
+            query = query.where(tuple_(*_SCOPE_COLUMNS) > after[1:])
+        for row in connection.execute(query.order_by(*_SCOPE_COLUMNS).limit(limit)):
             limit -= 1
             yield _stored(row)
         if limit == 0:
@@ -144,13 +144,13 @@ def page_key(row: Row) -> tuple[str, ...]:
     return (row.kind, scope.project, scope.domain, scope.workflow, scope.launch_plan)
 
 
-def _conditions(wanted: Filter) -> Iterator[ColumnElement[bool]]:
+def _conditions(filters: Filter) -> Iterator[ColumnElement[bool]]:
     for column in _SCOPE_COLUMNS:
-        value = getattr(wanted, column.name)
+        value = getattr(filters, column.name)
         if value is not None:
             yield column == value
-        if wanted.level is not None:
-            yield (column != "") if column.name in wanted.level.keys else (column == "")
+        if filters.level is not None:
+            yield (column != "") if column.name in filters.level.keys else (column == "")
 
 
 def every(connection: Connection, kind: str) -> list[Row]:
@@ -165,7 +165,7 @@ def kinds_in_use(connection: Connection) -> list[str]:
 
 def exactly(connection: Connection, keys: list[tuple[str, Scope]]) -> dict[tuple[str, Scope], StoredAttribute]:
     """The rows of some kinds at some exact scopes."""
-    found: dict[tuple[str, Scope], StoredAttribute] = {}
+    rows: dict[tuple[str, Scope], StoredAttribute] = {}
     for start in range(0, len(keys), _CHUNK):
         places = [
             (kind, scope.project, scope.domain, scope.workflow, scope.launch_plan)
@@ -173,23 +173,25 @@ def exactly(connection: Connection, keys: list[tuple[str, Scope]]) -> dict[tuple
         ]
         for row in _EXACTLY.execute(connection, places):
             stored = _stored(row)
-            found[stored.kind, stored.scope] = stored
-    return found
+            rows[stored.kind, stored.scope] = stored
+    return rows
 
 
 def scopes(connection: Connection) -> list[Scope]:
     """Every scope that has rows."""
-    found = select(*_SCOPE_COLUMNS).distinct()
-    return [Scope(**dict(row._mapping)) for row in connection.execute(found)]
+    query = select(*_SCOPE_COLUMNS).distinct()
+    return [Scope(**dict(row._mapping)) for row in connection.execute(query)]
 
 
 def keys_below(connection: Connection, project: str) -> list[tuple[str, Scope]]:
     """The kind and scope of everything that is stored below a project."""
-    found = connection.execute(select(*_KEY).where(attributes.c.project == project))
-    return [(row.kind, Scope(**{name: getattr(row, name) for name in _SCOPE_NAMES})) for row in found]
+    rows = connection.execute(select(*_KEY).where(attributes.c.project == project))
+    return [(row.kind, Scope(**{name: getattr(row, name) for name in _SCOPE_NAMES})) for row in rows]
 
 
-def write(connection: Connection, changes: Iterable[RowChange], version: int, who: Authorship, now: datetime) -> None:
+def write(
+    connection: Connection, changes: Iterable[RowChange], version: int, authorship: Authorship, now: datetime
+) -> None:
     """Store changed rows, and delete exactly those that are to go. The head of the revisions must be locked."""
     new: list[dict[str, Any]] = []
     for change in changes:
@@ -200,8 +202,8 @@ def write(connection: Connection, changes: Iterable[RowChange], version: int, wh
             "payload": change.after,
             "version": version,
             "updated_at": now,
-            "updated_by": who.author,
-            "claimed_by": who.claimed_by,
+            "updated_by": authorship.author,
+            "claimed_by": authorship.claimed_by,
         }
         if change.before is not None:
             connection.execute(update(attributes).where(_at(change.kind, change.scope)).values(values))

@@ -134,61 +134,63 @@ def definitions(connection: Connection) -> list[Definition]:
     ]
 
 
-def some(connection: Connection, keys: Iterable[tuple[FleetKind, str]]) -> dict[tuple[FleetKind, str], Definition]:
-    """Those of some definitions that are managed."""
-    wanted = [(kind.value, name) for kind, name in keys]
-    if not wanted:
+def get_definitions(
+    connection: Connection, keys: Iterable[tuple[FleetKind, str]]
+) -> dict[tuple[FleetKind, str], Definition]:
+    """The managed definitions of those with some keys."""
+    names = [(kind.value, name) for kind, name in keys]
+    if not names:
         return {}
     return {
         (FleetKind(row.kind), row.name): Definition(
             kind=FleetKind(row.kind), name=row.name, payload=row.payload, source=Source.MANAGED, version=row.version
         )
-        for row in connection.execute(_SOME, {"keys": wanted})
+        for row in connection.execute(_SELECT_DEFINITIONS, {"keys": names})
     }
 
 
-_SOME = select(fleet_definitions).where(
+_SELECT_DEFINITIONS = select(fleet_definitions).where(
     tuple_(fleet_definitions.c.kind, fleet_definitions.c.name).in_(bindparam("keys", expanding=True))
 )
 
 
 def write(connection: Connection, changes: list[RowChange], version: int) -> None:
-    """Store changed definitions, and delete those that are to go."""
+    """Store changed definitions, and delete removed ones."""
     if changes:
         lock(connection)
     for change in changes:
-        mine = (fleet_definitions.c.kind == change.kind) & (fleet_definitions.c.name == change.name)
+        is_definition = (fleet_definitions.c.kind == change.kind) & (fleet_definitions.c.name == change.name)
         if change.after is None:
-            connection.execute(delete(fleet_definitions).where(mine))
+            connection.execute(delete(fleet_definitions).where(is_definition))
             continue
         values = {"payload": change.after, "version": version}
         if change.before is None:
             connection.execute(insert(fleet_definitions).values(kind=change.kind, name=change.name, **values))
         else:
-            connection.execute(update(fleet_definitions).where(mine).values(**values))
+            connection.execute(update(fleet_definitions).where(is_definition).values(**values))
     if changes:
         bump_generation(connection)
 
 
 def states(connection: Connection) -> dict[str, ClusterState]:
-    """What has happened to every cluster that anything has happened to."""
+    """The state of every cluster that has one."""
     return {row.name: ClusterState(**row._mapping) for row in connection.execute(select(cluster_states))}
 
 
 def state(connection: Connection, name: str, *, lock: bool = True) -> ClusterState:
-    """What has happened to one cluster; with `lock` nobody else changes it until this transaction ends."""
-    found = select(cluster_states).where(cluster_states.c.name == name)
-    row = connection.execute(found.with_for_update() if lock else found).one_or_none()
+    """The state of a cluster; with `lock` its row is locked until this transaction ends."""
+    query = select(cluster_states).where(cluster_states.c.name == name)
+    row = connection.execute(query.with_for_update() if lock else query).one_or_none()
     return ClusterState(name=name) if row is None else ClusterState(**row._mapping)
 
 
 def hold_states(connection: Connection, names: Iterable[str]) -> dict[str, ClusterState]:
-    """What has happened to some clusters, which nobody else changes until this transaction ends."""
-    wanted = list(names)
-    found = connection.execute(_HELD, {"names": wanted})
+    """The states of clusters, whose rows are locked until this transaction ends."""
+    clusters = list(names)
+    rows = connection.execute(_LOCK_STATES, {"names": clusters})
     return {
-        **{name: ClusterState(name=name) for name in wanted},
-        **{row.name: ClusterState(**row._mapping) for row in found},
+        **{name: ClusterState(name=name) for name in clusters},
+        **{row.name: ClusterState(**row._mapping) for row in rows},
     }
 
 
@@ -198,7 +200,7 @@ def last_syncs(connection: Connection) -> dict[str, datetime | None]:
 
 
 def silent(connection: Connection, unreachable: datetime, lost: datetime) -> list[str]:
-    """The clusters that were last heard before these times, and are not thought to be unreachable or lost yet."""
+    """The clusters whose last sync was before these times, and that are not marked unreachable or lost yet."""
     return list(connection.execute(_SILENT, {"unreachable": unreachable, "lost": lost}).scalars())
 
 
@@ -208,16 +210,16 @@ def lost(connection: Connection) -> list[str]:
 
 
 def to_be_drained_by(connection: Connection, now: datetime) -> list[str]:
-    """The clusters whose drain should be over."""
+    """The draining clusters whose deadline has passed."""
     return list(connection.execute(_TO_BE_DRAINED, {"now": now}).scalars())
 
 
 def clusters_defined_above(connection: Connection, version: int) -> dict[str, int]:
-    """The clusters that were defined anew by revisions above a number, and by which."""
+    """The clusters that revisions above a number defined, with that revision."""
     return {row[0]: row[1] for row in connection.execute(_DEFINED_ABOVE, {"above": version})}
 
 
-_HELD = (
+_LOCK_STATES = (
     select(cluster_states)
     .where(cluster_states.c.name.in_(bindparam("names", expanding=True)))
     .order_by(cluster_states.c.name)
@@ -242,42 +244,42 @@ _DEFINED_ABOVE = select(fleet_definitions.c.name, fleet_definitions.c.version).w
 
 
 def hold(connection: Connection, names: Iterable[str]) -> None:
-    """Hold some clusters, so that only one at a time counts what is free on them."""
-    wanted = sorted(names)
-    insert_new(connection, cluster_states, [{"name": name, "cordoned": False, "report": {}} for name in wanted])
-    found = select(cluster_states.c.name).where(cluster_states.c.name.in_(wanted))
-    connection.execute(found.order_by(cluster_states.c.name).with_for_update()).all()
+    """Lock the rows of clusters, so that one transaction at a time counts what is free on them."""
+    clusters = sorted(names)
+    insert_new(connection, cluster_states, [{"name": name, "cordoned": False, "report": {}} for name in clusters])
+    query = select(cluster_states.c.name).where(cluster_states.c.name.in_(clusters))
+    connection.execute(query.order_by(cluster_states.c.name).with_for_update()).all()
 
 
 def hold_back(connection: Connection, name: str) -> None:
-    """Let a cluster of which nothing is known wait for an operator."""
+    """Have a new cluster wait for an operator to admit it."""
     insert_new(connection, cluster_states, [{"name": name, "cordoned": False, "report": {}, "admitted": False}])
 
 
-def save(connection: Connection, found: ClusterState, event: ClusterEvent, *, counts: bool = True) -> None:
+def save(connection: Connection, state: ClusterState, event: ClusterEvent, *, counts: bool = True) -> None:
     """Store what has happened to a cluster; it `counts` unless no decision can depend on it."""
-    mine = cluster_states.c.name == found.name
-    if connection.execute(update(cluster_states).where(mine).values(**vars(found))).rowcount == 0:
-        connection.execute(insert(cluster_states).values(**vars(found)))
+    is_cluster = cluster_states.c.name == state.name
+    if connection.execute(update(cluster_states).where(is_cluster).values(**vars(state))).rowcount == 0:
+        connection.execute(insert(cluster_states).values(**vars(state)))
     values = {name: value for name, value in vars(event).items() if name != "number"}
     connection.execute(insert(cluster_events).values(**values))
     if counts:
         bump_generation(connection)
 
 
-def touch(connection: Connection, some: Iterable[ClusterState]) -> None:
-    """Note that the agents of clusters were heard, which does not change the fleet."""
-    rows = [{"name": one.name, "last_sync_at": one.last_sync_at, "agent": one.agent} for one in some]
+def touch(connection: Connection, synced: Iterable[ClusterState]) -> None:
+    """Store the last syncs of clusters, which does not change the fleet."""
+    rows = [{"name": state.name, "last_sync_at": state.last_sync_at, "agent": state.agent} for state in synced]
     update_all(connection, cluster_states, rows, key="name")
 
 
 def forget(connection: Connection, names: Iterable[str]) -> None:
-    """Forget the state of clusters that are gone."""
+    """Delete the states of clusters."""
     connection.execute(delete(cluster_states).where(cluster_states.c.name.in_(list(names))))
 
 
 def lose(connection: Connection, names: Iterable[str]) -> None:
-    """Forget everything of some clusters but that they are lost."""
+    """Mark clusters as lost, and reset the rest of their states."""
     values: dict[str, Any] = {
         "health": Health.LOST.value,
         "enabled": None,
@@ -290,11 +292,11 @@ def lose(connection: Connection, names: Iterable[str]) -> None:
 
 
 def events(connection: Connection, cluster: str, below: int | None, limit: int) -> list[ClusterEvent]:
-    """What happened to a cluster, newest first, from below a number on."""
-    found = select(cluster_events).where(cluster_events.c.cluster == cluster)
+    """The events of a cluster, newest first, below a number if one is given."""
+    query = select(cluster_events).where(cluster_events.c.cluster == cluster)
     if below is not None:
-        found = found.where(cluster_events.c.number < below)
-    rows = connection.execute(found.order_by(cluster_events.c.number.desc()).limit(limit))
+        query = query.where(cluster_events.c.number < below)
+    rows = connection.execute(query.order_by(cluster_events.c.number.desc()).limit(limit))
     return [ClusterEvent(**row._mapping) for row in rows]
 
 
@@ -307,21 +309,20 @@ class FleetCache:
 
     @property
     def last(self) -> Fleet | None:
-        """The fleet as this process knows it; whoever decides by it must see that it is still so."""
+        """The fleet that was read last; a decision by it must check that it is still the current one."""
         return self._last
 
-    def at(self, wanted: int, build: Callable[[], Fleet], *, keep: bool) -> Fleet:
-        """The fleet of a number; read anew if the last one was another.
+    def at(self, number: int, build: Callable[[], Fleet], *, keep: bool) -> Fleet:
+        """The fleet at a number, built if another one is cached.
 
-        `keep` only what others may see: a transaction that writes may still be taken back.
+        `keep` it only if it is committed: a transaction that writes may still be rolled back.
         """
         last = self._last
-        if last is not None and last.number == wanted:
+        if last is not None and last.number == number:
             return last
-        found = build()
-        if not keep:
-            return found
-        with self._lock:
-            if self._last is None or self._last.number < found.number:
-                self._last = found
-        return found
+        built = build()
+        if keep:
+            with self._lock:
+                if self._last is None or self._last.number < built.number:
+                    self._last = built
+        return built

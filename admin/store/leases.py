@@ -179,10 +179,10 @@ def reported(connection: Connection, clusters: Sequence[str], keys: Iterable[Exe
 
 def current_attempts(connection: Connection, keys: Iterable[ExecutionId]) -> dict[ExecutionId, CurrentAttempt]:
     """The current attempts of executions, not locked."""
-    wanted = list(keys)
-    if not wanted:
+    requested = list(keys)
+    if not requested:
         return {}
-    rows = _SELECT_ATTEMPTS_BY_KEY.execute(connection, wanted)
+    rows = _SELECT_ATTEMPTS_BY_KEY.execute(connection, requested)
     return {ExecutionId(*row[:3]): CurrentAttempt(*row[3:]) for row in rows}
 
 

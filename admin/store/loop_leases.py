@@ -18,16 +18,18 @@ loop_leases = Table(
 
 
 def take(connection: Connection, name: str, holder: str, now: datetime, seconds: float) -> bool:
-    """Take or renew a lease; answers whether this holder has it now."""
+    """Take or renew a lease; returns whether this holder has it now."""
     until = now + timedelta(seconds=seconds)
-    mine = loop_leases.c.name == name
-    free = or_(loop_leases.c.holder == holder, loop_leases.c.expires_at <= now)
-    if connection.execute(update(loop_leases).where(mine, free).values(holder=holder, expires_at=until)).rowcount:
+    is_lease = loop_leases.c.name == name
+    is_free = or_(loop_leases.c.holder == holder, loop_leases.c.expires_at <= now)
+    if connection.execute(
+        update(loop_leases).where(is_lease, is_free).values(holder=holder, expires_at=until)
+    ).rowcount:
         return True
     return insert_new(connection, loop_leases, [{"name": name, "holder": holder, "expires_at": until}]) == 1
 
 
-def give_up(connection: Connection, name: str, holder: str, now: datetime) -> None:
-    """Let the next one have it at once."""
-    mine = (loop_leases.c.name == name, loop_leases.c.holder == holder)
-    connection.execute(update(loop_leases).where(*mine).values(expires_at=now))
+def release(connection: Connection, name: str, holder: str, now: datetime) -> None:
+    """Release a lease, so that another holder can take it at once."""
+    is_own = (loop_leases.c.name == name, loop_leases.c.holder == holder)
+    connection.execute(update(loop_leases).where(*is_own).values(expires_at=now))

@@ -48,19 +48,19 @@ def get(connection: Connection, project_id: str) -> Project | None:
 
 
 def page(connection: Connection, *, state: ProjectState | None, after: str | None, limit: int) -> list[Project]:
-    """Projects by id, from the one after a given id on."""
-    found = select(projects).order_by(projects.c.id).limit(limit)
+    """Projects by id, from after an id on."""
+    query = select(projects).order_by(projects.c.id).limit(limit)
     if state is not None:
-        found = found.where(projects.c.state == state.value)
+        query = query.where(projects.c.state == state.value)
     if after is not None:
-        found = found.where(projects.c.id > after)
-    return [_project(row) for row in connection.execute(found)]
+        query = query.where(projects.c.id > after)
+    return [_project(row) for row in connection.execute(query)]
 
 
-def some(connection: Connection, wanted: Iterable[str]) -> dict[str, Project]:
-    """Those of some projects that exist, by id."""
-    found = select(projects).where(projects.c.id.in_(list(wanted)))
-    return {row.id: _project(row) for row in connection.execute(found)}
+def get_many(connection: Connection, project_ids: Iterable[str]) -> dict[str, Project]:
+    """The projects that exist of those with some ids, by id."""
+    query = select(projects).where(projects.c.id.in_(list(project_ids)))
+    return {row.id: _project(row) for row in connection.execute(query)}
 
 
 def every(connection: Connection) -> list[Project]:
@@ -74,17 +74,17 @@ def ids(connection: Connection) -> list[str]:
 
 
 def add(connection: Connection, project: Project) -> None:
-    """Store a project that is not there yet."""
+    """Insert a project."""
     connection.execute(insert(projects).values(**_values(project)))
 
 
 def change(connection: Connection, project: Project) -> None:
-    """Store a project that is there already."""
+    """Update a project."""
     connection.execute(update(projects).where(projects.c.id == project.id).values(**_values(project)))
 
 
 def remove(connection: Connection, project_id: str) -> None:
-    """Take a project away, as if it had never been created."""
+    """Delete a project."""
     connection.execute(delete(projects).where(projects.c.id == project_id))
 
 

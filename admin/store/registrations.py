@@ -35,7 +35,7 @@ def _columns() -> list[Column[Any]]:
     ]
 
 
-#: One row that every registration and activation counts up, so that whoever remembers them knows when to look again.
+#: One row that every registration and activation increments, so that caches know when they are outdated.
 registration_head = Table(
     "registration_head",
     metadata,
@@ -72,17 +72,17 @@ class Registered:
 
 @dataclass(frozen=True, kw_only=True)
 class RegisteredFilter:
-    """Which versions a list should hold; None for any."""
+    """Which versions a list contains; None for any."""
 
     project: str
     domain: str
-    name: str | None = None  #: every version of one; the newest of each without
+    name: str | None = None  #: lists every version of this name; without it the newest of each
     workflow: str | None = None
     state: str | None = None
 
 
 def add(connection: Connection, table: Table, new: Registered) -> bool:
-    """Store a version that is not there yet; answers whether it was new."""
+    """Store a version unless it exists; returns whether it was new."""
     values = {
         **vars(new.id),
         "spec": new.spec,
@@ -97,54 +97,54 @@ def add(connection: Connection, table: Table, new: Registered) -> bool:
     return is_new
 
 
-def get(connection: Connection, table: Table, wanted: Identifier) -> Registered | None:
+def get(connection: Connection, table: Table, identifier: Identifier) -> Registered | None:
     """One version."""
-    found = select(table).where(*_named(table, wanted), table.c.version == wanted.version)
-    row = connection.execute(found).one_or_none()
+    query = select(table).where(*_named(table, identifier), table.c.version == identifier.version)
+    row = connection.execute(query).one_or_none()
     return None if row is None else _registered(row)
 
 
-def latest(connection: Connection, table: Table, wanted: Identifier, state: str | None = None) -> Registered | None:
-    """The version that was registered last; perhaps only of those in a state."""
-    found = select(table).where(*_named(table, wanted)).order_by(table.c.id.desc()).limit(1)
+def latest(connection: Connection, table: Table, identifier: Identifier, state: str | None = None) -> Registered | None:
+    """The version that was registered last; with `state` the last of those in it."""
+    query = select(table).where(*_named(table, identifier)).order_by(table.c.id.desc()).limit(1)
     if state is not None:
-        found = found.where(table.c.state == state)
-    row = connection.execute(found).one_or_none()
+        query = query.where(table.c.state == state)
+    row = connection.execute(query).one_or_none()
     return None if row is None else _registered(row)
 
 
 def page(
-    connection: Connection, table: Table, wanted: RegisteredFilter, after: tuple[str, int] | None, limit: int
+    connection: Connection, table: Table, filters: RegisteredFilter, after: tuple[str, int] | None, limit: int
 ) -> list[Registered]:
     """The newest version of each name by name, or every version of one name, newest first."""
-    conditions = [table.c.project == wanted.project, table.c.domain == wanted.domain]
-    if wanted.workflow is not None:
-        conditions.append(table.c.workflow == wanted.workflow)
-    if wanted.state is not None:
-        conditions.append(table.c.state == wanted.state)
-    found = select(table).limit(limit)
-    if wanted.name is not None:
-        found = found.where(*conditions, table.c.name == wanted.name).order_by(table.c.id.desc())
+    conditions = [table.c.project == filters.project, table.c.domain == filters.domain]
+    if filters.workflow is not None:
+        conditions.append(table.c.workflow == filters.workflow)
+    if filters.state is not None:
+        conditions.append(table.c.state == filters.state)
+    query = select(table).limit(limit)
+    if filters.name is not None:
+        query = query.where(*conditions, table.c.name == filters.name).order_by(table.c.id.desc())
         if after is not None:
-            found = found.where(table.c.id < after[1])
+            query = query.where(table.c.id < after[1])
     else:
         newest = select(func.max(table.c.id)).where(*conditions).group_by(table.c.name)
-        found = found.where(table.c.id.in_(newest)).order_by(table.c.name)
+        query = query.where(table.c.id.in_(newest)).order_by(table.c.name)
         if after is not None:
-            found = found.where(table.c.name > after[0])
-    return [_registered(row) for row in connection.execute(found)]
+            query = query.where(table.c.name > after[0])
+    return [_registered(row) for row in connection.execute(query)]
 
 
 def names(connection: Connection, table: Table, project: str, domain: str) -> list[str]:
     """Every name, for suggestions."""
-    found = select(table.c.name).where(table.c.project == project, table.c.domain == domain).distinct()
-    return list(connection.execute(found).scalars())
+    query = select(table.c.name).where(table.c.project == project, table.c.domain == domain).distinct()
+    return list(connection.execute(query).scalars())
 
 
 def has_project(connection: Connection, project: str) -> bool:
     """Whether something is registered in a project."""
-    found = (select(table.c.id).where(table.c.project == project).limit(1) for table in (workflows, launch_plans))
-    return any(connection.execute(one).first() is not None for one in found)
+    queries = (select(table.c.id).where(table.c.project == project).limit(1) for table in (workflows, launch_plans))
+    return any(connection.execute(query).first() is not None for query in queries)
 
 
 def all_names(connection: Connection, table: Table) -> list[str]:
@@ -161,30 +161,30 @@ def _bump_generation(connection: Connection) -> None:
     connection.execute(update(registration_head).values(number=registration_head.c.number + 1))
 
 
-def versions(connection: Connection, table: Table, wanted: Identifier) -> list[str]:
+def versions(connection: Connection, table: Table, identifier: Identifier) -> list[str]:
     """Every version of a name, newest first, for suggestions."""
-    found = select(table.c.version).where(*_named(table, wanted)).order_by(table.c.id.desc()).limit(1000)
-    return list(connection.execute(found).scalars())
+    query = select(table.c.version).where(*_named(table, identifier)).order_by(table.c.id.desc()).limit(1000)
+    return list(connection.execute(query).scalars())
 
 
-def set_state(connection: Connection, wanted: Identifier, state: str, now: datetime) -> None:
+def set_state(connection: Connection, identifier: Identifier, state: str, now: datetime) -> None:
     """Activate or deactivate a launch plan's version; at most one version of a name is active."""
     if state == ACTIVE:
-        others = (*_named(launch_plans, wanted), launch_plans.c.state == ACTIVE)
+        others = (*_named(launch_plans, identifier), launch_plans.c.state == ACTIVE)
         connection.execute(update(launch_plans).where(*others).values(state=INACTIVE, updated_at=now))
-    mine = (*_named(launch_plans, wanted), launch_plans.c.version == wanted.version)
-    connection.execute(update(launch_plans).where(*mine).values(state=state, updated_at=now))
+    this = (*_named(launch_plans, identifier), launch_plans.c.version == identifier.version)
+    connection.execute(update(launch_plans).where(*this).values(state=state, updated_at=now))
     _bump_generation(connection)
 
 
 def active_plans(connection: Connection) -> list[Registered]:
     """Every active launch plan."""
-    found = select(launch_plans).where(launch_plans.c.state == ACTIVE)
-    return [_registered(row) for row in connection.execute(found)]
+    query = select(launch_plans).where(launch_plans.c.state == ACTIVE)
+    return [_registered(row) for row in connection.execute(query)]
 
 
-def _named(table: Table, wanted: Identifier) -> tuple[Any, ...]:
-    return table.c.project == wanted.project, table.c.domain == wanted.domain, table.c.name == wanted.name
+def _named(table: Table, identifier: Identifier) -> tuple[Any, ...]:
+    return table.c.project == identifier.project, table.c.domain == identifier.domain, table.c.name == identifier.name
 
 
 def _registered(row: DatabaseRow[Any]) -> Registered:

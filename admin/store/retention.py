@@ -1,6 +1,6 @@
-"""Retention: what is due is found by walking keys from the oldest on, and deleted a little at a time.
+"""Retention: rows that are due are query by walking keys from the oldest on, and deleted a few at a time.
 
-The newest row of what is numbered stays in any case: SQLite would give its number again, and whoever waits for higher
+The newest row of a numbered table is always kept: SQLite would assign its number again, and those that wait for higher
 numbers would wait in vain.
 """
 
@@ -26,44 +26,44 @@ from admin.store.revisions import lock_head, revision_changes, revisions
 Key = Any  #: a number, or several values where a table's key has several columns
 Counts = dict[str, int]  #: rows, by the names of their tables
 
-#: Rows that are looked at in one go.
+#: Rows that one step looks at.
 _PAGE = 1000
-#: Bytes that weigh as much as a row.
+#: Bytes that count as much as a row.
 _ROW_BYTES = 4096
-#: Executions whose decisions are looked at in one go.
+#: Executions whose decisions one query looks at.
 _WINDOW = 5000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
-    """One step of a walk: what is due there, with what it weighs, and where to go on; None at the end."""
+class Step:
+    """One step of a walk: the keys that are due, each with its weight in rows, and where the next step begins."""
 
     due: list[tuple[Key, int]]
-    last: Key | None
+    last: Key | None  #: what the next step is after; None at the end
 
 
 class Stock(Protocol):
-    """Rows that are kept for some time."""
+    """Rows with a retention of their own."""
 
-    def find(self, connection: Connection, after: Key | None, limit: datetime) -> Found:
+    def find(self, connection: Connection, after: Key | None, limit: datetime) -> Step:
         """The next step of a walk."""
 
     def count(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
-        """What deleting some of the rows would delete."""
+        """What deleting rows would delete."""
 
     def delete(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
-        """Delete some of the rows that were found, and what goes with them; those that are gone are not counted."""
+        """Delete rows, and what belongs to them; rows that are already gone are not counted."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Belongings:
-    """What executions have beside their own rows, and may lose before."""
+    """Rows that belong to executions, and may be deleted before them."""
 
     table: Table
     size: ColumnElement[int]  #: in bytes
     is_numbered: bool = False
 
-    def find(self, connection: Connection, after: Key | None, limit: datetime) -> Found:
+    def find(self, connection: Connection, after: Key | None, limit: datetime) -> Step:
         rows = connection.execute(_next(self.table, after, self.table.c.execution_id, self.size.label("size"))).all()
         if self.is_numbered:
             newest = _newest(connection, self.table)
@@ -71,7 +71,7 @@ class Belongings:
         lives = _lives(connection, executions.c.id.in_({row.execution_id for row in rows}))
         gone = [row for row in rows if lives[row.execution_id].is_due(limit)]
         is_over = all(life.is_later(limit) for life in lives.values())
-        return Found(
+        return Step(
             due=[(_key(self.table, row), 1 + row.size // _ROW_BYTES) for row in gone],
             last=None if is_over else _key(self.table, rows[-1]),
         )
@@ -83,7 +83,7 @@ class Belongings:
         return {self.table.name: _delete(connection, self.table, _place(self.table).in_(keys))}
 
 
-#: In the order in which they go.
+#: In the order in which they are deleted.
 LOGS = Belongings(table=execution_logs, size=execution_logs.c.end - execution_logs.c.start)
 OUTPUTS = Belongings(table=execution_outputs, size=func.length(execution_outputs.c.content))
 EVENTS = Belongings(table=execution_events, size=literal(0), is_numbered=True)
@@ -92,18 +92,18 @@ EVENTS = Belongings(table=execution_events, size=literal(0), is_numbered=True)
 class Executions:
     """Executions, with all that belongs to them."""
 
-    def find(self, connection: Connection, after: Key | None, limit: datetime) -> Found:
+    def find(self, connection: Connection, after: Key | None, limit: datetime) -> Step:
         columns = executions.c
-        some = _next(executions, after, columns.created_at, columns.phase, columns.finished_at, columns.decisions)
-        rows = [(row, _life(row.created_at, row.phase, row.finished_at)) for row in connection.execute(some)]
+        query = _next(executions, after, columns.created_at, columns.phase, columns.finished_at, columns.decisions)
+        rows = [(row, _life(row.created_at, row.phase, row.finished_at)) for row in connection.execute(query)]
         due = [(row.id, 2 + row.decisions) for row, life in rows if life.is_due(limit)]
         is_over = all(life.is_later(limit) for _, life in rows)
-        return Found(due=due, last=None if is_over else rows[-1][0].id)
+        return Step(due=due, last=None if is_over else rows[-1][0].id)
 
     def count(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
         ids = _deletable(connection, executions.c.id.in_(keys), limit)
-        theirs = select(func.count()).where(decisions.c.execution_id.in_(ids))
-        return {executions.name: len(ids), decisions.name: connection.execute(theirs).scalar_one()}
+        query = select(func.count()).where(decisions.c.execution_id.in_(ids))
+        return {executions.name: len(ids), decisions.name: connection.execute(query).scalar_one()}
 
     def delete(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
         ids = _deletable(connection, executions.c.id.in_(keys), limit, hold=True)
@@ -117,13 +117,13 @@ class Executions:
 class ClusterEvents:
     """What happened to clusters."""
 
-    def find(self, connection: Connection, after: Key | None, limit: datetime) -> Found:
+    def find(self, connection: Connection, after: Key | None, limit: datetime) -> Step:
         newest = _newest(connection, cluster_events)
         rows = [
             row for row in connection.execute(_next(cluster_events, after, cluster_events.c.at)) if row.number != newest
         ]
         due = [(row.number, 1) for row in rows if row.at < limit]
-        return Found(due=due, last=rows[-1].number if due else None)
+        return Step(due=due, last=rows[-1].number if due else None)
 
     def count(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
         return {cluster_events.name: len(keys)}
@@ -135,7 +135,7 @@ class ClusterEvents:
 class Revisions:
     """Revisions from the first one on without a gap, so that all later states can still be reached."""
 
-    def find(self, connection: Connection, after: Key | None, limit: datetime) -> Found:
+    def find(self, connection: Connection, after: Key | None, limit: datetime) -> Step:
         newest = _newest(connection, revisions)
         due = []
         for row in connection.execute(_next(revisions, after, revisions.c.created_at)):
@@ -143,18 +143,18 @@ class Revisions:
                 break
             due.append(row.number)
         if not due:
-            return Found(due=[], last=None)
+            return Step(due=[], last=None)
         number = revision_changes.c.revision
         counted = select(number, func.count().label("changes")).where(number.between(due[0], due[-1])).group_by(number)
         weights = Counter({row.revision: row.changes for row in connection.execute(counted)})
-        return Found(due=[(number, 1 + weights[number]) for number in due], last=due[-1])
+        return Step(due=[(number, 1 + weights[number]) for number in due], last=due[-1])
 
     def count(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
-        theirs = select(func.count()).where(revision_changes.c.revision.in_(keys))
-        return {revisions.name: len(keys), revision_changes.name: connection.execute(theirs).scalar_one()}
+        query = select(func.count()).where(revision_changes.c.revision.in_(keys))
+        return {revisions.name: len(keys), revision_changes.name: connection.execute(query).scalar_one()}
 
     def delete(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
-        lock_head(connection)  # whoever undoes changes reads them in several steps
+        lock_head(connection)  # readers that undo changes read them in several steps
         changes = _delete(connection, revision_changes, revision_changes.c.revision <= keys[-1])
         numbers = _delete(connection, revisions, revisions.c.number <= keys[-1])
         return {revisions.name: numbers, revision_changes.name: changes}
@@ -171,10 +171,10 @@ def _key(table: Table, row: Any) -> Key:
 
 
 def _next(table: Table, after: Key | None, *more: ColumnElement[Any]) -> Select[Any]:
-    """The keys of some rows, and more of them, from after a key on."""
+    """A query for the keys of the next rows, and for more columns, from after a key on."""
     columns = list(table.primary_key.columns)
-    found = select(*columns, *more).order_by(*columns).limit(_PAGE)
-    return found if after is None else found.where(_place(table) > after)
+    query = select(*columns, *more).order_by(*columns).limit(_PAGE)
+    return query if after is None else query.where(_place(table) > after)
 
 
 def _newest(connection: Connection, table: Table) -> Any:
@@ -197,16 +197,16 @@ def _life(created_at: datetime, phase: str, finished_at: datetime | None) -> Lif
 
 def _lives(connection: Connection, condition: ColumnElement[bool], *, hold: bool = False) -> dict[int, Lifespan]:
     columns = executions.c
-    found = select(columns.id, columns.created_at, columns.phase, columns.finished_at).where(condition)
-    if hold:  # what somebody else is busy with may go the next time
-        found = found.order_by(columns.id).with_for_update(skip_locked=True)
-    return {id: _life(*life) for id, *life in connection.execute(found)}
+    query = select(columns.id, columns.created_at, columns.phase, columns.finished_at).where(condition)
+    if hold:  # locked executions are left for the next run
+        query = query.order_by(columns.id).with_for_update(skip_locked=True)
+    return {id: _life(*life) for id, *life in connection.execute(query)}
 
 
 def _deletable(connection: Connection, among: ColumnElement[bool], limit: datetime, *, hold: bool = False) -> list[int]:
-    """Those of some executions that are due, but for the newest and the one that the last event of all is of.
+    """The executions that are due, but for the newest and the one that the last event of all belongs to.
 
-    They must be said by their ids alone: by an index of something else, a database may look at all there are.
+    `among` must name them by their ids alone: by another index, a database might scan all of them.
     """
     last = select(execution_events.c.execution_id).order_by(execution_events.c.id.desc()).limit(1)
     spared = {connection.execute(last).scalar(), _newest(connection, executions)}
@@ -215,15 +215,15 @@ def _deletable(connection: Connection, among: ColumnElement[bool], limit: dateti
 
 
 def trails_after(connection: Connection, digest: str, limit: int) -> list[str]:
-    """The digests of some trails, in order."""
-    found = select(trails.c.digest).where(trails.c.digest > digest).order_by(trails.c.digest).limit(limit)
-    return list(connection.execute(found).scalars())
+    """The digests of the next trails, in order."""
+    query = select(trails.c.digest).where(trails.c.digest > digest).order_by(trails.c.digest).limit(limit)
+    return list(connection.execute(query).scalars())
 
 
 def trails_in_use(connection: Connection, after: int, spared: datetime | None) -> tuple[set[str], int | None]:
-    """The trails of some executions from after an id on, and the id to go on after; None at the end.
+    """The trails of the next executions after an id, and the id to go on after; None at the end.
 
-    Those of executions that are due by `spared` do not count, if that is said.
+    Executions that are due by `spared` are left out, if it is not None.
     """
     owner = decisions.c.execution_id
     first = connection.execute(select(func.min(owner)).where(owner > after)).scalar()
@@ -237,20 +237,20 @@ def trails_in_use(connection: Connection, after: int, spared: datetime | None) -
 
 
 def trails_decided(connection: Connection, above: int, up_to: int) -> set[str]:
-    """The trails of all executions that something happened to: whatever is decided leaves an event."""
+    """The trails of all executions with events between two ids: every decision leaves an event."""
     numbers = execution_events.c.id
-    found = select(execution_events.c.execution_id).where(numbers > above, numbers <= up_to).distinct()
-    ids = list(connection.execute(found).scalars())
+    query = select(execution_events.c.execution_id).where(numbers > above, numbers <= up_to).distinct()
+    ids = list(connection.execute(query).scalars())
     used = select(decisions.c.settings_trail, decisions.c.placement_trail).where(decisions.c.execution_id.in_(ids))
     return _digests(connection, used.distinct())
 
 
-def _digests(connection: Connection, found: Select[Any]) -> set[str]:
-    return {digest for pair in connection.execute(found) for digest in pair}
+def _digests(connection: Connection, query: Select[Any]) -> set[str]:
+    return {digest for pair in connection.execute(query) for digest in pair}
 
 
 def delete_trails(connection: Connection, digests: Sequence[str]) -> Counts:
-    """Delete trails that nothing refers to. The fleet must be locked: trails are remembered for as long as it stays."""
+    """Delete trails that nothing refers to. The fleet must be locked: writers cache stored trails by its number."""
     deleted = _delete(connection, trails, trails.c.digest.in_(digests))
     if deleted:
         bump_generation(connection)

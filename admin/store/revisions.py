@@ -75,17 +75,17 @@ _KEY = (_changes.kind, _changes.name, *_SCOPE)
 
 @dataclass(frozen=True, kw_only=True)
 class Revision:
-    """One change of one or more rows: who, when, why."""
+    """One change of one or more rows: by whom, when and why."""
 
     number: int
     created_at: datetime
-    who: Authorship
+    authorship: Authorship
     change_count: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class RevisionFilter:
-    """Which revisions a list should hold; None for any."""
+    """Which revisions a list contains; None for any."""
 
     kind: str | None = None
     name: str | None = None
@@ -116,11 +116,11 @@ def oldest(connection: Connection) -> int:
 
 
 def lock_head(connection: Connection) -> int:
-    """The number of the last revision; no other writer gets further until this transaction ends."""
+    """The number of the last revision; other writers wait here until this transaction ends."""
     return int(connection.execute(select(revision_head.c.number).with_for_update()).scalar_one())
 
 
-def append(connection: Connection, changes: list[RowChange], who: Authorship, now: datetime) -> int:
+def append(connection: Connection, changes: list[RowChange], authorship: Authorship, now: datetime) -> int:
     """Record a change of one or more rows as the next revision. The head must be locked."""
     number = head(connection) + 1
     connection.execute(update(revision_head).values(number=number))
@@ -128,10 +128,10 @@ def append(connection: Connection, changes: list[RowChange], who: Authorship, no
         insert(revisions).values(
             number=number,
             created_at=now,
-            author=who.author,
-            claimed_by=who.claimed_by,
-            message=who.message,
-            request_id=who.request_id,
+            author=authorship.author,
+            claimed_by=authorship.claimed_by,
+            message=authorship.message,
+            request_id=authorship.request_id,
         )
     )
     connection.execute(insert(revision_changes), [_values(number, *pair) for pair in enumerate(changes)])
@@ -151,42 +151,42 @@ def _values(number: int, ordinal: int, change: RowChange) -> dict[str, Any]:
     }
 
 
-def page(connection: Connection, wanted: RevisionFilter, from_number: int | None, limit: int) -> list[Revision]:
-    """Revisions newest first, or oldest first above a number; from the one after a given number on."""
+def page(connection: Connection, filters: RevisionFilter, from_number: int | None, limit: int) -> list[Revision]:
+    """Revisions newest first, or oldest first above a number; from after `from_number` on."""
     count = select(func.count()).where(_changes.revision == revisions.c.number).scalar_subquery()
-    found = select(revisions, count.label("change_count")).where(*_conditions(wanted)).limit(limit)
-    is_rising = wanted.above is not None
+    query = select(revisions, count.label("change_count")).where(*_conditions(filters)).limit(limit)
+    is_rising = filters.above is not None
     if from_number is not None:
-        found = found.where(revisions.c.number > from_number if is_rising else revisions.c.number < from_number)
-    found = found.order_by(revisions.c.number if is_rising else revisions.c.number.desc())
-    return [_revision(row) for row in connection.execute(found)]
+        query = query.where(revisions.c.number > from_number if is_rising else revisions.c.number < from_number)
+    query = query.order_by(revisions.c.number if is_rising else revisions.c.number.desc())
+    return [_revision(row) for row in connection.execute(query)]
 
 
-def _conditions(wanted: RevisionFilter) -> Iterator[ColumnElement[bool]]:
-    if wanted.above is not None:
-        yield revisions.c.number > wanted.above
+def _conditions(filters: RevisionFilter) -> Iterator[ColumnElement[bool]]:
+    if filters.above is not None:
+        yield revisions.c.number > filters.above
     for column in (revisions.c.author, revisions.c.claimed_by):
-        if getattr(wanted, column.name) is not None:
-            yield column == getattr(wanted, column.name)
-    if wanted.after is not None:
-        yield revisions.c.created_at >= wanted.after
-    if wanted.before is not None:
-        yield revisions.c.created_at < wanted.before
-    named = [column == getattr(wanted, column.name) for column in _KEY if getattr(wanted, column.name) is not None]
+        if getattr(filters, column.name) is not None:
+            yield column == getattr(filters, column.name)
+    if filters.after is not None:
+        yield revisions.c.created_at >= filters.after
+    if filters.before is not None:
+        yield revisions.c.created_at < filters.before
+    named = [column == getattr(filters, column.name) for column in _KEY if getattr(filters, column.name) is not None]
     if named:
         yield exists().where(and_(_changes.revision == revisions.c.number, *named))
 
 
 def get(connection: Connection, number: int) -> Revision | None:
     """One revision."""
-    found = page(connection, RevisionFilter(above=number - 1), None, 1)
-    return found[0] if found and found[0].number == number else None
+    revisions_above = page(connection, RevisionFilter(above=number - 1), None, 1)
+    return next((revision for revision in revisions_above if revision.number == number), None)
 
 
 def changes_of(connection: Connection, number: int) -> list[RowChange]:
-    """The rows that a revision changed, in the order they were given."""
-    found = select(revision_changes).where(_changes.revision == number).order_by(_changes.ordinal)
-    return [_change(row) for row in connection.execute(found)]
+    """The changes of a revision, in their order."""
+    query = select(revision_changes).where(_changes.revision == number).order_by(_changes.ordinal)
+    return [_change(row) for row in connection.execute(query)]
 
 
 def changes_above(
@@ -198,33 +198,35 @@ def changes_above(
     rows_of: int | None = None,
     up_to: int | None = None,
 ) -> Iterator[RowChange]:
-    """Every change of rows after a revision, oldest first; perhaps only of some kinds, scopes, or a revision's rows."""
-    found = select(revision_changes).where(_changes.revision > number)
+    """Every change after a revision, oldest first; of all rows, or of some kinds, scopes, or the rows of a revision."""
+    query = select(revision_changes).where(_changes.revision > number)
     if up_to is not None:
-        found = found.where(_changes.revision <= up_to)
+        query = query.where(_changes.revision <= up_to)
     if kinds is not None:
-        found = found.where(_changes.kind.in_(kinds))
+        query = query.where(_changes.kind.in_(kinds))
     if rows_of is not None:
-        found = found.where(tuple_(*_KEY).in_(select(*_KEY).where(_changes.revision == rows_of)))
-    found = found.order_by(_changes.revision, _changes.ordinal)
+        query = query.where(tuple_(*_KEY).in_(select(*_KEY).where(_changes.revision == rows_of)))
+    query = query.order_by(_changes.revision, _changes.ordinal)
     if scopes is None:
-        rows = connection.execute(found)
+        rows = connection.execute(query)
     else:
-        places = [(one.project, one.domain, one.workflow, one.launch_plan) for one in scopes]
-        rows = KeyedQuery(found, _SCOPE).execute(connection, places)
+        keys = [(scope.project, scope.domain, scope.workflow, scope.launch_plan) for scope in scopes]
+        rows = KeyedQuery(query, _SCOPE).execute(connection, keys)
     for row in rows:
         yield _change(row)
 
 
 def has_project(connection: Connection, project: str) -> bool:
-    """Whether history mentions a project, which may be gone by now."""
-    found = select(_changes.revision).where(_changes.project == project).limit(1)
-    return connection.execute(found).first() is not None
+    """Whether some revision changed a project, which may be deleted by now."""
+    query = select(_changes.revision).where(_changes.project == project).limit(1)
+    return connection.execute(query).first() is not None
 
 
 def _revision(row: DatabaseRow[Any]) -> Revision:
-    who = Authorship(author=row.author, claimed_by=row.claimed_by, message=row.message, request_id=row.request_id)
-    return Revision(number=row.number, created_at=row.created_at, who=who, change_count=row.change_count)
+    authorship = Authorship(
+        author=row.author, claimed_by=row.claimed_by, message=row.message, request_id=row.request_id
+    )
+    return Revision(number=row.number, created_at=row.created_at, authorship=authorship, change_count=row.change_count)
 
 
 def _change(row: DatabaseRow[Any]) -> RowChange:

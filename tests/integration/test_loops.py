@@ -44,10 +44,10 @@ def test_a_lease_is_had_by_one_until_it_is_given_up_or_over(context: Context) ->
     assert take(context, "b", 15)
     assert not take(context, "a", 16)
     with context.database.writing() as connection:
-        loop_leases.give_up(connection, "work", "a", NOON + timedelta(seconds=17))  # not its own any more
+        loop_leases.release(connection, "work", "a", NOON + timedelta(seconds=17))  # not its own any more
     assert not take(context, "a", 17)
     with context.database.writing() as connection:
-        loop_leases.give_up(connection, "work", "b", NOON + timedelta(seconds=18))
+        loop_leases.release(connection, "work", "b", NOON + timedelta(seconds=18))
     assert take(context, "a", 18)
 
 

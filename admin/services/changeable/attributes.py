@@ -69,7 +69,7 @@ class ChangeableAttributes(Changeable):
     def load(self, writes: Sequence[RowWrite]) -> None:
         self._before = attributes.exactly(self.connection, [(write.key.kind, write.key.scope) for write in writes])
         project_ids = {write.key.scope.project for write in writes} - {""}
-        self._projects_before = projects.some(self.connection, project_ids)
+        self._projects_before = projects.get_many(self.connection, project_ids)
         self._projects_after = projects_after(self._projects_before, self.draft.changes, self.context.clock())
         self._known_projects: list[str] | None = None  # loaded for the first unknown project
 

@@ -62,7 +62,7 @@ class ChangeableFleet(Changeable):
 
     def load(self, writes: Sequence[RowWrite]) -> None:
         keys = [(FleetKind(write.key.kind), write.key.name) for write in writes]
-        self._before = fleet.some(self.connection, keys)
+        self._before = fleet.get_definitions(self.connection, keys)
 
     def change(self, write: RowWrite) -> RowChange:
         definition = self._before.get((FleetKind(write.key.kind), write.key.name))

@@ -50,7 +50,7 @@ class ChangeableProjects(Changeable):
         return project_write(change.scope.project, values)
 
     def load(self, writes: Sequence[RowWrite]) -> None:
-        self._before = projects.some(self.connection, {write.key.scope.project for write in writes})
+        self._before = projects.get_many(self.connection, {write.key.scope.project for write in writes})
 
     def change(self, write: RowWrite) -> RowChange:
         project = self._before.get(write.key.scope.project)

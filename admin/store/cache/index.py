@@ -183,7 +183,7 @@ class Index:
             return False
         changes = list(revisions.changes_above(connection, self._revision))
         named = list(project_changes(changes))
-        known = projects.some(connection, named) if named else {}
+        known = projects.get_many(connection, named) if named else {}
         with self._reading:
             self._apply(changes)
             for project_id in named:
