@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections import Counter as Tally
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Protocol
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -155,10 +156,20 @@ def count_write(change: RowChange, *, dry_run: bool) -> None:
     writes_total.labels(change.kind, change.scope.level.value, outcome).inc()
 
 
-class StateCollector(Collector):
-    """What the database holds, read when someone asks, so that every worker says the same."""
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """What the database has, as gauges show it."""
 
-    def __init__(self, state: Callable[[], dict[str, Any]]) -> None:
+    warnings: Mapping[str, int]  #: by code
+    revision: int
+    executions: Sequence[tuple[str, str, str, str, str, str, int]]  #: unfinished, by the labels of their gauge
+    clusters: Mapping[str, bool]  #: whether each may get work
+
+
+class StateCollector(Collector):
+    """Gauges of the database's state, read at each scrape, so that every worker answers the same."""
+
+    def __init__(self, state: Callable[[], State]) -> None:
         self._state = state
 
     def collect(self) -> Iterator[Metric]:
@@ -167,18 +178,18 @@ class StateCollector(Collector):
         yield info
         state = self._state()
         warnings = GaugeMetricFamily("rainbow_warnings", "Stored settings that are questionable.", labels=["code"])
-        for code, count in state["warnings"].items():
+        for code, count in state.warnings.items():
             warnings.add_metric([code], count)
         yield warnings
         revision = GaugeMetricFamily("rainbow_revision", "Number of the last revision.")
-        revision.add_metric([], state["revision"]["head"])
+        revision.add_metric([], state.revision)
         yield revision
         waiting = GaugeMetricFamily(
             "rainbow_executions",
             "Executions that have not ended.",
             labels=["phase", "reason", "domain", "cluster", "pool", "label"],
         )
-        for *labels, count in state["executions"]:
+        for *labels, count in state.executions:
             waiting.add_metric(labels, count)
         yield waiting
         clusters = GaugeMetricFamily(
@@ -186,7 +197,7 @@ class StateCollector(Collector):
             "1 for a cluster that may get work, 0 for one that is disabled or cordoned.",
             labels=["cluster"],
         )
-        for name, is_able in state["clusters"].items():
+        for name, is_able in state.clusters.items():
             clusters.add_metric([name], int(is_able))
         yield clusters
 

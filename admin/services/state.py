@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from admin.metrics import State
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.warnings import list_warnings
@@ -41,7 +41,7 @@ class StateSummary:
         self._counted_at = (-1, -1)
         self._warnings: dict[str, int] = {}
 
-    def __call__(self) -> dict[str, Any]:
+    def __call__(self) -> State:
         with self._context.database.reading() as connection:
             head = revisions.head(connection)
             moment = head, registrations.number(connection)
@@ -54,9 +54,9 @@ class StateSummary:
             elif moment != self._counted_at:
                 self._warnings = dict(Counter(warning.code for warning in list_warnings(self._context)))
                 self._counted_at = moment
-            return {
-                "warnings": self._warnings,
-                "revision": {"head": head},
-                "executions": unfinished,
-                "clusters": {name: cluster.enabled and not cluster.cordoned for name, cluster in clusters.items()},
-            }
+            return State(
+                warnings=self._warnings,
+                revision=head,
+                executions=unfinished,
+                clusters={name: cluster.enabled and not cluster.cordoned for name, cluster in clusters.items()},
+            )

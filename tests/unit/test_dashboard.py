@@ -23,12 +23,12 @@ PANELS: list[dict[str, Any]] = [panel for panel in DASHBOARD["panels"] if panel[
 
 def known_metrics() -> dict[str, set[str]]:
     """Every metric by the name under which it is scraped, with its labels."""
-    state = {
-        "warnings": {"unknown_label": 1},
-        "revision": {"head": 1},
-        "executions": [("QUEUED", "ASSIGNED", "development", "east", "gpu", "", 1)],
-        "clusters": {"east": True},
-    }
+    state = metrics.State(
+        warnings={"unknown_label": 1},
+        revision=1,
+        executions=[("QUEUED", "ASSIGNED", "development", "east", "gpu", "", 1)],
+        clusters={"east": True},
+    )
     labels_by_name: dict[str, set[str]] = {}
     for family in metrics.StateCollector(lambda: state).collect():
         for sample in family.samples:
