@@ -312,7 +312,7 @@ def test_a_read_that_is_answered_503_is_tried_again_when_the_admin_says() -> Non
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "message"),
     [
         (http("200 OK", "<html>"), "not as an admin does"),
         (http("200 OK", "[]"), "not as an admin does"),
@@ -321,11 +321,11 @@ def test_a_read_that_is_answered_503_is_tried_again_when_the_admin_says() -> Non
         (http("404 Not Found", "nothing here"), "not as an admin does"),
     ],
 )
-def test_what_is_no_admin_is_told_apart(answer: bytes, told: str) -> None:
+def test_what_is_no_admin_is_told_apart(answer: bytes, message: str) -> None:
     with (
         server(lambda count: answer) as (url, _),
         Client(url) as client,
-        pytest.raises(ServerError, match=re.escape(told)),
+        pytest.raises(ServerError, match=re.escape(message)),
     ):
         client.domains()
 

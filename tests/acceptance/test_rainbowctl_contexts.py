@@ -141,8 +141,8 @@ def test_project_and_domain_of_the_context_are_taken_unless_one_is_typed(shell: 
 
 
 def test_a_file_of_contexts_asked_for_by_name_must_exist_and_be_right(shell: Shell) -> None:
-    told = shell.refused(2, "rainbowctl -c none.yaml get project")
-    assert told == "error: The configuration none.yaml (--config) does not exist.\n"
+    message = shell.refused(2, "rainbowctl -c none.yaml get project")
+    assert message == "error: The configuration none.yaml (--config) does not exist.\n"
     assert "(RAINBOW_CONFIG) does not exist" in shell.refused(2, "rainbowctl get project", RAINBOW_CONFIG="none.yaml")
     shell.file("bad.yaml", "contexts:\n  a: {endpointt: http://x}\n")
     assert "unknown key 'endpointt'. Did you mean endpoint?" in shell.refused(2, "rainbowctl get project -c bad.yaml")

@@ -30,33 +30,34 @@ def create(project: str) -> str:
 
 def documents(number: int, *, are_named: bool = False) -> str:
     return "---\n".join(
-        (f"name: run-{each}\n" if are_named else "") + f"job: {{command: [echo, '{each}']}}\n" for each in range(number)
+        (f"name: run-{index}\n" if are_named else "") + f"job: {{command: [echo, '{index}']}}\n"
+        for index in range(number)
     )
 
 
 def stored(shell: Shell, project: str) -> list[str]:
     """The names of all executions of a project."""
     query = f"executions/{project}/development?limit=1000"
-    return sorted(each["id"]["name"] for each in shell.rest("GET", query)["executions"])
+    return sorted(result["id"]["name"] for result in shell.rest("GET", query)["executions"])
 
 
 def names(answer: str) -> list[str]:
-    return sorted(each["id"]["name"] for each in json.loads(answer))
+    return sorted(result["id"]["name"] for result in json.loads(answer))
 
 
 def test_many_are_created_from_one_file(shell: Shell) -> None:
     shell.file("many.yaml", documents(120))
     answer = shell.ok(f"{create(shell.project('many'))} --execFile many.yaml --clusterPool second -o json")
-    found = json.loads(answer)
-    assert {each["result"] for each in found} == {"created"}
-    assert {each["cluster"] for each in found} == {"north"}
-    assert {each["phase"] for each in found} == {"QUEUED"}
-    assert [each["position"] for each in found[:3]] == ["many.yaml:1:1", "many.yaml:3:1", "many.yaml:5:1"]
-    assert len(found) == 120
+    results = json.loads(answer)
+    assert {result["result"] for result in results} == {"created"}
+    assert {result["cluster"] for result in results} == {"north"}
+    assert {result["phase"] for result in results} == {"QUEUED"}
+    assert [result["position"] for result in results[:3]] == ["many.yaml:1:1", "many.yaml:3:1", "many.yaml:5:1"]
+    assert len(results) == 120
     assert stored(shell, "many") == names(answer)
     for number in (0, 99, 100, 119):
-        one = shell.rest("GET", f"executions/many/development/{found[number]['id']['name']}")
-        assert one["job"]["command"] == ["echo", str(number)]
+        execution = shell.rest("GET", f"executions/many/development/{results[number]['id']['name']}")
+        assert execution["job"]["command"] == ["echo", str(number)]
 
 
 def test_each_is_answered_for_itself_and_the_same_again_starts_nothing(shell: Shell) -> None:
@@ -90,7 +91,10 @@ def test_each_is_answered_for_itself_and_the_same_again_starts_nothing(shell: Sh
     assert "5 executions: 3 created, 2 existed already." in done.err
     assert done.status == 0
     done = shell.run(f"{create('sweeps')} --execFile - -o name", stdin=json.dumps(sweep))
-    assert (done.status, done.out.split()) == (8, [f"execution/sweeps/development/s-{each}" for each in range(1, 6)])
+    assert (done.status, done.out.split()) == (
+        8,
+        [f"execution/sweeps/development/s-{index}" for index in range(1, 6)],
+    )
 
 
 def test_a_dry_run_creates_none_of_them(shell: Shell) -> None:
@@ -106,7 +110,7 @@ def test_what_failed_is_corrected_and_sent_again_and_nothing_is_created_twice(sh
     assert (done.status, len(stored(shell, "corrected"))) == (2, 2)
     key = done.err.split("--idempotencyKey ")[1].split(":")[0]
     answer = shell.ok(f"{command} --idempotencyKey {key} -o json", stdin=documents(3))
-    assert [each["result"] for each in json.loads(answer)] == ["created", "exists", "exists"]
+    assert [result["result"] for result in json.loads(answer)] == ["created", "exists", "exists"]
     assert stored(shell, "corrected") == names(answer)
 
 

@@ -65,8 +65,8 @@ def test_one_execution_is_shown_in_every_form(shell: Shell, here: str) -> None:
     assert json.loads(shell.ok(f"rainbowctl get execution one {here} -o json")) == answer
     assert yaml.safe_load(shell.ok(f"rainbowctl get execution one {here} -o yaml")) == answer
     assert len(shell.ok(f"rainbowctl get execution one {here}").splitlines()) == 2
-    told = shell.refused(3, f"rainbowctl get execution on {here}")
-    assert "one" in told
+    message = shell.refused(3, f"rainbowctl get execution on {here}")
+    assert "one" in message
 
 
 def test_filters_leave_what_they_say(shell: Shell, here: str) -> None:
@@ -169,15 +169,15 @@ def test_executions_are_ended_by_name_and_finished_ones_are_said_to_be(shell: Sh
     assert dry.err.count("would be ended") == 2
     done = shell.run(f"rainbowctl delete execution a {here} --cause 'wrong inputs'")
     assert (done.status, done.err) == (0, f"Ended execution {project}/development/a: it is ABORTED.\n")
-    found = shell.rest("GET", f"executions/{project}/development/a")
-    assert found["closure"]["abort_metadata"]["cause"] == "wrong inputs"
+    execution = shell.rest("GET", f"executions/{project}/development/a")
+    assert execution["closure"]["abort_metadata"]["cause"] == "wrong inputs"
     done = shell.run(f"rainbowctl delete execution a b {here}")
     assert done.status == 0
     assert f"Execution {project}/development/a is ABORTED already: nothing was done." in done.err
     assert f"Ended execution {project}/development/b: it is ABORTED." in done.err
     done = shell.run(f"rainbowctl delete execution nobody a {here} -o json")
     assert done.status == 3
-    assert [each["changed"] for each in json.loads(done.out)] == [False]
+    assert [result["changed"] for result in json.loads(done.out)] == [False]
     done = shell.run(f"rainbowctl delete execution nobody a {here}")
     assert "error: 1 of 2 executions could not be ended: No execution is called 'nobody'" in done.err
     assert shell.run(f"rainbowctl delete execution nobody none {here}").err.count("No execution is called") == 2
@@ -206,8 +206,8 @@ def test_many_are_ended_by_a_selector_after_a_question(shell: Shell, here: str) 
     assert done.status == 0
     assert sorted(line.split()[2] for line in done.out.splitlines()[1:]) == ["a", "b"]
     assert done.err == "2 unfinished executions match. Dry run: nothing was ended.\n"
-    told = shell.refused(2, delete)
-    assert "There is no terminal to ask at: use --force. Nothing was ended." in told
+    message = shell.refused(2, delete)
+    assert "There is no terminal to ask at: use --force. Nothing was ended." in message
     with shell.at_terminal(delete) as terminal:
         terminal.wait_for("2 unfinished executions match. End them? [y/N] ")
         terminal.type("n\n")

@@ -34,23 +34,23 @@ def created(shell: Shell, command: str, stdin: str = "") -> dict[str, Any]:
     answer = json.loads(shell.ok(f"rainbowctl create execution -o json {command}", stdin))
     assert answer["created"]
     id = answer["id"]
-    found: dict[str, Any] = shell.rest("GET", f"executions/{id['project']}/{id['domain']}/{id['name']}")
-    return found
+    execution: dict[str, Any] = shell.rest("GET", f"executions/{id['project']}/{id['domain']}/{id['name']}")
+    return execution
 
 
 def test_a_command_runs_as_a_job_of_its_own_word_for_word(shell: Shell) -> None:
-    found = created(
+    execution = created(
         shell,
         f"{HERE} --image busybox --cpu 1 --memory 100Mi --nodes 2 --tasks 4 --duration 1h --env A=b --label team=ml "
         "-- sh -c 'echo \"$A\" -p x' --flag",
     )
-    job = found["job"]
+    job = execution["job"]
     assert job["command"] == ["sh", "-c", 'echo "$A" -p x', "--flag"]
     assert (job["image"], job["resources"]["nodes"], job["resources"]["tasks"]) == ("busybox", 2, 4)
     assert job["resources"]["requests"]["memory"] == "100Mi"
     assert job["environment"]["A"] == "b"
-    assert found["config"]["labels"]["values"]["team"] == "ml"
-    assert found["closure"]["phase"] == "QUEUED"
+    assert execution["config"]["labels"]["values"]["team"] == "ml"
+    assert execution["closure"]["phase"] == "QUEUED"
 
 
 def test_what_was_created_is_shown_with_where_it_goes_and_what_to_try_next(shell: Shell) -> None:
@@ -60,8 +60,8 @@ def test_what_was_created_is_shown_with_where_it_goes_and_what_to_try_next(shell
     columns = ["NAME", "LAUNCH", "PLAN", "VERSION", "PHASE", "REASON", "CLUSTER", "POOL", "LABEL", "CREATED", "ELAPSED"]
     assert header.split() == columns
     assert row.split()[:7] == ["shown", "-", "-", "QUEUED", "ASSIGNED", "east", "first"]
-    told = "Created execution runs/development/shown."
-    assert done.err.startswith(f"{told} Why there: rainbowctl explain execution shown {HERE}\n")
+    message = "Created execution runs/development/shown."
+    assert done.err.startswith(f"{message} Why there: rainbowctl explain execution shown {HERE}\n")
     explained = shell.ok(done.err.partition("Why there: ")[2])
     assert "cluster east (pool first, strategy spill)" in explained
     assert shell.ok(f"rainbowctl create execution named {HERE} -o name -- true") == "execution/runs/development/named\n"
@@ -77,22 +77,22 @@ def test_the_same_execution_twice_starts_nothing_and_has_an_exit_status_of_its_o
     done = shell.run(f"{create} -o json -- true")
     assert (done.status, json.loads(done.out)["created"]) == (8, False)
     assert json.loads(done.err)["error"]["name"] == "already_created"
-    told = shell.refused(5, f"{create} -- false")
-    assert "'twice' exists in runs/development since" in told
+    message = shell.refused(5, f"{create} -- false")
+    assert "'twice' exists in runs/development since" in message
     events = shell.rest("GET", "executions/runs/development/twice/events")["events"]
     assert len(events) == 1
 
 
 def test_a_launch_plan_a_workflow_and_a_task_are_launched_by_name_with_inputs(shell: Shell) -> None:
-    found = created(shell, f"{HERE} --launchplan nightly --input epochs=5")
-    assert found["launch_plan"]["name"] == "nightly"
-    assert found["workflow"]["name"] == "train"
-    assert found["inputs"] == {"epochs": 5, "rate": 0.5}
-    assert found["job"]["command"] == ["train", "5", "0.5"]
+    execution = created(shell, f"{HERE} --launchplan nightly --input epochs=5")
+    assert execution["launch_plan"]["name"] == "nightly"
+    assert execution["workflow"]["name"] == "train"
+    assert execution["inputs"] == {"epochs": 5, "rate": 0.5}
+    assert execution["job"]["command"] == ["train", "5", "0.5"]
     for flag in ("--workflow", "--task"):
-        found = created(shell, f"{HERE} {flag} train --version v1 --input epochs=1 --input rate=2.5")
-        assert "launch_plan" not in found
-        assert found["job"]["command"] == ["train", "1", "2.5"]
+        execution = created(shell, f"{HERE} {flag} train --version v1 --input epochs=1 --input rate=2.5")
+        assert "launch_plan" not in execution
+        assert execution["job"]["command"] == ["train", "1", "2.5"]
 
 
 def test_inputs_are_checked_and_an_unknown_one_is_named(shell: Shell) -> None:
@@ -109,16 +109,16 @@ def test_a_file_of_flytectls_is_taken_as_it_is_and_flags_go_before_it(shell: She
         'iamRoleARN: ""\ninputs:\n    epochs: 2\nenvs: {}\nkubeServiceAcct: robot\ntargetDomain: production\n'
         'targetProject: ""\nversion: v1\nworkflow: nightly\nclusterPool: second\n',
     )
-    found = created(shell, f"{HERE} --execFile exec.yaml")
-    assert found["id"]["domain"] == "production"
-    assert (found["launch_plan"]["name"], found["pool"], found["cluster"]) == ("nightly", "second", "north")
-    assert found["launch_plan"]["domain"] == "development"
-    assert found["config"]["security_context"]["run_as"]["k8s_service_account"] == "robot"
+    execution = created(shell, f"{HERE} --execFile exec.yaml")
+    assert execution["id"]["domain"] == "production"
+    assert (execution["launch_plan"]["name"], execution["pool"], execution["cluster"]) == ("nightly", "second", "north")
+    assert execution["launch_plan"]["domain"] == "development"
+    assert execution["config"]["security_context"]["run_as"]["k8s_service_account"] == "robot"
     flags = "--targetDomain staging --targetProject elsewhere --clusterPool first --input epochs=7 --iamRoleARN arn:x"
-    found = created(shell, f"{HERE} --execFile - {flags}", stdin=(shell.cwd / "exec.yaml").read_text())
-    assert (found["id"]["project"], found["id"]["domain"]) == ("elsewhere", "staging")
-    assert (found["pool"], found["inputs"]["epochs"]) == ("first", 7)
-    identity = found["config"]["security_context"]["run_as"]
+    execution = created(shell, f"{HERE} --execFile - {flags}", stdin=(shell.cwd / "exec.yaml").read_text())
+    assert (execution["id"]["project"], execution["id"]["domain"]) == ("elsewhere", "staging")
+    assert (execution["pool"], execution["inputs"]["epochs"]) == ("first", 7)
+    identity = execution["config"]["security_context"]["run_as"]
     assert identity == {"k8s_service_account": "robot", "iam_role": "arn:x"}
 
 
@@ -132,15 +132,15 @@ def test_a_files_workflow_is_the_launch_plan_or_else_the_workflow_itself(shell: 
     shell.file("older.yaml", "workflow: nightly\nversion: v0\ninputs: {epochs: 1}\n")
     assert "nightly" in shell.refused(3, f"rainbowctl create execution {HERE} --execFile older.yaml")
     shell.file("none.yaml", "workflow: nothing\ninputs: {epochs: 1}\n")
-    told = shell.refused(3, f"rainbowctl create execution {HERE} --execFile none.yaml")
-    assert "There is neither a launch plan 'nothing' nor a workflow." in told
+    message = shell.refused(3, f"rainbowctl create execution {HERE} --execFile none.yaml")
+    assert "There is neither a launch plan 'nothing' nor a workflow." in message
 
 
 def test_keys_of_a_file_that_are_flags_or_unknown_are_refused_with_their_place(shell: Shell) -> None:
     shell.file("wrong.yaml", "workflow: nightly\ndryRun: true\nclusterPol: gpu\n")
-    told = shell.refused(2, f"rainbowctl create execution {HERE} --execFile wrong.yaml")
-    assert "wrong.yaml:2:1: dryRun: belongs on the command line: use --dryRun" in told
-    assert "wrong.yaml:3:1: clusterPol: unknown key. Did you mean clusterPool?" in told
+    message = shell.refused(2, f"rainbowctl create execution {HERE} --execFile wrong.yaml")
+    assert "wrong.yaml:2:1: dryRun: belongs on the command line: use --dryRun" in message
+    assert "wrong.yaml:3:1: clusterPol: unknown key. Did you mean clusterPool?" in message
 
 
 def test_a_refusal_of_the_admin_names_the_line_of_the_file(shell: Shell) -> None:
@@ -166,9 +166,9 @@ def test_a_jobspec_is_run(shell: Shell) -> None:
         "attributes": {"system": {"duration": 60}},
     }
     shell.file("flux.json", json.dumps(flux))
-    found = created(shell, f"{HERE} --jobspec flux.json")
-    assert found["job"]["command"] == ["hostname"]
-    assert found["job"]["resources"]["nodes"] == 2
+    execution = created(shell, f"{HERE} --jobspec flux.json")
+    assert execution["job"]["command"] == ["hostname"]
+    assert execution["job"]["resources"]["nodes"] == 2
 
 
 @pytest.mark.parametrize(
@@ -184,8 +184,8 @@ def test_a_jobspec_is_run(shell: Shell) -> None:
 def test_a_pool_a_label_or_a_cluster_is_asked_for(
     shell: Shell, flags: str, cluster: str, pool: str | None, label: str | None
 ) -> None:
-    found = created(shell, f"{HERE} {flags} -- true")
-    assert (found.get("cluster"), found.get("pool"), found.get("label")) == (cluster, pool, label)
+    execution = created(shell, f"{HERE} {flags} -- true")
+    assert (execution.get("cluster"), execution.get("pool"), execution.get("label")) == (cluster, pool, label)
 
 
 def test_a_pool_goes_before_a_label_and_the_warning_of_the_admin_is_shown(shell: Shell) -> None:
@@ -231,15 +231,15 @@ def test_an_execution_is_relaunched_as_it_was_and_in_another_pool(shell: Shell) 
     assert (other["id"]["name"], other["pool"], other["inputs"]["epochs"]) == ("other", "second", 6)
     labelled = created(shell, f"{HERE} --relaunch runs/development/origin --overwriteCache")
     assert labelled["config"]["overwrite_cache"] is True
-    told = shell.refused(2, f"rainbowctl create execution {HERE} --relaunch origin --execFile exec.yaml")
-    assert "--relaunch runs again what origin ran: leave out --execFile." in told
+    message = shell.refused(2, f"rainbowctl create execution {HERE} --relaunch origin --execFile exec.yaml")
+    assert "--relaunch runs again what origin ran: leave out --execFile." in message
     shell.refused(3, f"rainbowctl create execution {HERE} --relaunch nobody")
 
 
 def test_only_what_did_not_succeed_is_recovered(shell: Shell) -> None:
     shell.ok(f"rainbowctl create execution failing {HERE} -q -- true")
-    told = shell.refused(5, f"rainbowctl create execution {HERE} --recover failing")
-    assert "QUEUED" in told
+    message = shell.refused(5, f"rainbowctl create execution {HERE} --recover failing")
+    assert "QUEUED" in message
     shell.ok(f"rainbowctl delete execution failing {HERE} -q")
     again = created(shell, f"{HERE} --recover failing")
     assert (again["mode"], again["reference_execution"]["name"]) == ("RECOVERED", "failing")

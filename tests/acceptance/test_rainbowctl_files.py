@@ -279,17 +279,19 @@ REFUSED = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_be_meant_is_refused_with_its_line_and_nothing_is_stored(shell: Shell, case: str) -> None:
-    noun, text, told = REFUSED[case]
+    noun, text, message = REFUSED[case]
     name = shell.project(case.replace(" ", "-"))
     file = shell.file(f"{name}.yaml", f"project: {name}\ndomain: staging\n{text}")
-    problems = "1 problem" if len(told) == 1 else f"{len(told)} problems"
-    expected = f"error: {file.name} cannot be used: {problems}.\n" + "".join(f"  {file.name}{line}\n" for line in told)
+    problems = "1 problem" if len(message) == 1 else f"{len(message)} problems"
+    expected = f"error: {file.name} cannot be used: {problems}.\n" + "".join(
+        f"  {file.name}{line}\n" for line in message
+    )
     assert shell.refused(2, f"rainbowctl update {noun} --attrFile {file.name}") == expected
     assert shell.rows("all", f"project={name}") == []
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (b"#" * 2 * 1024 * 1024, "stdin is larger than 1 MiB.\n"),
         (b"project: flytesnacks\nvalue: m\xe9\n", "stdin:2:9: not UTF-8 text: save the file as UTF-8\n"),
@@ -301,8 +303,8 @@ def test_what_cannot_be_meant_is_refused_with_its_line_and_nothing_is_stored(she
         (b"value: a\n", "execution-cluster-label needs a scope: "),
     ],
 )
-def test_a_file_that_is_no_attribute_is_refused(shell: Shell, content: bytes, told: str) -> None:
-    assert told in shell.refused(2, "rainbowctl update execution-cluster-label --attrFile -", stdin=content)
+def test_a_file_that_is_no_attribute_is_refused(shell: Shell, content: bytes, message: str) -> None:
+    assert message in shell.refused(2, "rainbowctl update execution-cluster-label --attrFile -", stdin=content)
 
 
 def test_a_file_that_cannot_be_read_says_why(shell: Shell) -> None:
@@ -335,11 +337,11 @@ def test_refusals_of_the_admin_point_into_the_file(shell: Shell) -> None:
 @pytest.mark.parametrize("verb", ["update", "delete"])
 def test_an_unknown_project_or_domain_of_a_file_is_pointed_at_with_the_nearest(shell: Shell, verb: str) -> None:
     shell.file("where.yaml", "domain: staging\nproject: flytesnaks\nvalue: a\n")
-    told = shell.refused(2, f"rainbowctl {verb} execution-cluster-label --attrFile where.yaml")
-    assert "\n  where.yaml:2:10: project: No project is called 'flytesnaks'. Did you mean 'flytesnacks'" in told
+    message = shell.refused(2, f"rainbowctl {verb} execution-cluster-label --attrFile where.yaml")
+    assert "\n  where.yaml:2:10: project: No project is called 'flytesnaks'. Did you mean 'flytesnacks'" in message
     shell.file("where.yaml", "domain: stagin\nproject: flytesnacks\nvalue: a\n")
-    told = shell.refused(2, f"rainbowctl {verb} execution-cluster-label --attrFile where.yaml")
-    assert "\n  where.yaml:1:9: domain: No domain is called 'stagin'. Did you mean 'staging'?" in told
+    message = shell.refused(2, f"rainbowctl {verb} execution-cluster-label --attrFile where.yaml")
+    assert "\n  where.yaml:1:9: domain: No domain is called 'stagin'. Did you mean 'staging'?" in message
 
 
 def test_flags_may_repeat_the_scope_of_a_file_but_not_change_it(shell: Shell) -> None:
@@ -361,8 +363,8 @@ def test_a_file_made_from_an_older_version_is_refused_unless_forced(shell: Shell
     second = shell.put(path, execution_cluster_label={"value": "b"})
     shell.file("older.yaml", f"project: older\nvalue: c\nversion: {first}\n")
     for command in ("update", "delete"):
-        told = shell.refused(5, f"rainbowctl {command} execution-cluster-label --attrFile older.yaml")
-        assert f"older.yaml was made from version {first}, but the row is at version {second}." in told
+        message = shell.refused(5, f"rainbowctl {command} execution-cluster-label --attrFile older.yaml")
+        assert f"older.yaml was made from version {first}, but the row is at version {second}." in message
     assert shell.values("3", "project=older") == [{"value": "b"}]
     shell.ok("rainbowctl update execution-cluster-label --attrFile older.yaml --force")
     assert shell.values("3", "project=older") == [{"value": "c"}]

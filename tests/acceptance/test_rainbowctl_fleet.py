@@ -66,8 +66,8 @@ def test_a_pool_is_created_shown_changed_and_deleted(new_shell: Shell) -> None:
     assert "No changes: pool gpu already says this.\n" in done.err
     new_shell.ok("rainbowctl update pool gpu --member north --description '' --dryRun")
     assert "keep one way" in new_shell.refused(2, "rainbowctl update pool gpu --member a --addMember b")
-    told = new_shell.refused(2, "rainbowctl update pool gpu --removeMember nort")
-    assert "no member is called so. Did you mean north?" in told
+    message = new_shell.refused(2, "rainbowctl update pool gpu --removeMember nort")
+    assert "no member is called so. Did you mean north?" in message
     assert new_shell.rest("GET", "pools/gpu")["version"] == 2
     new_shell.ok("rainbowctl update pool gpu --member north=0.5 --description '' -m smaller")
     found = new_shell.rest("GET", "pools/gpu")
@@ -92,8 +92,8 @@ def test_a_label_comes_from_a_file_and_is_changed_by_one(shell: Shell) -> None:
     shell.ok("rainbowctl update label cheap --file -", stdin="description: for tests\n")
     found = shell.rest("GET", "labels/cheap")
     assert (found["description"], len(found["members"])) == ("for tests", 2)
-    told = shell.refused(5, "rainbowctl update label cheap --file -", stdin="version: 99\ndescription: x\n")
-    assert "was made from version 99, but version" in told
+    message = shell.refused(5, "rainbowctl update label cheap --file -", stdin="version: 99\ndescription: x\n")
+    assert "was made from version 99, but version" in message
     shell.ok("rainbowctl export label > labels.yaml")
     assert shell.run("rainbowctl diff -f labels.yaml").status == 0
 
@@ -102,10 +102,10 @@ def test_what_is_in_use_is_deleted_only_by_force(new_shell: Shell) -> None:
     new_shell.ok("rainbowctl create pool gpu --member local")
     new_shell.ok("rainbowctl create pool idle --member local")
     new_shell.ok("rainbowctl update cluster-pool-attribute -p flytesnacks --clusterPoolName gpu")
-    told = new_shell.refused(5, "rainbowctl delete pool idle gpu")
-    assert told.startswith("error: pool gpu is in use in 1 place: nothing was deleted.\n  used by: attributes: ")
-    assert "flytesnacks" in told
-    assert told.endswith("delete it all the same with --force.\n")
+    message = new_shell.refused(5, "rainbowctl delete pool idle gpu")
+    assert message.startswith("error: pool gpu is in use in 1 place: nothing was deleted.\n  used by: attributes: ")
+    assert "flytesnacks" in message
+    assert message.endswith("delete it all the same with --force.\n")
     assert [pool["name"] for pool in new_shell.rest("GET", "pools")["pools"]] == ["gpu", "idle"]
     error = json.loads(new_shell.run("rainbowctl delete pool gpu -o json").err)["error"]
     assert (error["name"], error["exit_code"], error["details"][0]["field"]) == ("in_use", 5, "attributes")
@@ -158,8 +158,8 @@ def test_what_was_reported_or_switched_does_not_get_into_the_definition(shell: S
     )
     found = shell.rest("GET", "clusters/live")
     assert (found["enabled"], found["engine"]) == (False, "slurm")
-    told = shell.refused(2, "rainbowctl update cluster-state live --file -", stdin="free: {cpu: much}\n")
-    assert "stdin:1:13" in told
+    message = shell.refused(2, "rainbowctl update cluster-state live --file -", stdin="free: {cpu: much}\n")
+    assert "stdin:1:13" in message
 
 
 def test_clusters_are_chosen_by_pool_and_label(shell: Shell) -> None:
@@ -169,8 +169,8 @@ def test_clusters_are_chosen_by_pool_and_label(shell: Shell) -> None:
     assert shell.ok("rainbowctl get cluster --label solo -o name") == "cluster/two\n"
     assert "No pool is called 'pears'" in shell.refused(3, "rainbowctl get cluster --pool pears")
     assert "leave out one of the two" in shell.refused(2, "rainbowctl get cluster one --pool pair")
-    told = shell.refused(3, "rainbowctl update cluster one --cost 1")
-    assert "`rainbowctl create cluster one` does" in told
+    message = shell.refused(3, "rainbowctl update cluster one --cost 1")
+    assert "`rainbowctl create cluster one` does" in message
     shell.ok("rainbowctl create cluster one --disabled")
     assert shell.rest("GET", "clusters/one")["enabled"] is False
 
@@ -198,8 +198,8 @@ def test_clusters_are_cordoned_and_disabled_with_a_reason(shell: Shell) -> None:
     assert events == shell.rest("GET", "clusters/alpha/events")["events"]
 
     # A wrong name among several stops all of them.
-    told = shell.refused(3, "rainbowctl cordon beta bta")
-    assert "Did you mean" in told
+    message = shell.refused(3, "rainbowctl cordon beta bta")
+    assert "Did you mean" in message
     assert shell.rest("GET", "clusters/beta")["cordoned"] is False
     assert "Which cluster?" in shell.refused(2, "rainbowctl cordon cluster")
 
@@ -237,12 +237,12 @@ def test_what_configuration_declares_is_shown_but_not_changed(shell: Shell) -> N
         "delete label mycluster --force",
         "create cluster local",
     ):
-        told = shell.refused(5, f"rainbowctl {command}")
-        assert "configuration" in told
+        message = shell.refused(5, f"rainbowctl {command}")
+        assert "configuration" in message
 
 
 @pytest.mark.parametrize(
-    ("command", "status", "told"),
+    ("command", "status", "message"),
     [
         ("get pool gpuu", 3, "No pool is called 'gpuu'."),
         ("create pool", 2, "Which pool? Give its name."),
@@ -260,16 +260,16 @@ def test_what_configuration_declares_is_shown_but_not_changed(shell: Shell) -> N
         ("get pool -p flytesnacks", 2, "No such option '-p'"),
     ],
 )
-def test_what_is_missing_or_wrong_is_named(shell: Shell, command: str, status: int, told: str) -> None:
-    assert told in shell.refused(status, f"rainbowctl {command}")
+def test_what_is_missing_or_wrong_is_named(shell: Shell, command: str, status: int, message: str) -> None:
+    assert message in shell.refused(status, f"rainbowctl {command}")
 
 
 def test_a_wrong_file_is_refused_with_its_lines(shell: Shell) -> None:
-    told = shell.refused(2, "rainbowctl create pool --file -", stdin="name: x\nmembrs: {a: 1}\nsource: managed\n")
-    assert "  stdin:2:1: membrs: unknown key. Did you mean members?\n" in told
-    assert "  stdin:3:1: source: not part of the definition" in told
-    told = shell.refused(2, "rainbowctl create cluster --file -", stdin="name: x\ncapacity:\n  cpu: much\n")
-    assert "stdin:3:8" in told
+    message = shell.refused(2, "rainbowctl create pool --file -", stdin="name: x\nmembrs: {a: 1}\nsource: managed\n")
+    assert "  stdin:2:1: membrs: unknown key. Did you mean members?\n" in message
+    assert "  stdin:3:1: source: not part of the definition" in message
+    message = shell.refused(2, "rainbowctl create cluster --file -", stdin="name: x\ncapacity:\n  cpu: much\n")
+    assert "stdin:3:8" in message
 
 
 def test_names_are_completed_from_the_fleet(shell: Shell) -> None:

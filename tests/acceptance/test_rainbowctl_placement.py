@@ -63,8 +63,8 @@ def test_a_cluster_that_drops_out_is_explained_and_so_are_earlier_decisions(shel
     shell.ok(f"rainbowctl create execution moved {here} --clusterPool lonely -q -- true")
     shell.rest("POST", "clusters/lonely/cordon", {"reason": "new disks"})
     shell.ok(f"rainbowctl wait execution moved {here} --for=phase=QUEUED --timeout 5s")
-    told = shell.ok(f"rainbowctl create execution late {here} --clusterPool lonely -- true")
-    assert "CLUSTERS_CORDONED" in told
+    message = shell.ok(f"rainbowctl create execution late {here} --clusterPool lonely -- true")
+    assert "CLUSTERS_CORDONED" in message
     out = shell.ok(f"rainbowctl explain execution late {here}")
     assert "no cluster" in out
     assert "new disks" in out

@@ -56,8 +56,8 @@ def test_a_project_is_created_shown_changed_archived_and_activated(new_shell: Sh
     new_shell.ok("rainbowctl update project games --archive")
     assert "games" not in new_shell.ok("rainbowctl get project")
     assert "ARCHIVED" in new_shell.ok("rainbowctl get project -A")
-    told = new_shell.refused(2, "rainbowctl update execution-cluster-label -p games --value x")
-    assert "is archived" in told
+    message = new_shell.refused(2, "rainbowctl update execution-cluster-label -p games --value x")
+    assert "is archived" in message
     new_shell.ok("rainbowctl update project games --activate")
     done = new_shell.run("rainbowctl update project games --activate")
     assert (done.out, done.err) == ("", "No changes: project games already says this.\n")
@@ -75,8 +75,8 @@ def test_a_project_comes_from_a_file_and_goes_back_into_it_unchanged(shell: Shel
     shell.ok("rainbowctl get project filed -o yaml > filed.yaml")
     done = shell.run("rainbowctl update project --file filed.yaml")
     assert (done.status, done.err) == (0, "No changes: project filed already says this.\n")
-    told = shell.refused(2, "rainbowctl create project --file -", stdin="id: x\nlabelz: {}\n")
-    assert "stdin:2:1: labelz: unknown key. Did you mean labels?" in told
+    message = shell.refused(2, "rainbowctl create project --file -", stdin="id: x\nlabelz: {}\n")
+    assert "stdin:2:1: labelz: unknown key. Did you mean labels?" in message
     assert "leave out the other flags" in shell.refused(2, "rainbowctl update project --file filed.yaml --name x")
 
 
@@ -96,7 +96,7 @@ def test_a_person_is_asked_before_a_project_changes(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "status", "told"),
+    ("command", "status", "message"),
     [
         ("get project flytesnaks", 3, "There is no project 'flytesnaks'. Did you mean flytesnacks?"),
         ("update project flytesnaks --archive", 3, "There is no project 'flytesnaks'. Did you mean flytesnacks?"),
@@ -109,8 +109,8 @@ def test_a_person_is_asked_before_a_project_changes(shell: Shell) -> None:
         ("update project flytesnacks --labels team", 2, "--labels must be KEY=VALUE, got 'team'."),
     ],
 )
-def test_what_is_missing_or_wrong_is_named(shell: Shell, command: str, status: int, told: str) -> None:
-    assert told in shell.refused(status, f"rainbowctl {command}")
+def test_what_is_missing_or_wrong_is_named(shell: Shell, command: str, status: int, message: str) -> None:
+    assert message in shell.refused(status, f"rainbowctl {command}")
 
 
 def test_kinds_are_listed_as_the_admin_has_them(shell: Shell) -> None:

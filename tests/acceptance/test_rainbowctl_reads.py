@@ -83,10 +83,10 @@ def test_what_is_not_set_exits_with_3_and_says_so(shell: Shell) -> None:
 
 
 def test_what_does_not_exist_is_told_apart_from_what_is_not_set(shell: Shell) -> None:
-    told = shell.refused(2, "rainbowctl get execution-cluster-label -p flytesnaks -d staging")
-    assert told.startswith("error: No project is called 'flytesnaks'. Did you mean 'flytesnacks'")
-    told = shell.refused(2, "rainbowctl get execution-cluster-label -p flytesnacks -d stagin")
-    assert told.startswith("error: No domain is called 'stagin'. Did you mean 'staging'?")
+    message = shell.refused(2, "rainbowctl get execution-cluster-label -p flytesnaks -d staging")
+    assert message.startswith("error: No project is called 'flytesnaks'. Did you mean 'flytesnacks'")
+    message = shell.refused(2, "rainbowctl get execution-cluster-label -p flytesnacks -d stagin")
+    assert message.startswith("error: No domain is called 'stagin'. Did you mean 'staging'?")
 
 
 def test_a_value_written_to_a_file_changes_nothing_when_it_is_written_back(shell: Shell) -> None:

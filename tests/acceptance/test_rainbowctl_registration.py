@@ -100,8 +100,8 @@ def test_the_warnings_of_a_registration_are_told(shell: Shell) -> None:
     shell.file("train.yaml", TRAIN)
     shell.file("nightly.yaml", NIGHTLY)
     done = shell.run("rainbowctl register files train.yaml nightly.yaml --version v1 -o json")
-    told = "warning: launch plan nightly version v1: No pool is called 'gpu' yet."
-    assert (done.status, done.err.count(told), done.err.count("warning:")) == (0, 1, 1), done.err
+    message = "warning: launch plan nightly version v1: No pool is called 'gpu' yet."
+    assert (done.status, done.err.count(message), done.err.count("warning:")) == (0, 1, 1), done.err
     workflow, plan = json.loads(done.out)
     assert ("warnings" in workflow, [each["code"] for each in plan["warnings"]]) == (False, ["unknown_pool"])
     done = shell.run("rainbowctl create launchplan --file nightly.yaml --version v2")
@@ -140,27 +140,27 @@ def test_one_that_is_refused_stops_the_others_unless_told_otherwise(shell: Shell
 
 def test_what_is_wrong_is_found_in_the_file_before_or_by_the_admin(shell: Shell) -> None:
     shell.file("a.yaml", f"{TRAIN.replace('command', 'comand')}---\n{NIGHTLY}clusterPol: x\n")
-    told = shell.refused(2, "rainbowctl register files a.yaml --version v1")
-    assert told == (
+    message = shell.refused(2, "rainbowctl register files a.yaml --version v1")
+    assert message == (
         "error: a.yaml cannot be used: 2 problems. Nothing was sent.\n"
         "  a.yaml:9:3: job.comand: unknown key. Did you mean command?\n"
         "  a.yaml:20:1: clusterPol: unknown key. Did you mean cluster_pool?\n"
     )
-    told = shell.refused(
+    message = shell.refused(
         2, "rainbowctl create workflow --file - --version v1", stdin=TRAIN.replace("inputs.epochs", "inputs.epoks")
     )
-    assert "  stdin:9:" in told
-    assert "epoks" in told
+    assert "  stdin:9:" in message
+    assert "epoks" in message
     shell.ok("rainbowctl create workflow --file - --version v1", stdin=TRAIN)
-    told = shell.refused(
+    message = shell.refused(
         2, "rainbowctl create launchplan --file - --version v1", stdin=NIGHTLY.replace("rate: 0.5", "rate: fast")
     )
-    assert "  stdin:4:23: default_inputs.rate: " in told
-    told = shell.refused(
+    assert "  stdin:4:23: default_inputs.rate: " in message
+    message = shell.refused(
         3, "rainbowctl create launchplan --file - --version v1", stdin=NIGHTLY.replace("train", "trian")
     )
-    assert "Did you mean 'train'" in told
-    assert "  stdin:3:11: launch plan nightly version v1\n" in told
+    assert "Did you mean 'train'" in message
+    assert "  stdin:3:11: launch plan nightly version v1\n" in message
 
 
 def test_workflows_are_listed_and_shown(shell: Shell) -> None:
@@ -241,7 +241,7 @@ def test_a_file_for_an_execution_is_written_and_not_overwritten(shell: Shell) ->
 
 
 @pytest.mark.parametrize(
-    ("command", "status", "told"),
+    ("command", "status", "message"),
     [
         ("register files nowhere.yaml", 2, "nowhere.yaml cannot be read"),
         ("register files", 2, "Missing argument"),
@@ -257,14 +257,14 @@ def test_a_file_for_an_execution_is_written_and_not_overwritten(shell: Shell) ->
         ("create workflow", 2, "Missing option"),
     ],
 )
-def test_what_is_missing_or_wrong_is_named(shell: Shell, command: str, status: int, told: str) -> None:
-    assert told in shell.refused(status, f"rainbowctl {command}")
+def test_what_is_missing_or_wrong_is_named(shell: Shell, command: str, status: int, message: str) -> None:
+    assert message in shell.refused(status, f"rainbowctl {command}")
 
 
 def test_project_and_domain_are_asked_for(shell: Shell) -> None:
     nothing = {"RAINBOW_PROJECT": "", "RAINBOW_DOMAIN": ""}
     assert "In which project? Give -p PROJECT" in shell.refused(2, "rainbowctl get workflow", **nothing)
     assert "In which domain? Give -d DOMAIN" in shell.refused(2, "rainbowctl get launchplan -p flytesnacks")
-    told = shell.refused(2, "rainbowctl register files - --version v1", stdin=TRAIN, **nothing)
-    assert told == "error: stdin:1:1: workflow train lacks a project: write it there, or give -p PROJECT.\n"
+    message = shell.refused(2, "rainbowctl register files - --version v1", stdin=TRAIN, **nothing)
+    assert message == "error: stdin:1:1: workflow train lacks a project: write it there, or give -p PROJECT.\n"
     assert "lacks a version" in shell.refused(2, "rainbowctl register files -", stdin=TRAIN)

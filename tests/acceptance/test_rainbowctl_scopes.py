@@ -122,18 +122,18 @@ def test_a_level_the_kind_does_not_have_is_refused_before_anything_is_sent(shell
     flags = "--attributes a=b" if verb == "update" else ""
     nowhere = "http://127.0.0.1:9"  # nothing listens there, so whoever asked would exit with 6
     for more in ("-p p -d d -w my.wf", "-p p -d d my.wf --launchplan lp"):
-        told = shell.refused(
+        message = shell.refused(
             2, f"rainbowctl {verb} cluster-resource-attribute {more} {flags}", RAINBOW_ENDPOINT=nowhere
         )
         level = "launch plan" if "lp" in more else "workflow"
-        assert told == (
+        assert message == (
             f"error: cluster-resource-attribute cannot be set at {level} level: "
             "its levels are domain, project and project-domain.\n"
         )
 
 
 @pytest.mark.parametrize(
-    ("scope", "told"),
+    ("scope", "message"),
     [
         ("", "execution-cluster-label needs a scope: -d DOMAIN, -p PROJECT, "),
         ("-p p my.wf", "workflow my.wf needs a project and a domain beside it."),
@@ -141,10 +141,10 @@ def test_a_level_the_kind_does_not_have_is_refused_before_anything_is_sent(shell
         ("-p ''", "The project is empty: name one, or leave it out."),
     ],
 )
-def test_a_scope_that_is_none_is_refused_before_anything_is_sent(shell: Shell, scope: str, told: str) -> None:
+def test_a_scope_that_is_none_is_refused_before_anything_is_sent(shell: Shell, scope: str, message: str) -> None:
     nowhere = "http://127.0.0.1:9"
     command = f"rainbowctl update execution-cluster-label {scope} --value x"
-    assert shell.refused(2, command, RAINBOW_ENDPOINT=nowhere).startswith(f"error: {told}")
+    assert shell.refused(2, command, RAINBOW_ENDPOINT=nowhere).startswith(f"error: {message}")
 
 
 def test_an_inherited_value_says_where_it_comes_from_in_every_form(shell: Shell) -> None:

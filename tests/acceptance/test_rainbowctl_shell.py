@@ -24,7 +24,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "message"),
     [
         ("gett project", "There is no command 'gett'. Did you mean get?"),
         ("get execution-cluster-lable -d staging", "There is no noun 'execution-cluster-lable'. Did you mean"),
@@ -36,13 +36,13 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
         ("explain execution-cluster-labl -d staging", "Did you mean execution-cluster-label?"),
     ],
 )
-def test_a_wrong_word_exits_with_2_and_names_the_nearest(shell: Shell, command: str, told: str) -> None:
-    assert told in shell.refused(2, f"rainbowctl {command}")
+def test_a_wrong_word_exits_with_2_and_names_the_nearest(shell: Shell, command: str, message: str) -> None:
+    assert message in shell.refused(2, f"rainbowctl {command}")
 
 
 def test_an_error_is_told_once_on_stderr(shell: Shell) -> None:
-    told = shell.refused(3, "rainbowctl get project flytesnaks")
-    assert told == "error: There is no project 'flytesnaks'. Did you mean flytesnacks?\n"
+    message = shell.refused(3, "rainbowctl get project flytesnaks")
+    assert message == "error: There is no project 'flytesnaks'. Did you mean flytesnacks?\n"
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_an_error_is_json_where_json_is_asked_for(shell: Shell, command: str, st
 
 def test_an_admin_that_cannot_be_reached_exits_with_6(shell: Shell) -> None:
     nowhere = f"http://127.0.0.1:{free_port()}"
-    told = shell.refused(6, "rainbowctl get project", RAINBOW_ENDPOINT=nowhere)
-    assert told == (
+    message = shell.refused(6, "rainbowctl get project", RAINBOW_ENDPOINT=nowhere)
+    assert message == (
         f"error: The admin at {nowhere} cannot be reached: connection refused. "
         "Check that it runs, and the endpoint that `rainbowctl config view` shows.\n"
     )

@@ -208,7 +208,7 @@ def test_entries_of_maps_and_keyed_lists_are_leaves_too(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "told"),
+    ("flags", "message"),
     [
         ("", "Nothing to update: give --attrFile FILE, or fields such as --defaults.cpu, "),
         ("--attrFile file.yaml --limits.cpu 1", "--attrFile sets the whole payload, flags for fields change single"),
@@ -218,18 +218,18 @@ def test_entries_of_maps_and_keyed_lists_are_leaves_too(shell: Shell) -> None:
         ("--unset limits.cpu --inherit limits.cpu", "limits.cpu cannot be unset and inherited at once."),
     ],
 )
-def test_flags_that_cannot_be_meant_are_refused_before_anything_is_sent(shell: Shell, flags: str, told: str) -> None:
+def test_flags_that_cannot_be_meant_are_refused_before_anything_is_sent(shell: Shell, flags: str, message: str) -> None:
     command = f"rainbowctl update task-resource-attribute -d staging {flags}"
-    assert told in shell.refused(2, command, RAINBOW_ENDPOINT="http://127.0.0.1:9")
+    assert message in shell.refused(2, command, RAINBOW_ENDPOINT="http://127.0.0.1:9")
 
 
 def test_a_refusal_of_the_admin_names_the_leaf_and_stores_nothing(shell: Shell) -> None:
     shell.project("refused")
-    told = shell.refused(2, "rainbowctl update task-resource-attribute -p refused --defaults.memory 9Gi")
-    assert "defaults.memory" in told
-    assert "1Gi" in told
-    told = shell.refused(2, "rainbowctl update workflow-priority -p refused --priority 101")
-    assert told == "error: --priority must be between 0 and 100, got 101.\n"
+    message = shell.refused(2, "rainbowctl update task-resource-attribute -p refused --defaults.memory 9Gi")
+    assert "defaults.memory" in message
+    assert "1Gi" in message
+    message = shell.refused(2, "rainbowctl update workflow-priority -p refused --priority 101")
+    assert message == "error: --priority must be between 0 and 100, got 101.\n"
     assert shell.rows("all", "project=refused") == []
 
 

@@ -9,9 +9,9 @@ from ctl.client.kinds import Kind, built_in, by_word
 
 def kind(noun: str) -> Kind:
     """A built-in kind."""
-    found = by_word(built_in(), noun)
-    assert found is not None
-    return found
+    built = by_word(built_in(), noun)
+    assert built is not None
+    return built
 
 
 def declared(properties: dict[str, Any], noun: str = "workflow-priority") -> Kind:

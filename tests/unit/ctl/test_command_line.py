@@ -65,12 +65,12 @@ def test_every_flag_of_several_words_is_read_in_camel_and_in_kebab_case(
 
 def test_help_lists_the_exit_statuses(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--help"]) == 0
-    told = capsys.readouterr().out
-    assert all(f"{code}  {meaning}" in told for code, meaning in EXIT_CODES.items())
+    message = capsys.readouterr().out
+    assert all(f"{code}  {meaning}" in message for code, meaning in EXIT_CODES.items())
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "message"),
     [
         (["gte"], "There is no command 'gte'. Did you mean get?"),
         (["create", "projectt"], "There is no noun 'projectt'. Did you mean project?"),
@@ -101,12 +101,12 @@ def test_help_lists_the_exit_statuses(capsys: pytest.CaptureFixture[str]) -> Non
     ],
 )
 def test_wrong_usage_exits_with_2_and_says_what_is_wrong(
-    args: list[str], told: str, capsys: pytest.CaptureFixture[str]
+    args: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(args) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert told in err
+    assert message in err
     assert err.startswith("error: ")
 
 

@@ -101,7 +101,7 @@ def test_an_unknown_context_is_refused_with_the_closest(environ: dict[str, str])
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("contxts: {}", "unknown key 'contxts'. Did you mean contexts?"),
         ("contexts: {a: {endpoin: x}}", "context a: unknown key 'endpoin'. Did you mean endpoint?"),
@@ -112,12 +112,12 @@ def test_an_unknown_context_is_refused_with_the_closest(environ: dict[str, str])
         ("contexts: {a: {project: b, project: c}}", "contexts.a.project: given twice: keep one of the two"),
     ],
 )
-def test_wrong_keys_in_the_file_are_refused(text: str, told: str, tmp_path: Path) -> None:
+def test_wrong_keys_in_the_file_are_refused(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(text)
     with pytest.raises(InvalidInput) as caught:
         load_configuration(Setting(value=str(path), origin="--config"))
-    assert told in caught.value.in_one_line()
+    assert message in caught.value.in_one_line()
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("30", 30.0), ("1.5s", 1.5)])

@@ -32,7 +32,7 @@ def test_a_ca_file_means_https_even_on_the_own_machine() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "has no valid host"),
         (":8088", "has no valid host"),
@@ -46,7 +46,7 @@ def test_a_ca_file_means_https_even_on_the_own_machine() -> None:
         ("http://a b", "has no valid host"),
     ],
 )
-def test_what_is_wrong_with_an_endpoint_is_named(text: str, told: str) -> None:
+def test_what_is_wrong_with_an_endpoint_is_named(text: str, message: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         parse_endpoint(text)
-    assert told in caught.value.message
+    assert message in caught.value.message

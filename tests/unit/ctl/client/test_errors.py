@@ -7,20 +7,20 @@ from ctl.client.errors import EXIT_CODES, ClientError, InvalidRequest, RainbowEr
 
 
 def every_error() -> list[type[RainbowError]]:
-    return [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, RainbowError)]
+    return [error for error in vars(errors).values() if isinstance(error, type) and issubclass(error, RainbowError)]
 
 
 def test_every_error_ends_with_a_documented_exit_status() -> None:
-    assert {each.exit_code for each in every_error()} <= set(EXIT_CODES)
+    assert {error.exit_code for error in every_error()} <= set(EXIT_CODES)
 
 
 def test_every_error_is_drawn_in_the_tree() -> None:
     drawn = {line.split()[1] for line in (errors.__doc__ or "").splitlines() if line.strip().startswith("* ")}
-    assert drawn == {each.__name__ for each in every_error()}
+    assert drawn == {error.__name__ for error in every_error()}
 
 
 def test_every_error_has_a_sentence_of_its_own() -> None:
-    assert all(each().message.endswith(".") for each in every_error())
+    assert all(error().message.endswith(".") for error in every_error())
 
 
 def test_a_detail_the_message_tells_already_is_not_told_again() -> None:

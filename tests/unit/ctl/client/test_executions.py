@@ -26,7 +26,7 @@ def test_an_execution_is_named_in_three_ways(text: str, project: str | None, dom
 
 
 @pytest.mark.parametrize(
-    ("text", "project", "domain", "told"),
+    ("text", "project", "domain", "message"),
     [
         ("a1", "p", None, "needs a project and a domain"),
         ("a1", None, None, "needs a project and a domain"),
@@ -37,10 +37,10 @@ def test_an_execution_is_named_in_three_ways(text: str, project: str | None, dom
         ("p/d/..", None, None, "cannot be the name of an execution"),
     ],
 )
-def test_anything_else_is_refused(text: str, project: str | None, domain: str | None, told: str) -> None:
+def test_anything_else_is_refused(text: str, project: str | None, domain: str | None, message: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         parse_id(text, project, domain)
-    assert told in refused.value.message
+    assert message in refused.value.message
 
 
 def test_an_id_is_written_as_a_path_a_resource_and_flags() -> None:
@@ -87,10 +87,10 @@ def test_what_was_launched_is_the_launch_plan_or_the_workflow_itself() -> None:
     assert execution().launched == ""
 
 
-def test_a_situation_is_the_phase_where_and_why() -> None:
+def test_a_summary_is_the_phase_where_and_why() -> None:
     reason = {"code": "ASSIGNED", "message": "Waits for its cluster."}
-    found = Execution.from_document(
+    queued = Execution.from_document(
         {"id": ID.document(), "cluster": "a", "closure": {"phase": "QUEUED", "reason": reason}}
     )
-    assert found.summary() == "QUEUED on a (ASSIGNED: Waits for its cluster)"
+    assert queued.summary() == "QUEUED on a (ASSIGNED: Waits for its cluster)"
     assert execution(phase="SUCCEEDED").summary() == "SUCCEEDED"

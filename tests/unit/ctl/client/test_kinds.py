@@ -8,7 +8,7 @@ from tests.unit.ctl.kinds import PRIORITY, kind
 
 
 def test_the_built_in_kinds_are_known_without_an_admin() -> None:
-    assert [(each.number, each.noun) for each in built_in()] == [
+    assert [(kind.number, kind.noun) for kind in built_in()] == [
         (0, "task-resource-attribute"),
         (1, "cluster-resource-attribute"),
         (2, "execution-queue-attribute"),

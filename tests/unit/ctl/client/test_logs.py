@@ -57,21 +57,21 @@ def stream(monkeypatch: pytest.MonkeyPatch, log: Log) -> Stream:
 
 def test_a_stream_is_read_on_from_where_the_last_piece_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     log = Log("é\n", "b\n")
-    found = stream(monkeypatch, log)
-    assert list(found.available()) == ["é\n", "b\n"]
-    assert found.is_complete
-    assert [(each["stream"], each["attempt"], each["offset"]) for each in log.asked] == [
+    reader = stream(monkeypatch, log)
+    assert list(reader.available()) == ["é\n", "b\n"]
+    assert reader.is_complete
+    assert [(query["stream"], query["attempt"], query["offset"]) for query in log.asked] == [
         ("stderr", 2, 0),
         ("stderr", 2, 3),
     ]
-    assert all("wait_seconds" not in each for each in log.asked)
+    assert all("wait_seconds" not in query for query in log.asked)
 
 
 def test_what_is_there_ends_where_more_may_come(monkeypatch: pytest.MonkeyPatch) -> None:
     log = Log("a\n", is_over=False)
-    found = stream(monkeypatch, log)
-    assert list(found.available()) == ["a\n"]
-    assert not found.is_complete
-    found.read(30)
+    reader = stream(monkeypatch, log)
+    assert list(reader.available()) == ["a\n"]
+    assert not reader.is_complete
+    reader.read(30)
     assert log.asked[-1]["wait_seconds"] == 30
     assert log.asked[-1]["more_seconds"] > 30

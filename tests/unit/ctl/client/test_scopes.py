@@ -35,7 +35,7 @@ def test_names_are_encoded_with_nothing_left_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("keys", "told"),
+    ("keys", "message"),
     [
         ({"workflow": "w"}, "workflow w needs a project and a domain"),
         ({"workflow": "w", "project": "p"}, "workflow w needs a project and a domain"),
@@ -45,10 +45,10 @@ def test_names_are_encoded_with_nothing_left_as_it_is() -> None:
         ({"project": "p", "domain": "."}, "'.' cannot be the name of a domain"),
     ],
 )
-def test_impossible_scopes_are_refused(keys: dict[str, str], told: str) -> None:
+def test_impossible_scopes_are_refused(keys: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         Scope(**keys)
-    assert told in caught.value.message
+    assert message in caught.value.message
 
 
 def test_the_platform_cannot_be_written() -> None:
@@ -71,7 +71,7 @@ def test_no_scope_at_all_is_refused_with_the_flags_that_name_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("origin", "told"),
+    ("origin", "message"),
     [
         ({"level": "platform", "key": "task_resources.defaults.cpu"}, "platform (task_resources.defaults.cpu)"),
         ({"level": "platform"}, "platform"),
@@ -79,5 +79,5 @@ def test_no_scope_at_all_is_refused_with_the_flags_that_name_one() -> None:
         ({"level": "project-domain", "project": "p", "domain": "d", "version": 7}, "here (version 7)"),
     ],
 )
-def test_origins_are_told_as_seen_from_a_scope(origin: dict[str, str | int], told: str) -> None:
-    assert describe_origin(origin, Scope(project="p", domain="d")) == told
+def test_origins_are_told_as_seen_from_a_scope(origin: dict[str, str | int], message: str) -> None:
+    assert describe_origin(origin, Scope(project="p", domain="d")) == message

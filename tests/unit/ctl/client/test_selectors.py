@@ -49,7 +49,7 @@ def test_a_selector_becomes_filters_of_the_api(typed: str, expected: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("typed", "told"),
+    ("typed", "message"),
     [
         ("", "is empty"),
         ("  ", "is empty"),
@@ -79,11 +79,11 @@ def test_a_selector_becomes_filters_of_the_api(typed: str, expected: str) -> Non
         ("insecure (a)", "has no operator"),
     ],
 )
-def test_what_cannot_be_understood_is_refused_by_name(typed: str, told: str) -> None:
+def test_what_cannot_be_understood_is_refused_by_name(typed: str, message: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         parse_selector(typed, "--selector", now=NOW)
     assert refused.value.message.startswith("--selector")
-    assert told in refused.value.message
+    assert message in refused.value.message
 
 
 @pytest.mark.parametrize(("word", "field"), [("createdAt", "created_at"), ("execution.phase", "phase")])

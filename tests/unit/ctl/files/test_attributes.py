@@ -93,7 +93,7 @@ def test_the_schema_decides_what_a_scalar_is(text: str, of: Kind, payload: dict[
 
 
 @pytest.mark.parametrize(
-    ("text", "of", "told"),
+    ("text", "of", "message"),
     [
         ("valuee: x", LABEL, "f.yaml:1:1: valuee: unknown key. Did you mean value?"),
         ("limits:\n  cpus: 1", RESOURCES, "f.yaml:2:3: limits.cpus: unknown key. Did you mean cpu?"),
@@ -144,8 +144,8 @@ def test_the_schema_decides_what_a_scalar_is(text: str, of: Kind, payload: dict[
         ),
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_its_place(text: str, of: Kind, told: str) -> None:
-    assert any(told in line for line in problems(text, of)), problems(text, of)
+def test_what_cannot_be_meant_is_refused_with_its_place(text: str, of: Kind, message: str) -> None:
+    assert any(message in line for line in problems(text, of)), problems(text, of)
 
 
 def test_aliases_are_refused_even_when_they_are_recursive() -> None:

@@ -31,7 +31,7 @@ def problems(text: str) -> list[str]:
     return [line.strip() for line in caught.value.lines()[1:]]
 
 
-def told(error: InvalidFile) -> str:
+def message_of(error: InvalidFile) -> str:
     return "\n".join(error.lines())
 
 
@@ -86,16 +86,16 @@ def test_a_kind_is_known_by_its_noun_and_name_in_any_spelling(word: str) -> None
 
 
 def test_a_file_holds_many_documents_and_empty_ones_are_passed_over() -> None:
-    found = parse(f"---\n{LABEL}---\n---\n# nothing\n---\nkind: project\nid: p\nversion: 0\n---\n")
-    assert [(each.title, each.place, each.file.version) for each in found] == [
+    declarations = parse(f"---\n{LABEL}---\n---\n# nothing\n---\nkind: project\nid: p\nversion: 0\n---\n")
+    assert [(declaration.title, declaration.place, declaration.file.version) for declaration in declarations] == [
         ("execution-cluster-label at project p, domain d", "f.yaml:2:1", None),
         ("project p", "f.yaml:10:1", 0),
     ]
 
 
 def test_a_list_in_json_is_that_many_documents() -> None:
-    found = parse('[{"kind": "project", "id": "a"},\n {"kind": "project", "id": "b"}]')
-    assert [each.place for each in found] == ["f.yaml:1:2", "f.yaml:2:2"]
+    declarations = parse('[{"kind": "project", "id": "a"},\n {"kind": "project", "id": "b"}]')
+    assert [declaration.place for declaration in declarations] == ["f.yaml:1:2", "f.yaml:2:2"]
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_a_stray_file_is_refused_by_name_with_a_remedy(tmp_path: Path) -> None:
         f"{tmp_path}/README.md",
         f"{tmp_path}/b/x.yaml.orig",
     ]
-    assert "put a dot before their names" in told(caught.value)
+    assert "put a dot before their names" in message_of(caught.value)
 
 
 def test_a_link_that_leads_nowhere_is_refused(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_a_link_that_leads_nowhere_is_refused(tmp_path: Path) -> None:
     (tmp_path / "b.yaml").symlink_to(tmp_path / "gone.yaml")
     with pytest.raises(InvalidFile) as caught:
         find_files([str(tmp_path)])
-    assert "a link that leads nowhere" in told(caught.value)
+    assert "a link that leads nowhere" in message_of(caught.value)
 
 
 def test_a_link_to_a_directory_above_is_refused(tmp_path: Path) -> None:
@@ -259,7 +259,7 @@ def test_stdin_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidInput, match="stdin can be read once"):
         read_documents(["-", "-"], KINDS)
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(LABEL.encode())))
-    assert [each.place for each in read_documents(["-"], KINDS)] == ["stdin:1:1"]
+    assert [declaration.place for declaration in read_documents(["-"], KINDS)] == ["stdin:1:1"]
 
 
 def test_a_file_that_is_too_large_is_refused_by_its_size_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,8 +53,8 @@ def body(**flags: Any) -> dict[str, Any]:
 
 
 def spec(**flags: Any) -> dict[str, Any]:
-    found: dict[str, Any] = body(**flags)["spec"]
-    return found
+    request: dict[str, Any] = body(**flags)["spec"]
+    return request
 
 
 def in_file(directory: Path, text: str = FILE) -> str:
@@ -104,9 +104,9 @@ def test_retries_are_part_of_how_it_runs(tmp_path: Path) -> None:
 
 
 def test_what_runs_elsewhere_is_still_found_where_it_is_registered() -> None:
-    found = body(launch_plan="lp", target_project="q")
-    assert (found["project"], found["domain"]) == ("q", "d")
-    assert found["spec"]["launch_plan"] == {"resource_type": "LAUNCH_PLAN", "name": "lp", "project": "p"}
+    request = body(launch_plan="lp", target_project="q")
+    assert (request["project"], request["domain"]) == ("q", "d")
+    assert request["spec"]["launch_plan"] == {"resource_type": "LAUNCH_PLAN", "name": "lp", "project": "p"}
 
 
 def test_a_file_says_everything_and_its_workflow_is_a_launch_plan_or_else_the_workflow(tmp_path: Path) -> None:
@@ -148,9 +148,9 @@ def test_flags_go_before_the_file_and_join_what_has_keys(tmp_path: Path) -> None
         "cluster": "c1",
         "overwrite_cache": True,
     }
-    found = body(**flags)
-    assert (found["domain"], found["inputs"]) == ("staging", {"epochs": 9, "rate": 0.5})
-    assert found["spec"] == {
+    request = body(**flags)
+    assert (request["domain"], request["inputs"]) == ("staging", {"epochs": 9, "rate": 0.5})
+    assert request["spec"] == {
         "launch_plan": {"resource_type": "LAUNCH_PLAN", "name": "core.train", "version": "v2", "domain": "d"},
         "cluster": "c1",
         "cluster_assignment": {"cluster_pool_name": "fast"},
@@ -205,7 +205,7 @@ def test_a_jobspec_is_sent_as_it_is_and_refusals_find_back_to_it(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("flags", "told"),
+    ("flags", "message"),
     [
         ({}, "Nothing says what to run"),
         ({"cpu": "2"}, "Nothing says what to run"),
@@ -217,17 +217,17 @@ def test_a_jobspec_is_sent_as_it_is_and_refusals_find_back_to_it(tmp_path: Path)
         ({"exec_file": "/nonexistent", "workflow": "w"}, "cannot be read"),
     ],
 )
-def test_what_makes_no_sense_is_refused_by_name(flags: dict[str, Any], told: str) -> None:
+def test_what_makes_no_sense_is_refused_by_name(flags: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         body(**flags)
-    assert told in refused.value.message
+    assert message in refused.value.message
 
 
 def test_a_project_and_a_domain_are_needed() -> None:
     with pytest.raises(InvalidInput, match="needs a domain: give -d DOMAIN"):
         built({"command": ("x",)}, "p", None)
-    found = built({"command": ("x",), "target_project": "q", "target_domain": "e"}, None, None)
-    assert (found.body["project"], found.body["domain"]) == ("q", "e")
+    request = built({"command": ("x",), "target_project": "q", "target_domain": "e"}, None, None)
+    assert (request.body["project"], request.body["domain"]) == ("q", "e")
 
 
 ID = ExecutionId(project="p", domain="d", name="old")

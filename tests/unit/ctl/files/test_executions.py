@@ -75,9 +75,9 @@ def test_keys_are_read_in_any_spelling() -> None:
 def test_every_problem_is_named_with_its_place(text: str, problems: list[str]) -> None:
     with pytest.raises(InvalidFile) as refused:
         parsed(text)
-    told = refused.value.lines()[1:]
-    assert len(told) == len(problems)
-    assert all(line.strip().startswith(problem) for line, problem in zip(told, problems, strict=True)), told
+    message = refused.value.lines()[1:]
+    assert len(message) == len(problems)
+    assert all(line.strip().startswith(problem) for line, problem in zip(message, problems, strict=True)), message
 
 
 @pytest.mark.parametrize(
@@ -125,8 +125,8 @@ def test_a_refusal_of_what_is_not_in_the_file_stays_as_it_is() -> None:
     ],
 )
 def test_the_value_of_an_input_is_read_as_yaml(text: str, value: Any) -> None:
-    found = parse_input(text)
-    assert (found, type(found)) == (value, type(value))
+    parsed = parse_input(text)
+    assert (parsed, type(parsed)) == (value, type(value))
 
 
 @pytest.mark.parametrize("text", ["*.txt", "[1, 2", "!!python/none x", "&a b", "@x"])

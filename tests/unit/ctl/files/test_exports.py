@@ -119,8 +119,8 @@ def test_the_order_of_a_list_is_kept() -> None:
 
 
 def test_an_export_reads_back_as_what_it_was() -> None:
-    found = parse_documents(Source(name="e.yaml", text=STREAM), KindWords(lambda: KINDS.values()))
-    assert found[0].change() == {
+    declarations = parse_documents(Source(name="e.yaml", text=STREAM), KindWords(lambda: KINDS.values()))
+    assert declarations[0].change() == {
         "project_definition": {
             "id": "a",
             "name": "A",
@@ -129,7 +129,7 @@ def test_an_export_reads_back_as_what_it_was() -> None:
             "state": "ACTIVE",
         }
     }
-    assert {(each.identity, str(each.file.payload)) for each in found[1:]} == {
+    assert {(each.identity, str(each.file.payload)) for each in declarations[1:]} == {
         ((str(each.kind), each.scope), str(dict(_ordered(each)))) for each in ROWS
     }
 
@@ -195,8 +195,8 @@ def test_the_fleet_is_sorted_by_name_and_each_part_has_a_file_of_its_own() -> No
         "---\nkind: cluster\nname: b\ncost: 1.5\nproperties:\n  a: 2\n  z: 1\n"
     )
     assert list(as_files(documents)) == ["pools/%2Egpu.yaml", "pools/cpu.yaml", "clusters/b.yaml"]
-    found = parse_documents(Source(name="e.yaml", text=as_stream(documents)), KindWords(built_in))
-    assert [each.title for each in found] == ["pool .gpu", "pool cpu", "cluster b"]
+    declarations = parse_documents(Source(name="e.yaml", text=as_stream(documents)), KindWords(built_in))
+    assert [each.title for each in declarations] == ["pool .gpu", "pool cpu", "cluster b"]
 
 
 # Directories
@@ -254,6 +254,6 @@ def test_a_file_that_no_export_wrote_is_never_written_over(tmp_path: Path) -> No
 @example(text="---\nkind: project\n")
 def test_any_text_survives(text: str) -> None:
     stream = as_stream([exported_project({**PROJECT, "description": text, "labels": {"values": {text or "x": text}}})])
-    [found] = parse_documents(Source(name="e.yaml", text=stream), KindWords(lambda: KINDS.values()))
-    definition = found.change()["project_definition"]
+    [declaration] = parse_documents(Source(name="e.yaml", text=stream), KindWords(lambda: KINDS.values()))
+    definition = declaration.change()["project_definition"]
     assert (definition["description"], definition["labels"]) == (text, {"values": {text or "x": text}})

@@ -81,7 +81,7 @@ def test_a_document_is_a_change(text: str, change: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("kind: pool\nmembers: {a: 1}", "f.yaml:1:1: lacks name: which pool?"),
         ("kind: pool\nname: ''\nmembers: {a: 1}", "f.yaml:2:7: name: The pool is empty"),
@@ -100,9 +100,9 @@ def test_a_document_is_a_change(text: str, change: dict[str, Any]) -> None:
         ),
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_its_place(text: str, told: str) -> None:
+def test_what_cannot_be_meant_is_refused_with_its_place(text: str, message: str) -> None:
     [line] = problems(text)
-    assert line.startswith(told)
+    assert line.startswith(message)
 
 
 def test_a_pool_and_a_label_may_have_the_same_name() -> None:
@@ -137,7 +137,7 @@ def test_members_are_typed_in_their_order_with_a_weight_of_1_unless_said() -> No
 
 
 @pytest.mark.parametrize(
-    ("texts", "told"),
+    ("texts", "message"),
     [
         (["a="], "--member a: the weight must be a number, got ''."),
         (["a=-1"], "--member a: the weight must be 0 or more, got -1."),
@@ -146,10 +146,10 @@ def test_members_are_typed_in_their_order_with_a_weight_of_1_unless_said() -> No
         (["a=1", "a=2"], "--member a is given twice: keep one of the two."),
     ],
 )
-def test_a_wrong_member_is_named(texts: list[str], told: str) -> None:
+def test_a_wrong_member_is_named(texts: list[str], message: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         parse_members(texts, "--member")
-    assert caught.value.message.startswith(told)
+    assert caught.value.message.startswith(message)
 
 
 def test_members_are_added_at_the_end_given_another_weight_in_place_and_removed() -> None:
@@ -174,7 +174,7 @@ def test_amounts_are_typed_by_resource_in_any_spelling() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("cpu", "--capacity must be KEY=VALUE, got 'cpu'."),
         ("cpuu=1", "--capacity: there is no resource 'cpuu'. Did you mean cpu?"),
@@ -182,10 +182,10 @@ def test_amounts_are_typed_by_resource_in_any_spelling() -> None:
         ("nodes=1.5", "--capacity: nodes must be a whole number, got '1.5'."),
     ],
 )
-def test_a_wrong_amount_is_named(text: str, told: str) -> None:
+def test_a_wrong_amount_is_named(text: str, message: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         parse_amounts(text, "--capacity")
-    assert caught.value.message.startswith(told)
+    assert caught.value.message.startswith(message)
 
 
 @pytest.mark.parametrize(("text", "cost"), [("3", 3), ("1.5", 1.5), ("0", 0)])

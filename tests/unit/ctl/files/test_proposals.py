@@ -109,7 +109,7 @@ def test_a_refusal_without_places_stays_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("facts", "told"),
+    ("facts", "message"),
     [
         ({"expected_version": 1, "current_version": 2}, "expected at version 1, now at version 2"),
         ({"expected_version": 1}, "expected at version 1, no longer there"),
@@ -121,5 +121,5 @@ def test_a_refusal_without_places_stays_as_it_is() -> None:
         ({"changed_by_revision": 5}, "changed again by revision 5"),
     ],
 )
-def test_a_moved_row_in_words(facts: dict[str, Any], told: str) -> None:
-    assert moved_reason({"resource_type": "PROJECT", "project": "p", **facts}, noun) == f"project p: {told}"
+def test_a_moved_row_in_words(facts: dict[str, Any], message: str) -> None:
+    assert moved_reason({"resource_type": "PROJECT", "project": "p", **facts}, noun) == f"project p: {message}"

@@ -48,14 +48,14 @@ workflow: {name: train, version: v1, domain: e}
 
 
 def test_a_workflow_is_read_as_its_types_want_it() -> None:
-    [found] = parse(WORKFLOW)
-    assert (found.noun, found.name, found.version, found.title) == (
+    [registration] = parse(WORKFLOW)
+    assert (registration.noun, registration.name, registration.version, registration.title) == (
         "workflow",
         "train",
         "1",
         "workflow train version 1",
     )
-    assert found.spec == {
+    assert registration.spec == {
         "description": "Learns",
         "inputs": {
             "epochs": {"type": "integer", "default": 3, "description": "How often"},
@@ -75,13 +75,13 @@ def test_a_workflow_is_read_as_its_types_want_it() -> None:
 
 @pytest.mark.parametrize("word", ["launchplan", "launch_plan", "LaunchPlans", "launch-plan"])
 def test_a_launch_plan_names_its_workflow(word: str) -> None:
-    [found] = parse(PLAN.replace("launch_plan", word))
-    assert (found.noun, found.workflow, found.active) == (
+    [registration] = parse(PLAN.replace("launch_plan", word))
+    assert (registration.noun, registration.workflow, registration.active) == (
         "launch_plan",
         {"name": "train", "version": "v1", "domain": "e"},
         None,
     )
-    whole = found.completed("q", "d", None)
+    whole = registration.completed("q", "d", None)
     assert whole.id.document() == {"project": "p", "domain": "d", "name": "nightly", "version": "v2"}
     assert whole.workflow_id() == {"project": "p", "domain": "e", "name": "train", "version": "v1"}
 
@@ -119,21 +119,21 @@ def test_a_launch_plan_names_its_workflow(word: str) -> None:
     ],
 )
 def test_a_launch_plan_is_written_shorter_than_the_api_has_it(line: str, spec: dict[str, Any]) -> None:
-    [found] = parse(f"{PLAN}{line}\n")
-    assert found.spec == spec
+    [registration] = parse(f"{PLAN}{line}\n")
+    assert registration.spec == spec
 
 
 @pytest.mark.parametrize(
     ("line", "version"), [("workflow: train", None), ("workflowVersion: v9\nworkflow: train", "v9")]
 )
 def test_the_version_of_the_workflow_may_be_left_open(line: str, version: str | None) -> None:
-    [found] = parse(f"kind: launchplan\nname: x\n{line}\nactive: true\n")
-    assert (found.workflow or {}).get("version") == version
-    assert found.active is True
+    [registration] = parse(f"kind: launchplan\nname: x\n{line}\nactive: true\n")
+    assert (registration.workflow or {}).get("version") == version
+    assert registration.active is True
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("kind: workflow\nname: x", ["f.yaml:1:1: lacks job: what does the workflow run?"]),
         ("kind: workflow\njob: {image: i}", ["f.yaml:1:1: lacks name: what is it called?"]),
@@ -161,22 +161,22 @@ def test_the_version_of_the_workflow_may_be_left_open(line: str, version: str | 
         (f"{PLAN}---\n{PLAN}", ["f.yaml:7:1: launch plan nightly version v2 is given twice: first at f.yaml:1:1."]),
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_its_place(text: str, told: list[str]) -> None:
-    found = problems(text)
-    assert len(found) == len(told)
-    assert all(line.startswith(start) for line, start in zip(found, told, strict=True)), found
+def test_what_cannot_be_meant_is_refused_with_its_place(text: str, message: list[str]) -> None:
+    registration = problems(text)
+    assert len(registration) == len(message)
+    assert all(line.startswith(start) for line, start in zip(registration, message, strict=True)), registration
 
 
 def test_with_a_noun_the_kind_may_be_left_out_but_be_no_other() -> None:
-    [found] = parse("name: x\njob: {image: i}", "workflow")
-    assert found.noun == "workflow"
+    [registration] = parse("name: x\njob: {image: i}", "workflow")
+    assert registration.noun == "workflow"
     assert problems(PLAN, "workflow") == [
         "f.yaml:1:7: kind: this is a launch plan, not a workflow: `rainbowctl register files` takes both"
     ]
 
 
 @pytest.mark.parametrize(
-    ("project", "domain", "version", "told"),
+    ("project", "domain", "version", "message"),
     [
         (None, "d", "v", "f.yaml:1:1: workflow x lacks a project: write it there, or give -p PROJECT."),
         ("p", None, "v", "f.yaml:1:1: workflow x lacks a domain: write it there, or give -d DOMAIN."),
@@ -184,11 +184,13 @@ def test_with_a_noun_the_kind_may_be_left_out_but_be_no_other() -> None:
         ("p", "d", "latest", "f.yaml:1:1: no version can be called latest, which means the newest."),
     ],
 )
-def test_what_nobody_says_is_asked_for(project: str | None, domain: str | None, version: str | None, told: str) -> None:
-    [found] = parse("kind: task\nname: x\njob: {image: i}")
+def test_what_nobody_says_is_asked_for(
+    project: str | None, domain: str | None, version: str | None, message: str
+) -> None:
+    [registration] = parse("kind: task\nname: x\njob: {image: i}")
     with pytest.raises(InvalidInput) as caught:
-        found.completed(project, domain, version)
-    assert caught.value.message == told
+        registration.completed(project, domain, version)
+    assert caught.value.message == message
 
 
 @pytest.mark.parametrize(
@@ -209,29 +211,34 @@ def test_what_nobody_says_is_asked_for(project: str | None, domain: str | None, 
 )
 def test_a_refusal_of_the_admin_is_found_in_the_document(field: str, place: str) -> None:
     more = "defaultInputs: {epochs: x}\nclusterPool: gpu\nlabels: {team: ml}\niamRoleARN: r\nenvs: {A: b, B: c}\n"
-    [found] = parse(PLAN + more)
-    error = found.locate(InvalidRequest("refused", details=[{"field": field, "reason": "is odd"}]))
+    [registration] = parse(PLAN + more)
+    error = registration.locate(InvalidRequest("refused", details=[{"field": field, "reason": "is odd"}]))
     assert str(error.details[0]["position"]).startswith(place)
 
 
 def test_a_workflow_that_is_not_there_is_found_where_the_launch_plan_names_it() -> None:
-    [found] = parse(PLAN)
+    [registration] = parse(PLAN)
     error = NotFound("No workflow is called so.", name="workflow_not_found", details=[{"field": "name", "reason": "?"}])
-    assert found.locate(error).lines() == [
+    assert registration.locate(error).lines() == [
         "No workflow is called so.",
         "  f.yaml:5:18: launch plan nightly version v2",
     ]
 
 
 def test_a_refusal_without_details_names_the_document() -> None:
-    [found] = parse(WORKFLOW)
-    error = found.locate(NotFound("There is no such project."))
+    [registration] = parse(WORKFLOW)
+    error = registration.locate(NotFound("There is no such project."))
     assert error.lines() == ["There is no such project.", "  f.yaml:1:1: workflow train version 1"]
 
 
 def test_a_launch_plan_says_whether_it_is_run_again() -> None:
-    [found] = parse(f"{PLAN}retry: {{attempts: 3, backoff: 10s, retryOn: [timed_out], onLost: Retry}}\n")
-    assert found.spec["retry"] == {"attempts": 3, "backoff": "10s", "retry_on": ["TIMED_OUT"], "on_lost": "retry"}
+    [registration] = parse(f"{PLAN}retry: {{attempts: 3, backoff: 10s, retryOn: [timed_out], onLost: Retry}}\n")
+    assert registration.spec["retry"] == {
+        "attempts": 3,
+        "backoff": "10s",
+        "retry_on": ["TIMED_OUT"],
+        "on_lost": "retry",
+    }
     assert problems(f"{PLAN}retry: {{attempts: 0, retries: 2}}\n") == [
         "f.yaml:6:19: retry.attempts: must be between 1 and 100, got 0",
         "f.yaml:6:22: retry.retries: unknown key: there is attempts, backoff, retry_on and on_lost",

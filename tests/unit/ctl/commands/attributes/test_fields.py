@@ -109,12 +109,12 @@ def test_set_takes_any_leaf_by_its_path(of: Kind, text: str, changes: dict[str, 
 
 
 def test_unset_and_inherit_take_paths_in_any_spelling() -> None:
-    found = edit(CONFIG, unset=["envs.values.HOME", "securityContext.runAs"], inherit=["maxParallelism"])
-    assert found == Edit(unset=("envs.values.HOME", "security_context.run_as"), inherit=("max_parallelism",))
+    parsed = edit(CONFIG, unset=["envs.values.HOME", "securityContext.runAs"], inherit=["maxParallelism"])
+    assert parsed == Edit(unset=("envs.values.HOME", "security_context.run_as"), inherit=("max_parallelism",))
 
 
 @pytest.mark.parametrize(
-    ("of", "typed", "told"),
+    ("of", "typed", "message"),
     [
         (RESOURCES, {"unset": ["limits"]}, "--unset: limits is no leaf: name one of limits.cpu,"),
         (RESOURCES, {"unset": ["limits.cpus"]}, "no field 'limits.cpus'. Did you mean limits.cpu"),
@@ -129,7 +129,7 @@ def test_unset_and_inherit_take_paths_in_any_spelling() -> None:
         (kind("plugin-override"), {"leaf_overrides": ("{task: a}",)}, "--overrides: task: unknown key."),
     ],
 )
-def test_wrong_flags_are_refused(of: Kind, typed: dict[str, Any], told: str) -> None:
+def test_wrong_flags_are_refused(of: Kind, typed: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         edit(of, **typed)
-    assert told in caught.value.message
+    assert message in caught.value.message

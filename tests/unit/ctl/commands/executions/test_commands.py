@@ -22,7 +22,7 @@ def _no_admin(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "message"),
     [
         ("create execution a b", "a command stands behind --"),
         ("create execution --", "There is no command after --"),
@@ -92,12 +92,12 @@ def _no_admin(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ],
 )
 def test_wrong_usage_exits_with_2_and_says_what_is_wrong(
-    command: str, told: str, capsys: pytest.CaptureFixture[str]
+    command: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(command.split()) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert told in err
+    assert message in err
 
 
 @pytest.mark.parametrize("name", ["", " "])

@@ -268,14 +268,14 @@ def test_an_end_in_between_tells_what_is_known_and_the_key_to_go_on_with(
     monkeypatch.setattr("ctl.commands.executions.create_many._BACKOFF_SECONDS", 0.0)
     admin.flaws = [None, flaw, flaw]
     runs = documents(*["x"] * 250)
-    found, out, err = create(runs)
-    assert found == status
+    exit_status, out, err = create(runs)
+    assert exit_status == status
     assert out.count("  created  ") == 100
     assert f"Of 250 executions {unsettled}" in err
     admin.flaws = []
     key = err.split("--idempotencyKey ")[1].split(":")[0]
-    found, out, err = create(runs, "--idempotencyKey", key)
-    assert found == 0
+    exit_status, out, err = create(runs, "--idempotencyKey", key)
+    assert exit_status == 0
     assert len(admin.names) == 250, "all of them, and none twice"
 
 
@@ -312,7 +312,7 @@ def test_a_warning_about_many_is_said_once(admin: Admin, create: Create) -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "flags", "told"),
+    ("text", "flags", "message"),
     [
         (documents("x", "y"), ["one"], "one names one execution, and runs.yaml holds 2: write `name`"),
         (documents("x", "y"), ["--watch"], "--watch follows one execution, and runs.yaml holds 2"),
@@ -326,11 +326,11 @@ def test_a_warning_about_many_is_said_once(admin: Admin, create: Create) -> None
     ],
 )
 def test_what_cannot_be_right_sends_nothing(
-    admin: Admin, create: Create, text: str, flags: list[str], told: str
+    admin: Admin, create: Create, text: str, flags: list[str], message: str
 ) -> None:
     status, out, err = create(text, *flags)
     assert (status, out, admin.sent) == (2, "", [])
-    assert told in err
+    assert message in err
 
 
 def test_place_asks_about_one(admin: Admin, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
