@@ -64,8 +64,8 @@ def test_finished_executions_are_pruned_while_the_admin_works(admin: RunningAdmi
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        ([], 2, "kept for ever. Say how long to keep what, with options such as --executions 90d"),
-        (["--dryRun"], 2, "or in the configuration under retention"),
+        ([], 2, "kept for ever. Set how long to keep it with options such as --executions 90d"),
+        (["--dryRun"], 2, "or under retention in the configuration"),
         (["--executions", "90"], 2, "retention.executions: '90' is not an age above zero, such as 90d"),
         (["--revisions", "0d"], 2, "retention.revisions"),
         (["--logs", "1d", "--config", "none.yaml"], 2, "none.yaml"),
