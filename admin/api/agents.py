@@ -6,16 +6,26 @@ from datetime import timedelta
 from typing import Any
 
 from flask import Response, current_app
-from marshmallow import fields, validate
 
 from admin.api.current import caller, context
-from admin.api.fleet import SwitchBody
 from admin.api.operations import Operations, respond
-from admin.api.schemas import Payload, RequestSchema
 from admin.core.problems import Invalid, Problem
 from admin.core.quantities import parse_duration
-from admin.messages.agents import IssuedAnswer, RevokedAnswer, SyncAnswer, SyncBody, TokenAnswer, TokensAnswer
-from admin.messages.fleet import ClusterAnswer, SwitchedAnswer
+from admin.messages.agents import (
+    DrainBody,
+    IssuedAnswer,
+    RegisterClusterBody,
+    RevokedAnswer,
+    RotateBody,
+    SyncAnswer,
+    SyncBody,
+    TokenAnswer,
+    TokensAnswer,
+)
+from admin.messages.fleet import ClusterAnswer, SwitchBody, SwitchedAnswer
+from admin.messages.requests import (
+    RequestSchema,
+)
 from admin.services import agents, fleet
 from admin.services.agents import Issued, RegistrationLimiter
 from admin.services.syncs import sync
@@ -24,19 +34,6 @@ operations = Operations("agents")
 
 MOST_BYTES = 32 * 1024 * 1024
 _MOST_SECONDS = 366 * 24 * 3600
-
-
-class RegisterClusterBody(RequestSchema):
-    secret = fields.String(required=True, validate=validate.Length(min=1, max=4096))
-    description = Payload()
-
-
-class RotateBody(RequestSchema):
-    overlap = fields.String(load_default="10m")
-
-
-class DrainBody(SwitchBody):
-    deadline = fields.String(metadata={"description": "How long running work may take to finish, such as 10m."})
 
 
 def _issued(issued: Issued) -> Response:

@@ -5,80 +5,37 @@ from __future__ import annotations
 from typing import Any
 
 from flask import Response
-from marshmallow import fields, validate
 
 from admin.api.current import caller, context
 from admin.api.operations import Operations, respond
-from admin.api.preconditions import WRITE_HEADERS, WriteQuery, expectation
-from admin.api.schemas import (
-    AuthorshipFields,
-    Flag,
-    MatchingAttributes,
-    Number,
-    PageQuery,
-    Payload,
-    RequestSchema,
-    ResourceType,
-    ScopeQuery,
-)
+from admin.api.preconditions import WRITE_HEADERS, expectation
 from admin.core.changes import Authorship
 from admin.core.problems import Invalid, Problem, shorten
 from admin.core.settings.kinds import Kind
 from admin.core.settings.scopes import STORED_LEVELS, Level, Scope, check_scope
-from admin.messages.attributes import ConfigurationAnswer, DeleteAnswer, ListAnswer, ReadAnswer, WriteAnswer
+from admin.messages.attributes import (
+    ConfigurationAnswer,
+    DeleteAnswer,
+    DeleteBody,
+    DeleteQuery,
+    ListAnswer,
+    ListQuery,
+    PatchBody,
+    PatchQuery,
+    PutBody,
+    ReadAnswer,
+    ReadQuery,
+    WriteAnswer,
+    attribute_filter,
+)
 from admin.messages.pages import key_of, token_of
+from admin.messages.requests import (
+    WriteQuery,
+)
 from admin.services import attributes
 from admin.services.attributes import Patch, WriteOptions, Written
-from admin.store.attributes import Filter
 
 operations = Operations("attributes")
-
-_ALL = "all"
-
-
-class ReadQuery(RequestSchema):
-    resource_type = ResourceType(required=True)
-    exact = Flag(load_default=False, metadata={"description": "Only this scope's own row, nothing inherited."})
-
-
-class PatchQuery(WriteQuery):
-    resource_type = ResourceType(required=True)
-
-
-class DeleteQuery(WriteQuery, AuthorshipFields):
-    resource_type = ResourceType()
-
-
-class PathScope(ScopeQuery):
-    """The path's scope again, as Flyte's messages repeat it."""
-
-    org = fields.String(validate=validate.Equal("", error="there are no organisations here; leave it out."))
-
-
-class AttributesBody(PathScope):
-    """The path's scope, and one payload."""
-
-    matching_attributes = MatchingAttributes(required=True)
-
-
-class PutBody(PathScope, AuthorshipFields):
-    attributes = fields.Nested(AttributesBody, required=True)
-
-
-class PatchBody(AuthorshipFields):
-    set = Payload(load_default=dict, metadata={"description": "Leaves to set, nested or by dotted path."})
-    unset = fields.List(fields.String(), load_default=list, metadata={"description": "Leaves to have no value."})
-    inherit = fields.List(fields.String(), load_default=list, metadata={"description": "Leaves to leave out."})
-
-
-class DeleteBody(PathScope, AuthorshipFields):
-    resource_type = ResourceType()
-
-
-class ListQuery(ScopeQuery, PageQuery):
-    resource_type = ResourceType(required=True)
-    level = fields.String(validate=validate.OneOf([level.value for level in STORED_LEVELS]))
-    at = Number(metadata={"description": "The rows as they were at this revision."})
 
 
 def _path(level: Level) -> str:
@@ -170,14 +127,10 @@ for _level in STORED_LEVELS:
 )
 def list_attributes(query: dict[str, Any]) -> ListAnswer:
     kinds = context().settings.kinds
-    chosen = tuple(kinds) if query["resource_type"] == _ALL else (kinds.find(query["resource_type"]),)
-    wanted = Filter(
-        kinds=tuple(kind.name for kind in chosen),
-        level=Level(query["level"]) if "level" in query else None,
-        **{key: query[key] for key in ("domain", "project", "workflow", "launch_plan") if key in query},
-    )
     after = key_of(query.get("token"), 5)
-    page = attributes.list_attributes(context(), wanted, after, query["limit"], at=query.get("at"))
+    page = attributes.list_attributes(
+        context(), attribute_filter(query, kinds), after, query["limit"], at=query.get("at")
+    )
     return ListAnswer(
         configurations=[ConfigurationAnswer.from_row(kinds[row.kind], row) for row in page.rows],
         token=token_of(page.next_key) if page.next_key else None,

@@ -8,11 +8,11 @@ from flask import request
 
 from admin.api.current import context
 from admin.api.operations import Operations
-from admin.api.preconditions import WriteQuery
 from admin.core.problems import Invalid, Problem
 from admin.messages.creations import CreationBody, RepeatBody
 from admin.messages.executions import CreatedAnswer, ManyCreatedAnswer
 from admin.messages.reading import or_none
+from admin.messages.requests import WriteQuery
 from admin.services import creations, executions
 from admin.services.creations import Refusal
 from admin.services.run_requests import CreationRequest

@@ -4,28 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from marshmallow import fields, validate
-
-from admin.api.changes import MOST_BYTES, read_changes
+from admin.api.changes import MOST_BYTES
 from admin.api.current import context
 from admin.api.operations import Operations
-from admin.api.schemas import Change, Number, ResourceType, ScopeQuery
 from admin.core.settings.kinds import Kind
 from admin.core.settings.scopes import Scope, check_scope
-from admin.messages.effective import EffectiveAnswer
+from admin.messages.changes import read_changes
+from admin.messages.effective import EffectiveAnswer, EffectiveQuery, ProposalBody
 from admin.services.effective import effective_attributes
 
 operations = Operations("effective attributes")
-
-
-class EffectiveQuery(ScopeQuery):
-    resource_type = ResourceType()
-    at = Number(metadata={"description": "As of this revision; today's configuration applies."})
-
-
-class ProposalBody(ScopeQuery):
-    resource_type = ResourceType()
-    changes = fields.List(Change(allow_none=True), required=True, validate=validate.Length(min=1))
 
 
 @operations.add(
@@ -51,7 +39,7 @@ def get_effective(query: dict[str, Any]) -> EffectiveAnswer:
     most_bytes=MOST_BYTES,
 )
 def get_proposed(body: dict[str, Any]) -> EffectiveAnswer:
-    proposed = read_changes(body["changes"])
+    proposed = read_changes(context(), body["changes"])
     effective = effective_attributes(context(), _scope(body), _kinds(body), proposed=proposed)
     return EffectiveAnswer.from_effective(effective)
 

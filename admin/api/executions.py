@@ -2,90 +2,46 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
-
-from marshmallow import ValidationError, fields, validate
 
 from admin.api import creations
 from admin.api.current import context
-from admin.api.preconditions import WriteQuery
-from admin.api.schemas import (
-    NAME,
-    PRINTABLE_LINES,
-    Number,
-    PageQuery,
-    RequestSchema,
-    Seconds,
-    Whole,
-)
-from admin.api.selectors import SelectorFields, conditions_of, scope_of
-from admin.core.executions.selectors import SORT_FIELDS, Condition, equals, parse_value
+from admin.core.executions.selectors import SORT_FIELDS, Condition, equals
 from admin.core.problems import Invalid, Problem, closest, unknown_word
 from admin.messages.executions import (
+    CauseBody,
     EndedAnswer,
     EventAnswer,
     EventsAnswer,
     ExecutionAnswer,
     ExecutionsAnswer,
     ExplanationAnswer,
+    ExplanationQuery,
     ListedAnswer,
+    ListQuery,
     LogsAnswer,
+    LogsQuery,
+    ManyBody,
     ManyEndedAnswer,
     ManyRedecidedAnswer,
     OutputAnswer,
     OutputsAnswer,
+    StateBody,
+    WaitQuery,
+    execution_id,
+    place_of,
+    place_token,
 )
-from admin.messages.pages import key_of, number_of, token_of
+from admin.messages.pages import number_of, token_of
+from admin.messages.requests import (
+    PageQuery,
+    WriteQuery,
+)
+from admin.messages.selectors import conditions_of, scope_of
 from admin.services import executions, redecisions
 from admin.services.logs import read_log, read_outputs
-from admin.store.execution_lists import Place
-from admin.store.executions import ExecutionId
 
 operations = creations.operations  # of the same noun
-
-
-class StateField(fields.String):
-    """ACTIVE or ARCHIVED, also with Flyte's prefix or as its number."""
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
-        word = {0: "ACTIVE", 1: "ARCHIVED"}.get(value) if type(value) is int else value
-        word = word.removeprefix("EXECUTION_") if isinstance(word, str) else word
-        if word not in ("ACTIVE", "ARCHIVED"):
-            raise ValidationError("is neither ACTIVE nor ARCHIVED.")
-        return word
-
-
-class StateBody(RequestSchema):
-    state = StateField(required=True)
-
-
-class CauseBody(RequestSchema):
-    cause = fields.String(validate=[validate.Length(max=1000), PRINTABLE_LINES])
-    claimed_by = fields.String(validate=NAME)
-
-
-class WaitQuery(RequestSchema):
-    after_event = Number(metadata={"description": "Wait until something has happened after this event."})
-    wait_seconds = Seconds(load_default=0, validate=validate.Range(min=0, max=60))
-
-
-class ListQuery(SelectorFields, PageQuery):
-    state = fields.String(load_default="ACTIVE", validate=validate.OneOf(["ACTIVE", "ARCHIVED", "ALL"]))
-    sort_key = fields.String(data_key="sort_by.key", load_default="created_at")
-    sort_direction = fields.String(
-        data_key="sort_by.direction",
-        load_default="DESCENDING",
-        validate=validate.OneOf(["ASCENDING", "DESCENDING"]),
-    )
-
-
-class ManyBody(CauseBody):
-    selector = fields.Nested(SelectorFields, required=True)
-
-
-class ExplanationQuery(RequestSchema):
-    decision = Number(least=1, metadata={"description": "An earlier decision, by its number."})
 
 
 @operations.add(
@@ -98,7 +54,7 @@ class ExplanationQuery(RequestSchema):
     errors=(400, 404),
 )
 def get_execution(query: dict[str, Any], **key: str) -> ExecutionAnswer:
-    id = ExecutionId(**key)
+    id = execution_id(**key)
     execution = executions.get_execution(context(), id, query.get("after_event"), query["wait_seconds"])
     return ExecutionAnswer.from_execution(execution)
 
@@ -136,7 +92,7 @@ def _list(query: dict[str, Any]) -> ExecutionsAnswer:
         reason = unknown_word("sort key", sort_by, SORT_FIELDS)
         raise Invalid(Problem(field="sort_by.key", reason=reason, closest=closest(sort_by, SORT_FIELDS)))
     order = f"{sort_by} {query['sort_direction']}"
-    conditions = conditions_of(query)
+    conditions = conditions_of(query, context().clock())
     if query["state"] != "ALL" and not any(condition.field == "state" for condition in conditions):
         conditions.append(equals("state", query["state"]))
     page = executions.list_executions(
@@ -145,32 +101,13 @@ def _list(query: dict[str, Any]) -> ExecutionsAnswer:
         scope=scope_of(query),
         sort_by=sort_by,
         descending=query["sort_direction"] == "DESCENDING",
-        after=_place(query.get("token"), sort_by, order),
+        after=place_of(query.get("token"), sort_by, order),
         limit=query["limit"],
     )
     return ExecutionsAnswer(
         executions=[ListedAnswer.from_listed(execution) for execution in page.executions],
-        token=None if page.last is None else _token(page.last, order),
+        token=None if page.last is None else place_token(page.last, order),
     )
-
-
-def _token(last: Place, order: str) -> str:
-    value, row_id = last
-    text = value.isoformat() if isinstance(value, datetime) else value
-    return token_of((order, text, str(row_id)))
-
-
-def _place(token: str | None, sort_by: str, order: str) -> Place | None:
-    key = key_of(token, 3)
-    if key is None:
-        return None
-    wrong = Invalid(Problem(field="token", reason="is not a token that this list gave; leave it out to start anew."))
-    if key[0] != order or not (key[2].isascii() and key[2].isdecimal() and len(key[2]) < 19):
-        raise wrong
-    try:
-        return parse_value(sort_by, key[1]), int(key[2])
-    except Invalid:
-        raise wrong from None
 
 
 @operations.add(
@@ -184,20 +121,12 @@ def _place(token: str | None, sort_by: str, order: str) -> Place | None:
 )
 def list_events(query: dict[str, Any], **key: str) -> EventsAnswer:
     above = number_of(query.get("token")) or 0
-    page = executions.list_events(context(), ExecutionId(**key), above, query["limit"])
+    page = executions.list_events(context(), execution_id(**key), above, query["limit"])
     return EventsAnswer(
         events=[EventAnswer.from_event(event) for event in page.events],
         pruned=page.is_pruned or None,
         token=None if page.next_number is None else token_of((str(page.next_number),)),
     )
-
-
-class LogsQuery(RequestSchema):
-    attempt = Number(least=1, metadata={"description": "The last one, if not given."})
-    stream = fields.String(load_default="stdout", validate=validate.OneOf(["stdout", "stderr"]))
-    offset = Number(load_default=0)
-    limit = Whole(load_default=65_536, validate=validate.Range(min=1, max=1024 * 1024))
-    wait_seconds = Seconds(load_default=0, validate=validate.Range(min=0, max=60))
 
 
 @operations.add(
@@ -212,7 +141,7 @@ class LogsQuery(RequestSchema):
 def read_logs(query: dict[str, Any], **key: str) -> LogsAnswer:
     text = read_log(
         context(),
-        ExecutionId(**key),
+        execution_id(**key),
         attempt=query.get("attempt"),
         stream=query["stream"],
         offset=query["offset"],
@@ -231,7 +160,7 @@ def read_logs(query: dict[str, Any], **key: str) -> LogsAnswer:
     errors=(400, 404),
 )
 def list_outputs(**key: str) -> OutputsAnswer:
-    outputs, is_pruned = read_outputs(context(), ExecutionId(**key))
+    outputs, is_pruned = read_outputs(context(), execution_id(**key))
     return OutputsAnswer(outputs=[OutputAnswer.from_output(output) for output in outputs], pruned=is_pruned or None)
 
 
@@ -245,7 +174,7 @@ def list_outputs(**key: str) -> OutputsAnswer:
     errors=(400, 404),
 )
 def explain(query: dict[str, Any], **key: str) -> ExplanationAnswer:
-    explanation = executions.explain(context(), ExecutionId(**key), query.get("decision"))
+    explanation = executions.explain(context(), execution_id(**key), query.get("decision"))
     return ExplanationAnswer.from_explanation(explanation)
 
 
@@ -258,7 +187,7 @@ def explain(query: dict[str, Any], **key: str) -> ExplanationAnswer:
     errors=(400, 404),
 )
 def set_state(body: dict[str, Any], **key: str) -> ExecutionAnswer:
-    execution, is_change = executions.set_state(context(), ExecutionId(**key), body["state"])
+    execution, is_change = executions.set_state(context(), execution_id(**key), body["state"])
     return ExecutionAnswer.from_execution(execution, changed=is_change)
 
 
@@ -272,7 +201,7 @@ def set_state(body: dict[str, Any], **key: str) -> ExecutionAnswer:
     errors=(400, 404),
 )
 def terminate(body: dict[str, Any], **key: str) -> EndedAnswer:
-    execution, is_change = executions.terminate(context(), ExecutionId(**key), *_cause(body))
+    execution, is_change = executions.terminate(context(), execution_id(**key), *_cause(body))
     return EndedAnswer.from_execution(execution, changed=is_change)
 
 
@@ -298,7 +227,7 @@ def terminate_many(query: dict[str, Any], body: dict[str, Any]) -> ManyEndedAnsw
 
 
 def _selected(selector: dict[str, Any]) -> list[Condition]:
-    conditions = conditions_of(selector)
+    conditions = conditions_of(selector, context().clock())
     if not conditions:
         raise Invalid(Problem(field="selector", reason="is empty and would mean everything; name a field."))
     return conditions

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from marshmallow import fields, validate
+from marshmallow import fields
 
 from admin.api.current import caller, context
 from admin.api.operations import Operations
-from admin.api.preconditions import WRITE_HEADERS, WriteQuery, expectation
-from admin.api.schemas import NAME, PRINTABLE_LINES, AuthorshipFields, Flag, PageQuery, RequestSchema
+from admin.api.preconditions import WRITE_HEADERS, expectation
 from admin.core.changes import Authorship, read_named
 from admin.core.fleet.definitions import FleetKind
 from admin.core.problems import Invalid, Problem
@@ -20,15 +19,25 @@ from admin.messages.fleet import (
     ClusterAnswer,
     ClusterEventAnswer,
     ClusterEventsAnswer,
+    ClustersQuery,
     ClusterWritten,
+    DeleteQuery,
     GroupAnswer,
     LabelWritten,
     PoolWritten,
+    ReportBody,
     ReportedAnswer,
+    SwitchBody,
     SwitchedAnswer,
     list_answer,
 )
 from admin.messages.pages import key_of, number_of, token_of
+from admin.messages.requests import (
+    AuthorshipFields,
+    PageQuery,
+    RequestSchema,
+    WriteQuery,
+)
 from admin.messages.shared import Answer, Json, WarningAnswer, to_json
 from admin.services import fleet
 from admin.services.changeable.base import ChangeOptions, Mode
@@ -36,32 +45,6 @@ from admin.services.changes import Changed
 from admin.services.fleet import ClusterView
 
 operations = Operations("fleet")
-
-
-class DeleteQuery(WriteQuery):
-    force = Flag(load_default=False, metadata={"description": "Delete it although it is in use."})
-
-
-class ClustersQuery(PageQuery):
-    pool = fields.String(validate=NAME)
-    label = fields.String(validate=NAME)
-
-
-class SwitchBody(RequestSchema):
-    reason = fields.String(validate=[validate.Length(max=1000), PRINTABLE_LINES])
-    claimed_by = fields.String(validate=NAME)
-
-
-class ReportBody(RequestSchema):
-    """What a cluster says of itself; the core checks it."""
-
-    capacity = fields.Raw(metadata={"type": "object"})
-    free = fields.Raw(metadata={"type": "object"})
-    eta = fields.Raw(metadata={"type": "string"})
-    plugins = fields.Raw(metadata={"type": "array", "items": {"type": "string"}})
-    engine = fields.Raw(metadata={"type": "string"})
-    engine_version = fields.Raw(metadata={"type": "string"})
-    properties = fields.Raw(metadata={"type": "object"})
 
 
 def _get(kind: FleetKind, name: str) -> ClusterAnswer | GroupAnswer:

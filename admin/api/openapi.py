@@ -12,13 +12,13 @@ from marshmallow import fields
 from msgspec import Struct
 
 from admin import __version__
-from admin.api.changes import ChangeBody
 from admin.api.operations import Operation
-from admin.api.schemas import Change, MatchingAttributes, Payload
 from admin.core.settings.kinds import Kinds
+from admin.messages.changes import ChangeBody
 from admin.messages.errors import ErrorAnswer, ErrorDetail
 from admin.messages.openapi import components, reference
 from admin.messages.reading import Body
+from admin.messages.requests import ChangeField, MatchingAttributesField, PayloadField
 
 _ERRORS = {
     400: "Something in the request is wrong; the details name the field and the remedy.",
@@ -69,11 +69,11 @@ def document(operations: Iterable[Operation], kinds: Kinds) -> dict[str, Any]:
 
 
 def _references(_converter: Any, field: fields.Field[Any], **_: Any) -> dict[str, Any]:
-    if isinstance(field, MatchingAttributes):
+    if isinstance(field, MatchingAttributesField):
         return {"$ref": "#/components/schemas/MatchingAttributes"}
-    if isinstance(field, Change):
+    if isinstance(field, ChangeField):
         return {"$ref": "#/components/schemas/Change"}
-    return {"type": "object"} if isinstance(field, Payload) else {}
+    return {"type": "object"} if isinstance(field, PayloadField) else {}
 
 
 def _matching_attributes(kinds: Kinds) -> dict[str, Any]:

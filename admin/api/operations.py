@@ -11,9 +11,9 @@ from flask import Blueprint, Response, request
 from werkzeug.routing import BaseConverter
 
 from admin.api.bodies import read_body
-from admin.api.schemas import RequestSchema, load
 from admin.core.problems import Invalid, Problem
 from admin.messages.reading import Body, read
+from admin.messages.requests import RequestSchema, load
 from admin.messages.shared import Answer, encode
 
 View = Callable[..., Any]

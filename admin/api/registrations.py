@@ -4,65 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
-from marshmallow import ValidationError, fields
-
 from admin.api.current import context
 from admin.api.operations import Operations
-from admin.api.preconditions import WriteQuery
-from admin.api.schemas import NAME, PageQuery, Payload, RequestSchema
 from admin.core.problems import Invalid, Problem
-from admin.core.registrations import ACTIVE, INACTIVE, Identifier
+from admin.core.registrations import ACTIVE, Identifier
 from admin.messages.pages import key_of, token_of
 from admin.messages.registrations import (
     LaunchPlanAnswer,
     LaunchPlanRegistered,
     LaunchPlansAnswer,
+    LaunchPlanStateBody,
+    PlansQuery,
+    RegisterBody,
+    RegisterPlanBody,
     WorkflowAnswer,
     WorkflowRegistered,
     WorkflowsAnswer,
+    versions_filter,
+)
+from admin.messages.requests import (
+    PageQuery,
+    WriteQuery,
 )
 from admin.services import registrations
-from admin.store.registrations import RegisteredFilter
 
 operations = Operations("workflows")
 
 MOST_BYTES = 4 * 1024 * 1024
-_NUMBERS = {1: ACTIVE, 0: INACTIVE}
-
-
-class IdentifierBody(RequestSchema):
-    project = fields.String(required=True, validate=NAME)
-    domain = fields.String(required=True, validate=NAME)
-    name = fields.String(required=True, validate=NAME)
-    version = fields.String(required=True, validate=NAME)
-    resource_type = fields.Raw(metadata={"description": "As Flyte's clients send it; the path tells."})
-
-
-class RegisterBody(RequestSchema):
-    id = fields.Nested(IdentifierBody, required=True)
-    spec = Payload(required=True)
-
-
-class StateField(fields.String):
-    """ACTIVE or INACTIVE, or Flyte's number for it."""
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
-        known = _NUMBERS.get(value) if isinstance(value, int) and not isinstance(value, bool) else value
-        if known not in (ACTIVE, INACTIVE):
-            raise ValidationError("is neither ACTIVE nor INACTIVE.")
-        return known
-
-
-class RegisterPlanBody(RegisterBody):
-    state = StateField(load_default=INACTIVE)
-
-
-class LaunchPlanStateBody(RequestSchema):
-    state = StateField(required=True)
-
-
-class PlansQuery(PageQuery):
-    workflow = fields.String(validate=NAME)
 
 
 @operations.add(
@@ -165,7 +133,7 @@ def _list_workflows(path: str, summary: str) -> None:
     @operations.add("GET", path, summary=summary, query=PageQuery, answer=WorkflowsAnswer, errors=(400,))
     def list_workflows(query: dict[str, Any], **key: str) -> WorkflowsAnswer:
         page, last = registrations.list_workflows(
-            context(), RegisteredFilter(**key), _key(query.get("token")), query["limit"]
+            context(), versions_filter(key), _key(query.get("token")), query["limit"]
         )
         answers = [WorkflowAnswer.from_registered(workflow) for workflow in page]
         return WorkflowsAnswer(workflows=answers, token=_token(last))
@@ -174,7 +142,7 @@ def _list_workflows(path: str, summary: str) -> None:
 def _list_launch_plans(path: str, summary: str, state: str | None = None) -> None:
     @operations.add("GET", path, summary=summary, query=PlansQuery, answer=LaunchPlansAnswer, errors=(400,))
     def list_launch_plans(query: dict[str, Any], **key: str) -> LaunchPlansAnswer:
-        chosen = RegisteredFilter(**key, workflow=query.get("workflow"), state=state)
+        chosen = versions_filter(key, workflow=query.get("workflow"), state=state)
         page, last = registrations.list_launch_plans(context(), chosen, _key(query.get("token")), query["limit"])
         answers = [LaunchPlanAnswer.from_registered(launch_plan) for launch_plan in page]
         return LaunchPlansAnswer(launch_plans=answers, token=_token(last))

@@ -5,77 +5,38 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from marshmallow import fields, validate
-
-from admin.api.changes import ChangesQuery, changed_answer, options_of
+from admin.api.changes import changed_answer, options_of
 from admin.api.current import context
 from admin.api.operations import Operations
-from admin.api.schemas import (
-    NAME,
-    AuthorshipFields,
-    Flag,
-    Number,
-    PageQuery,
-    RequestSchema,
-    ResourceType,
-    ScopeQuery,
-    Seconds,
-)
 from admin.core.problems import Invalid, Problem
 from admin.core.settings.kinds import Kind
 from admin.core.settings.scopes import check_scope
-from admin.messages.changes import ChangedAnswer
+from admin.messages.changes import ChangedAnswer, ChangesQuery
 from admin.messages.pages import number_of, token_of
-from admin.messages.revisions import DiffAnswer, OneRevisionAnswer, RevisionAnswer, RevisionsAnswer
+from admin.messages.revisions import (
+    DiffAnswer,
+    DiffQuery,
+    OneRevisionAnswer,
+    RevisionAnswer,
+    RevisionsAnswer,
+    RevisionsQuery,
+    RollbackBody,
+    revision_filter,
+)
 from admin.services import revisions
 from admin.services.changeable.registry import KINDS
-from admin.store.revisions import RevisionFilter
 
 operations = Operations("revisions")
 
 _SCOPE_KEYS = ("domain", "project", "workflow", "launch_plan")
 
 
-class RevisionsQuery(ScopeQuery, PageQuery):
-    resource_type = ResourceType()
-    name = fields.String(validate=NAME, metadata={"description": "Of a cluster, pool or label."})
-    author = fields.String(validate=NAME)
-    claimed_by = fields.String(validate=NAME)
-    after = fields.AwareDateTime(metadata={"description": "Made at this time or later (RFC 3339)."})
-    before = fields.AwareDateTime(metadata={"description": "Made before this time (RFC 3339)."})
-    since = Number(metadata={"description": "Only revisions above this number, oldest first."})
-    wait = Seconds(
-        load_default=0,
-        validate=validate.Range(min=0, max=60),
-        metadata={"description": "With since: wait this many seconds for a revision if there is none yet."},
-    )
-
-
-class DiffQuery(RequestSchema):
-    from_ = Number(required=True, data_key="from")
-    to = Number(required=True)
-
-
-class RollbackBody(ScopeQuery, AuthorshipFields):
-    revision = Number(least=1, strict=True, metadata={"description": "Undo this one revision."})
-    to = Number(strict=True, metadata={"description": "Bring a scope, or everything, back to this revision."})
-    everything = Flag(load_default=False)
-    expected_head = Number(strict=True, metadata={"description": "Refuse if a revision has been made since this one."})
-    resource_type = ResourceType()
-
-
 @operations.add("GET", "/revisions", summary="List revisions", query=RevisionsQuery, answer=RevisionsAnswer)
 def list_revisions(query: dict[str, Any]) -> RevisionsAnswer:
     if query["wait"] and "since" not in query:
         raise Invalid(Problem(field="wait", reason="needs since: the number to wait beyond."))
-    wanted = RevisionFilter(
-        kind=_kind_name(query.get("resource_type")),
-        above=query.get("since"),
-        **{
-            key: query[key] for key in (*_SCOPE_KEYS, "name", "author", "claimed_by", "after", "before") if key in query
-        },
-    )
-    page = revisions.list_revisions(context(), wanted, number_of(query.get("token")), query["limit"], query["wait"])
+    conditions = revision_filter(query, _kind_name(query.get("resource_type")))
+    page = revisions.list_revisions(context(), conditions, number_of(query.get("token")), query["limit"], query["wait"])
     return RevisionsAnswer(
         revisions=[RevisionAnswer.from_revision(revision) for revision in page.revisions],
         head=page.head,

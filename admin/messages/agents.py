@@ -7,13 +7,19 @@ import binascii
 from datetime import datetime
 from typing import Annotated, Literal
 
+from marshmallow import fields, validate
 from msgspec import UNSET, Meta, UnsetType, field
 
 from admin.configuration.settings import Agents as AgentSettings
 from admin.core.problems import Invalid, Problem
 from admin.messages.creations import IdBody
 from admin.messages.executions import ExecutionIdAnswer
+from admin.messages.fleet import SwitchBody
 from admin.messages.reading import AnyJson, Body, Text255, Unread, or_none
+from admin.messages.requests import (
+    PayloadField,
+    RequestSchema,
+)
 from admin.messages.shared import Answer, Json, Time
 from admin.services import agents, syncs
 from admin.services.agents import Issued
@@ -21,6 +27,19 @@ from admin.services.syncs import LogPiece, Report, Sync, time_limit_of
 from admin.store.leases import LeasedExecution
 from admin.store.logs import OutputFile
 from admin.store.tokens import StoredToken
+
+
+class RegisterClusterBody(RequestSchema):
+    secret = fields.String(required=True, validate=validate.Length(min=1, max=4096))
+    description = PayloadField()
+
+
+class RotateBody(RequestSchema):
+    overlap = fields.String(load_default="10m")
+
+
+class DrainBody(SwitchBody):
+    deadline = fields.String(metadata={"description": "How long running work may take to finish, such as 10m."})
 
 
 def _clean(text: str | UnsetType) -> str | None:

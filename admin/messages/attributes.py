@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
+from marshmallow import fields, validate
 from msgspec import Meta
 
-from admin.core.settings.kinds import Kind
+from admin.core.settings.kinds import Kind, Kinds
 from admin.core.settings.resolution import Row
+from admin.core.settings.scopes import STORED_LEVELS, Level
+from admin.messages.requests import (
+    AuthorshipFields,
+    Flag,
+    MatchingAttributesField,
+    Number,
+    PageQuery,
+    PayloadField,
+    RequestSchema,
+    ResourceType,
+    ScopeQuery,
+    WriteQuery,
+)
 from admin.messages.shared import (
     Answer,
     Json,
@@ -21,7 +35,63 @@ from admin.messages.shared import (
     origins_by_path,
 )
 from admin.services.attributes import Reading, Written
-from admin.store.attributes import StoredAttribute
+from admin.store.attributes import Filter, StoredAttribute
+
+
+class ReadQuery(RequestSchema):
+    resource_type = ResourceType(required=True)
+    exact = Flag(load_default=False, metadata={"description": "Only this scope's own row, nothing inherited."})
+
+
+class PatchQuery(WriteQuery):
+    resource_type = ResourceType(required=True)
+
+
+class DeleteQuery(WriteQuery, AuthorshipFields):
+    resource_type = ResourceType()
+
+
+class PathScope(ScopeQuery):
+    """The path's scope again, as Flyte's messages repeat it."""
+
+    org = fields.String(validate=validate.Equal("", error="there are no organisations here; leave it out."))
+
+
+class AttributesBody(PathScope):
+    """The path's scope, and one payload."""
+
+    matching_attributes = MatchingAttributesField(required=True)
+
+
+class PutBody(PathScope, AuthorshipFields):
+    attributes = fields.Nested(AttributesBody, required=True)
+
+
+class PatchBody(AuthorshipFields):
+    set = PayloadField(load_default=dict, metadata={"description": "Leaves to set, nested or by dotted path."})
+    unset = fields.List(fields.String(), load_default=list, metadata={"description": "Leaves to have no value."})
+    inherit = fields.List(fields.String(), load_default=list, metadata={"description": "Leaves to leave out."})
+
+
+class DeleteBody(PathScope, AuthorshipFields):
+    resource_type = ResourceType()
+
+
+class ListQuery(ScopeQuery, PageQuery):
+    resource_type = ResourceType(required=True)
+    level = fields.String(validate=validate.OneOf([level.value for level in STORED_LEVELS]))
+    at = Number(metadata={"description": "The rows as they were at this revision."})
+
+
+def attribute_filter(query: dict[str, Any], kinds: Kinds) -> Filter:
+    """The rows that a `ListQuery` asks for; of every kind where it says so."""
+    word = query["resource_type"]
+    chosen = tuple(kinds) if word == "all" else (kinds.find(word),)
+    return Filter(
+        kinds=tuple(kind.name for kind in chosen),
+        level=Level(query["level"]) if "level" in query else None,
+        **{key: query[key] for key in ("domain", "project", "workflow", "launch_plan") if key in query},
+    )
 
 
 class AttributesAnswer(ScopeAnswer):

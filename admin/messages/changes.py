@@ -4,15 +4,84 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import Annotated, Any, cast
 
+from marshmallow import fields, validate
 from msgspec import Meta
 
+from admin.core.changes import RowWrite
 from admin.core.fields import dotted
+from admin.core.problems import Invalid, Problem
 from admin.core.settings.effects import Effect
 from admin.messages.pages import token_of
+from admin.messages.projects import NewProject
+from admin.messages.requests import (
+    AuthorshipFields,
+    ChangeField,
+    Flag,
+    PageQuery,
+    PayloadField,
+    RequestSchema,
+    ResourceType,
+    ScopeQuery,
+    load,
+)
 from admin.messages.shared import Answer, Json, ScopeAnswer, WarningAnswer, keys_of, one_of
+from admin.services.changeable.registry import DEFINITION_FIELDS, definition_field, read_write
 from admin.services.changes import Changed, ChangedRow
+from admin.services.context import Context
+
+MOST_CHANGES = 20_000
+
+
+class _ChangeFields(ScopeQuery):
+    resource_type = ResourceType()
+    payload = PayloadField()
+    delete = Flag(load_default=False)
+    expected_version = fields.Integer(strict=True, validate=validate.Range(min=0))
+    expected_absent = Flag(load_default=False)
+
+
+#: One row of attributes, or the definition of one row of another noun.
+ChangeBody = cast(
+    type[RequestSchema],
+    _ChangeFields.from_dict(
+        {field: fields.Raw(metadata={"type": "object"}) for field in DEFINITION_FIELDS}, name="ChangeBody"
+    ),
+)
+#: The definitions that a schema reads; the others are read by the rules of their noun.
+_DEFINITION_SCHEMAS: dict[str, RequestSchema] = {"project_definition": NewProject()}
+
+
+class ChangesBody(AuthorshipFields):
+    changes = fields.List(ChangeField(allow_none=True), required=True, validate=validate.Length(min=1))
+
+
+class ChangesQuery(PageQuery):
+    force = Flag(load_default=False, metadata={"description": "Delete clusters, pools and labels that are in use."})
+    dry_run = Flag(load_default=False, metadata={"description": "Say what would change, and change nothing."})
+
+
+def read_changes(context: Context, documents: list[Any]) -> list[RowWrite]:
+    """The changes of a request; Invalid with the position of everything that is wrong."""
+    if not documents or len(documents) > MOST_CHANGES:
+        raise Invalid(Problem(field="changes", reason=f"holds {len(documents)} changes; give 1 to {MOST_CHANGES}."))
+    schema = ChangeBody()
+    writes: list[RowWrite] = []
+    problems: list[Problem] = []
+    for index, document in enumerate(documents):
+        try:
+            loaded = load(schema, document)
+            field = definition_field(loaded)
+            if field is not None and field in _DEFINITION_SCHEMAS:
+                loaded[field] = load(_DEFINITION_SCHEMAS[field], loaded[field], field)
+            writes.append(read_write(context, loaded, index))
+        except Invalid as invalid:
+            problems += [replace(problem, index=index) for problem in invalid.problems]
+    if problems:
+        raise Invalid(*problems)
+    return writes
 
 
 class RowAnswer(ScopeAnswer):

@@ -4,12 +4,29 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from marshmallow import fields, validate
 from msgspec import Meta
 
 from admin.core.fields import dotted
 from admin.core.settings.resolution import Resolved, Step
+from admin.messages.requests import (
+    ChangeField,
+    Number,
+    ResourceType,
+    ScopeQuery,
+)
 from admin.messages.shared import LEVELS, Answer, Json, OriginAnswer, ScopeAnswer, keys_of, one_of, origins_by_path
 from admin.services.effective import Effective
+
+
+class EffectiveQuery(ScopeQuery):
+    resource_type = ResourceType()
+    at = Number(metadata={"description": "As of this revision; today's configuration applies."})
+
+
+class ProposalBody(ScopeQuery):
+    resource_type = ResourceType()
+    changes = fields.List(ChangeField(allow_none=True), required=True, validate=validate.Length(min=1))
 
 
 class StepAnswer(ScopeAnswer):

@@ -4,28 +4,121 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Annotated, Any
 
+from marshmallow import ValidationError, fields, validate
 from msgspec import Meta, field
 from msgspec.structs import asdict
 
 from admin.core.executions.lifecycle import Phase
+from admin.core.executions.selectors import parse_value
 from admin.core.executions.spec import request_warnings
 from admin.core.placement.routes import RouteKind
-from admin.core.problems import Invalid, shorten
+from admin.core.problems import Invalid, Problem, shorten
 from admin.errors import InvalidRequest
 from admin.messages.errors import OneError
+from admin.messages.pages import key_of, token_of
 from admin.messages.registrations import IdentifierAnswer
+from admin.messages.requests import (
+    NAME,
+    PRINTABLE_LINES,
+    Number,
+    PageQuery,
+    RequestSchema,
+    Seconds,
+    Whole,
+)
+from admin.messages.selectors import SelectorFields
 from admin.messages.shared import Answer, Json, Time, one_of
 from admin.services.creations import Created, Refusal
 from admin.services.executions import Explanation
 from admin.services.logs import LogText
 from admin.services.placements import PlacementPreview
 from admin.services.redecisions import Redecided
-from admin.store.executions import Event, Execution, ListedExecution
+from admin.store.execution_lists import Place
+from admin.store.executions import Event, Execution, ExecutionId, ListedExecution
+
+
+class StateField(fields.String):
+    """ACTIVE or ARCHIVED, also with Flyte's prefix or as its number."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
+        word = {0: "ACTIVE", 1: "ARCHIVED"}.get(value) if type(value) is int else value
+        word = word.removeprefix("EXECUTION_") if isinstance(word, str) else word
+        if word not in ("ACTIVE", "ARCHIVED"):
+            raise ValidationError("is neither ACTIVE nor ARCHIVED.")
+        return word
+
+
+class StateBody(RequestSchema):
+    state = StateField(required=True)
+
+
+class CauseBody(RequestSchema):
+    cause = fields.String(validate=[validate.Length(max=1000), PRINTABLE_LINES])
+    claimed_by = fields.String(validate=NAME)
+
+
+class WaitQuery(RequestSchema):
+    after_event = Number(metadata={"description": "Wait until something has happened after this event."})
+    wait_seconds = Seconds(load_default=0, validate=validate.Range(min=0, max=60))
+
+
+class ListQuery(SelectorFields, PageQuery):
+    state = fields.String(load_default="ACTIVE", validate=validate.OneOf(["ACTIVE", "ARCHIVED", "ALL"]))
+    sort_key = fields.String(data_key="sort_by.key", load_default="created_at")
+    sort_direction = fields.String(
+        data_key="sort_by.direction",
+        load_default="DESCENDING",
+        validate=validate.OneOf(["ASCENDING", "DESCENDING"]),
+    )
+
+
+class ManyBody(CauseBody):
+    selector = fields.Nested(SelectorFields, required=True)
+
+
+class ExplanationQuery(RequestSchema):
+    decision = Number(least=1, metadata={"description": "An earlier decision, by its number."})
+
+
+class LogsQuery(RequestSchema):
+    attempt = Number(least=1, metadata={"description": "The last one, if not given."})
+    stream = fields.String(load_default="stdout", validate=validate.OneOf(["stdout", "stderr"]))
+    offset = Number(load_default=0)
+    limit = Whole(load_default=65_536, validate=validate.Range(min=1, max=1024 * 1024))
+    wait_seconds = Seconds(load_default=0, validate=validate.Range(min=0, max=60))
+
 
 #: Executions that one answer shows of many that were ended or decided again.
 _MOST_SHOWN = 1000
+
+
+def execution_id(project: str, domain: str, name: str) -> ExecutionId:
+    """The id of an execution from the parts of a path."""
+    return ExecutionId(project=project, domain=domain, name=name)
+
+
+def place_token(place: Place, order: str) -> str:
+    """The token for the page after a place in a list of some order."""
+    value, row_id = place
+    text = value.isoformat() if isinstance(value, datetime) else value
+    return token_of((order, text, str(row_id)))
+
+
+def place_of(token: str | None, sort_by: str, order: str) -> Place | None:
+    """The place in a token, None for the first page; Invalid for one that a list of another order gave."""
+    key = key_of(token, 3)
+    if key is None:
+        return None
+    wrong = Invalid(Problem(field="token", reason="is not a token that this list gave; leave it out to start anew."))
+    if key[0] != order or not (key[2].isascii() and key[2].isdecimal() and len(key[2]) < 19):
+        raise wrong
+    try:
+        return parse_value(sort_by, key[1]), int(key[2])
+    except Invalid:
+        raise wrong from None
 
 
 class ExecutionIdAnswer(Answer):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
+from marshmallow import fields, validate
 from msgspec import Meta
 
 from admin.core.fleet.clusters import Health
@@ -12,9 +13,43 @@ from admin.core.fleet.definitions import FleetKind, Source
 from admin.core.fleet.fleet import Fleet
 from admin.core.fleet.groups import Group
 from admin.core.resources import format_amounts
+from admin.messages.requests import (
+    NAME,
+    PRINTABLE_LINES,
+    Flag,
+    PageQuery,
+    RequestSchema,
+    WriteQuery,
+)
 from admin.messages.shared import Answer, Json, Time, WarningAnswer, described_as, one_of
 from admin.services.fleet import ClusterView
 from admin.store.fleet import ClusterEvent
+
+
+class DeleteQuery(WriteQuery):
+    force = Flag(load_default=False, metadata={"description": "Delete it although it is in use."})
+
+
+class ClustersQuery(PageQuery):
+    pool = fields.String(validate=NAME)
+    label = fields.String(validate=NAME)
+
+
+class SwitchBody(RequestSchema):
+    reason = fields.String(validate=[validate.Length(max=1000), PRINTABLE_LINES])
+    claimed_by = fields.String(validate=NAME)
+
+
+class ReportBody(RequestSchema):
+    """What a cluster says of itself; the core checks it."""
+
+    capacity = fields.Raw(metadata={"type": "object"})
+    free = fields.Raw(metadata={"type": "object"})
+    eta = fields.Raw(metadata={"type": "string"})
+    plugins = fields.Raw(metadata={"type": "array", "items": {"type": "string"}})
+    engine = fields.Raw(metadata={"type": "string"})
+    engine_version = fields.Raw(metadata={"type": "string"})
+    properties = fields.Raw(metadata={"type": "object"})
 
 
 class MemberAnswer(Answer):

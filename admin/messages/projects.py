@@ -3,13 +3,79 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Any, cast
 
+from marshmallow import ValidationError, fields, validate
 from msgspec import Meta
 
 from admin.configuration.settings import Domain
-from admin.core.projects import Project, ProjectState
+from admin.core import names
+from admin.core.projects import Project, ProjectState, ProjectValues, read_labels
+from admin.messages.requests import (
+    AuthorshipFields,
+    PageQuery,
+    Pattern,
+    RequestSchema,
+)
 from admin.messages.shared import Answer, Time, one_of
+
+_TEXT = Pattern(r"^[^\x00-\x1f\x7f]*$", error="control characters are not allowed.")
+
+
+class StateField(fields.Field[ProjectState]):
+    """ACTIVE or ARCHIVED, or Flyte's number for it."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **_: Any) -> ProjectState:
+        numbered = {0: ProjectState.ACTIVE, 1: ProjectState.ARCHIVED}
+        by_word: dict[Any, ProjectState] = {state.value: state for state in ProjectState}
+        if isinstance(value, bool) or not isinstance(value, str | int) or value not in {**numbered, **by_word}:
+            raise ValidationError("is neither ACTIVE nor ARCHIVED.")
+        return {**numbered, **by_word}[value]
+
+
+class LabelsBody(RequestSchema):
+    values = fields.Dict(keys=fields.String(), values=fields.String(), load_default=dict)
+
+
+class ProjectFields(RequestSchema):
+    name = fields.String(validate=[validate.Length(min=1, max=64), _TEXT])
+    description = fields.String(validate=[validate.Length(max=300), _TEXT])
+    labels = fields.Nested(LabelsBody)
+    state = StateField(metadata={"enum": ["ACTIVE", "ARCHIVED"], "type": "string"})
+
+
+class NewProject(ProjectFields):
+    id = fields.String(
+        required=True,
+        validate=Pattern(f"^{names.DNS_LABEL}$", error=f"is not a project id: use {names.DNS_LABEL_RULE}."),
+    )
+
+
+class CreateBody(AuthorshipFields):
+    project = fields.Nested(NewProject, required=True)
+
+
+class UpdateBody(ProjectFields, AuthorshipFields):
+    """What to change; what only the admin sets may be repeated as it was read, and has no effect."""
+
+    id = fields.String()
+    domains = fields.Raw()
+    created_at = fields.Raw()
+    updated_at = fields.Raw()
+    version = fields.Raw()
+    org = fields.String(validate=validate.Equal("", error="there are no organisations here; leave it out."))
+
+
+class ProjectsQuery(PageQuery):
+    state = fields.String(load_default="ACTIVE", validate=validate.OneOf(["ACTIVE", "ARCHIVED", "ALL"]))
+
+
+def project_values(body: dict[str, Any], *under: str) -> ProjectValues:
+    """The fields of a project in a body, checked; `under` is where they stand there."""
+    values = {name: value for name, value in body.items() if name in ProjectFields().fields}
+    if "labels" in values:
+        values["labels"] = read_labels(values["labels"]["values"], (*under, "labels", "values"))
+    return cast(ProjectValues, values)
 
 
 class DomainAnswer(Answer):

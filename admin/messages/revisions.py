@@ -3,13 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Any
 
+from marshmallow import fields, validate
 from msgspec import Meta, field
 
 from admin.core.changes import RowChange
+from admin.messages.requests import (
+    NAME,
+    AuthorshipFields,
+    Flag,
+    Number,
+    PageQuery,
+    RequestSchema,
+    ResourceType,
+    ScopeQuery,
+    Seconds,
+)
 from admin.messages.shared import Answer, Json, ScopeAnswer, Time, keys_of
-from admin.store.revisions import Revision
+from admin.store.revisions import Revision, RevisionFilter
+
+
+class RevisionsQuery(ScopeQuery, PageQuery):
+    resource_type = ResourceType()
+    name = fields.String(validate=NAME, metadata={"description": "Of a cluster, pool or label."})
+    author = fields.String(validate=NAME)
+    claimed_by = fields.String(validate=NAME)
+    after = fields.AwareDateTime(metadata={"description": "Made at this time or later (RFC 3339)."})
+    before = fields.AwareDateTime(metadata={"description": "Made before this time (RFC 3339)."})
+    since = Number(metadata={"description": "Only revisions above this number, oldest first."})
+    wait = Seconds(
+        load_default=0,
+        validate=validate.Range(min=0, max=60),
+        metadata={"description": "With since: wait this many seconds for a revision if there is none yet."},
+    )
+
+
+class DiffQuery(RequestSchema):
+    from_ = Number(required=True, data_key="from")
+    to = Number(required=True)
+
+
+class RollbackBody(ScopeQuery, AuthorshipFields):
+    revision = Number(least=1, strict=True, metadata={"description": "Undo this one revision."})
+    to = Number(strict=True, metadata={"description": "Bring a scope, or everything, back to this revision."})
+    everything = Flag(load_default=False)
+    expected_head = Number(strict=True, metadata={"description": "Refuse if a revision has been made since this one."})
+    resource_type = ResourceType()
+
+
+_FILTERS = ("domain", "project", "workflow", "launch_plan", "name", "author", "claimed_by", "after", "before")
+
+
+def revision_filter(query: dict[str, Any], kind: str | None) -> RevisionFilter:
+    """The revisions that a `RevisionsQuery` asks for."""
+    conditions = {name: query[name] for name in _FILTERS if name in query}
+    return RevisionFilter(kind=kind, above=query.get("since"), **conditions)
 
 
 class RevisionAnswer(Answer):

@@ -1,4 +1,4 @@
-"""What requests and answers look like: the shared parts, and how a marshmallow error becomes one of ours."""
+"""Queries and bodies that marshmallow reads: their shared parts, and its errors in our words."""
 
 from __future__ import annotations
 
@@ -90,15 +90,15 @@ def _problems(messages: Any, schema: Schema | None, path: str = "") -> Iterator[
     yield from unknown_fields(unknown, schema.fields if schema else (), path)
 
 
-class Change(fields.Raw):
+class ChangeField(fields.Raw):
     """One change among many; each is checked by itself, so that its problems carry its position."""
 
 
-class MatchingAttributes(fields.Raw):
+class MatchingAttributesField(fields.Raw):
     """One kind's payload under its payload key; the registry of kinds checks it."""
 
 
-class Payload(fields.Raw):
+class PayloadField(fields.Raw):
     """A payload, or a part of one; the registry of kinds checks it."""
 
 
@@ -178,3 +178,9 @@ class PageQuery(RequestSchema):
 
     limit = Whole(load_default=100, validate=validate.Range(min=1, max=1000))
     token = fields.String(metadata={"description": "The token of the page before."}, validate=validate.Length(max=4096))
+
+
+class WriteQuery(RequestSchema):
+    """The query of every write."""
+
+    dry_run = Flag(load_default=False, metadata={"description": "Check everything and change nothing."})

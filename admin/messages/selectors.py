@@ -1,0 +1,92 @@
+"""Selectors: which executions a request means."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from marshmallow import ValidationError, fields, validate
+
+from admin.core.executions.selectors import Condition, equals, parse_filters, parse_time, parse_value
+from admin.core.problems import Invalid, Problem
+from admin.core.quantities import parse_duration
+from admin.core.settings.scopes import Scope, check_scope
+from admin.messages.requests import NAME, RequestSchema
+
+#: A time, or how long ago.
+Moment = datetime | timedelta
+_NO_MOMENT = "is neither a time (RFC 3339) nor a duration such as 24h."
+
+
+class TimeField(fields.Field[Moment]):
+    """A time in RFC 3339, or how long ago: 24h."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Moment:
+        for read in (_read_duration, parse_time):
+            try:
+                return read(value)
+            except (TypeError, ValueError, OverflowError, AttributeError):
+                continue
+        raise ValidationError(_NO_MOMENT)
+
+
+def _read_duration(text: str) -> timedelta:
+    return timedelta(seconds=float(parse_duration(text)))
+
+
+def time_of(moment: Moment, now: datetime, field: str) -> datetime:
+    """The time that a moment means; Invalid for one before the calendar begins."""
+    try:
+        return moment if isinstance(moment, datetime) else now - moment
+    except OverflowError:
+        raise Invalid(Problem(field=field, reason=_NO_MOMENT)) from None
+
+
+GIVEN = validate.Length(min=1, error="is empty; leave it out for any.")
+
+
+class SelectorFields(RequestSchema):
+    """Which executions; a comma stands between several values of one field."""
+
+    phase = fields.String()
+    reason = fields.String()
+    cluster = fields.String(validate=NAME)
+    pool = fields.String(validate=NAME)
+    label = fields.String(validate=NAME)
+    workflow = fields.String(validate=NAME)
+    launch_plan = fields.String(validate=NAME)
+    version = fields.String(validate=NAME)
+    mode = fields.String()
+    project = fields.String(validate=[*NAME, GIVEN])
+    domain = fields.String(validate=[*NAME, GIVEN])
+    created_after = TimeField(metadata={"type": "string", "description": "A time, or how long ago: 24h."})
+    created_before = TimeField(metadata={"type": "string", "description": "A time, or how long ago: 24h."})
+    filters = fields.String(
+        validate=validate.Length(max=4000), metadata={"description": "Flyte's form: eq(phase,QUEUED)+ne(cluster,a)."}
+    )
+
+
+_PLAIN = ("phase", "reason", "cluster", "pool", "label", "workflow", "launch_plan", "version", "mode")
+
+
+def conditions_of(selector: dict[str, Any], now: datetime) -> list[Condition]:
+    """The conditions that a selector's fields make."""
+    conditions = [
+        equals(name, *_values(name, selector[name])) for name in (*_PLAIN, "project", "domain") if name in selector
+    ]
+    for name, function in (("created_after", "gte"), ("created_before", "lt")):
+        if name in selector:
+            time = time_of(selector[name], now, name)
+            conditions.append(Condition(field="created_at", function=function, values=(time,)))
+    return conditions + (parse_filters(selector["filters"]) if "filters" in selector else [])
+
+
+def _values(name: str, text: str) -> list[Any]:
+    return [parse_value(name, value.strip()) for value in text.split(",")]
+
+
+def scope_of(selector: dict[str, Any]) -> Scope:
+    """The project and domain of a selector, as far as it names them."""
+    if selector.get("project") or selector.get("domain"):
+        return check_scope(project=selector.get("project", ""), domain=selector.get("domain", ""))
+    return Scope()
