@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -54,15 +55,27 @@ def near(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
     return st.one_of(right, right, right, ANYTHING)
 
 
+def like(example: Any) -> st.SearchStrategy[Any]:
+    """Parts of a valid payload, most of them unchanged."""
+    if isinstance(example, dict):
+        return st.fixed_dictionaries({}, optional={name: like(below) for name, below in example.items()})
+    if isinstance(example, list):
+        return st.tuples(*(like(item) for item in example)).map(list)
+    return st.integers(0, 9).flatmap(lambda luck: SCALARS if luck == 0 else st.just(example))
+
+
 @sqlite_only
 @pytest.mark.parametrize("payload_key", PAYLOAD_KEYS)
 def test_a_random_payload_is_stored_for_good_or_refused(api: FlaskClient, payload_key: str) -> None:
     kind = {kind["payload_key"]: kind for kind in api.get(f"{BASE}/kinds").get_json()["kinds"]}[payload_key]
 
-    @given(payload=near(kind["schema"]))
+    statuses: Counter[int] = Counter()
+
+    @given(payload=near(kind["schema"]) | like(kind["example"]))
     @settings(max_examples=150, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     def check(payload: Any) -> None:
         answer = api.put(PROJECT, json=put_body(payload_key, payload))
+        statuses[answer.status_code] += 1
         text = answer.get_data(as_text=True)
         if answer.status_code == 400:
             assert answer.get_json()["error"] == "invalid_request"
@@ -76,6 +89,7 @@ def test_a_random_payload_is_stored_for_good_or_refused(api: FlaskClient, payloa
         assert json.loads(text)["attributes"] == read["attributes"]
 
     check()
+    assert min(statuses[200], statuses[400]) >= 5, statuses  # both have been tried
 
 
 @sqlite_only
@@ -85,19 +99,23 @@ def test_a_random_patch_is_stored_for_good_or_refused(api: FlaskClient, payload_
     fields = list(kind["schema"]["properties"])
     parts = ["cpu", "memory", "values", "HOME", "a.b/c", "queueing_budget", "run_as", "iam_role", "python", "", "."]
     paths = st.lists(st.sampled_from([*fields, *parts]), min_size=1, max_size=3).map(".".join)
-    nested = near(kind["schema"]).filter(lambda value: isinstance(value, dict))
+    nested = (near(kind["schema"]) | like(kind["example"])).filter(lambda value: isinstance(value, dict))
     patches = st.fixed_dictionaries(
         {"set": nested | st.dictionaries(paths, SCALARS | ANYTHING, max_size=3)},
         optional={"unset": st.lists(paths, max_size=2), "inherit": st.lists(paths, max_size=2)},
     )
+
+    statuses: Counter[int] = Counter()
 
     @given(patch=patches)
     @settings(max_examples=150, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     def check(patch: Any) -> None:
         answer = api.patch(f"{PROJECT}?resource_type={kind['number']}", json=patch)
         assert answer.status_code in {200, 400}, answer.get_data(as_text=True)
+        statuses[answer.status_code] += 1
         if answer.status_code == 200 and "attributes" in answer.get_json():
             again = api.put(PROJECT, json={"attributes": answer.get_json()["attributes"]})
             assert (again.status_code, again.get_json().get("changed")) == (200, False), again.get_json()
 
     check()
+    assert min(statuses[200], statuses[400]) >= 5, statuses
