@@ -208,6 +208,6 @@ def exposition(state: StateCollector) -> bytes:
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):  # set by `rainbow-admin serve`
         counted = CollectorRegistry()
         MultiProcessCollector(counted)  # type: ignore[no-untyped-call]
-    held = CollectorRegistry()
-    held.register(state)
-    return generate_latest(counted) + generate_latest(held)
+    stored = CollectorRegistry()
+    stored.register(state)
+    return generate_latest(counted) + generate_latest(stored)

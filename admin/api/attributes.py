@@ -107,9 +107,9 @@ def _register(level: Level) -> None:
     def delete(query: dict[str, Any], body: dict[str, Any], **keys: str) -> DeleteAnswer:
         scope = check_scope(**keys)
         _check_same_scope(scope, body)
-        said = _agreed(query, body)
-        kind = _kind(said.get("resource_type"))
-        written = attributes.delete_attribute(context(), kind, scope, _options(query, said))
+        options = _agreed(query, body)
+        kind = _kind(options.get("resource_type"))
+        written = attributes.delete_attribute(context(), kind, scope, _options(query, options))
         return DeleteAnswer.from_written(written)
 
 
@@ -153,10 +153,10 @@ def _agreed(query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
     return {**query, **body}
 
 
-def _check_same_scope(scope: Scope, given: dict[str, Any], under: str = "") -> None:
+def _check_same_scope(scope: Scope, keys: dict[str, Any], under: str = "") -> None:
     """A body may repeat the path's scope, as Flyte's do; it may not name another."""
     for key in ("domain", "project", "workflow", "launch_plan"):
-        value = given.get(key)
+        value = keys.get(key)
         if value and value != getattr(scope, key):
             mine = getattr(scope, key)
             other = f"'{mine}'" if mine else "none"
@@ -166,9 +166,9 @@ def _check_same_scope(scope: Scope, given: dict[str, Any], under: str = "") -> N
             raise Invalid(Problem(field=f"{under}{key}", reason=reason))
 
 
-def _options(query: dict[str, Any], said: dict[str, Any]) -> WriteOptions:
+def _options(query: dict[str, Any], fields: dict[str, Any]) -> WriteOptions:
     authorship = Authorship(
-        claimed_by=said.get("claimed_by"), message=said.get("message"), request_id=caller().request_id
+        claimed_by=fields.get("claimed_by"), message=fields.get("message"), request_id=caller().request_id
     )
     return WriteOptions(authorship=authorship, expectation=expectation(), dry_run=query["dry_run"])
 

@@ -114,6 +114,6 @@ def _depth_exceeds(value: Any, most: int) -> bool:
     for _ in range(most):
         if not level:
             return False
-        inside = [one.values() if type(one) is dict else one for one in level]
+        inside = [value.values() if type(value) is dict else value for value in level]
         level = [item for items in inside for item in items if type(item) in _CONTAINERS]
     return bool(level)

@@ -102,19 +102,19 @@ def _handler(operation: Operation, view: View) -> Callable[..., Response]:
     usual = _usual(query)
 
     def handle(**path: str) -> Response:
-        given: dict[str, Any] = dict(path)
+        arguments: dict[str, Any] = dict(path)
         for name, value in path.items():
             if "\0" in value and name != "id":  # no database can even be asked for it; projects look for themselves
                 raise Invalid(Problem(field=name, reason="holds a character that no name has."))
         if query is not None:
-            given["query"] = load(query, _query_values()) if usual is None or request.query_string else {**usual}
+            arguments["query"] = load(query, _query_values()) if usual is None or request.query_string else {**usual}
         elif request.args:
             raise Invalid(Problem(field=next(iter(request.args)), reason="this path takes no query parameters."))
         if operation.most_bytes is not None:
             request.max_content_length = max(operation.most_bytes, request.max_content_length or 0)
         if read_message is not None:
-            given["body"] = read_message(read_body(optional=operation.body_optional))
-        answer = view(**given)
+            arguments["body"] = read_message(read_body(optional=operation.body_optional))
+        answer = view(**arguments)
         return answer if isinstance(answer, Response) else respond(answer)
 
     return handle

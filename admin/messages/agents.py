@@ -162,7 +162,7 @@ class SyncBody(Body):
             sequence=self.sequence,
             want=self.want,
             report=or_none(self.report),
-            holding=tuple([(held.id.id(), held.attempt) for held in self.holding]),
+            holding=tuple([(lease.id.id(), lease.attempt) for lease in self.holding]),
             events=tuple([event.report() for event in self.events]),
             logs=tuple([log.piece() for log in self.logs]),
             wait_seconds=self.wait_seconds,
@@ -217,8 +217,8 @@ class HeldAnswer(Answer):
     reason: str | None = None
 
     @classmethod
-    def from_held(cls, held: LeasedExecution, reason: str | None = None) -> HeldAnswer:
-        return cls(id=ExecutionIdAnswer.from_execution(held), attempt=held.attempt, reason=reason)
+    def from_lease(cls, lease: LeasedExecution, reason: str | None = None) -> HeldAnswer:
+        return cls(id=ExecutionIdAnswer.from_execution(lease), attempt=lease.attempt, reason=reason)
 
 
 class LeaseAnswer(Answer):
@@ -237,13 +237,13 @@ class LeaseAnswer(Answer):
     log_limit_bytes: int
 
     @classmethod
-    def from_held(cls, held: LeasedExecution, settings: AgentSettings) -> LeaseAnswer:
-        content = held.content
+    def from_lease(cls, lease: LeasedExecution, settings: AgentSettings) -> LeaseAnswer:
+        content = lease.content
         return cls(
-            id=ExecutionIdAnswer.from_execution(held),
-            attempt=held.attempt,
+            id=ExecutionIdAnswer.from_execution(lease),
+            attempt=lease.attempt,
             lease_seconds=settings.lease_seconds,
-            created_at=held.created_at,
+            created_at=lease.created_at,
             job=content["job"],
             queue=content["queue"],
             plugins=content["plugins"],
@@ -251,7 +251,7 @@ class LeaseAnswer(Answer):
             attributes=content["attributes"],
             inputs=content["inputs"],
             quality_of_service=content["quality_of_service"] or None,
-            time_limit_seconds=time_limit_of(held),
+            time_limit_seconds=time_limit_of(lease),
             log_limit_bytes=settings.log_limit_bytes,
         )
 
@@ -308,14 +308,14 @@ class SyncAnswer(Answer):
     def from_answer(cls, answer: syncs.Answer, settings: AgentSettings) -> SyncAnswer:
         retry_seconds = min(5, settings.lease_seconds / 4)
         return cls(
-            leases=[LeaseAnswer.from_held(held, settings) for held in answer.leases],
-            confirmed=[HeldAnswer.from_held(held) for held in answer.confirmed],
+            leases=[LeaseAnswer.from_lease(lease, settings) for lease in answer.leases],
+            confirmed=[HeldAnswer.from_lease(lease) for lease in answer.confirmed],
             lost=[
                 HeldAnswer(id=ExecutionIdAnswer.from_execution(id), attempt=attempt, reason=reason)
                 for id, attempt, reason in answer.lost
             ],
-            cancels=[HeldAnswer.from_held(held, held.reason_message) for held in answer.cancels],
-            questions=[HeldAnswer.from_held(held) for held in answer.questions],
+            cancels=[HeldAnswer.from_lease(lease, lease.reason_message) for lease in answer.cancels],
+            questions=[HeldAnswer.from_lease(lease) for lease in answer.questions],
             accepted=answer.accepted,
             refused=[RefusedAnswer(event=event, reason=reason) for event, reason in answer.refused],
             log_offsets=[LogOffsetAnswer.from_piece(*offset) for offset in answer.log_offsets],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from marshmallow import ValidationError, fields, validate
 from msgspec import Meta, field
@@ -36,8 +36,10 @@ from admin.services.executions import Explanation
 from admin.services.logs import LogText
 from admin.services.placements import PlacementPreview
 from admin.services.redecisions import Redecided
+from admin.store.decisions import StoredDecision
 from admin.store.execution_lists import Place
 from admin.store.executions import Event, Execution, ExecutionId, ListedExecution
+from admin.store.logs import StoredOutput
 
 
 class StateField(fields.String):
@@ -121,14 +123,26 @@ def place_of(token: str | None, sort_by: str, order: str) -> Place | None:
         raise wrong from None
 
 
+class Identified(Protocol):
+    """Whatever an execution's id can be read from."""
+
+    @property
+    def project(self) -> str: ...
+
+    @property
+    def domain(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+
 class ExecutionIdAnswer(Answer):
     project: str
     domain: str
     name: str
 
     @classmethod
-    def from_execution(cls, execution: Any) -> ExecutionIdAnswer:
-        """The id of whatever has a project, a domain and a name."""
+    def from_execution(cls, execution: Identified) -> ExecutionIdAnswer:
         return cls(project=execution.project, domain=execution.domain, name=execution.name)
 
 
@@ -441,7 +455,7 @@ class OutputAnswer(Answer):
     content_base64: str
 
     @classmethod
-    def from_output(cls, output: Any) -> OutputAnswer:
+    def from_output(cls, output: StoredOutput) -> OutputAnswer:
         return cls(
             path=output.path,
             size=output.size,
@@ -466,7 +480,7 @@ class DecisionAnswer(Answer):
     because: str
 
     @classmethod
-    def from_decision(cls, decision: Any) -> DecisionAnswer:
+    def from_decision(cls, decision: StoredDecision) -> DecisionAnswer:
         return cls(
             number=decision.number,
             decided_at=decision.decided_at,

@@ -36,7 +36,7 @@ def _tidy(schema: Any) -> Any:
     if tidy.get("required") == []:
         del tidy["required"]
     if "type" in tidy:
-        tidy.pop("anyOf", None)  # said in place of what msgspec derives
+        tidy.pop("anyOf", None)  # the definition gives a type in place of what msgspec derives
     if "pattern" in tidy:
         tidy["pattern"] = tidy["pattern"].replace(r"(?!\n)$", "$")  # in JSON Schema, $ is the very end
     choices = [choice for choice in tidy.pop("anyOf", []) if choice != {"type": "null"}]
