@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
@@ -15,42 +15,59 @@ from admin.store import executions, fleet, retention
 from admin.store.executions import Execution
 from admin.store.retention import Counts, Stock
 
-#: Rows that one transaction deletes: few enough that nobody waits long for it.
-_BATCH = 500
-#: Trails that one walk over all decisions looks for.
-_TRAILS = 50_000
+
+@dataclass(frozen=True, kw_only=True)
+class PruningSizes:
+    """How much one step of pruning looks at or deletes."""
+
+    page: int = 1000  #: rows that one query looks at
+    batch: int = 500  #: rows that one transaction deletes: few enough that nobody waits long for it
+    window: int = 5000  #: executions whose decisions one query looks at
+    trails: int = 50_000  #: trails that one walk over all decisions looks for
 
 
-def prune(context: Context, kept: Retention, *, dry_run: bool = False, is_thorough: bool = True) -> Iterator[Counts]:
+_SIZES = PruningSizes()
+
+
+def prune(
+    context: Context,
+    kept: Retention,
+    *,
+    dry_run: bool = False,
+    is_thorough: bool = True,
+    sizes: PruningSizes = _SIZES,
+) -> Iterator[Counts]:
     """Delete what is due, one small step after another; each yields what it deleted, or would have.
 
     A run may stop at any step and begin again, and several may run at once. Only a thorough run looks for trails that
     nothing refers to although it deleted no execution itself.
     """
-    for counts in _prune(context, kept, dry_run=dry_run, is_thorough=is_thorough):
+    for counts in _prune(context, kept, sizes, dry_run=dry_run, is_thorough=is_thorough):
         if not dry_run:
             count_pruned(counts)
         yield counts
 
 
-def _prune(context: Context, kept: Retention, *, dry_run: bool, is_thorough: bool) -> Iterator[Counts]:
+def _prune(
+    context: Context, kept: Retention, sizes: PruningSizes, *, dry_run: bool, is_thorough: bool
+) -> Iterator[Counts]:
     limits = kept.cutoffs(context.clock())
     if limits.logs is not None:
-        yield from _walk(context, retention.LOGS, limits.logs, dry_run=dry_run)
-        yield from _walk(context, retention.OUTPUTS, limits.logs, dry_run=dry_run)
+        yield from _walk(context, retention.LOGS, limits.logs, sizes, dry_run=dry_run)
+        yield from _walk(context, retention.OUTPUTS, limits.logs, sizes, dry_run=dry_run)
     if limits.execution_events is not None:
-        yield from _walk(context, retention.EVENTS, limits.execution_events, dry_run=dry_run)
+        yield from _walk(context, retention.EVENTS, limits.execution_events, sizes, dry_run=dry_run)
     if limits.cluster_events is not None:
-        yield from _walk(context, retention.ClusterEvents(), limits.cluster_events, dry_run=dry_run)
+        yield from _walk(context, retention.ClusterEvents(), limits.cluster_events, sizes, dry_run=dry_run)
     if limits.executions is not None:
         gone: Counter[str] = Counter()
-        for step in _walk(context, retention.Executions(), limits.executions, dry_run=dry_run):
+        for step in _walk(context, retention.Executions(), limits.executions, sizes, dry_run=dry_run):
             gone.update(step)
             yield step
         if is_thorough or gone.total():
-            yield from _sweep(context, limits.executions if dry_run else None)
+            yield from _sweep(context, limits.executions if dry_run else None, sizes)
     if limits.revisions is not None:
-        yield from _walk(context, retention.Revisions(), limits.revisions, dry_run=dry_run)
+        yield from _walk(context, retention.Revisions(), limits.revisions, sizes, dry_run=dry_run)
 
 
 def is_log_past(context: Context, execution: Execution) -> bool:
@@ -59,12 +76,12 @@ def is_log_past(context: Context, execution: Execution) -> bool:
     return limit is not None and retention.life_of(execution).is_due(limit)
 
 
-def _walk(context: Context, stock: Stock, limit: datetime, *, dry_run: bool) -> Iterator[Counts]:
+def _walk(context: Context, stock: Stock, limit: datetime, sizes: PruningSizes, *, dry_run: bool) -> Iterator[Counts]:
     last = None
     while True:
         with context.database.reading() as connection:
-            step = stock.find(connection, last, limit)
-        for keys in batches(step.due, _BATCH):
+            step = stock.find(connection, last, limit, sizes.page)
+        for keys in batches(step.due, sizes.batch):
             transaction = context.database.reading() if dry_run else context.database.writing()
             with transaction as connection:
                 counts = (stock.count if dry_run else stock.delete)(connection, keys, limit)
@@ -75,14 +92,14 @@ def _walk(context: Context, stock: Stock, limit: datetime, *, dry_run: bool) -> 
         yield {}
 
 
-def _sweep(context: Context, spared: datetime | None) -> Iterator[Counts]:
+def _sweep(context: Context, spared: datetime | None, sizes: PruningSizes) -> Iterator[Counts]:
     """Delete the trails that no decision refers to; or count them, as if all that is due by `spared` were gone."""
     last = ""
     while True:
-        until = time.monotonic() + MINIMUM_EVENT_AGE.total_seconds() / 2
+        until = context.monotonic() + MINIMUM_EVENT_AGE.total_seconds() / 2
         mark = _mark(context) if spared is None else 0
         with context.database.reading() as connection:
-            digests = retention.trails_after(connection, last, _TRAILS)
+            digests = retention.trails_after(connection, last, sizes.trails)
         if not digests:
             return
         last = digests[-1]
@@ -90,13 +107,13 @@ def _sweep(context: Context, spared: datetime | None) -> Iterator[Counts]:
         place: int | None = 0
         while place is not None:
             with context.database.reading() as connection:
-                used, place = retention.trails_in_use(connection, place, spared)
+                used, place = retention.trails_in_use(connection, place, spared, sizes.window)
             unused -= used
             yield {}
         if spared is not None:
             yield {"trails": len(unused)}
         else:
-            yield from _delete_unused(context, unused, mark, until)
+            yield from _delete_unused(context, unused, mark, until, sizes.batch)
 
 
 def _mark(context: Context) -> int:
@@ -106,23 +123,26 @@ def _mark(context: Context) -> int:
         return executions.last_event(connection)
 
 
-def _delete_unused(context: Context, unused: set[str], mark: int, until: float) -> Iterator[Counts]:
-    """Delete trails that no decision since an event refers to, for as long as events are sure to be kept."""
-    while unused and time.monotonic() < until:
+def _delete_unused(context: Context, unused: set[str], mark: int, until: float, most: int) -> Iterator[Counts]:
+    """Delete trails that no decision since an event refers to, for as long as events are sure to be kept.
+
+    `most` is the number of trails and of events that one transaction handles.
+    """
+    while unused and context.monotonic() < until:
         counts: Counts = {}
         with context.database.writing() as connection:
             fleet.lock(connection)
             last = executions.last_event(connection)
-            is_short = last - mark <= _BATCH
+            is_short = last - mark <= most
             if is_short:
                 unused -= retention.trails_decided(connection, mark, last)
-                batch = list(islice(unused, _BATCH))
+                batch = list(islice(unused, most))
                 counts = retention.delete_trails(connection, batch)
                 unused.difference_update(batch)
         yield counts
         if not is_short:  # too many events to read them while all decisions wait
-            for low in range(mark, last, _BATCH):
+            for low in range(mark, last, most):
                 with context.database.reading() as connection:
-                    unused -= retention.trails_decided(connection, low, min(low + _BATCH, last))
+                    unused -= retention.trails_decided(connection, low, min(low + most, last))
                 yield {}
         mark = last

@@ -1,4 +1,4 @@
-"""Retention: rows that are due are query by walking keys from the oldest on, and deleted a few at a time.
+"""Retention: walk the keys from the oldest on, and delete rows that are due a few at a time.
 
 The newest row of a numbered table is always kept: SQLite would assign its number again, and those that wait for higher
 numbers would wait in vain.
@@ -26,12 +26,8 @@ from admin.store.revisions import lock_head, revision_changes, revisions
 Key = Any  #: a number, or several values where a table's key has several columns
 Counts = dict[str, int]  #: rows, by the names of their tables
 
-#: Rows that one step looks at.
-_PAGE = 1000
 #: Bytes that count as much as a row.
 _ROW_BYTES = 4096
-#: Executions whose decisions one query looks at.
-_WINDOW = 5000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +41,8 @@ class Step:
 class Stock(Protocol):
     """Rows with a retention of their own."""
 
-    def find(self, connection: Connection, after: Key | None, limit: datetime) -> Step:
-        """The next step of a walk."""
+    def find(self, connection: Connection, after: Key | None, limit: datetime, page: int) -> Step:
+        """The next step of a walk, which looks at up to `page` rows."""
 
     def count(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
         """What deleting rows would delete."""
@@ -63,8 +59,9 @@ class Belongings:
     size: ColumnElement[int]  #: in bytes
     is_numbered: bool = False
 
-    def find(self, connection: Connection, after: Key | None, limit: datetime) -> Step:
-        rows = connection.execute(_next(self.table, after, self.table.c.execution_id, self.size.label("size"))).all()
+    def find(self, connection: Connection, after: Key | None, limit: datetime, page: int) -> Step:
+        query = _next(self.table, after, page, self.table.c.execution_id, self.size.label("size"))
+        rows = connection.execute(query).all()
         if self.is_numbered:
             newest = _newest(connection, self.table)
             rows = [row for row in rows if row[0] != newest]
@@ -92,9 +89,9 @@ EVENTS = Belongings(table=execution_events, size=literal(0), is_numbered=True)
 class Executions:
     """Executions, with all that belongs to them."""
 
-    def find(self, connection: Connection, after: Key | None, limit: datetime) -> Step:
-        columns = executions.c
-        query = _next(executions, after, columns.created_at, columns.phase, columns.finished_at, columns.decisions)
+    def find(self, connection: Connection, after: Key | None, limit: datetime, page: int) -> Step:
+        columns = [executions.c[name] for name in ("created_at", "phase", "finished_at", "decisions")]
+        query = _next(executions, after, page, *columns)
         rows = [(row, _life(row.created_at, row.phase, row.finished_at)) for row in connection.execute(query)]
         due = [(row.id, 2 + row.decisions) for row, life in rows if life.is_due(limit)]
         is_over = all(life.is_later(limit) for _, life in rows)
@@ -117,11 +114,10 @@ class Executions:
 class ClusterEvents:
     """What happened to clusters."""
 
-    def find(self, connection: Connection, after: Key | None, limit: datetime) -> Step:
+    def find(self, connection: Connection, after: Key | None, limit: datetime, page: int) -> Step:
         newest = _newest(connection, cluster_events)
-        rows = [
-            row for row in connection.execute(_next(cluster_events, after, cluster_events.c.at)) if row.number != newest
-        ]
+        query = _next(cluster_events, after, page, cluster_events.c.at)
+        rows = [row for row in connection.execute(query) if row.number != newest]
         due = [(row.number, 1) for row in rows if row.at < limit]
         return Step(due=due, last=rows[-1].number if due else None)
 
@@ -135,10 +131,10 @@ class ClusterEvents:
 class Revisions:
     """Revisions from the first one on without a gap, so that all later states can still be reached."""
 
-    def find(self, connection: Connection, after: Key | None, limit: datetime) -> Step:
+    def find(self, connection: Connection, after: Key | None, limit: datetime, page: int) -> Step:
         newest = _newest(connection, revisions)
         due = []
-        for row in connection.execute(_next(revisions, after, revisions.c.created_at)):
+        for row in connection.execute(_next(revisions, after, page, revisions.c.created_at)):
             if row.number == newest or row.created_at >= limit:
                 break
             due.append(row.number)
@@ -170,10 +166,10 @@ def _key(table: Table, row: Any) -> Key:
     return values[0] if len(values) == 1 else values
 
 
-def _next(table: Table, after: Key | None, *more: ColumnElement[Any]) -> Select[Any]:
-    """A query for the keys of the next rows, and for more columns, from after a key on."""
+def _next(table: Table, after: Key | None, page: int, *more: ColumnElement[Any]) -> Select[Any]:
+    """A query for the keys of the next `page` rows after a key, and for more columns."""
     columns = list(table.primary_key.columns)
-    query = select(*columns, *more).order_by(*columns).limit(_PAGE)
+    query = select(*columns, *more).order_by(*columns).limit(page)
     return query if after is None else query.where(_place(table) > after)
 
 
@@ -220,8 +216,10 @@ def trails_after(connection: Connection, digest: str, limit: int) -> list[str]:
     return list(connection.execute(query).scalars())
 
 
-def trails_in_use(connection: Connection, after: int, spared: datetime | None) -> tuple[set[str], int | None]:
-    """The trails of the next executions after an id, and the id to go on after; None at the end.
+def trails_in_use(
+    connection: Connection, after: int, spared: datetime | None, window: int
+) -> tuple[set[str], int | None]:
+    """The trails of the next `window` executions after an id, and the id to go on after; None at the end.
 
     Executions that are due by `spared` are left out, if it is not None.
     """
@@ -229,7 +227,7 @@ def trails_in_use(connection: Connection, after: int, spared: datetime | None) -
     first = connection.execute(select(func.min(owner)).where(owner > after)).scalar()
     if first is None:
         return set(), None
-    last = first + _WINDOW - 1
+    last = first + window - 1
     used = select(decisions.c.settings_trail, decisions.c.placement_trail).where(owner.between(first, last)).distinct()
     if spared is not None:
         used = used.where(owner.not_in(_deletable(connection, executions.c.id.between(first, last), spared)))

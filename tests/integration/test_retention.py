@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import logging
 import threading
-import time
 from collections import Counter
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from itertools import count, islice
 from typing import Any
 
@@ -21,10 +21,9 @@ from sqlalchemy import Table, func, select, update
 from admin.core.retention import Retention
 from admin.loops.retention import RetentionLoop
 from admin.metrics import pruned_total
-from admin.services import retention as service
 from admin.services.context import Context
-from admin.services.retention import prune
-from admin.store import retention as store
+from admin.services.retention import PruningSizes, prune
+from admin.store import retention as stocks
 from admin.store.database import metadata
 from admin.store.decisions import decisions, trails
 from admin.store.execution_tables import execution_events, executions
@@ -48,6 +47,8 @@ from tests.support.placing import (
 )
 
 DAY = 86400.0
+#: So small that a few rows fill several pages and batches.
+SMALL = PruningSizes(page=3, window=2, batch=4, trails=2)
 
 
 @pytest.fixture
@@ -65,21 +66,26 @@ def agent(api: FlaskClient, context: Context) -> PlayedAgent:
     return played_agent(api, context, "here")
 
 
-@pytest.fixture
-def few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages and batches so small that a few rows fill several of them."""
-    monkeypatch.setattr(store, "_PAGE", 3)
-    monkeypatch.setattr(store, "_WINDOW", 2)
-    monkeypatch.setattr(service, "_BATCH", 4)
-    monkeypatch.setattr(service, "_TRAILS", 2)
-
-
 def pruned(context: Context, *, dry_run: bool = False, **ages: str) -> dict[str, int]:
-    """What one run deletes, by tables."""
-    total: Counter[str] = Counter()
-    for counts in prune(context, Retention(**ages), dry_run=dry_run):
-        total.update(counts)
-    return {table: count for table, count in total.items() if count}
+    """What one run deletes, by tables, in many small steps."""
+    return total(prune(context, Retention(**ages), dry_run=dry_run, sizes=SMALL))
+
+
+def total(steps: Iterator[dict[str, int]]) -> dict[str, int]:
+    """What steps delete together, by tables."""
+    deleted: Counter[str] = Counter()
+    for counts in steps:
+        deleted.update(counts)
+    return {table: count for table, count in deleted.items() if count}
+
+
+def steps_up_to_trails(context: Context, kept: Retention, sizes: PruningSizes) -> Iterator[dict[str, int]]:
+    """A run of which the next step deletes the first trails: it has found them unused, as a dry run has by then."""
+    is_of_trails = ["trails" in counts for counts in prune(context, kept, dry_run=True, sizes=sizes)]
+    steps = prune(context, kept, sizes=sizes)
+    for counts in islice(steps, is_of_trails.index(True)):
+        assert "trails" not in counts
+    return steps
 
 
 def path(name: str, what: str) -> str:
@@ -110,9 +116,9 @@ def stored_names(context: Context) -> list[str]:
 def check_whole(context: Context) -> None:
     """Nothing refers to anything that is gone, and no trail is left over."""
     with context.database.reading() as connection:
-        there = set(connection.execute(select(executions.c.id)).scalars())
+        ids = set(connection.execute(select(executions.c.id)).scalars())
         for table in belonging_tables():
-            assert set(connection.execute(select(table.c.execution_id)).scalars()) <= there
+            assert set(connection.execute(select(table.c.execution_id)).scalars()) <= ids
         pairs = connection.execute(select(decisions.c.settings_trail, decisions.c.placement_trail))
         used = {digest for pair in pairs for digest in pair}
         assert set(connection.execute(select(trails.c.digest)).scalars()) == used
@@ -124,7 +130,7 @@ def belonging_tables() -> list[Table]:
 
 
 def test_finished_executions_go_with_all_that_is_theirs_and_no_others(
-    api: FlaskClient, context: Context, clock: Clock, agent: PlayedAgent, few_at_once: None
+    api: FlaskClient, context: Context, clock: Clock, agent: PlayedAgent
 ) -> None:
     run(agent, *(f"old-{number}" for number in range(5)))
     created(api, "waits", cluster="here")
@@ -169,11 +175,11 @@ def test_an_execution_that_is_gone_is_unknown_and_its_name_is_free(
 
 
 def test_every_table_that_belongs_to_executions_is_emptied_with_them() -> None:
-    emptied = {store.LOGS.table, store.OUTPUTS.table, store.EVENTS.table, decisions}
+    emptied = {stocks.LOGS.table, stocks.OUTPUTS.table, stocks.EVENTS.table, decisions}
     assert set(belonging_tables()) == emptied
 
 
-def test_logs_and_outputs_may_go_before_their_execution(make_app: MakeApp, clock: Clock, few_at_once: None) -> None:
+def test_logs_and_outputs_may_go_before_their_execution(make_app: MakeApp, clock: Clock) -> None:
     app = make_app(retention={"logs": "1d"})
     context, api = set_clock(app, clock), app.test_client()
     agent = played_agent(api, context, "here")
@@ -205,18 +211,17 @@ def test_logs_and_outputs_may_go_before_their_execution(make_app: MakeApp, clock
 
 
 def test_a_log_of_which_the_start_is_gone_is_not_shown_from_its_middle(
-    api: FlaskClient, context: Context, clock: Clock, agent: PlayedAgent, monkeypatch: pytest.MonkeyPatch
+    api: FlaskClient, context: Context, clock: Clock, agent: PlayedAgent
 ) -> None:
     run(agent, "old")
     clock.advance(2 * DAY)
-    monkeypatch.setattr(service, "_BATCH", 1)
-    next(prune(context, Retention(logs="1d")))  # and is killed
+    next(prune(context, Retention(logs="1d"), sizes=PruningSizes(batch=1)))  # and is killed
     answer = get(api, path("old", "logs?wait_seconds=5"))
     assert (answer["data"], answer["complete"], answer["pruned"]) == ("", True, True)
 
 
 def test_events_may_go_before_their_execution_and_it_is_said(
-    api: FlaskClient, context: Context, clock: Clock, agent: PlayedAgent, few_at_once: None
+    api: FlaskClient, context: Context, clock: Clock, agent: PlayedAgent
 ) -> None:
     run(agent, "old")
     created(api, "runs", cluster="here")
@@ -230,15 +235,15 @@ def test_events_may_go_before_their_execution_and_it_is_said(
     assert pruned(context, events="1d") == {"execution_events": 3, "cluster_events": of_clusters}
     assert get(api, path("old", "events")) == {"events": [], "pruned": True}
     assert execution(api, "old")["events"] == 3
-    assert [one["type"] for one in get(api, path("runs", "events"))["events"]] == ["CREATED", "RUNNING"]
-    assert [one["type"] for one in get(api, "clusters/here/events")["events"]] == ["CORDONED"]
+    assert [event["type"] for event in get(api, path("runs", "events"))["events"]] == ["CREATED", "RUNNING"]
+    assert [event["type"] for event in get(api, "clusters/here/events")["events"]] == ["CORDONED"]
     ok(api.put(f"{API}/executions/{PROJECT}/{DOMAIN}/old", json={"state": "ARCHIVED"}))
     later = get(api, path("old", "events"))
-    assert ([one["number"] for one in later["events"]], later["pruned"]) == ([4], True)
+    assert ([event["number"] for event in later["events"]], later["pruned"]) == ([4], True)
     assert "pruned" not in get(api, path("runs", "events"))
 
 
-def test_numbers_are_never_given_twice(api: FlaskClient, context: Context, clock: Clock, few_at_once: None) -> None:
+def test_numbers_are_never_given_twice(api: FlaskClient, context: Context, clock: Clock) -> None:
     def newest() -> tuple[Any, ...]:
         columns = (executions.c.id, execution_events.c.id, cluster_events.c.number)
         with context.database.reading() as connection:
@@ -271,9 +276,7 @@ def test_a_row_whose_clock_was_wrong_does_not_keep_the_others(api: FlaskClient, 
     assert stored_names(context) == ["last"]
 
 
-def test_a_dry_run_changes_nothing(
-    api: FlaskClient, context: Context, clock: Clock, agent: PlayedAgent, few_at_once: None
-) -> None:
+def test_a_dry_run_changes_nothing(api: FlaskClient, context: Context, clock: Clock, agent: PlayedAgent) -> None:
     run(agent, *(f"old-{number}" for number in range(4)))
     for number in range(3):
         put_pool(api, "gpu", [f"c{number}"])
@@ -303,14 +306,14 @@ def test_a_dry_run_knows_what_the_newest_execution_keeps(
 
 
 def test_a_run_that_is_killed_at_any_step_is_made_good_by_the_next(
-    api: FlaskClient, context: Context, clock: Clock, agent: PlayedAgent, few_at_once: None
+    api: FlaskClient, context: Context, clock: Clock, agent: PlayedAgent
 ) -> None:
     ages: dict[str, Any] = {"executions": "1d", "revisions": "1d"}
     for turn in range(12):
         run(agent, *(f"old-{turn}-{number}" for number in range(3)))
         put_attribute(api, "domain", "workflow_execution_config", {"max_parallelism": turn + 1})
         clock.advance(2 * DAY)
-        steps = prune(context, Retention(**ages))
+        steps = prune(context, Retention(**ages), sizes=SMALL)
         for _ in islice(steps, 3 * turn):
             pass
         assert isinstance(steps, Generator)
@@ -322,15 +325,14 @@ def test_a_run_that_is_killed_at_any_step_is_made_good_by_the_next(
     check_whole(context)
 
 
-def test_creations_lose_nothing_while_others_prune(
-    app: Flask, context: Context, clock: Clock, few_at_once: None
-) -> None:
+def test_creations_lose_nothing_while_others_prune(app: Flask, context: Context, clock: Clock) -> None:
     is_over = threading.Event()
+    creations = threading.Semaphore(0)
 
     def sweep() -> None:
         while not is_over.is_set():
+            creations.acquire()
             pruned(context, executions="1s", events="1s")
-            time.sleep(0.01)
 
     def create(who: int) -> list[str]:
         client = app.test_client()
@@ -340,6 +342,7 @@ def test_creations_lose_nothing_while_others_prune(
             for number in range(4):
                 name = f"e-{who}-{turn}-{number}"
                 created(client, name)
+                creations.release()
                 if number % 2:
                     end(client, name)
                 else:
@@ -351,8 +354,9 @@ def test_creations_lose_nothing_while_others_prune(
         pruners = [threads.submit(sweep) for _ in range(2)]
         kept = [name for names in threads.map(create, range(2)) for name in names]
         is_over.set()
-        for one in pruners:
-            one.result(timeout=30)
+        creations.release(len(pruners))
+        for pruner in pruners:
+            pruner.result(timeout=30)
     client = app.test_client()
     for name in kept:
         assert execution(client, name)["closure"]["phase"] == "QUEUED"
@@ -376,33 +380,23 @@ def test_a_trail_that_is_gone_is_stored_again_when_it_is_needed(
     check_whole(context)
 
 
-def test_a_trail_that_is_decided_by_while_it_is_swept_stays(
-    api: FlaskClient, context: Context, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_trail_that_is_decided_by_while_it_is_swept_stays(api: FlaskClient, context: Context, clock: Clock) -> None:
     created(api, "waits", cluster="local")
     created(api, "old")
     created(api, "last", cluster="local")
     end(api, "old")
     end(api, "last")
     clock.advance(2 * DAY)
-    came: list[Any] = []
-
-    def meanwhile(*arguments: Any) -> Any:
-        if not came:  # the trails of "old" are known to be unused, and are about to go
-            came.append(created(api, "new"))
-        return found_unused(*arguments)
-
-    found_unused = service._delete_unused
-    monkeypatch.setattr(service, "_delete_unused", meanwhile)
-    assert "trails" not in pruned(context, executions="1d")
-    assert came
+    steps = steps_up_to_trails(context, Retention(executions="1d"), PruningSizes())
+    created(api, "new")
+    assert "trails" not in total(steps)
     assert stored_names(context) == ["waits", "last", "new"]
     check_whole(context)
 
 
 @pytest.mark.parametrize("batch", [1, 1000])
 def test_so_does_one_that_something_waiting_is_decided_by_again(
-    api: FlaskClient, context: Context, clock: Clock, monkeypatch: pytest.MonkeyPatch, batch: int
+    api: FlaskClient, context: Context, clock: Clock, batch: int
 ) -> None:
     put_pool(api, "gpu", ["a", "b"], strategy="spill")
     pool = {"cluster_assignment": {"cluster_pool_name": "gpu"}}
@@ -413,18 +407,12 @@ def test_so_does_one_that_something_waiting_is_decided_by_again(
     switch(api, "a", "uncordon")
     created(api, "waits", **pool)
     clock.advance(2 * DAY)
-
-    def meanwhile(*arguments: Any) -> Any:
-        monkeypatch.setattr(service, "_BATCH", batch)
-        switch(api, "a", "cordon")
-        assert ok(api.post(f"{API}/executions/redecide", json={"selector": {"pool": "gpu"}}))["changed"] == 1
-        for number in range(3):
-            created(api, f"more-{number}", cluster="local")
-        return found_unused(*arguments)
-
-    found_unused = service._delete_unused
-    monkeypatch.setattr(service, "_delete_unused", meanwhile)
-    pruned(context, executions="1d")
+    steps = steps_up_to_trails(context, Retention(executions="1d"), PruningSizes(batch=batch))
+    switch(api, "a", "cordon")
+    assert ok(api.post(f"{API}/executions/redecide", json={"selector": {"pool": "gpu"}}))["changed"] == 1
+    for number in range(3):
+        created(api, f"more-{number}", cluster="local")
+    total(steps)
     assert (execution(api, "waits")["cluster"], execution(api, "waits")["decisions"]) == ("b", 2)
     assert explanation(api, "waits", "?decision=1")["cluster"] == "a"
     assert explanation(api, "waits", "?decision=2")["cluster"] == "b"
@@ -435,7 +423,7 @@ class TestRevisions:
     """Old revisions go from the first one on, and later states are not touched by that."""
 
     @pytest.fixture
-    def history(self, api: FlaskClient, context: Context, clock: Clock, few_at_once: None) -> int:
+    def history(self, api: FlaskClient, context: Context, clock: Clock) -> int:
         """Ten revisions, one a day; answers the number before the first of them."""
         head = int(get(api, "revisions?limit=1")["head"])
         for number in range(1, 11):
@@ -455,7 +443,7 @@ class TestRevisions:
         )
         listed = get(api, "revisions")
         oldest = history + 6
-        assert [one["number"] for one in listed["revisions"]] == list(range(history + 10, oldest - 1, -1))
+        assert [revision["number"] for revision in listed["revisions"]] == list(range(history + 10, oldest - 1, -1))
         assert (listed["head"], listed["oldest"]) == (history + 10, oldest)
         assert [self.at(api, history + number) for number in range(5, 11)] == [5, 6, 7, 8, 9, 10]
         assert len(get(api, f"revision_diff?from={oldest - 1}&to={oldest}")["rows"]) == 1
@@ -498,7 +486,7 @@ class TestRevisions:
 
     def test_the_last_one_is_always_kept(self, api: FlaskClient, context: Context, history: int) -> None:
         pruned(context, revisions="1s")
-        assert [one["number"] for one in get(api, "revisions")["revisions"]] == [history + 10]
+        assert [revision["number"] for revision in get(api, "revisions")["revisions"]] == [history + 10]
         assert pruned(context, revisions="1s") == {}
         assert self.at(api, history + 9) == 9
         put_attribute(api, "domain", "workflow_execution_config", {"max_parallelism": 11})
@@ -532,7 +520,7 @@ class TestRevisions:
         ok(api.post(f"{API}/attribute_changes", json={"changes": changes}))
         put_attribute(api, "domain", "workflow_execution_config", {"max_parallelism": 11})
         clock.advance(DAY)
-        steps = [counts for counts in prune(context, Retention(revisions="1h")) if counts]
+        steps = [counts for counts in prune(context, Retention(revisions="1h"), sizes=SMALL) if counts]
         assert all(counts["revision_changes"] <= 4 or counts["revisions"] == 1 for counts in steps)
         assert sum(counts["revisions"] for counts in steps) == history + 11
 
@@ -540,13 +528,14 @@ class TestRevisions:
 def test_the_leader_prunes_every_so_often_in_small_slices(
     make_app: MakeApp,
     clock: Clock,
-    few_at_once: None,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     app = make_app(retention={"executions": "1d", "interval": "50ms"})
     context, api = set_clock(app, clock), app.test_client()
     seconds = count(100)
-    loop = RetentionLoop(context, slice_seconds=2, clock=lambda: float(next(seconds)))  # a step or two in each round
+    small_steps = partial(prune, sizes=SMALL)
+    # A step or two in each round.
+    loop = RetentionLoop(context, slice_seconds=2, clock=lambda: float(next(seconds)), prune=small_steps)
     for number in range(10):
         created(api, f"old-{number}")
         end(api, f"old-{number}")
@@ -561,8 +550,8 @@ def test_the_leader_prunes_every_so_often_in_small_slices(
             assert rounds < 1000
     assert rounds > 3
     assert pruned_total.labels("executions")._value.get() - before == 9
-    [said] = [record for record in caplog.records if record.message == "pruned"]
-    assert (vars(said)["executions"], vars(said)["execution_events"]) == (9, 19)
+    [record] = [record for record in caplog.records if record.message == "pruned"]
+    assert (vars(record)["executions"], vars(record)["execution_events"]) == (9, 19)
     check_whole(context)
 
 
