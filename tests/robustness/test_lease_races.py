@@ -179,7 +179,7 @@ def test_nothing_stands_still_while_the_fleet_changes_and_agents_creators_and_pe
     }
     repeat_together(
         {name: partial(act, random.Random(name)) for name, act in acts.items()},
-        scale(20, full=200),
+        scale(20, full=100),
         paced=("canceller", "operator", "loops"),
     )
     checked(context)

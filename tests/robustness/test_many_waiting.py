@@ -71,6 +71,7 @@ def test_one_change_of_the_fleet_places_all_that_wait_while_creations_go_on(
             name = f"n{number}-{len(new[number])}"
             ok(create(client, name, **pool(pool_of(number))))
             new[number].append(name)
+            stop.wait(0.02)  # leave the deciding thread its share of the processor
 
     with ThreadPoolExecutor(CREATORS) as threads:
         creators = [threads.submit(creator, number) for number in range(CREATORS)]
