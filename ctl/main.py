@@ -124,13 +124,13 @@ def main(args: Sequence[str] | None = None) -> None:
     sys.exit(status)
 
 
-def run(args: list[str]) -> int:
+def run(args: list[str], session: Session | None = None) -> int:
     """Run one command and return its exit status; every error is printed here, once."""
+    session = session or Session()
     if COMPLETE_VARIABLE in os.environ:
         from click.shell_completion import shell_complete
 
-        return shell_complete(root(), {"obj": Session()}, PROGRAM, COMPLETE_VARIABLE, os.environ[COMPLETE_VARIABLE])
-    session = Session()
+        return shell_complete(root(), {"obj": session}, PROGRAM, COMPLETE_VARIABLE, os.environ[COMPLETE_VARIABLE])
     try:
         with root().make_context(PROGRAM, list(args), obj=session) as ctx:  # click empties its list
             ctx.command.invoke(ctx)

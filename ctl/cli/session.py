@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -16,12 +18,21 @@ if TYPE_CHECKING:
 class Session:
     """Gathers the global flags, which may stand before the verb and after the noun; the last one counts."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        client: Client | None = None,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """A client and the functions for waiting are given by tests."""
+        self.sleep = sleep
+        self.monotonic = monotonic
         self.typed: dict[str, str | None] = {}
         self.is_quiet = False
         self.has_headers = True
         self.error_status: int | None = None  #: of every error, for a command whose statuses mean something else
-        self._client: Client | None = None
+        self._client = client
 
     @cached_property
     def settings(self) -> Settings:

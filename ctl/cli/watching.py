@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
@@ -63,7 +62,7 @@ class Backoff:
         if not self.pause:
             self._session.printer.note(f"{error.message} {next_step}")
         self.pause = min(self.pause * 2, _LONGEST_PAUSE_SECONDS) or _FIRST_PAUSE_SECONDS
-        time.sleep(min(self.pause, max(longest, 0.0)))
+        self._session.sleep(min(self.pause, max(longest, 0.0)))
 
     def answered(self) -> None:
         if self.pause:

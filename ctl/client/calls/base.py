@@ -7,13 +7,13 @@ from typing import Any
 
 from ctl.client.answers import Document
 from ctl.client.errors import ServerError
-from ctl.client.transport import Transport
+from ctl.client.transport import Sender
 
 
 class Calls:
     """Part of the client; see `ctl.client.Client`."""
 
-    _transport: Transport
+    _transport: Sender
 
     @property
     def endpoint(self) -> str:

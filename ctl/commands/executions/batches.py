@@ -12,22 +12,24 @@ from ctl.client.errors import ClientError, detail_line
 from ctl.client.transport import refusal
 from ctl.files.execution_requests import Request
 
-#: A batch is no larger than this; the first limit is for its answer to come soon, the second is the admin's.
-MOST_REQUESTS = 100
-MOST_BYTES = 1024 * 1024
+#: A batch is no larger than this: the first limit makes its answer come soon, the second is the admin's.
+_MOST_REQUESTS = 100
+_MOST_BYTES = 1024 * 1024
 
 CREATED, WOULD_BE, EXISTS, FAILED = "created", "would be created", "exists", "failed"
 #: Of those that got no answer of their own.
 UNKNOWN, NOT_CREATED = "unknown", "not created"
 
 
-def batches(requests: Sequence[Request]) -> Iterator[list[Request]]:
+def batches(
+    requests: Sequence[Request], *, most_requests: int = _MOST_REQUESTS, most_bytes: int = _MOST_BYTES
+) -> Iterator[list[Request]]:
     """The requests in their order; the same requests always make the same batches."""
     batch: list[Request] = []
     size = 0
     for request in requests:
         more = len(json.dumps(request.body)) + 2
-        if batch and (len(batch) == MOST_REQUESTS or size + more > MOST_BYTES):
+        if batch and (len(batch) == most_requests or size + more > most_bytes):
             yield batch
             batch, size = [], 0
         batch.append(request)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from shlex import quote
@@ -109,14 +108,14 @@ class _Sending:
     def _answer(self, batch: Sequence[Request], key: str) -> Document:
         bodies = [request.body for request in batch]
         backoff = Backoff(self._session)
-        deadline = time.monotonic() + _BACKOFF_SECONDS
+        deadline = self._session.monotonic() + _BACKOFF_SECONDS
         self._may_have_arrived = False
         while True:
             try:
                 answer = self._session.client.create_executions(bodies, key=key, dry_run=self.dry_run)
             except Unreachable as error:
                 self._may_have_arrived |= not _was_never_sent(error)
-                left = deadline - time.monotonic()
+                left = deadline - self._session.monotonic()
                 # An admin that never answered is not waited for.
                 if not self.outcomes or left <= 0:
                     raise
@@ -153,9 +152,9 @@ def _was_never_sent(error: BaseException) -> bool:
 
 def _unsettled(error: RainbowError, outcomes: Sequence[Outcome], key: str) -> RainbowError:
     """The error that ended it early, with what is left to do and how to continue."""
-    found = Counter(outcome.result for outcome in outcomes)
-    left = [f"{found[UNKNOWN]} may have been created"] if found[UNKNOWN] else []
-    left += [f"{found[NOT_CREATED]} were not"] if found[NOT_CREATED] else []
+    numbers = Counter(outcome.result for outcome in outcomes)
+    left = [f"{numbers[UNKNOWN]} may have been created"] if numbers[UNKNOWN] else []
+    left += [f"{numbers[NOT_CREATED]} were not"] if numbers[NOT_CREATED] else []
     error.message = f"{_without_advice(error)} Of {len(outcomes)} executions {listed(left)}. {_run_again(key)}"
     return error
 

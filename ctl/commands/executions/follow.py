@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator
 
 from ctl.cli.session import Session
@@ -22,19 +21,19 @@ def follow(session: Session, id: ExecutionId, *, seconds: float | None = None) -
 
     When the admin cannot be reached, as while it restarts, it is tried again; only at the very start that is an error.
     """
-    deadline = None if seconds is None else time.monotonic() + seconds
+    deadline = None if seconds is None else session.monotonic() + seconds
     seen = Execution.from_document(session.client.execution(id))
     yield seen
     backoff = Backoff(session)
     while not seen.is_finished:
-        left = _WAIT_SECONDS if deadline is None else deadline - time.monotonic()
+        left = _WAIT_SECONDS if deadline is None else deadline - session.monotonic()
         if left <= 0:
             return
         try:
             # The admin waits whole seconds; the last fraction is waited for here.
             whole = min(int(left), _WAIT_SECONDS, LONGEST_WAIT_SECONDS)
             if not whole:
-                time.sleep(left)
+                session.sleep(left)
             execution = Execution.from_document(session.client.wait_for_execution(id, seen.events, whole))
         except (Unreachable, ServerError) as error:
             backoff.pause_after(error, left)

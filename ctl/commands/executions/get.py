@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import islice
@@ -210,7 +209,7 @@ def _watch(session: Session, flags: Mapping[str, Any]) -> None:
     has_headers, backoff = bool(seen), Backoff(session)
     while True:
         sys.stdout.flush()
-        time.sleep(_POLL_SECONDS)
+        session.sleep(_POLL_SECONDS)
         try:
             executions = _find_executions(session, flags, where)[0]
         except (Unreachable, ServerError) as error:

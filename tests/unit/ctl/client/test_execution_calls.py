@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,32 +15,29 @@ JOB = {"project": "p", "domain": "d", "spec": {"job": {"command": ["true"]}}}
 class Admin:
     """Notes what it is asked, and answers in turn."""
 
+    url = "http://admin"
+
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
         self.calls: list[tuple[str, str, dict[str, Any]]] = []
 
-    def __call__(self, method: str, path: str, **call: Any) -> Any:
+    def call(self, method: str, path: str, **call: Any) -> Any:
         self.calls.append((method, path, call))
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-
-MakeClient = Callable[..., tuple[Client, Admin]]
-
-
-@pytest.fixture
-def make(monkeypatch: pytest.MonkeyPatch) -> MakeClient:
-    def make_client(*answers: Any) -> tuple[Client, Admin]:
-        client, admin = Client("http://127.0.0.1:9"), Admin(*answers)
-        monkeypatch.setattr(client._transport, "call", admin)
-        return client, admin
-
-    return make_client
+    def close(self) -> None:
+        pass
 
 
-def test_an_execution_without_a_name_is_sent_again_under_the_same_key_and_made_once(make: MakeClient) -> None:
+def make(*answers: Any) -> tuple[Client, Admin]:
+    admin = Admin(*answers)
+    return Client.from_transport(admin), admin
+
+
+def test_an_execution_without_a_name_is_sent_again_under_the_same_key_and_made_once() -> None:
     client, admin = make(Unanswered(), {"id": ID.document(), "created": False})
     assert client.create_execution(JOB)["created"] is True
     keys = [call["headers"]["Idempotency-Key"] for _method, _path, call in admin.calls]
@@ -51,7 +47,7 @@ def test_an_execution_without_a_name_is_sent_again_under_the_same_key_and_made_o
     assert admin.calls[-1][2]["headers"]["Idempotency-Key"] not in keys
 
 
-def test_an_execution_with_a_name_is_never_sent_again(make: MakeClient) -> None:
+def test_an_execution_with_a_name_is_never_sent_again() -> None:
     client, admin = make(Unanswered())
     with pytest.raises(Unanswered):
         client.create_execution({**JOB, "name": "a1"})
@@ -59,7 +55,7 @@ def test_an_execution_with_a_name_is_never_sent_again(make: MakeClient) -> None:
     assert "headers" not in admin.calls[0][2]
 
 
-def test_a_relaunch_carries_a_key_too_and_a_dry_run_none(make: MakeClient) -> None:
+def test_a_relaunch_carries_a_key_too_and_a_dry_run_none() -> None:
     client, admin = make({"id": ID.document(), "created": True})
     client.repeat_execution("relaunch", {"id": ID.document()})
     client.repeat_execution("recover", {"id": ID.document()}, dry_run=True)
@@ -69,7 +65,7 @@ def test_a_relaunch_carries_a_key_too_and_a_dry_run_none(make: MakeClient) -> No
     assert admin.calls[1][2]["is_safe"]
 
 
-def test_lists_go_to_the_path_of_their_project_and_domain_or_to_all(make: MakeClient) -> None:
+def test_lists_go_to_the_path_of_their_project_and_domain_or_to_all() -> None:
     client, admin = make({"executions": []})
     assert list(client.executions("p", "d e", phase="QUEUED", cluster=None)) == []
     assert list(client.executions("p", state="ALL")) == []
@@ -79,7 +75,7 @@ def test_lists_go_to_the_path_of_their_project_and_domain_or_to_all(make: MakeCl
     ]
 
 
-def test_a_long_poll_leaves_the_admin_its_time(make: MakeClient) -> None:
+def test_a_long_poll_leaves_the_admin_its_time() -> None:
     client, admin = make({"id": ID.document()})
     client.wait_for_execution(ID, 3, 30)
     assert admin.calls[0][2]["query"] == {"after_event": 3, "wait_seconds": 30}
@@ -89,12 +85,12 @@ def test_a_long_poll_leaves_the_admin_its_time(make: MakeClient) -> None:
 @pytest.mark.parametrize(
     ("answer", "is_there"), [({"launch_plans": [{}]}, True), ({"launch_plans": []}, False), (NotFound(), False)]
 )
-def test_whether_a_launch_plan_is_registered(make: MakeClient, answer: Any, is_there: bool) -> None:
+def test_whether_a_launch_plan_is_registered(answer: Any, is_there: bool) -> None:
     client, _admin = make(answer)
     assert client.has_launch_plan("p", "d", "lp") is is_there
 
 
-def test_what_is_not_said_is_not_sent(make: MakeClient) -> None:
+def test_what_is_not_said_is_not_sent() -> None:
     client, admin = make({"matched": 0, "executions": []})
     client.terminate_execution(ID)
     client.terminate_executions({"filters": "eq(phase,QUEUED)"}, cause="why", dry_run=True)
@@ -106,7 +102,7 @@ def test_what_is_not_said_is_not_sent(make: MakeClient) -> None:
     ]
 
 
-def test_a_cluster_is_told_and_its_tokens_are_asked_for_by_path(make: MakeClient) -> None:
+def test_a_cluster_is_told_and_its_tokens_are_asked_for_by_path() -> None:
     client, admin = make({"tokens": [], "changed": True})
     client.switch_cluster("a b", "drain", deadline="10m")
     client.cluster_tokens("a")

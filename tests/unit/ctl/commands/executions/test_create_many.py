@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from ctl.cli.session import Session
+from ctl.client import Client
 from ctl.client.errors import ClientError, Conflict, Forbidden, InvalidRequest, ServerError, Unanswered, Unreachable
-from ctl.client.transport import Transport
-from ctl.commands.executions import batches
+from ctl.commands.executions.batches import batches
+from ctl.files.execution_requests import Request
 from ctl.main import run
 
 BAD = {
@@ -23,24 +25,37 @@ BAD = {
 }
 TAKEN = {"status": 409, "code": 6, "error": "execution_exists", "message": "The name is taken.", "details": []}
 Flaw = Exception | type[BaseException] | None
+Rainbowctl = Callable[..., tuple[int, str, str]]  #: from words to exit status, stdout and stderr
 
 
 class Admin:
     """Creates what it is sent, once for each name; `flaws` befall its answers in turn, after it has done its work."""
+
+    url = "http://admin"
 
     def __init__(self) -> None:
         self.names: list[str] = []
         self.sent: list[tuple[str, list[dict[str, Any]]]] = []
         self.refused: dict[str, dict[str, Any]] = {}  #: errors by the first word of the command
         self.flaws: list[Flaw] = []
+        self.error: ClientError | None = None  #: the answer to everything
         self.is_gone_after: int | None = None  #: so many requests
         self.launch_plans: list[str] = []
         self.asked: list[str] = []
+        self.single: list[dict[str, Any]] = []  #: requests for one execution
+
+    def close(self) -> None:
+        pass
 
     def call(self, method: str, path: str, **call: Any) -> dict[str, Any]:
+        if self.error is not None:
+            raise self.error
         if method == "GET":
             self.asked.append(path)
             return {"launch_plans": [{}] if path.rsplit("/", 1)[1] in self.launch_plans else []}
+        if "executions" not in call["body"]:
+            self.single.append(call["body"])
+            return {"id": {"project": "p", "domain": "d", "name": "a"}, "created": True, "execution": {}}
         key = call["headers"]["Idempotency-Key"]
         self.sent.append((key, call["body"]["executions"]))
         flaw = self.flaws.pop(0) if self.flaws else None
@@ -49,12 +64,14 @@ class Admin:
         if isinstance(flaw, Unreachable) and not isinstance(flaw, Unanswered):
             raise flaw
         is_dry = bool((call["query"] or {}).get("dry_run"))
-        results = [self._one(f"{key}/{index}", body, is_dry) for index, body in enumerate(call["body"]["executions"])]
+        results = [
+            self._result(f"{key}/{index}", body, is_dry) for index, body in enumerate(call["body"]["executions"])
+        ]
         if flaw is not None:
             raise flaw
         return {"results": results, "dry_run": is_dry}
 
-    def _one(self, generated: str, body: dict[str, Any], is_dry: bool) -> dict[str, Any]:
+    def _result(self, generated: str, body: dict[str, Any], is_dry: bool) -> dict[str, Any]:
         spec = body["spec"]
         word = spec["job"]["command"][0] if "job" in spec else spec["launch_plan"]["name"]
         if word in self.refused:
@@ -82,23 +99,41 @@ def admin(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Admin:
     monkeypatch.setenv("RAINBOW_DOMAIN", "d")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("ctl.cli.watching.time.sleep", lambda _seconds: None)
-    admin = Admin()
-    monkeypatch.setattr(Transport, "call", lambda _self, *args, **call: admin.call(*args, **call))
-    return admin
+    return Admin()
 
 
 @pytest.fixture
-def create(admin: Admin, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+def rainbowctl(admin: Admin, capsys: pytest.CaptureFixture[str]) -> Rainbowctl:
+    """Runs commands against the admin; waiting takes no time, but the clock goes on."""
+    clock = Clock()
+
+    def call(*args: str) -> tuple[int, str, str]:
+        session = Session(Client.from_transport(admin), sleep=clock.sleep, monotonic=clock.monotonic)
+        return (run(list(args), session), *capsys.readouterr())
+
+    return call
+
+
+class Clock:
+    """Time that goes on only when someone sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def create(rainbowctl: Rainbowctl, tmp_path: Path) -> Rainbowctl:
     def create(text: str, *flags: str) -> tuple[int, str, str]:
         (tmp_path / "runs.yaml").write_text(text)
-        status = run(["create", "execution", "--execFile", "runs.yaml", *flags])
-        return (status, *capsys.readouterr())
+        return rainbowctl("create", "execution", "--execFile", "runs.yaml", *flags)
 
     return create
-
-
-Create = Callable[..., tuple[int, str, str]]
 
 
 def documents(*commands: str, names: str = "") -> str:
@@ -109,7 +144,7 @@ def documents(*commands: str, names: str = "") -> str:
     )
 
 
-def test_every_document_is_an_execution_and_flags_are_said_of_all(admin: Admin, create: Create) -> None:
+def test_every_document_is_an_execution_and_flags_apply_to_all(admin: Admin, create: Rainbowctl) -> None:
     status, out, err = create(documents("x", "y", names="ab"), "--clusterPool", "gpu", "--label", "k=v")
     assert status == 0
     assert out.splitlines() == [
@@ -124,26 +159,19 @@ def test_every_document_is_an_execution_and_flags_are_said_of_all(admin: Admin, 
     assert all(body["spec"]["labels"] == {"values": {"k": "v"}} for body in sent)
 
 
-def test_a_list_in_json_counts_as_that_many_documents(admin: Admin, create: Create) -> None:
+def test_a_list_in_json_counts_as_that_many_documents(admin: Admin, create: Rainbowctl) -> None:
     runs = [{"job": {"command": ["x"]}, "targetDomain": domain} for domain in ("d", "e")]
     status, out, _err = create(json.dumps(runs))
     assert status == 0
     assert [line.split()[:2] for line in out.splitlines()] == [["PROJECT", "DOMAIN"], ["p", "d"], ["p", "e"]]
 
 
-def test_one_document_is_sent_as_ever(admin: Admin, create: Create, monkeypatch: pytest.MonkeyPatch) -> None:
-    bodies: list[dict[str, Any]] = []
-
-    def call(_self: Transport, *_args: Any, body: dict[str, Any], **_call: Any) -> dict[str, Any]:
-        bodies.append(body)
-        return {"id": {"project": "p", "domain": "d", "name": "a"}, "created": True, "execution": {}}
-
-    monkeypatch.setattr(Transport, "call", call)
+def test_one_document_is_sent_as_a_request_for_one(admin: Admin, create: Rainbowctl) -> None:
     assert create(documents("x", names="a"))[0] == 0
-    assert bodies == [{"project": "p", "domain": "d", "name": "a", "spec": {"job": {"command": ["x"]}}}]
+    assert admin.single == [{"project": "p", "domain": "d", "name": "a", "spec": {"job": {"command": ["x"]}}}]
 
 
-def test_a_failure_names_its_place_and_keeps_nothing_from_the_others(admin: Admin, create: Create) -> None:
+def test_a_failure_names_its_place_and_does_not_stop_the_others(admin: Admin, create: Rainbowctl) -> None:
     admin.refused = {"bad": BAD, "taken": TAKEN}
     status, out, err = create(documents("x", "bad", "taken", names="abc"))
     assert admin.names == ["a"]
@@ -157,7 +185,7 @@ def test_a_failure_names_its_place_and_keeps_nothing_from_the_others(admin: Admi
     assert status == 1, "a refusal and a conflict have no status in common"
 
 
-def test_what_failed_is_corrected_and_sent_again_under_the_same_key(admin: Admin, create: Create) -> None:
+def test_a_corrected_file_is_sent_again_under_the_same_key(admin: Admin, create: Rainbowctl) -> None:
     admin.refused = {"bad": BAD}
     status, _out, err = create(documents("x", "bad", "x"))
     key = err.split("Correct them where they stand. Run the same again with --idempotencyKey ")[1].split(":")[0]
@@ -168,13 +196,13 @@ def test_what_failed_is_corrected_and_sent_again_under_the_same_key(admin: Admin
 
 @pytest.mark.parametrize(("error", "status"), [(BAD, 2), (TAKEN, 5), ({**BAD, "status": 404}, 3)])
 def test_the_status_is_that_of_the_failures_where_they_agree(
-    admin: Admin, create: Create, error: dict[str, Any], status: int
+    admin: Admin, create: Rainbowctl, error: dict[str, Any], status: int
 ) -> None:
     admin.refused = {"bad": error}
     assert create(documents("x", "bad", "bad"))[0] == status
 
 
-def test_the_same_again_is_8_if_nothing_is_new_else_0(admin: Admin, create: Create) -> None:
+def test_the_same_again_is_8_if_nothing_is_new_else_0(admin: Admin, create: Rainbowctl) -> None:
     assert create(documents("x", "y", names="ab"))[0] == 0
     status, out, err = create(documents("x", "y", names="ab"))
     assert status == 8
@@ -185,7 +213,7 @@ def test_the_same_again_is_8_if_nothing_is_new_else_0(admin: Admin, create: Crea
     assert "3 executions: 1 created, 2 existed already." in err
 
 
-def test_programs_get_all_of_it(admin: Admin, create: Create) -> None:
+def test_json_has_every_result_and_name_the_created_ones(admin: Admin, create: Rainbowctl) -> None:
     admin.refused = {"bad": BAD}
     status, out, err = create(documents("x", "bad", names="a"), "-o", "json")
     good, bad = json.loads(out)
@@ -200,7 +228,7 @@ def test_programs_get_all_of_it(admin: Admin, create: Create) -> None:
     assert "runs.yaml:4:16: spec.job.command: is empty." in err
 
 
-def test_a_dry_run_creates_nothing_and_tells_what_would_be(admin: Admin, create: Create) -> None:
+def test_a_dry_run_creates_nothing_and_shows_what_would_be_created(admin: Admin, create: Rainbowctl) -> None:
     admin.names = ["a"]
     status, out, err = create(documents("x", "y", names="ab"), "--dryRun")
     assert (status, admin.names) == (0, ["a"])
@@ -209,21 +237,21 @@ def test_a_dry_run_creates_nothing_and_tells_what_would_be(admin: Admin, create:
     assert "Dry run: nothing was created. 2 executions: 1 would be created, 1 existed already." in err
 
 
-def test_many_are_sent_in_batches_each_with_a_key_of_its_own(
-    admin: Admin, create: Create, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_are_sent_in_batches_each_with_a_key_of_its_own(admin: Admin, create: Rainbowctl) -> None:
     status, out, err = create(documents(*["x"] * 250))
     assert (status, len(out.splitlines()), len(set(admin.names))) == (0, 251, 250)
     assert [len(sent) for _key, sent in admin.sent] == [100, 100, 50]
     assert len({key for key, _sent in admin.sent}) == 3
     assert err == "Creating 250 executions…\n250 executions: 250 created.\n"
-    monkeypatch.setattr(batches, "MOST_BYTES", 200)
-    admin.sent.clear()
-    create(documents("x", "y" * 300, "z", "z"))
-    assert [len(sent) for _key, sent in admin.sent] == [1, 1, 2]
 
 
-def test_a_lost_answer_is_asked_for_again_and_nothing_is_created_twice(admin: Admin, create: Create) -> None:
+def test_a_batch_has_a_limit_in_requests_and_one_in_bytes() -> None:
+    requests = [Request(body={"name": name}) for name in ("x", "y" * 300, "z", "z", "z")]
+    assert [len(batch) for batch in batches(requests, most_bytes=200)] == [1, 1, 3]
+    assert [len(batch) for batch in batches(requests, most_bytes=200, most_requests=2)] == [1, 1, 2, 1]
+
+
+def test_a_lost_answer_is_asked_for_again_and_nothing_is_created_twice(admin: Admin, create: Rainbowctl) -> None:
     admin.flaws = [Unanswered("No answer."), None, Unanswered("No answer."), Unreachable("Gone."), None]
     status, out, err = create(documents(*["x"] * 150))
     assert status == 0
@@ -233,7 +261,7 @@ def test_a_lost_answer_is_asked_for_again_and_nothing_is_created_twice(admin: Ad
     assert "The admin answers again." in err
 
 
-def test_what_a_lost_answer_may_have_created_is_not_said_to_have_been_there(admin: Admin, create: Create) -> None:
+def test_after_a_lost_answer_existing_executions_may_be_of_the_same_command(admin: Admin, create: Rainbowctl) -> None:
     admin.flaws = [Unanswered("No answer.")]
     status, out, err = create(documents("x", "y", names="ab"))
     assert (status, out.count("exists")) == (0, 2)
@@ -241,13 +269,10 @@ def test_what_a_lost_answer_may_have_created_is_not_said_to_have_been_there(admi
 
 
 @pytest.mark.parametrize("error", [Unreachable("Gone."), Forbidden("No."), InvalidRequest("No."), Conflict("No.")])
-def test_a_refusal_of_all_is_told_as_ever(
-    admin: Admin, create: Create, error: ClientError, monkeypatch: pytest.MonkeyPatch
+def test_an_error_for_the_first_batch_is_the_error_of_the_command(
+    admin: Admin, create: Rainbowctl, error: ClientError
 ) -> None:
-    def refuse(*_args: Any, **_call: Any) -> Any:
-        raise error
-
-    monkeypatch.setattr(Transport, "call", refuse)
+    admin.error = error
     status, out, err = create(documents("x", "y"))
     assert (status, out, err) == (error.exit_code, "", f"error: {error.message}\n")
 
@@ -262,11 +287,10 @@ def test_a_refusal_of_all_is_told_as_ever(
         (KeyboardInterrupt, 130, "100 may have been created and 50 were not."),
     ],
 )
-def test_an_end_in_between_tells_what_is_known_and_the_key_to_go_on_with(
-    admin: Admin, create: Create, monkeypatch: pytest.MonkeyPatch, flaw: Flaw, status: int, unsettled: str
+def test_an_early_end_shows_what_is_known_and_the_key_to_go_on_with(
+    admin: Admin, create: Rainbowctl, flaw: Flaw, status: int, unsettled: str
 ) -> None:
-    monkeypatch.setattr("ctl.commands.executions.create_many._BACKOFF_SECONDS", 0.0)
-    admin.flaws = [None, flaw, flaw]
+    admin.flaws = [None, *[flaw] * 20]  # more than are sent in the time for trying again
     runs = documents(*["x"] * 250)
     exit_status, out, err = create(runs)
     assert exit_status == status
@@ -279,10 +303,7 @@ def test_an_end_in_between_tells_what_is_known_and_the_key_to_go_on_with(
     assert len(admin.names) == 250, "all of them, and none twice"
 
 
-def test_what_may_have_arrived_before_the_admin_was_gone_is_not_said_to_be_missing(
-    admin: Admin, create: Create, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ctl.commands.executions.create_many._BACKOFF_SECONDS", 0.05)
+def test_a_batch_that_may_have_arrived_before_the_admin_was_gone_is_unknown(admin: Admin, create: Rainbowctl) -> None:
     admin.flaws = [None, Unanswered("No answer. It may have been carried out: look first.")]
     admin.is_gone_after = 2
     status, out, err = create(documents(*["x"] * 250))
@@ -292,7 +313,7 @@ def test_what_may_have_arrived_before_the_admin_was_gone_is_not_said_to_be_missi
     assert "Of 250 executions 100 may have been created and 50 were not." in err
 
 
-def test_a_workflow_that_is_no_launch_plan_is_looked_up_once(admin: Admin, create: Create) -> None:
+def test_a_workflow_that_is_no_launch_plan_is_looked_up_once(admin: Admin, create: Rainbowctl) -> None:
     admin.launch_plans = ["plan"]
     admin.refused = {"none": {"status": 404, "error": "workflow_not_found", "message": "No workflow 'none'."}}
     status, out, err = create("---\n".join(f"workflow: {name}\n" for name in ("plan", "flow", "none", "flow", "plan")))
@@ -305,7 +326,7 @@ def test_a_workflow_that_is_no_launch_plan_is_looked_up_once(admin: Admin, creat
     assert "runs.yaml:5:1: There is neither a launch plan 'none' nor a workflow. No workflow 'none'" in out
 
 
-def test_a_warning_about_many_is_said_once(admin: Admin, create: Create) -> None:
+def test_a_warning_about_many_is_printed_once(admin: Admin, create: Rainbowctl) -> None:
     _status, _out, err = create(documents("odd", "odd", "x"))
     assert err.count("That is odd.") == 1
     assert "warning: That is odd. (said of 2 executions)" in err
@@ -325,15 +346,16 @@ def test_a_warning_about_many_is_said_once(admin: Admin, create: Create) -> None
         (documents("x", names="a"), ["--idempotencyKey", "k"], "leave out --idempotencyKey"),
     ],
 )
-def test_what_cannot_be_right_sends_nothing(
-    admin: Admin, create: Create, text: str, flags: list[str], message: str
+def test_invalid_input_sends_nothing(
+    admin: Admin, create: Rainbowctl, text: str, flags: list[str], message: str
 ) -> None:
     status, out, err = create(text, *flags)
     assert (status, out, admin.sent) == (2, "", [])
     assert message in err
 
 
-def test_place_asks_about_one(admin: Admin, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_place_asks_about_one(rainbowctl: Rainbowctl, tmp_path: Path) -> None:
     (tmp_path / "runs.yaml").write_text(documents("x", "y"))
-    assert run(["place", "--execFile", "runs.yaml"]) == 2
-    assert "place asks about one, and runs.yaml holds 2" in capsys.readouterr().err
+    status, _out, err = rainbowctl("place", "--execFile", "runs.yaml")
+    assert status == 2
+    assert "place asks about one, and runs.yaml holds 2" in err
