@@ -48,11 +48,9 @@ def root() -> Group:
                 summary="Delete a setting or part of the fleet, or end executions", place="ctl.commands.verbs:delete"
             ),
             "edit": Entry(summary="Change a setting in your editor", place="ctl.commands.verbs:edit"),
-            "apply": Entry(summary="Make files or a plan so, as one change", place="ctl.commands.changes.apply:apply"),
+            "apply": Entry(summary="Apply files or a plan, as one change", place="ctl.commands.changes.apply:apply"),
             "diff": Entry(summary="Show what applying files would change", place="ctl.commands.changes.diff:diff"),
-            "plan": Entry(
-                summary="Show it, and keep it to be applied exactly so", place="ctl.commands.changes.plan:plan"
-            ),
+            "plan": Entry(summary="Show it, and save it as a plan to apply", place="ctl.commands.changes.plan:plan"),
             "export": Entry(summary="Write what is set as files to apply", place="ctl.commands.changes.export:export"),
             "history": Entry(
                 summary="Show who changed what, when and why", place="ctl.commands.changes.history:history"
@@ -60,7 +58,9 @@ def root() -> Group:
             "rollback": Entry(
                 summary="Undo a change, or go back to a revision", place="ctl.commands.changes.rollback:rollback"
             ),
-            "explain": Entry(summary="Show what applies, and every step to it", place="ctl.commands.explain:explain"),
+            "explain": Entry(
+                summary="Show what applies, and where it comes from", place="ctl.commands.explain:explain"
+            ),
             "place": Entry(
                 summary="Show where something would run, and why", place="ctl.commands.placement.place:place"
             ),
@@ -68,25 +68,29 @@ def root() -> Group:
                 summary="Show which executions a change would move", place="ctl.commands.placement.simulate:simulate"
             ),
             "redecide": Entry(
-                summary="Decide waiting executions with the settings of now",
+                summary="Decide waiting executions again, with current settings",
                 place="ctl.commands.placement.redecide:redecide",
             ),
             "wait": Entry(summary="Wait for an execution", place="ctl.commands.verbs:wait"),
-            "logs": Entry(summary="Show what an execution printed", place="ctl.commands.executions.logs:logs"),
+            "logs": Entry(summary="Show the output of an execution", place="ctl.commands.executions.logs:logs"),
             "register": Entry(
                 summary="Register workflows and launch plans", place="ctl.commands.registrations.register:register"
             ),
-            "enable": Entry(summary="Let clusters take part", place="ctl.commands.fleet.switches:enable"),
-            "disable": Entry(summary="Take clusters out", place="ctl.commands.fleet.switches:disable"),
+            "enable": Entry(summary="Enable clusters", place="ctl.commands.fleet.switches:enable"),
+            "disable": Entry(summary="Disable clusters", place="ctl.commands.fleet.switches:disable"),
             "cordon": Entry(summary="Give clusters no new work", place="ctl.commands.fleet.switches:cordon"),
             "uncordon": Entry(
-                summary="Let cordoned clusters have new work", place="ctl.commands.fleet.switches:uncordon"
+                summary="Give cordoned clusters new work again", place="ctl.commands.fleet.switches:uncordon"
             ),
             "drain": Entry(summary="Move the work of clusters elsewhere", place="ctl.commands.fleet.switches:drain"),
-            "undrain": Entry(summary="Let drained clusters have new work", place="ctl.commands.fleet.switches:undrain"),
-            "admit": Entry(summary="Let new clusters in", place="ctl.commands.fleet.switches:admit"),
+            "undrain": Entry(
+                summary="Give drained clusters new work again", place="ctl.commands.fleet.switches:undrain"
+            ),
+            "admit": Entry(summary="Admit pending clusters", place="ctl.commands.fleet.switches:admit"),
             "rotate": Entry(summary="Replace a cluster's token", place="ctl.commands.verbs:rotate"),
-            "config": Entry(summary="Contexts: which admin, as whom, where", place="ctl.commands.config:config"),
+            "config": Entry(
+                summary="Contexts: endpoint, token, project and domain", place="ctl.commands.config:config"
+            ),
             "completion": Entry(
                 summary="Completion for bash, zsh and fish", place="ctl.commands.completion:completion"
             ),

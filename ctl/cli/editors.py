@@ -122,5 +122,5 @@ def with_problems(text: str, error: RainbowError, path: Path) -> str:
             detail["position"] = f"{path}:{int(line) + number}:{column}"
     problems = [line.strip().replace(f"{path}:", "line ") for line in error.lines()[1:]] or [error.message]
     problems += [""] * (number - 1 - len(problems))
-    lines = ["This was not accepted; mend it and save, or save it unchanged to give up:", *problems[: number - 1]]
+    lines = ["This was not accepted. Correct it and save, or save it unchanged to cancel:", *problems[: number - 1]]
     return "".join(f"{_NOTE} {printable(line)}".rstrip() + "\n" for line in lines) + text

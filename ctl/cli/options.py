@@ -45,7 +45,7 @@ def global_options() -> list[click.Parameter]:
     return [
         _stored(["--endpoint", "--admin.endpoint"], "endpoint", "URL", "Where the admin listens."),
         _stored(["--context"], "context", "NAME", "Context to use.", complete_context),
-        _stored(["-c", "--config"], "config", "FILE", "File of contexts."),
+        _stored(["-c", "--config"], "config", "FILE", "File with contexts."),
         _stored(["--token-file", "--tokenFile"], "token_file", "FILE", "File that holds the bearer token."),
         _stored(
             ["--ca-file", "--caFile", "--admin.caCertFilePath"],
@@ -54,10 +54,8 @@ def global_options() -> list[click.Parameter]:
             "Certificate authorities to trust for https.",
         ),
         _stored(["--timeout"], "timeout", "SECONDS", "How long to wait for an answer."),
-        _stored(["-o", "--output"], "output", "|".join(FORMATS), "Form of the answer.", complete_format),
-        GlobalOption(
-            ["-q", "--quiet"], is_flag=True, expose_value=False, callback=_quiet, help="No remarks beside the answer."
-        ),
+        _stored(["-o", "--output"], "output", "|".join(FORMATS), "Output format.", complete_format),
+        GlobalOption(["-q", "--quiet"], is_flag=True, expose_value=False, callback=_quiet, help="Print no notes."),
         GlobalOption(
             ["--no-headers", "--noHeaders"],
             is_flag=True,

@@ -33,7 +33,7 @@ def scope_filters(session: Session, flags: Mapping[str, Any]) -> dict[str, str]:
 
 
 def default_scope(session: Session) -> dict[str, str | None]:
-    """Project and domain to take where none is typed: from variables or the context."""
+    """The default project and domain, from variables or the context."""
     return {"project": session.settings.project.value, "domain": session.settings.domain.value}
 
 

@@ -180,7 +180,7 @@ def _reason(error: OSError | HTTPException) -> str:
     if isinstance(error, (ConnectionResetError, BrokenPipeError, ssl.SSLEOFError)):
         return "it closed the connection"
     if isinstance(error, BadStatusLine):
-        return "what answers does not speak HTTP"
+        return "the server does not speak HTTP"
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted ({error.verify_message.rstrip('.')})"
     if isinstance(error, ssl.SSLError):

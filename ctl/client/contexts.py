@@ -34,8 +34,8 @@ CONTEXT_KEYS = {
     "endpoint": "where the admin listens",
     "token_file": "file that holds the bearer token",
     "ca_file": "certificate authorities to trust for https",
-    "project": "project to take where none is typed",
-    "domain": "domain to take where none is typed",
+    "project": "default project",
+    "domain": "default domain",
     "timeout": "seconds to wait for an answer",
 }
 _FILE_KEYS = ("current_context", "contexts")

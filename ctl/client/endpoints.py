@@ -58,7 +58,7 @@ def _split_scheme(text: str) -> tuple[str, str]:
     if not separator:
         return "", text
     if scheme.lower() not in {"http", "https"}:
-        raise InvalidInput(f"Endpoint {text!r}: {scheme!r} is not a protocol the admin speaks. {_FORMS}")
+        raise InvalidInput(f"Endpoint {text!r}: {scheme!r} is not a supported protocol. {_FORMS}")
     return scheme.lower(), rest
 
 

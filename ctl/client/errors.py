@@ -40,7 +40,7 @@ EXIT_CODES: dict[int, str] = {
     6: "the admin cannot be reached",
     7: "there were warnings (only with --strict)",
     8: "the same execution exists already: nothing was started",
-    9: "the execution ended otherwise than waited for, or the time was up",
+    9: "the execution ended otherwise than waited for, or the timeout was over",
     130: "interrupted",
 }
 
@@ -153,7 +153,7 @@ class InvalidRequest(ClientError):
 
 
 class Unauthenticated(ClientError):
-    """The admin wants a token. Give one with --token-file, RAINBOW_TOKEN or RAINBOW_TOKEN_FILE."""
+    """The admin requires a token. Give one with --token-file, RAINBOW_TOKEN or RAINBOW_TOKEN_FILE."""
 
     exit_code = 4
     name = "unauthenticated"
@@ -161,14 +161,14 @@ class Unauthenticated(ClientError):
 
 
 class Forbidden(Unauthenticated):
-    """The token is good, but it does not allow this."""
+    """The token is valid, but does not allow this."""
 
     name = "forbidden"
     code = 7
 
 
 class NotFound(ClientError):
-    """The admin knows nothing of that name."""
+    """Not found."""
 
     exit_code = 3
     name = "not_found"
@@ -184,14 +184,14 @@ class Conflict(ClientError):
 
 
 class ServerError(ClientError):
-    """The admin failed. Its log says more under the request id."""
+    """The admin failed. Search its log for the request id."""
 
     name = "server_error"
     code = 13
 
 
 class InvalidInput(RainbowError):
-    """That cannot be right."""
+    """The input is invalid."""
 
     exit_code = 2
     name = "invalid_input"
@@ -236,7 +236,7 @@ class AlreadyCreated(RainbowError):
 
 
 class EndedOtherwise(RainbowError):
-    """What was waited for did not come about."""
+    """The condition was not met."""
 
     exit_code = 9
     name = "ended_otherwise"

@@ -4,7 +4,7 @@ Field selectors: which executions are meant, as `--filter.fieldSelector` and `--
     phase=QUEUED,cluster in (a;b),created_at>24h
 
 Terms are joined by commas, and all of them must hold. A backslash before `, ; = < > ( )` or a backslash makes it part
-of a value. Nothing is passed over: a term without an operator, an unknown field and an empty value are refused.
+of a value. Nothing is ignored: a term without an operator, an unknown field and an empty value are refused.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@ HTTP with the admin: what is sent, what is tried again, and the errors.
 
 What is tried again, with growing pauses and jitter, `Retry-After` honoured:
 
-* reads and dry runs, when the connection failed or the answer was 429, 502, 503 or 504; not when the time was up, for
-  that may be the work itself;
+* reads and dry runs, when the connection failed or the answer was 429, 502, 503 or 504; not after a timeout,
+  because the request itself may be slow;
 * writes, only when no connection came about, so that nothing was sent.
 
 A write that may have arrived is never repeated, with a version or without: its second answer would be a conflict with
@@ -247,7 +247,7 @@ def _json(body: Mapping[str, Any], replace_bad_text: bool = False) -> bytes:
             return json.dumps(body, allow_nan=False, ensure_ascii=False).encode("utf-8", "replace")
         return json.dumps(body, allow_nan=False).encode()
     except ValueError:
-        raise InvalidInput("JSON has no way to write a number that is infinite or none: give another one.") from None
+        raise InvalidInput("JSON cannot represent infinite numbers or NaN: give a finite number.") from None
 
 
 def _checked_ca_file(path: Path) -> str:
@@ -272,7 +272,7 @@ def _bearer(token: str | None) -> dict[str, str]:
     if not token:
         return {}
     if not token.isascii() or not token.isprintable():
-        raise InvalidInput("The token holds what no token can hold: give one word of plain letters, digits and signs.")
+        raise InvalidInput("The token has invalid characters: it must be printable ASCII.")
     return {"Authorization": f"Bearer {token}"}
 
 

@@ -10,8 +10,8 @@ from ctl.cli.session import Session
 
 _HELP = """Print the completion script of a shell.
 
-Verbs, nouns and flags are completed; where the admin answers within a second, projects, domains, declared kinds,
-clusters, pools and labels too.
+Completes verbs, nouns and flags, and, if the admin answers within a second, projects, domains, declared kinds,
+clusters, pools and labels.
 """
 
 

@@ -32,14 +32,14 @@ _MASK = "********"
 def config() -> click.Command:
     return Group(
         "config",
-        help="Contexts: named sets of endpoint, token, project and domain, kept in a file of your own.",
+        help="Contexts: named sets of endpoint, token, project and domain, kept in a file.",
         entries={
-            "set-context": Entry(summary="Make a context, or change one", place=f"{_PLACE}set_context"),
-            "use-context": Entry(summary="Use a context from now on", place=f"{_PLACE}use_context"),
+            "set-context": Entry(summary="Create a context, or change one", place=f"{_PLACE}set_context"),
+            "use-context": Entry(summary="Set the current context", place=f"{_PLACE}use_context"),
             "get-contexts": Entry(summary="List the contexts", place=f"{_PLACE}get_contexts"),
-            "current-context": Entry(summary="Name the context in use", place=f"{_PLACE}current_context"),
+            "current-context": Entry(summary="Show the current context", place=f"{_PLACE}current_context"),
             "delete-context": Entry(summary="Delete a context", place=f"{_PLACE}delete_context"),
-            "view": Entry(summary="Show every setting in force, and where it comes from", place=f"{_PLACE}view"),
+            "view": Entry(summary="Show all settings in force, and where it comes from", place=f"{_PLACE}view"),
         },
         examples=[
             "rainbowctl config set-context staging --endpoint https://rainbow.example.org --token-file ~/staging.token",
@@ -67,12 +67,12 @@ def set_context() -> click.Command:
     return Command(
         "set-context",
         run,
-        help="Make a context, or change settings of one: --endpoint, --token-file, --ca-file, --project, --domain, "
-        "--timeout. An empty value removes a setting. The first context is in use at once.",
+        help="Create a context, or change its settings: --endpoint, --token-file, --ca-file, --project, --domain, "
+        "--timeout. An empty value removes a setting. The first context becomes the current one.",
         params=[
             _name_argument(),
-            project_option("Project to take where none is typed."),
-            domain_option("Domain to take where none is typed."),
+            project_option("Default project."),
+            domain_option("Default domain."),
         ],
         takes=("project", "domain"),
         examples=[
@@ -92,7 +92,7 @@ def use_context() -> click.Command:
     return Command(
         "use-context",
         run,
-        help="Use a context from now on.",
+        help="Set the current context.",
         params=[_name_argument()],
         examples=["rainbowctl config use-context staging"],
     )
@@ -131,7 +131,7 @@ def current_context() -> click.Command:
     return Command(
         "current-context",
         run,
-        help="Name the context in use.",
+        help="Show the current context.",
         examples=["rainbowctl config current-context"],
     )
 
@@ -180,7 +180,7 @@ def view() -> click.Command:
     return Command(
         "view",
         run,
-        help="Show every setting in force and where it comes from: a flag, a variable, the context, or the default.",
+        help="Show all settings in force and where it comes from: a flag, a variable, the context, or the default.",
         params=[
             project_option(),
             domain_option(),

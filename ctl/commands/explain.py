@@ -17,17 +17,16 @@ from ctl.client.kinds import Kind
 from ctl.client.scopes import Scope
 from ctl.commands.attributes.explain import kinds_of, show_values
 
-_HELP = """Show what applies at a scope, and every step that led to it.
+_HELP = """Show what applies at a scope, and where it comes from, level by level.
 
-KIND is a noun, a name or a number, or `all`, which is the default. The trail runs from the platform to the scope
-asked for; levels that say nothing are shown too. What a level says counts unless a more specific one
-says otherwise about the same field.
+KIND is a noun, a name or a number, or `all`, the default. The trail runs from the platform down to the scope; levels
+that set nothing are shown too. For each field the most specific level that sets it wins.
 
---with FILE answers as if the documents in it had been applied, without applying them; --at as of a revision, with the
-platform's configuration of today.
+--with FILE shows what would apply if the documents in it were applied; --at shows what applied at a revision, with the
+platform's current configuration.
 
 explain execution NAME shows why an execution is where it is: what each rung asks for, most specific first; every
-candidate with the verdict of each filter and its score; and the choice. -o wide adds each setting with its trail;
+candidate with the result of each filter and its score; and the choice. -o wide adds each setting with its trail;
 --decision shows an earlier decision.
 """
 
@@ -66,7 +65,7 @@ def explain() -> click.Command:
                 ["--with", "files"],
                 metavar="FILE|DIR|-",
                 multiple=True,
-                help="As if these documents were applied. Repeatable.",
+                help="Assume that these documents are applied. Repeatable.",
             ),
             at_option("As of this revision."),
             Option(
@@ -88,7 +87,7 @@ def _document(session: Session, scope: Scope, kind: Kind | None, flags: Mapping[
     if not flags["files"]:
         return session.client.effective_document(scope, kind, at=flags["at"])
     if flags["at"] is not None:
-        raise InvalidInput("--with is about what is to come, --at about what was: keep one of the two.")
+        raise InvalidInput("--with assumes changes, --at shows the past: keep one of the two.")
     from ctl.commands.changes.documents import read
     from ctl.files.proposals import Proposal
 

@@ -130,7 +130,7 @@ def get() -> click.Command:
     return KindGroup(
         "get",
         word="noun",
-        help="Show what is set: here, inherited, or everywhere.",
+        help="Show settings, projects, the fleet and executions.",
         entries={
             "project": Entry(summary="Projects", place="ctl.commands.projects.get:get_project", aliases=("projects",)),
             "domain": Entry(summary="Domains", place="ctl.commands.domains:get_domain", aliases=("domains",)),
@@ -140,7 +140,7 @@ def get() -> click.Command:
                 aliases=("kinds",),
             ),
             "warnings": Entry(
-                summary="Stored settings that are still questionable",
+                summary="Warnings about stored settings",
                 place="ctl.commands.warnings:get_warnings",
                 aliases=("warning",),
             ),
@@ -151,7 +151,7 @@ def get() -> click.Command:
                 aliases=("execution-events",),
             ),
             "output": Entry(
-                summary="The small files that an execution left",
+                summary="Output files of an execution",
                 place="ctl.commands.executions.outputs:get_output",
                 aliases=("outputs",),
             ),
@@ -168,7 +168,7 @@ def get() -> click.Command:
             ),
             "token": _token("Tokens of a cluster's agent", "get"),
             "workflow": _registered("workflow", "get", "Workflows and their versions"),
-            "task": _registered("task", "get", "The same: a task is registered as a workflow"),
+            "task": _registered("task", "get", "The same as workflow: tasks are registered as workflows"),
             "launchplan": _registered("launchplan", "get", "Launch plans and their versions"),
         },
         examples=[
@@ -212,10 +212,10 @@ def update() -> click.Command:
                 place="ctl.commands.projects.update:update_project",
                 aliases=("projects",),
             ),
-            "execution": _execution("Archive an execution, or not", "update:update_execution"),
+            "execution": _execution("Archive an execution, or make it active again", "update:update_execution"),
             **_fleet("update"),
             "cluster-state": Entry(
-                summary="What a cluster has and what is free, as its agent would say",
+                summary="The state of a cluster, in place of its agent",
                 place="ctl.commands.fleet.clusters:update_cluster_state",
             ),
             "launchplan": _registered("launchplan", "update", "Activate or deactivate a launch plan"),
@@ -243,7 +243,7 @@ def delete() -> click.Command:
     return KindGroup(
         "delete",
         word="noun",
-        help="Delete what is set at exactly one scope, so that it inherits again; or end executions and tokens.",
+        help="Delete a setting at exactly one scope, or part of the fleet; end executions; revoke tokens.",
         entries={
             "execution": _execution("End executions", "delete:delete_execution"),
             **_fleet("delete"),
@@ -261,7 +261,7 @@ def rotate() -> click.Command:
     return Group(
         "rotate",
         word="noun",
-        help="Replace something secret by something new.",
+        help="Replace a secret by a new one.",
         entries={"token": _token("The token of a cluster's agent", "rotate")},
         examples=["rainbowctl rotate token a --newTokenFile a.token"],
     )
@@ -271,7 +271,7 @@ def wait() -> click.Command:
     return Group(
         "wait",
         word="noun",
-        help="Wait until something is so.",
+        help="Wait for a condition.",
         entries={
             "execution": Entry(
                 summary="Until an execution is in a phase, on a cluster, or finished",

@@ -27,7 +27,7 @@ def get_warnings() -> click.Command:
     return Command(
         "warnings",
         run,
-        help="Show stored settings that name something unknown or contradict others, for as long as that is so.",
+        help="Show the current warnings: stored settings that name something unknown or contradict others.",
         params=[strict_option()],
         examples=["rainbowctl get warnings", "rainbowctl get warnings --strict -o json"],
     )
@@ -38,7 +38,7 @@ def _show(printer: Printer, warnings: list[Document]) -> None:
         columns = ["KIND", "LEVEL", "SCOPE", "FIELD", "WARNING"] + (["CODE"] if printer.is_wide else [])
         printer.table(columns, [_cells(warning, printer.is_wide) for warning in warnings])
     else:
-        printer.note("No warnings: every stored setting makes sense to the admin.")
+        printer.note("No warnings.")
 
 
 def _noun(warning: Document) -> str:

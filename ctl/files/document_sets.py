@@ -41,7 +41,7 @@ from ctl.files.readings import DocumentReader
 
 PROJECT = "project"
 
-_DECIDED = "decided by the admin: remove it"
+_DECIDED = "set by the admin: remove it"
 _REFUSED = {fold(key): _DECIDED for key in READ_ONLY}
 
 

@@ -204,7 +204,7 @@ def _typed_run_key(flags: Mapping[str, Any]) -> str | None:
     named = [key for key in _RUN_FLAGS if flags[key]]
     if len(named) > 1:
         words = listed(_RUN_FLAGS[key] for key in named)
-        raise InvalidInput(f"{words[0].upper()}{words[1:]} each say what to run: keep one of them.")
+        raise InvalidInput(f"{words[0].upper()}{words[1:]} cannot be combined: keep one of them.")
     return named[0] if named else None
 
 
@@ -215,14 +215,13 @@ def _run_key(flags: Mapping[str, Any], document: ExecutionDocument) -> tuple[str
     if key is None:
         if in_file is None and not flags["image"]:
             raise InvalidInput(
-                "Nothing says what to run: give --launchplan, --workflow, --task, --jobspec, --execFile, or a command "
-                "after --."
+                "Nothing to run: give --launchplan, --workflow, --task, --jobspec, --execFile, or a command after --."
             )
         return in_file or "job", ()
     if in_file is None or (key == "command" and in_file == "job"):
         return ("job" if key == "command" else key), ()
     with_version = " and its version" if key in {"command", "jobspec"} and "version" in document.values else ""
-    note = f"{_RUN_FLAGS[key][0].upper()}{_RUN_FLAGS[key][1:]} goes before {in_file}{with_version} in {document.name}."
+    note = f"{_RUN_FLAGS[key][0].upper()}{_RUN_FLAGS[key][1:]} overrides {in_file}{with_version} in {document.name}."
     return ("job" if key == "command" else key), (note,)
 
 
@@ -258,8 +257,8 @@ def _run_spec(
     if run_key in _RESOURCE_TYPES:
         if job_flags:
             raise InvalidInput(
-                f"{listed(job_flags)} can be said of a job of one's own; what a {_label(run_key)} needs is in its "
-                "definition. Leave it out, or give a command after --."
+                f"{listed(job_flags)} are for ad hoc jobs; a {_label(run_key)} defines its own job. "
+                "Leave them out, or give a command after --."
             )
         return {"launch_plan": _launched(run_key, flags, document)}
     if flags["version"]:

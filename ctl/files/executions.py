@@ -89,12 +89,12 @@ def _convert(node: yaml.MappingNode, name: str) -> tuple[ExecutionDocument, list
     place = {key: converter.positions[key] for key in values}
     named = [key for key in RUN_KEYS if key in values]
     for key in named[1:]:
-        problems.append(_at(place[key], key, f"{named[0]} says already what to run: keep one of the two"))
+        problems.append(_at(place[key], key, f"{named[0]} is already given: keep one of the two"))
     if "version" in values and named and named[0] in {"job", "jobspec"}:
         problems.append(_at(place["version"], "version", f"a {named[0]} has no version: remove it"))
     for first, second in _SAME:
         if first in values and second in values:
-            problems.append(_at(place[second], second, f"says the same as {first}: keep one of the two"))
+            problems.append(_at(place[second], second, f"means the same as {first}: keep one of the two"))
     for key in _MAPPINGS:
         if key in values and not isinstance(values[key], dict):
             problems.append(_at(place[key], key, "must hold keys and values"))

@@ -30,7 +30,7 @@ FIELDS: Mapping[str, Mapping[str, Schema]] = {
     for noun in FLEET
 }
 
-_DECIDED = "not part of the definition, but what has become of it: remove it; `rainbowctl export {noun}` leaves it out"
+_DECIDED = "not part of the definition: remove it; `rainbowctl export {noun}` leaves it out"
 _STATE_KEYS = ("state", "free", "waiting", "running", "pools", "labels", "engine", "engine_version", "plugins", "eta")
 _AGENT_KEYS = ("draining", "drain_deadline", "last_sync_at", "agent", "leases")
 _READ_ONLY = {
@@ -110,7 +110,7 @@ def changed_members(members: Sequence[Document], added: Sequence[Document], remo
     known = [str(member["id"]) for member in members]
     for id in removed:
         if id not in known:
-            raise InvalidInput(f"--removeMember {id}: no member is called so.{did_you_mean(id, known)}")
+            raise InvalidInput(f"--removeMember {id}: there is no such member.{did_you_mean(id, known)}")
     weights = {str(member["id"]): member["weight"] for member in [*members, *added]}
     if both := set(removed) & {str(member["id"]) for member in added}:
         raise InvalidInput(f"{listed(sorted(both))} is both added and removed: keep one of the two.")

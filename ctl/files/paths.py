@@ -65,4 +65,4 @@ def _below(directory: Path, above: tuple[str, ...]) -> Iterator[Path]:
 def _why(path: Path) -> str:
     if path.suffix.lower() not in SUFFIXES:
         return f"a document's name ends in {listed(SUFFIXES, 'or')}"
-    return "no regular file" if path.exists() else "a link that leads nowhere"
+    return "not a regular file" if path.exists() else "a broken link"

@@ -56,13 +56,13 @@ def read_plan(path: str) -> Plan:
     except OSError as error:
         raise InvalidFile(f"{path} cannot be read: {error.strerror}.") from None
     if f'"{MARK}"'.encode() not in content[:1000]:
-        raise InvalidFile(f"{path} is no plan: documents are applied with `rainbowctl apply -f {path}`.")
+        raise InvalidFile(f"{path} is not a plan: documents are applied with `rainbowctl apply -f {path}`.")
     try:
         document = json.loads(content)
     except (ValueError, RecursionError):
-        raise InvalidFile(f"{path} is a plan, but not a whole one: it was cut off or edited. {_REMEDY}") from None
+        raise InvalidFile(f"{path} is an incomplete plan: it was truncated or edited. {_REMEDY}") from None
     if not isinstance(document, dict) or document.pop("sha256", None) != _sum(document):
-        raise InvalidFile(f"{path} was changed after it was written: its content is not what was planned. {_REMEDY}")
+        raise InvalidFile(f"{path} was changed after it was written: its checksum does not match. {_REMEDY}")
     if document.get(MARK) != FORMAT or not all(isinstance(document.get(key), of) for key, of in _KEYS.items()):
         raise InvalidFile(f"{path} is a plan of another version of rainbowctl. {_REMEDY}")
     return Plan(

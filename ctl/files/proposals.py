@@ -68,7 +68,7 @@ class Proposal:
             {**detail, "position": self._place(detail), "reason": moved_reason(detail, noun)} for detail in details
         ]
         return Conflict(
-            f"{count(len(located), 'row')} moved: nothing was written. {remedy}",
+            f"{count(len(located), 'row')} changed in the meantime: nothing was written. {remedy}",
             status=error.status if error else None,
             name="version_conflict",
             code=error.code if error else None,
@@ -122,5 +122,5 @@ def moved_reason(detail: Mapping[str, Any], noun: Noun) -> str:
     if by is not None and expected is None and current is None:
         return f"{title}: changed again by revision {by}"
     then = f"expected at version {expected}" if expected is not None else "expected not to be set"
-    now = f"now at version {current}" if current is not None else "no longer there" if expected is not None else "set"
+    now = f"now at version {current}" if current is not None else "now deleted" if expected is not None else "set"
     return f"{title}: {then}, {now}{f' (revision {by})' if by is not None and by != current else ''}"

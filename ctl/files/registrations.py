@@ -276,7 +276,7 @@ def _contradictions(
     for first, second in pairs:
         if first in values and second in values:
             line, column = positions[second]
-            reason = f"says the same as {first}: keep one of the two"
+            reason = f"means the same as {first}: keep one of the two"
             problems.append(Problem(line=line, column=column, reason=reason, field=second))
     return problems
 

@@ -25,5 +25,5 @@ def retry_policy(in_file: Mapping[str, Any], flags: Mapping[str, Any]) -> Docume
         typed["attempts"] = flags["retries"] + 1
     policy = {**in_file, **{key: value for key, value in typed.items() if value is not None}}
     if flags["backoff"] is not None and policy.get("attempts", 1) == 1:
-        raise InvalidInput("--backoff is the wait before another attempt, and there is none: give --retries N too.")
+        raise InvalidInput("--backoff has no effect without a second attempt: give --retries N too.")
     return policy

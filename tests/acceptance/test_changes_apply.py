@@ -189,7 +189,7 @@ def test_a_document_with_the_version_of_another_row_is_refused(shell: Shell) -> 
     old = shell.ok("rainbowctl get workflow-priority -A -o yaml")
     shell.ok("rainbowctl update workflow-priority -d staging --priority 2")
     told = shell.refused(5, "rainbowctl apply -f -", stdin=old)
-    assert "1 row moved: nothing was written." in told
+    assert "1 row changed in the meantime: nothing was written." in told
     assert "stdin:2:1: workflow-priority at domain staging: expected at version 1, now at version 2\n" in told
     assert shell.run("rainbowctl apply -f -", stdin=old.replace("priority: 1", "priority: 2")).status == 0
     shell.ok("rainbowctl apply -f - --force", stdin=old)

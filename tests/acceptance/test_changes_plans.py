@@ -46,7 +46,7 @@ def test_a_plan_made_before_someone_elses_write_is_refused_with_what_moved(shell
     # The row that moves is one that the plan leaves as it is: it was made from that one too.
     shell.ok("rainbowctl update workflow-priority -d production --priority 5")
     told = shell.refused(5, "rainbowctl apply week.plan")
-    assert "1 row moved: nothing was written." in told
+    assert "1 row changed in the meantime: nothing was written." in told
     assert "workflow-priority at domain production: expected at version 2, now at version 3" in told
     assert (head(shell), shell.refused(5, "rainbowctl apply week.plan --force -q")) == (3, told.split("\n", 1)[1])
 
@@ -57,7 +57,7 @@ def test_a_plan_that_was_edited_cut_off_or_made_for_another_admin_is_refused(she
     (shell.cwd / "edited.plan").write_text(plan.replace('"priority": 2', '"priority": 3'))
     (shell.cwd / "cut.plan").write_text(plan[:200])
     assert "was changed after it was written" in shell.refused(2, "rainbowctl apply edited.plan")
-    assert "not a whole one" in shell.refused(2, "rainbowctl apply cut.plan")
+    assert "is an incomplete plan" in shell.refused(2, "rainbowctl apply cut.plan")
     port = urlsplit(shell.admin.url).port
     elsewhere = f"rainbowctl apply week.plan --endpoint localhost:{port}"
     assert f"was made for {shell.admin.url}, and this is http://localhost:{port}" in shell.refused(2, elsewhere)

@@ -435,7 +435,10 @@ def test_tokens_are_shown_rotated_with_an_overlap_and_revoked(shell: Shell) -> N
     prefix = fourth.split("-")[1]
     assert shell.run(f"rainbowctl delete token keyed {prefix}").err == f"Revoked token {prefix} of cluster keyed.\n"
     again = shell.run(f"rainbowctl delete token keyed {prefix}")
-    assert (again.status, again.err) == (0, f"No changes: token {prefix} of cluster keyed had ended already.\n")
+    assert (again.status, again.err) == (
+        0,
+        f"No changes: token {prefix} of cluster keyed was already expired or revoked.\n",
+    )
     assert agent.post("sync", {"agent": "a", "sequence": 1}).status_code == 401
     assert "revoked or expired" in shell.refused(4, "rainbowctl --token-file fourth.token rotate token keyed")
     shell.refused(3, "rainbowctl delete token keyed 00000000")
@@ -450,8 +453,8 @@ def _is_expired(shell: Shell, prefix: str) -> bool:
 def test_no_token_is_created_that_could_not_be_stored(shell: Shell) -> None:
     shell.ok("rainbowctl create cluster careful")
     for flags, problem in (
-        ("--newTokenFile nowhere/x", "nowhere does not exist. No token was made."),
-        ("--newTokenFile .", "is a directory: name a file. No token was made."),
+        ("--newTokenFile nowhere/x", "nowhere does not exist. No token was created."),
+        ("--newTokenFile .", "is a directory: name a file. No token was created."),
         ("-o name", "-o name would lose the token"),
         ("--overlap soon", "overlap"),
     ):

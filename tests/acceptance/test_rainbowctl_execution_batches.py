@@ -78,7 +78,7 @@ def test_each_is_answered_for_itself_and_the_same_again_starts_nothing(shell: Sh
     assert re.search(r"failed +sweep\.json:\d+:\d+: .*epochs", rows["s-3"])
     assert re.search(r"failed +sweep\.json:\d+:\d+: .*secnd.*second", rows["s-4"])
     assert "There is neither a launch plan 'nothing' nor a workflow." in rows["s-5"]
-    assert "There is no launch plan alone: the workflow alone itself is meant." in done.err
+    assert "There is no launch plan alone: the workflow alone is used instead." in done.err
     assert "5 executions: 2 created, 3 failed." in done.err
     assert done.status == 1
     for entry in sweep:

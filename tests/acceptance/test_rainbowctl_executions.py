@@ -61,7 +61,7 @@ def test_what_was_created_is_shown_with_where_it_goes_and_what_to_try_next(shell
     assert header.split() == columns
     assert row.split()[:7] == ["shown", "-", "-", "QUEUED", "ASSIGNED", "east", "first"]
     message = "Created execution runs/development/shown."
-    assert done.err.startswith(f"{message} Why there: rainbowctl explain execution shown {HERE}\n")
+    assert done.err.startswith(f"{message} To see why there: rainbowctl explain execution shown {HERE}\n")
     explained = shell.ok(done.err.partition("Why there: ")[2])
     assert "cluster east (pool first, strategy spill)" in explained
     assert shell.ok(f"rainbowctl create execution named {HERE} -o name -- true") == "execution/runs/development/named\n"
@@ -126,7 +126,7 @@ def test_a_files_workflow_is_the_launch_plan_or_else_the_workflow_itself(shell: 
     shell.file("alone.yaml", "workflow: alone\nversion: v1\ninputs: {epochs: 1}\n")
     done = shell.run(f"rainbowctl create execution {HERE} --execFile alone.yaml -o json")
     assert done.status == 0, done.err
-    assert "There is no launch plan alone: the workflow alone itself is meant." in done.err
+    assert "There is no launch plan alone: the workflow alone is used instead." in done.err
     assert "launch_plan" not in json.loads(done.out)["execution"]
     # A launch plan of that name in another version is no reason to go around it.
     shell.file("older.yaml", "workflow: nightly\nversion: v0\ninputs: {epochs: 1}\n")

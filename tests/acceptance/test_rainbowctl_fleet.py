@@ -63,11 +63,11 @@ def test_a_pool_is_created_shown_changed_and_deleted(new_shell: Shell) -> None:
     assert "Updated pool gpu: version 2.\n" in done.err
     done = new_shell.run("rainbowctl update pool gpu --strategy spill")
     assert (done.status, done.out) == (0, "")
-    assert "No changes: pool gpu already says this.\n" in done.err
+    assert "No changes: pool gpu is already as requested.\n" in done.err
     new_shell.ok("rainbowctl update pool gpu --member north --description '' --dryRun")
     assert "keep one way" in new_shell.refused(2, "rainbowctl update pool gpu --member a --addMember b")
     message = new_shell.refused(2, "rainbowctl update pool gpu --removeMember nort")
-    assert "no member is called so. Did you mean north?" in message
+    assert "there is no such member. Did you mean north?" in message
     assert new_shell.rest("GET", "pools/gpu")["version"] == 2
     new_shell.ok("rainbowctl update pool gpu --member north=0.5 --description '' -m smaller")
     found = new_shell.rest("GET", "pools/gpu")
@@ -87,7 +87,7 @@ def test_a_label_comes_from_a_file_and_is_changed_by_one(shell: Shell) -> None:
     shell.ok("rainbowctl create label --file cheap.yaml")
     assert ["cheap", "local:1, spot:99", "managed"] in cells(shell.ok("rainbowctl get labels"))
     done = shell.run("rainbowctl update label --file cheap.yaml")
-    assert "No changes: label cheap already says this.\n" in done.err
+    assert "No changes: label cheap is already as requested.\n" in done.err
     # What a file leaves out stays.
     shell.ok("rainbowctl update label cheap --file -", stdin="description: for tests\n")
     found = shell.rest("GET", "labels/cheap")

@@ -69,7 +69,7 @@ def test_rows_are_listed_with_who_and_when_and_filtered_by_scope(shell: Shell) -
     }.items() <= row.items()
     done = shell.run(f"{get} -d development")
     assert (done.status, done.out) == (0, "")
-    assert done.err == "No workflow-priority is set at any scope asked for.\n"
+    assert done.err == "No workflow-priority is set at the selected scopes.\n"
 
 
 def test_what_is_not_set_exits_with_3_and_says_so(shell: Shell) -> None:
@@ -108,7 +108,7 @@ def test_a_value_written_to_a_file_changes_nothing_when_it_is_written_back(shell
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     done = shell.run("rainbowctl update workflow-execution-config --attrFile round.yaml")
     assert (done.status, done.out) == (0, "")
-    assert done.err == "No changes: workflow-execution-config at project roundtrip already says this.\n"
+    assert done.err == "No changes: workflow-execution-config at project roundtrip is already as requested.\n"
     pipe = f"rainbowctl get workflow-execution-config -p {name} -o yaml"
     assert "No changes" in shell.run(f"{pipe} | rainbowctl update workflow-execution-config --attrFile -").err
     assert shell.ok(f"rainbowctl get workflow-execution-config -p {name} --attrFile -") == file.read_text()
@@ -224,7 +224,7 @@ def test_every_kind_is_explained_at_once_by_noun_name_or_number(shell: Shell) ->
     }
     [out] = forms
     assert out.startswith("execution-cluster-label at the platform\n")
-    assert out.endswith("No value: no level says anything.\n")
+    assert out.endswith("No value: no level sets one.\n")
 
 
 def test_a_kind_may_be_typed_by_its_name_or_number_too(shell: Shell) -> None:

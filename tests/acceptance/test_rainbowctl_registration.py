@@ -206,7 +206,9 @@ def test_launch_plans_are_listed_shown_and_activated(shell: Shell) -> None:
     assert done.err == "Dry run: nothing was written.\n"
     assert shell.run(f"{update} --activate").err == "Activated launch plan nightly version v1.\n"
     done = shell.run(f"{update.replace('v1', 'v2')} --activate --force")
-    assert done.err == ("Version v1 is active now, and will be inactive.\nActivated launch plan nightly version v2.\n")
+    assert done.err == (
+        "Version v1 is active now, and will become inactive.\nActivated launch plan nightly version v2.\n"
+    )
     assert [row[3] for row in cells(shell.ok("rainbowctl get launchplan nightly"))[1:]] == ["ACTIVE", "INACTIVE"]
     done = shell.run(f"{update} --deactivate")
     assert done.err == "No changes: launch plan nightly version v1 is INACTIVE already.\n"

@@ -137,7 +137,7 @@ def test_an_update_that_changes_nothing_makes_no_revision(shell: Shell) -> None:
     for more in ("", " --force", " --dryRun"):
         done = shell.run(f"{UPDATE} -p same --value mycluster{more}")
         assert (done.status, done.out) == (0, "")
-        assert done.err == "No changes: execution-cluster-label at project same already says this.\n"
+        assert done.err == "No changes: execution-cluster-label at project same is already as requested.\n"
     assert revision(shell) == before
     assert shell.rest("GET", f"{path}?resource_type=3")["version"] == version
 

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 _HELP = """{description}
 
-Deletes the row stored at exactly one scope. Broader and more specific scopes keep theirs. Shows what goes, asks if
-there is a terminal, and says what applies afterwards. Where nothing is set, that is said, and the exit status is 0.
+Deletes the row stored at exactly one scope; rows at broader and more specific scopes stay. Shows the row, asks for
+confirmation on a terminal, and shows what applies afterwards. If nothing is set, there is nothing to delete, and the
+exit status is 0.
 """
 
 
@@ -60,10 +61,10 @@ def delete_attribute(kind: Kind) -> click.Command:
             Option(
                 [*flag_names("attrFile"), "attr_file"],
                 metavar="FILE",
-                help="Take the scope from a file; its payload is checked but plays no part. - is stdin.",
+                help="Take the scope from a file; its payload is checked, but not used. - is stdin.",
             ),
             dry_run_option(),
-            force_option("Do not ask, and delete whatever is there."),
+            force_option("Do not ask, and delete the row even if it has changed."),
             message_option(),
         ],
         examples=[

@@ -22,12 +22,12 @@ from ctl.commands.attributes.update import Update, own_row
 
 _HELP = """{description}
 
-Opens the row of exactly one scope in your editor ($VISUAL, else $EDITOR, else vi): its own leaves as YAML, what it
-inherits as comments. Where nothing is set yet, it starts from a sample.
+Opens the row of exactly one scope in your editor ($VISUAL, else $EDITOR, else vi): its own leaves as YAML, inherited
+ones as comments. If nothing is set yet, the file holds a sample.
 
-When the file is saved, the difference is shown and written, unless someone else changed the row in between (exit
-status 5). An empty or unchanged file changes nothing. What cannot be accepted is opened again with the problems on
-top; saved unchanged, it is kept, and its path is told.
+When you save the file, the difference is shown and written, unless someone else changed the row in the meantime (exit
+status 5). An empty or unchanged file changes nothing. A file with problems is opened again with the problems listed at
+the top; if you save it unchanged, nothing is written, and the path of the file is printed.
 """
 
 
@@ -45,7 +45,7 @@ def edit_attribute(kind: Kind) -> click.Command:
             *scope_parameters(),
             dry_run_option(),
             message_option(),
-            strict_option("Exit with 7 if there are warnings; the change is written all the same."),
+            strict_option("Exit with 7 if there are warnings; the change is still written."),
         ],
         examples=[
             f"rainbowctl edit {kind.noun} -p flyteexamples -d development",

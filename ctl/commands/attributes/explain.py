@@ -38,7 +38,7 @@ def show_values(session: Session, scope: Scope, values: Sequence[Document], chos
         if rows:
             printer.table(["FIELD", "VALUE", "ORIGIN"], rows)
         else:
-            printer.line("No value: no level says anything.")
+            printer.line("No value: no level sets one.")
 
 
 def _step_cells(kind: Kind, step: Document) -> list[str]:

@@ -24,8 +24,8 @@ _HELP = """{description}
 Shows what applies at a scope and where each field comes from: the row stored here, a broader level, or the
 platform. A scope is a domain, a project, both, a workflow, or a launch plan.
 
-With --attrFile the value is written to a file that `rainbowctl update {noun} --attrFile` takes as it is. Where
-nothing is set, the file holds a sample.
+With --attrFile the value is written to a file that `rainbowctl update {noun} --attrFile` accepts. If nothing
+is set, the file holds a sample.
 """
 
 
@@ -53,8 +53,8 @@ def get_attribute(kind: Kind) -> click.Command:
         takes=("project", "domain"),
         params=[
             *scope_parameters(),
-            Option(["-A", "--all", "all_scopes"], is_flag=True, help="Every scope's row; -p, -d … filter them."),
-            Option(["--exact"], is_flag=True, help="Only the row of this very scope, nothing inherited."),
+            Option(["-A", "--all", "all_scopes"], is_flag=True, help="The rows of all scopes; -p, -d … filter them."),
+            Option(["--exact"], is_flag=True, help="Only the row stored at this scope, nothing inherited."),
             Option([*flag_names("attrFile"), "attr_file"], metavar="FILE", help="Write the value to a file."),
             force_option("Overwrite the file without asking."),
             at_option("As it was at this revision."),
@@ -119,7 +119,7 @@ def _read(session: Session, kind: Kind, scope: Scope, exact: bool, at: int | Non
 def _nothing(kind: Kind, scope: Scope, exact: bool) -> NothingSet:
     if exact:
         return NothingSet(
-            f"No {kind.noun} is set at {scope.describe()} itself; without --exact inherited values count."
+            f"No {kind.noun} is set at {scope.describe()} itself; leave out --exact to see inherited values."
         )
     return NothingSet(f"No {kind.noun} is set at {scope.describe()}, nor at any level above it.")
 

@@ -41,7 +41,7 @@ def _print(session: Session, kind: Kind, rows: Iterable[Attribute]) -> None:
     elif cells := [_cells(kind, row, printer.is_wide) for row in rows]:
         printer.table(_COLUMNS + (["UPDATED", "BY"] if printer.is_wide else []), cells)
     else:
-        printer.note(f"No {kind.noun} is set at any scope asked for.")
+        printer.note(f"No {kind.noun} is set at the selected scopes.")
 
 
 def _cells(kind: Kind, row: Attribute, is_wide: bool) -> list[str]:

@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 
 _HELP = """{description}
 
-With --attrFile the file is the whole payload: what it leaves out is no longer set at this scope. With flags for
-single fields, --unset and --inherit, only those leaves change and the others stay.
+With --attrFile, the file is the whole payload: a field that it leaves out is no longer set at this scope. With flags
+for single fields, --unset and --inherit, only those leaves change.
 
---unset PATH sets a leaf to nothing: it has no value here and inherits none. --inherit PATH takes the leaf out of the
-row, so that it inherits again.
+--unset PATH unsets a leaf: it has no value here and inherits none. --inherit PATH removes the leaf from the row, so
+that it inherits again.
 
-Shows the difference between the row as it is and as it will be, and asks if there is a terminal. The write carries
-the version that was shown: if someone else changed the row in between, it is refused with exit status 5. --force
-does not ask, and writes whatever is there.
+Shows the difference and asks for confirmation on a terminal. The write carries the version that was shown: if someone
+else changed the row in the meantime, it is refused with exit status 5. --force does not ask, and overwrites such a
+change.
 """
 
 
@@ -60,12 +60,19 @@ def update_attribute(kind: Kind) -> click.Command:
             help="File with the scope and the payload; - is stdin.",
         ),
         Option(["--set", "set_path"], metavar="PATH=VALUE", multiple=True, help="Set one leaf by its path."),
-        Option(["--unset"], metavar="PATH", multiple=True, help="Set a leaf to nothing. Repeatable."),
-        Option(["--inherit"], metavar="PATH", multiple=True, help="Take a leaf out of the row. Repeatable."),
+        Option(
+            ["--unset"], metavar="PATH", multiple=True, help="Unset a leaf: no value here, none inherited. Repeatable."
+        ),
+        Option(
+            ["--inherit"],
+            metavar="PATH",
+            multiple=True,
+            help="Remove a leaf from the row, so that it inherits. Repeatable.",
+        ),
         dry_run_option(),
-        force_option("Do not ask, and write whatever is there."),
+        force_option("Do not ask, and overwrite changes made in the meantime."),
         message_option(),
-        strict_option("Exit with 7 if there are warnings; the change is written all the same."),
+        strict_option("Exit with 7 if there are warnings; the change is still written."),
     ]
     taken = {name for param in [*own, *global_options()] for name in param.opts} | {"--help"}
     return Command(
@@ -117,7 +124,7 @@ class Update:
             self.printer.warning(warning_text(warning))
         if not trial.changed:
             self._answer(scope, {**trial.document, "dry_run": self.flags["dry_run"]})
-            self.printer.note(f"No changes: {place(self.kind, scope)} already says this.")
+            self.printer.note(f"No changes: {place(self.kind, scope)} is already as requested.")
             self._strict(trial, "nothing needed to be written")
             return
         if self.file is not None and not self.flags["force"]:
@@ -211,9 +218,9 @@ def check_expected_version(file: AttributeFile, row: Attribute | None) -> None:
     """Refuse a file that was made from another version than the one stored."""
     if file.version is None or (row is not None and row.version == file.version):
         return
-    now = f"the row is at version {row.version}" if row else "there is no row any more"
+    now = f"the row is at version {row.version}" if row else "the row no longer exists"
     raise Conflict(
-        f"{file.name} was made from version {file.version}, but {now}. Look at it with `rainbowctl get`, then remove "
+        f"{file.name} was made from version {file.version}, but {now}. Check it with `rainbowctl get`, then remove "
         "the version from the file, or use --force.",
         name="version_conflict",
         details=[{"current_version": row.version} if row else {}],

@@ -20,20 +20,20 @@ from ctl.commands.changes.documents import DOCUMENTS, PRUNE, document_parameters
 from ctl.commands.changes.reports import all_or_nothing, answer, check_strict, counts, show_plan, tell_warnings
 from ctl.files.proposals import Proposal
 
-_HELP = f"""Make the admin hold what documents say, as one change: all of it, or nothing.
+_HELP = f"""Apply documents as one change: all of it, or nothing.
 
 {DOCUMENTS}
 
-First shows the plan: what becomes of every row, and how many effective values change. Asks if there is a terminal.
-The change carries the version of every row the plan was made from: if one of them has moved in between, nothing is
-written, and the exit status is 5. Where nothing is to be changed, that is said, and no revision is made.
+Shows the plan first: the action for each row, and how many effective values change. Asks for confirmation on a
+terminal. The change carries the version of every row in the plan: if one of them was changed in the meantime, nothing
+is written, and the exit status is 5. If nothing would change, no revision is made.
 
-{PRUNE} Without a terminal it needs --force.
+{PRUNE} Without a terminal, --prune needs --force.
 
-With a PLAN that `rainbowctl plan --out` wrote, applies exactly that.
+With PLAN, a file that `rainbowctl plan --out` wrote, applies exactly that plan.
 """
-_AGAIN = "Look with `rainbowctl diff` at what would change now, then apply again."
-_NEW_PLAN = "Look at them with `rainbowctl history`, then make a new plan."
+_AGAIN = "Check with `rainbowctl diff` what would change now, then apply again."
+_NEW_PLAN = "Check them with `rainbowctl history`, then make a new plan."
 
 
 def apply() -> click.Command:
@@ -51,11 +51,15 @@ def apply() -> click.Command:
         params=[
             Argument("plan", required=False, metavar="[PLAN]", explanation="File that `rainbowctl plan --out` wrote."),
             *document_parameters(),
-            Option([*flag_names("showDiff"), "show_diff"], is_flag=True, help="Show all differences, however many."),
+            Option(
+                [*flag_names("showDiff"), "show_diff"],
+                is_flag=True,
+                help="Show the differences even if many rows change.",
+            ),
             dry_run_option(),
-            force_option("Do not ask, and take no notice of versions in documents or of a plan's endpoint."),
+            force_option("Do not ask, and ignore versions in documents and the endpoint in a plan."),
             message_option(),
-            strict_option("Exit with 7 if there are warnings; the change is written all the same."),
+            strict_option("Exit with 7 if there are warnings; the change is still written."),
         ],
         examples=[
             "rainbowctl apply -f settings/ -m 'more memory for everyone'",
@@ -71,7 +75,7 @@ def _planned(session: Session, path: str, flags: Mapping[str, Any]) -> Proposal:
     from ctl.files.plans import read_plan
 
     if flags["files"] or flags["prune"]:
-        raise InvalidInput(f"{path} is the whole change: leave out -f and --prune, or the plan.")
+        raise InvalidInput(f"{path} is a complete plan: leave out -f and --prune, or leave out the plan.")
     plan = read_plan(path)
     if plan.endpoint != session.client.endpoint and not flags["force"]:
         raise InvalidInput(
@@ -99,7 +103,7 @@ class _Apply:
         if not trial.changed:
             answer(self.session, trial)
             number = count(len(self.proposal.changes), "row")
-            self.printer.note(f"No changes: the admin already says all of this ({number}).")
+            self.printer.note(f"No changes: everything is already as requested ({number}).")
             self._strict(trial, "nothing needed to be written")
             return
         if not self.flags["force"]:

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from ctl.files.document_sets import Declaration
 
 #: In the help of every command that reads documents.
-DOCUMENTS = """A document is an attribute file with the kind in it (`kind: execution-cluster-label`), a project
+DOCUMENTS = """A document is an attribute file with its kind (`kind: execution-cluster-label`), a project
 (`kind: project`, with id, name, description, labels and state), or a `kind: cluster`, `pool` or `label` with its name
-and the whole of its definition. A file holds any number of them with `---` between two. A directory stands for all
-.yaml, .yml and .json files below it; hidden ones are passed over, and any other file is refused. `version` in a
-document is the version of the row it was made from."""
+and its complete definition. A file holds any number of documents, separated by `---`. A directory stands for all .yaml,
+.yml and .json files below it; hidden files are skipped, and any other file is refused. `version` in a document is the
+version of the row it was made from."""
 
-PRUNE = """--prune also deletes what is stored but in no document, within a scope you state: -p, -d, -w and --launchplan
-mean the rows whose keys include these, -A means all rows there are. Projects, clusters, pools and labels are never
+PRUNE = """--prune also deletes stored rows that are in no document, within a scope that you give: -p, -d, -w and
+--launchplan select the rows with these keys, -A selects all rows. Projects, clusters, pools and labels are never
 deleted."""
 
 
@@ -35,7 +35,7 @@ def document_parameters() -> list[click.Parameter]:
     """Flags for the documents, and for what is not among them."""
     return [
         files_option("File, directory, or - for stdin. Repeatable."),
-        Option(["--prune"], is_flag=True, help="Delete rows of the stated scope that are in no document."),
+        Option(["--prune"], is_flag=True, help="Delete rows of the given scope that are in no document."),
         *filter_parameters("With --prune: rows", "With --prune: all rows."),
     ]
 

@@ -21,15 +21,15 @@ from ctl.client.words import count, listed
 #: How often everything is read again when someone writes meanwhile, before the state of one revision is asked for.
 _TRIES = 3
 
-_HELP = """Write what is set as documents that `rainbowctl apply -f` takes as they are.
+_HELP = """Write what is set as documents for `rainbowctl apply -f`.
 
-Everything without filters; with -p, -d, -w and --launchplan the rows whose keys include these, with KINDs those of
-some kinds. Projects come first: all of them, or with filters those that the rows belong to. Clusters, pools and labels
-are part of everything, and KINDs too; those that the admin's configuration declares are left out.
+Without filters, exports everything. -p, -d, -w and --launchplan select the rows with these keys, KIND selects kinds,
+or clusters, pools and labels. Projects come first: all of them, or with filters those of the exported rows. Clusters,
+pools and labels that the admin's configuration declares are left out.
 
-The same state always gives the same bytes, so an export can be kept under version control and compared. With --dir
-there is one file a scope, cluster, pool and label; hidden files there, such as .git, are left alone. --force exports
-into a directory that is not empty: files of an earlier export that nothing is in any more are removed, others stay.
+The same state always gives the same bytes, so that an export can be kept under version control and compared. --dir
+writes one file for each scope, cluster, pool and label, and leaves hidden files such as .git alone. --force exports
+into a directory that is not empty: files of an earlier export that are no longer needed are removed, others stay.
 """
 
 
@@ -56,14 +56,14 @@ def export() -> click.Command:
                 shell_complete=complete_kind,
             ),
             *filter_parameters(),
-            Option(["--dir", "directory"], metavar="DIR", help="Write one file a scope below a directory."),
-            Option(["-f", "--file", "out_file"], metavar="FILE", help="Write one file; else to stdout."),
+            Option(["--dir", "directory"], metavar="DIR", help="Write one file for each scope below a directory."),
+            Option(["-f", "--file", "out_file"], metavar="FILE", help="Write one file; stdout by default."),
             Option(
                 ["--projects/--no-projects", " /--noProjects", "with_projects"],
                 default=None,
-                help="Projects too, or not; they are, except with --at.",
+                help="Export projects too, or not; on by default, except with --at.",
             ),
-            at_option("Attributes as they were at this revision; projects and the fleet have no past here."),
+            at_option("Attributes as they were at this revision, without projects and the fleet."),
             force_option("Overwrite FILE; export into a DIR that is not empty."),
         ],
         examples=[
@@ -86,7 +86,10 @@ def _documents(session: Session, words: Sequence[str], flags: Mapping[str, Any])
     parts = [noun for noun in FLEET if noun in map(fleet_noun, words)]
     kind_names = {session.client.kind(word).name for word in words if fleet_noun(word) is None}
     if parts and (filters or flags["at"] is not None):
-        raise InvalidInput(f"{listed(parts)} have no scope, and no past here: leave them out, or the filters and --at.")
+        raise InvalidInput(
+            f"{listed(parts)} cannot be filtered by scope or exported with --at: leave them out, or leave out the "
+            "filters and --at."
+        )
     if not words and not filters and flags["at"] is None:
         parts = list(FLEET)
     rows, projects, fleet = _consistent(session, filters, flags["at"], parts)
@@ -132,7 +135,7 @@ def _of_known_kinds(session: Session, rows: list[Attribute], known: Mapping[str,
     undeclared = [str(row.kind) for row in rows if row.kind not in known]
     for name in sorted(set(undeclared)):
         number = count(undeclared.count(name), "row")
-        session.printer.warning(f"{number} of {name} left out: that kind is declared no longer.")
+        session.printer.warning(f"{number} of {name} left out: that kind is no longer declared.")
     return [row for row in rows if row.kind in known]
 
 

@@ -24,15 +24,14 @@ from ctl.commands.changes.reports import show_rows
 #: Up to how many revisions of one row the row is looked up for the table; that is a request each.
 _MOST_LOOKUPS = 50
 
-_HELP = """Show revisions, newest first: who changed what, when and why. With the number of one, show its differences;
-with FROM..TO what differs in the end between two, in either order. 0 is before the first.
+_HELP = """Show revisions, newest first: who changed what, when and why. With REVISION, show the differences of one;
+with FROM..TO, the net difference between two, in either order. Revision 0 is before the first.
 
-A revision is one change of one or more rows, and is never edited. -p, -d, WORKFLOW and --launchplan leave the
-revisions that changed a row with that key, so -p X finds everything at and below project X. NOUN leaves those of one
-kind; `project`, `cluster`, `pool` and `label` are such too. Times are UTC.
+A revision is one change of one or more rows, and is never edited. -p, -d, WORKFLOW and --launchplan select the
+revisions that changed a row with that key: -p X selects everything at and below project X. NOUN selects one kind, or
+`project`, `cluster`, `pool` or `label`. Times are UTC.
 
-Who made a change is told by the admin where it knows its users; until then it is anonymous, with the name that the
-caller gave.
+The author is anonymous while the admin does not know its users; the name that the caller gave is shown beside it.
 """
 
 
@@ -54,12 +53,12 @@ def history() -> click.Command:
         takes=("project", "domain"),
         params=[
             kind_argument(
-                "[REVISION|FROM..TO|NOUN]", "Number of one revision, two of them, or a kind.", parameter="what"
+                "[REVISION|FROM..TO|NOUN]", "Number of a revision, two numbers, or a kind.", parameter="what"
             ),
             *scope_parameters(),
-            Option(["--author"], metavar="WHO", help="Made by them, or by someone who says so."),
-            Option(["--since"], metavar="TIME", help="Since then: 24h, 7d, 2026-03-01, 2026-03-01T12:00."),
-            Option(["--until"], metavar="TIME", help="Until then; a day is included."),
+            Option(["--author"], metavar="WHO", help="By this author, verified or claimed."),
+            Option(["--since"], metavar="TIME", help="Made since then: 24h, 7d, 2026-03-01, 2026-03-01T12:00."),
+            Option(["--until"], metavar="TIME", help="Made until then; a day is included."),
             Option(
                 ["--limit"],
                 metavar="N",
@@ -81,8 +80,8 @@ def history() -> click.Command:
 
 def _refuse_filters(session: Session, number: str, flags: Mapping[str, Any]) -> None:
     if scope_filters(session, flags) or any(flags[key] for key in ("author", "since", "until")):
-        said = "the difference of two revisions" if ".." in number else "one revision"
-        raise InvalidInput(f"{number} is {said}: leave out what chooses among many.")
+        meaning = "the difference of two revisions" if ".." in number else "one revision"
+        raise InvalidInput(f"{number} is {meaning}: leave out the filters.")
 
 
 def _find_revisions(session: Session, noun: str | None, flags: Mapping[str, Any]) -> Iterator[Document]:

@@ -19,10 +19,10 @@ _HELP = f"""Show what applying documents would change. Nothing is written to the
 
 {DOCUMENTS}
 
-With --out the plan is kept in a file that `rainbowctl apply FILE` carries out exactly: with the versions of all rows
-it was made from, changed or not, so that it is refused with exit status 5 once one of them has moved.
+--out writes the plan to a file for `rainbowctl apply FILE`. It holds the versions of all rows it was made from, changed
+or not: if one of them has changed since, apply refuses it with exit status 5.
 
-With -o wide the effective values that change are listed too, the first hundred of them.
+-o wide also lists the effective values that change, the first hundred of them.
 
 {PRUNE}
 """
@@ -49,9 +49,13 @@ def plan() -> click.Command:
         takes=("project", "domain"),
         params=[
             *document_parameters(),
-            Option(["--out"], metavar="FILE", help="Keep the plan in a file."),
-            Option([*flag_names("showDiff"), "show_diff"], is_flag=True, help="Show all differences, however many."),
-            force_option("Overwrite FILE, and take no notice of versions in documents."),
+            Option(["--out"], metavar="FILE", help="Write the plan to a file."),
+            Option(
+                [*flag_names("showDiff"), "show_diff"],
+                is_flag=True,
+                help="Show the differences even if many rows change.",
+            ),
+            force_option("Overwrite FILE, and ignore versions in documents."),
             strict_option(),
         ],
         examples=[
@@ -74,4 +78,4 @@ def _write_plan(session: Session, path: str, changes: list[dict[str, Any]], revi
         changes=changes,
     )
     write_new(Path(path), kept.text(), is_forced=is_forced)
-    session.printer.note(f"Wrote the plan to {path}: `rainbowctl apply {path}` carries it out.")
+    session.printer.note(f"Wrote the plan to {path}: `rainbowctl apply {path}` applies it.")

@@ -28,16 +28,16 @@ from ctl.client.words import flags as flag_names
 from ctl.commands.changes.reports import all_or_nothing, answer, check_strict, counts, show_plan, tell_warnings
 from ctl.files.proposals import moved_reason
 
-_HELP = """Undo one revision, or go back to what was set at an earlier one.
+_HELP = """Undo one revision, or restore what was set at an earlier one.
 
-rollback REVISION makes the rows of that revision what they were before it. If one of them was changed again since,
-nothing is written, what moved is listed, and the exit status is 5.
+rollback REVISION restores the rows of that revision to what they were before it. If one of them was changed again
+since, nothing is written, the changed rows are listed, and the exit status is 5.
 
-rollback --to REVISION makes the rows of exactly one scope what they were at that revision; with NOUN only those of one
-kind, with --everything all rows and projects there are. Revision 0 is before the first.
+rollback --to REVISION restores the rows of exactly one scope to what they were at that revision; with NOUN only one
+kind, with --everything all rows and projects. Revision 0 is before the first.
 
-A rollback is a new revision: history keeps both, and it can be rolled back itself. Shows the plan and asks if there is
-a terminal; without one, more than one scope needs --force.
+A rollback is a new revision: history keeps both, and it can be rolled back itself. Shows the plan and asks for
+confirmation on a terminal; without one, a rollback of more than one scope needs --force.
 """
 
 
@@ -79,12 +79,16 @@ def rollback() -> click.Command:
             kind_argument("[REVISION|NOUN]", "Revision to undo; with --to a kind.", parameter="what"),
             *scope_parameters(),
             Option(["--to"], metavar="REVISION", callback=revision_number, help="Go back to this revision."),
-            Option(["--everything"], is_flag=True, help="With --to: all rows and projects there are."),
-            Option([*flag_names("showDiff"), "show_diff"], is_flag=True, help="Show all differences, however many."),
+            Option(["--everything"], is_flag=True, help="With --to: all rows and projects."),
+            Option(
+                [*flag_names("showDiff"), "show_diff"],
+                is_flag=True,
+                help="Show the differences even if many rows change.",
+            ),
             dry_run_option(),
-            force_option("Do not ask, and do not mind revisions made since the plan was shown."),
+            force_option("Do not ask, and ignore revisions made since the plan was shown."),
             message_option(),
-            strict_option("Exit with 7 if there are warnings; the change is written all the same."),
+            strict_option("Exit with 7 if there are warnings; the change is still written."),
         ],
         examples=[
             "rainbowctl rollback 12 -m 'the limits were too low'",
@@ -110,7 +114,9 @@ def _rollback_target(session: Session, what: str | None, flags: Mapping[str, Any
         raise InvalidInput(f"rollback {what} undoes one revision, --to goes back to one: keep one of the two.")
     if flags["everything"]:
         if typed or what not in (None, "all"):
-            raise InvalidInput("--everything is every scope and kind: leave out the others, or it.")
+            raise InvalidInput(
+                "--everything means every scope and kind: leave out the scope and the kind, or --everything."
+            )
         return {"to": flags["to"]}
     scope = resolve_scope(session, flags)
     if scope.level == "platform":

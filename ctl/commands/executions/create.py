@@ -21,31 +21,31 @@ from ctl.files.execution_requests import Request, build_repeat
 #: The admin's limit, less what the number of a batch adds.
 _LONGEST_KEY = 200
 
-_HELP = """Create an execution: the admin resolves its settings, decides where it runs, and says so.
+_HELP = """Create an execution: the admin resolves its settings and decides where it runs.
 
-What runs is a launch plan (--launchplan), a workflow without one (--workflow, --task), a job of its own (a command
-after --, or --image), a jobspec (--jobspec), what a file says (--execFile), or what an earlier execution ran
-(--relaunch, --recover). -p and -d say where the launch plan or workflow is registered; it runs there too, unless
---targetProject or --targetDomain say otherwise.
+It runs a launch plan (--launchplan), a workflow without one (--workflow, --task), an ad hoc job (a command after --, or
+--image), a jobspec (--jobspec), a file (--execFile), or an earlier execution again (--relaunch, --recover). -p and -d
+name the project and domain of the launch plan or workflow; it runs there too, unless --targetProject or --targetDomain
+is given.
 
-An --execFile has flytectl's keys, workflow, task, version, inputs, envs, kubeServiceAcct, iamRoleARN, targetProject,
-targetDomain, clusterPool, targetExecutionCluster and overwriteCache, and ours: name, launchplan, job, jobspec,
+An --execFile takes flytectl's keys, workflow, task, version, inputs, envs, kubeServiceAcct, iamRoleARN, targetProject,
+targetDomain, clusterPool, targetExecutionCluster and overwriteCache, and in addition name, launchplan, job, jobspec,
 cluster, executionClusterLabel, labels, annotations, interruptible, maxParallelism, outputLocationPrefix,
 qualityOfService, securityContext, executionEnvAssignments and retry (of attempts, backoff, retryOn and onLost).
-`workflow: X` names the launch plan X as in flytectl, and the workflow X itself where there is no such launch plan.
-Flags go before the file.
+`workflow: X` names the launch plan X as in flytectl, or the workflow X if there is no such launch plan. Flags override
+the file.
 
-A file may hold several documents, `---` between two, or a list of them in JSON: each is an execution of its own, and
-flags are said of all of them. They are sent in batches and answered one by one: whether it was created, existed
-already, or failed, and why. The exit status is 0 if none failed, else that of the failures, or 1 if these differ; it is
-8 if all of them existed already. If the admin goes away in between, the same command with the --idempotencyKey that is
-told then goes on, and creates nothing twice.
+A file may hold several documents, separated by `---`, or a JSON list of them: each is one execution, and flags apply to
+all of them. They are sent in batches, and each has its own result: created, exists, or failed with the reason. The exit
+status is 0 if none failed, else that of the failures, or 1 if these differ; it is 8 if all of them existed already. If
+the connection to the admin breaks, run the command again with the --idempotencyKey that it prints: it continues, and
+creates nothing twice.
 
---relaunch and --recover keep everything of the earlier execution but what --clusterPool, --executionClusterLabel,
---cluster, --overwriteCache and --input change; --recover is for one that did not succeed.
+--relaunch and --recover copy the earlier execution; --clusterPool, --executionClusterLabel, --cluster, --overwriteCache
+and --input change the copy. --recover is for an execution that did not succeed.
 
-Creating the same execution once more, by the same NAME, starts nothing: that is said, and the exit status is 8. With
---watch or --logs the exit status is 9 if it does not succeed.
+Creating an execution again with the same NAME and the same request starts nothing, and the exit status is 8. With
+--watch or --logs, the exit status is 9 if the execution does not succeed.
 """
 
 
@@ -72,16 +72,16 @@ def create_execution() -> click.Command:
         params=[
             *run_parameters(),
             text_option(["--relaunch"], "relaunch", "NAME", "Run an earlier execution again."),
-            text_option(["--recover"], "recover", "NAME", "Run one again that did not succeed."),
+            text_option(["--recover"], "recover", "NAME", "Run an execution that did not succeed again."),
             dry_run_option("Let the admin check and decide everything, and create nothing."),
             Option(
                 [*flag_names("idempotencyKey"), "idempotency_key"],
                 metavar="KEY",
                 callback=_checked_key,
-                help="What has no name is created once under this key, however often it is sent.",
+                help="Create executions without a name only once under this key, however often they are sent.",
             ),
-            Option(["--watch"], is_flag=True, help="Show what becomes of it until it is finished."),
-            Option(["--logs"], is_flag=True, help="Show what it prints until it is finished."),
+            Option(["--watch"], is_flag=True, help="Show each change until it is finished."),
+            Option(["--logs"], is_flag=True, help="Show its output until it is finished."),
         ],
         examples=[
             "rainbowctl create execution -p flytesnacks -d development --launchplan train --input epochs=5",
@@ -99,7 +99,7 @@ def create_execution() -> click.Command:
 def _checked_key(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     require_text(ctx, param, value)
     if value is not None and not (value.isascii() and value.isprintable() and len(value) <= _LONGEST_KEY):
-        reason = f"must be printable ASCII, at most {_LONGEST_KEY} characters of it."
+        reason = f"must be printable ASCII, at most {_LONGEST_KEY} characters."
         raise click.BadParameter(reason, ctx, param)
     return value
 
@@ -108,9 +108,9 @@ def _check_following(session: Session, flags: Mapping[str, Any]) -> None:
     if not flags["logs"]:
         return
     if flags["watch"]:
-        raise InvalidInput("--watch shows what becomes of the execution, --logs what it prints: keep one of the two.")
+        raise InvalidInput("--watch shows the changes of the execution, --logs its output: keep one of the two.")
     if session.typed.get("output") not in (None, "table"):
-        raise InvalidInput("--logs prints what the execution prints, as it is: leave out -o.")
+        raise InvalidInput("--logs prints the output of the execution unchanged: leave out -o.")
 
 
 def _repeats(flags: Mapping[str, Any]) -> str | None:
@@ -137,7 +137,7 @@ def _create(session: Session, request: Request, flags: Mapping[str, Any]) -> Doc
 def _key(body: Document, flags: Mapping[str, Any]) -> str | None:
     key: str | None = flags["idempotency_key"]
     if key is not None and "name" in body:
-        raise InvalidInput(f"{body['name']} is created once by its name already: leave out --idempotencyKey.")
+        raise InvalidInput(f"{body['name']} is created only once because it has a name: leave out --idempotencyKey.")
     return key
 
 
@@ -167,7 +167,7 @@ def _report(session: Session, answer: Document, flags: Mapping[str, Any], *, is_
 
         check_success(follow_logs(session, id, start=1))
     elif printer.is_table:
-        printer.note(f"Created execution {id}. Why there: rainbowctl explain execution {id.flags}")
+        printer.note(f"Created execution {id}. To see why there: rainbowctl explain execution {id.flags}")
 
 
 def _show(session: Session, answer: Document, execution: Execution) -> None:

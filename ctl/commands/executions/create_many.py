@@ -58,7 +58,9 @@ def create_many(session: Session, requests: Sequence[Request], flags: Mapping[st
     _note(session, outcomes, sending)
     _check_failures(session, outcomes, sending.key)
     if all(outcome.result == EXISTS for outcome in outcomes) and not sending.was_resent and not flags["dry_run"]:
-        raise AlreadyCreated(f"All {len(outcomes)} executions exist already by the same requests. Nothing was started.")
+        raise AlreadyCreated(
+            f"All {len(outcomes)} executions were created earlier by the same requests. Nothing was started."
+        )
 
 
 def _launchable(session: Session, requests: Sequence[Request]) -> list[Request]:
@@ -74,7 +76,7 @@ def _launchable(session: Session, requests: Sequence[Request]) -> list[Request]:
             known[launched] = session.client.has_launch_plan(*launched)
             if not known[launched]:
                 name = launched[2]
-                session.printer.note(f"There is no launch plan {name}: the workflow {name} itself is meant.")
+                session.printer.note(f"There is no launch plan {name}: the workflow {name} is used instead.")
         launchable.append(request if known[launched] else request.of_workflow())
     return launchable
 
@@ -120,7 +122,7 @@ class _Sending:
                 if not self.outcomes or left <= 0:
                     raise
                 error.message = _without_advice(error)
-                backoff.pause_after(error, left, "Sending it again for a while: nothing is created twice.")
+                backoff.pause_after(error, left, "Retrying: nothing is created twice.")
                 continue
             backoff.answered()
             self.was_resent |= self._may_have_arrived
@@ -165,7 +167,7 @@ def _without_advice(error: RainbowError) -> str:
 
 
 def _run_again(key: str) -> str:
-    return f"Run the same again with --idempotencyKey {quote(key)}: what was created is not created twice."
+    return f"Run the same command again with --idempotencyKey {quote(key)}: nothing is created twice."
 
 
 def _check_failures(session: Session, outcomes: Sequence[Outcome], key: str) -> None:
@@ -174,7 +176,7 @@ def _check_failures(session: Session, outcomes: Sequence[Outcome], key: str) -> 
         return
     message = f"{len(failures)} of {len(outcomes)} executions could not be created."
     if any(outcome.result == CREATED and "name" not in outcome.request.body for outcome in outcomes):
-        message += f" Correct them where they stand. {_run_again(key)}"
+        message += f" Correct them in the file. {_run_again(key)}"
     # A table and a document show the reason of each failure.
     is_silent = session.printer.format == "name"
     details = [problem for outcome in failures for problem in outcome.problems()] if is_silent else []
@@ -188,7 +190,7 @@ def _tell_warnings(session: Session, outcomes: Sequence[Outcome]) -> None:
     """Each warning once, with how many it is about."""
     texts = Counter(warning_text(each) for outcome in outcomes for each in outcome.answer.get("warnings") or [])
     for text, number in texts.items():
-        session.printer.warning(text if number == 1 else f"{text} (said of {number} executions)")
+        session.printer.warning(text if number == 1 else f"{text} ({number} executions)")
 
 
 def _show(session: Session, outcomes: Sequence[Outcome]) -> None:
@@ -216,5 +218,5 @@ def _note(session: Session, outcomes: Sequence[Outcome], sending: _Sending) -> N
     session.printer.note(f"{start}{count(len(outcomes), 'execution')}: {summary}.")
     if sending.was_resent and numbers[EXISTS]:
         session.printer.note(
-            "An answer got lost and was asked for again: some that existed may be of this very command."
+            "An answer was lost and its batch sent again: this command may have created some of those that existed."
         )

@@ -29,9 +29,9 @@ _MOST_LISTED = 20
 
 _HELP = f"""End executions: those named, or all that a selector matches. Their history stays.
 
-One that waits is ABORTED at once, one that runs is ABORTING until its cluster has stopped it. One that is finished
-already stays as it is: that is said, and the exit status is 0. Asks if there is a terminal; without one, --selector
-needs --force or --dryRun.
+A waiting execution is ABORTED at once; a running one is ABORTING until its cluster has stopped it. A finished one stays
+as it is, and the exit status is 0. Asks for confirmation on a terminal; without one,
+--selector needs --force or --dryRun.
 
 {SELECTOR}
 """
@@ -41,7 +41,7 @@ def delete_execution() -> click.Command:
     def run(session: Session, names: tuple[str, ...], **flags: Any) -> None:
         if bool(names) == (flags["selector"] is not None):
             remedy = "keep one of the two" if names else "give one of the two"
-            raise InvalidInput(f"NAMEs or --selector say which executions to end: {remedy}.")
+            raise InvalidInput(f"NAME or --selector selects the executions to end: {remedy}.")
         if names:
             if flags["all_projects"]:
                 raise InvalidInput("--allProjects goes with --selector: leave it out.")
@@ -57,7 +57,7 @@ def delete_execution() -> click.Command:
         params=[
             name_argument(parameter="names", required=False, nargs=-1, metavar="[NAME …]"),
             *scope_options("With --selector: of all projects."),
-            selector_option("End all that these terms match."),
+            selector_option("End all executions that match these terms."),
             text_option(["--cause"], "cause", "TEXT", "Why; kept with the execution."),
             dry_run_option("Show what would be ended, and end nothing."),
             force_option("Do not ask."),

@@ -26,8 +26,8 @@ def explain_execution(session: Session, flags: Mapping[str, Any]) -> None:
     wrong = [flag for key, flag in _OTHERS.items() if flags[key]]
     if wrong:
         raise InvalidInput(
-            f"{', '.join(wrong)}: an execution's decision is explained as it was made. Leave it out; "
-            "`rainbowctl place` says where something would run."
+            f"{', '.join(wrong)}: the decision of an execution is shown as it was made. Leave it out; "
+            "`rainbowctl place` shows where something would run."
         )
     if flags["workflow"] is None:
         raise InvalidInput("Which execution? Write `rainbowctl explain execution NAME`.")

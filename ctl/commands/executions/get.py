@@ -50,20 +50,20 @@ _LIMIT = 100
 
 _HELP = f"""Show executions, newest first: of a project and domain, or one by its NAME.
 
--p and -d each leave the executions of that project or domain; without any of them, and without a context, all are
-shown. Archived ones are left out unless --state says otherwise.
+-p and -d select the executions of a project or domain; without them, and without a context, all are shown. Archived
+ones are left out unless --state selects them.
 
 --filter.fieldSelector takes a selector. {SELECTOR}
 
---watch goes on: with NAME until the execution is finished, otherwise until Ctrl-C. --details shows everything of one
-execution: what was asked, the job, the settings, and what happened.
+--watch shows changes as they happen: with NAME until the execution is finished, otherwise until Ctrl-C. --details
+shows everything about one execution: the request, the job, the settings and the events.
 """
 
 
 def get_execution() -> click.Command:
     def run(session: Session, name: str | None, **flags: Any) -> None:
         if flags["node_id"] is not None:
-            raise InvalidInput("--nodeID: an execution here is one job without nodes; leave it out.")
+            raise InvalidInput("--nodeID: an execution is one job, without nodes: leave it out.")
         if name is not None:
             _show_one(session, name, flags)
         elif flags["details"]:
@@ -83,7 +83,7 @@ def get_execution() -> click.Command:
             *scope_options(),
             *_filters(),
             *_paging(),
-            Option(["--details"], is_flag=True, help="Everything of one execution."),
+            Option(["--details"], is_flag=True, help="Everything about one execution."),
             Option(["--watch"], is_flag=True, help="Show it again whenever it changes."),
             Option(["--nodeID", "--node-id", "node_id"], metavar="ID", hidden=True),
         ],
@@ -101,7 +101,7 @@ def get_execution() -> click.Command:
 def _filters() -> list[click.Parameter]:
     return [
         text_option(["--phase"], "phase", "PHASE[,PHASE]", "In one of these phases."),
-        text_option(["--reason"], "reason", "CODE", "With this reason, as CLUSTERS_FULL."),
+        text_option(["--reason"], "reason", "CODE", "With this reason, such as CLUSTERS_FULL."),
         text_option(["--cluster"], "cluster", "NAME", "On this cluster.", noun="cluster"),
         text_option(["--pool"], "pool", "NAME", "Placed by this pool.", noun="pool"),
         text_option(["--label"], "label", "NAME", "Placed by this execution cluster label.", noun="label"),
@@ -122,18 +122,18 @@ def _paging() -> list[click.Parameter]:
         text_option(flag_names("filter.sortBy"), "sort_by", "FIELD", f"Sort by {', '.join(SORT_FIELDS)}."),
         Option(["--filter.asc", "is_ascending"], is_flag=True, help="Smallest or oldest first."),
         Option(["--filter.limit", "limit"], metavar="N", type=whole, help=f"How many at most, {_LIMIT} by default."),
-        Option(["--filter.page", "page"], metavar="N", type=whole, help="Which of the pages of that size, from 1."),
+        Option(["--filter.page", "page"], metavar="N", type=whole, help="Page to show, from 1."),
     ]
 
 
 def _show_one(session: Session, name: str, flags: Mapping[str, Any]) -> None:
     wrong = [flag for key, flag in _CHOOSING.items() if flags[key]]
     if wrong:
-        raise InvalidInput(f"{name} is one execution: leave out {', '.join(wrong)}, which choose among many.")
+        raise InvalidInput(f"{name} is one execution: leave out {', '.join(wrong)}, which filter lists.")
     id = execution_id(session, name)
     if flags["watch"]:
         if flags["details"]:
-            raise InvalidInput("--details shows an execution once, --watch goes on: keep one of the two.")
+            raise InvalidInput("--details shows an execution once, --watch continuously: keep one of the two.")
         from ctl.commands.executions.follow import watch_execution
 
         watch_execution(session, id)

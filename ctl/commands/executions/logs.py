@@ -28,18 +28,18 @@ _PAUSE_SECONDS = 0.3
 #: Pieces that were read and are not printed yet, at most.
 _MOST_PIECES = 16
 
-_HELP = """Show what an execution printed: its stdout on stdout, its stderr on stderr.
+_HELP = """Show the output of an execution: its stdout on stdout, its stderr on stderr.
 
-It is that of the last attempt, or of the one --attempt names. -f goes on until the execution is finished, through its
-further attempts; with --attempt until that attempt is over. The admin keeps the first part of what is printed, up to a
-limit; more is said to be missing.
+Shows the last attempt, or the one that --attempt names. -f follows the output until the execution is finished,
+including further attempts; with --attempt, until that attempt is finished. The admin keeps the first part of the
+output, up to a limit; a warning says if the rest is missing.
 """
 
 
 def logs() -> click.Command:
     def run(session: Session, name: str, is_followed: bool, attempt: int | None, stream: str, tail: int | None) -> None:
         if session.typed.get("output") not in (None, "table"):
-            raise InvalidInput("logs prints what the execution printed, as it is: leave out -o.")
+            raise InvalidInput("logs prints the output of the execution unchanged: leave out -o.")
         id = execution_id(session, name)
         streams = STREAMS if stream == _BOTH else (stream,)
         if is_followed:
@@ -56,15 +56,15 @@ def logs() -> click.Command:
             name_argument(),
             project_option(),
             domain_option(),
-            Option(["-f", "--follow", "is_followed"], is_flag=True, help="Go on until it is finished."),
-            Option(["--attempt"], metavar="N", type=click.IntRange(min=1), help="Of this attempt; of the last one."),
+            Option(["-f", "--follow", "is_followed"], is_flag=True, help="Follow the output until it is finished."),
+            Option(["--attempt"], metavar="N", type=click.IntRange(min=1), help="Attempt to show; the last one."),
             Option(
                 ["--stream"],
                 metavar="|".join([*STREAMS, _BOTH]),
                 type=click.Choice([*STREAMS, _BOTH], case_sensitive=False),
                 default=_BOTH,
                 show_default=True,
-                help="Which of its streams.",
+                help="Stream to show.",
             ),
             Option(["--tail"], metavar="N", type=click.IntRange(min=0), help="Only the last lines of each stream."),
         ],
@@ -191,6 +191,8 @@ def _write(stream: str, text: str) -> None:
 def _tell_missing(session: Session, streams: Sequence[Stream]) -> None:
     for stream in streams:
         if stream.is_truncated:
-            session.printer.warning(f"It printed more than the admin keeps: the end of its {stream.name} is missing.")
+            session.printer.warning(
+                f"The output is longer than the admin keeps: the end of its {stream.name} is missing."
+            )
         if stream.is_pruned:
-            session.printer.warning(f"It ended longer ago than the admin keeps logs: its {stream.name} is gone.")
+            session.printer.warning(f"The admin no longer keeps logs of this age: its {stream.name} was deleted.")

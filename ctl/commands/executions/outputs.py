@@ -18,10 +18,10 @@ from ctl.client.executions import ExecutionId
 from ctl.client.words import count, did_you_mean
 from ctl.commands.executions.options import execution_id, name_argument
 
-_HELP = """Show the small files that an execution left: those its job declares as outputs.
+_HELP = """Show the output files of an execution: the small files that its job declares as outputs.
 
-Without PATH they are listed; with PATH the content of that one is written to stdout, byte by byte. --directory writes
-the one, or all of them, below a directory instead.
+Without PATH, lists them; with PATH, writes the content of that file to stdout. --directory writes the file, or all
+files, below a directory instead.
 """
 
 
@@ -33,7 +33,7 @@ def get_output() -> click.Command:
         if directory is not None:
             _write(session, Path(directory), chosen, is_forced=force)
         elif force:
-            raise InvalidInput("--force overwrites files in the --directory DIR: give both, or none.")
+            raise InvalidInput("--force needs --directory DIR: give both, or none.")
         elif path is not None and session.printer.is_table:
             _print(session, chosen[0])
         else:
@@ -46,11 +46,11 @@ def get_output() -> click.Command:
         takes=("project", "domain"),
         params=[
             name_argument(),
-            Argument("path", required=False, metavar="[PATH]", explanation="Path of one of them, as they are listed."),
+            Argument("path", required=False, metavar="[PATH]", explanation="Path of one file, as listed."),
             project_option(),
             domain_option(),
-            text_option(["--directory"], "directory", "DIR", "Write below this directory; it is made if need be."),
-            force_option("Overwrite files that are there."),
+            text_option(["--directory"], "directory", "DIR", "Write below this directory; it is created if necessary."),
+            force_option("Overwrite existing files."),
         ],
         examples=[
             "rainbowctl get output nightly -p flytesnacks -d development",
@@ -126,4 +126,4 @@ def _content(output: Document) -> bytes:
 def _tell_truncated(session: Session, output: Document) -> None:
     if output.get("truncated"):
         kept, size = len(_content(output)), output.get("size")
-        session.printer.warning(f"{output['path']} is not whole: the first {kept} of its {size} bytes are kept.")
+        session.printer.warning(f"{output['path']} is incomplete: the first {kept} of its {size} bytes are kept.")

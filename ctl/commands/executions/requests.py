@@ -36,7 +36,7 @@ def send_request(session: Session, request: Request, send: Callable[[Request], D
         if session.client.has_launch_plan(project, domain, name):
             raise
         answer = _send(request.of_workflow(), send)
-        session.printer.note(f"There is no launch plan {name}: the workflow {name} itself is meant.")
+        session.printer.note(f"There is no launch plan {name}: the workflow {name} is used instead.")
         return answer
 
 

@@ -16,7 +16,8 @@ from ctl.commands.executions.options import execution_id, name_argument
 
 _HELP = """Archive an execution, so that lists leave it out, or make it active again.
 
-Its phase stays what it is: an execution that is archived while it runs goes on. Asks if there is a terminal.
+The phase does not change: an execution that is archived while it runs keeps running. Asks for confirmation on a
+terminal.
 """
 
 
@@ -24,7 +25,7 @@ def update_execution() -> click.Command:
     def run(session: Session, name: str, **flags: Any) -> None:
         if flags["archive"] == flags["activate"]:
             remedy = "keep one of the two" if flags["archive"] else "give one of the two"
-            raise InvalidInput(f"--archive or --activate says what becomes of the execution: {remedy}.")
+            raise InvalidInput(f"--archive or --activate is needed: {remedy}.")
         state = "ARCHIVED" if flags["archive"] else "ACTIVE"
         id = execution_id(session, name)
         current = Execution.from_document(session.client.execution(id))

@@ -19,12 +19,12 @@ from ctl.commands.executions.follow import follow
 from ctl.commands.executions.options import execution_id, name_argument
 from ctl.commands.executions.tables import show_executions
 
-_HELP = """Wait until something is so of an execution, and exit with 0 as soon as it is.
+_HELP = """Wait for a condition of an execution, and exit with 0 as soon as it holds.
 
---for is phase=PHASE, or several with commas; cluster=NAME, for a decision for that cluster; placed, for a decision for
-any; or finished, which is any end and the default. A phase that it has passed through counts.
+--for is phase=PHASE, or several phases separated by commas; cluster=NAME, placed on that cluster; placed, on any
+cluster; or finished, in any final phase, the default. A phase that the execution has already passed through counts.
 
-When that can no longer happen, or the time is up, the exit status is 9.
+If the condition can no longer hold, or the timeout is over, the exit status is 9.
 """
 
 
@@ -92,8 +92,12 @@ def wait_execution() -> click.Command:
             name_argument(),
             project_option(),
             domain_option(),
-            Option(["--for", "goal"], metavar="GOAL", default="finished", show_default=True, help="What to wait for."),
-            text_option(["--timeout"], "limit", "DURATION", "How long at most: 90s, 5m, 1h30m; without end otherwise."),
+            Option(
+                ["--for", "goal"], metavar="GOAL", default="finished", show_default=True, help="Condition to wait for."
+            ),
+            text_option(
+                ["--timeout"], "limit", "DURATION", "How long to wait: 90s, 5m, 1h30m; without limit by default."
+            ),
         ],
         examples=[
             "rainbowctl wait execution nightly -p flytesnacks -d development --for=phase=SUCCEEDED --timeout 5m",

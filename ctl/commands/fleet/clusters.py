@@ -23,10 +23,10 @@ from ctl.commands.fleet.delete import delete_definition
 from ctl.commands.fleet.members import with_text
 from ctl.commands.fleet.update import update_definition
 
-_STATE_HELP = """Say what a cluster has and what is free, as its agent would; for tests, and for clusters without one.
+_STATE_HELP = """Report the state of a cluster in place of its agent; for tests, and for clusters without an agent.
 
 The file is YAML or JSON with any of capacity, free (both of cpu, memory, gpu, ephemeral_storage, nodes, executions),
-eta (30s), plugins, engine, engine_version and properties. It takes the place of what was reported before.
+eta (30s), plugins, engine, engine_version and properties. It replaces the state that was reported before.
 """
 
 
@@ -55,7 +55,7 @@ def get_cluster_event() -> click.Command:
         if events:
             printer.table(["AT", "EVENT", "REASON", "BY"], [text_cells(event, *_EVENT_KEYS) for event in events])
         else:
-            printer.note(f"Nothing has happened to cluster {name} yet.")
+            printer.note(f"Cluster {name} has no events yet.")
 
     return Command(
         "cluster-event",
@@ -88,7 +88,7 @@ def update_cluster_state() -> click.Command:
         source, state, positions = read_document(file, schema)
         if not state:
             names = ", ".join(schema["properties"])
-            raise InvalidInput(f"{source.name} says nothing: give at least one of {names}.")
+            raise InvalidInput(f"{source.name} sets nothing: give at least one of {names}.")
         try:
             answer = session.client.report_cluster_state(name, state)
         except InvalidRequest as error:
@@ -123,9 +123,9 @@ def _part() -> Part:
     return Part(
         noun="cluster",
         about=(
-            "A cluster is a place that runs work; it is expected until its agent has been heard of, then ready, "
-            "unreachable when it falls silent, and lost when that lasts; pending until it is admitted. `enabled` of "
-            "its definition counts until `rainbowctl enable` or `disable` says otherwise."
+            "A cluster is a place that runs work. Its state is expected until its agent has synced once, pending while "
+            "it waits to be admitted, then ready; unreachable when its agent stops syncing, and lost when that lasts. "
+            "`enabled` in its definition applies until `rainbowctl enable` or `disable` is used."
         ),
         columns=_COLUMNS,
         wide_columns=_WIDE_COLUMNS,
@@ -159,7 +159,7 @@ def _filters() -> list[click.Parameter]:
     return [
         Option(["--pool"], metavar="NAME", help="Clusters in this pool.", shell_complete=definition_completer("pool")),
         Option(
-            ["--label"], metavar="NAME", help="Clusters of this label.", shell_complete=definition_completer("label")
+            ["--label"], metavar="NAME", help="Clusters in this label.", shell_complete=definition_completer("label")
         ),
     ]
 
@@ -169,19 +169,23 @@ def _parameters() -> list[click.Parameter]:
         Option(
             [*flag_names("clusterEndpoint"), "cluster_endpoint"],
             metavar="URL",
-            help="Where engines and consoles reach the cluster; --endpoint is where the admin listens.",
+            help="Endpoint of the cluster for engines and consoles; --endpoint is that of the admin.",
         ),
         Option(["--cost"], metavar="NUMBER", help="Price of its work, in any unit."),
         Option(
             ["--capacity"],
             metavar="cpu=64,memory=256Gi,…",
-            help="What it has: cpu, memory, gpu, ephemeral_storage, nodes, executions; all of it anew.",
+            help="Capacity: cpu, memory, gpu, ephemeral_storage, nodes, executions; replaces all that was set.",
         ),
-        Option(["--enabled/--disabled", "enabled"], default=None, help="Whether it takes part at all; it does."),
+        Option(
+            ["--enabled/--disabled", "enabled"],
+            default=None,
+            help="Whether it takes part in placement; true by default.",
+        ),
         Option(["--description"], metavar="TEXT", help="For people."),
-        Option([*flag_names("authType"), "auth_type"], metavar="TYPE", help="How engines and consoles sign in."),
-        Option([*flag_names("tokenPath"), "auth_token_path"], metavar="PATH", help="Where they find the token."),
-        Option([*flag_names("certPath"), "auth_cert_path"], metavar="PATH", help="Where they find the certificate."),
+        Option([*flag_names("authType"), "auth_type"], metavar="TYPE", help="How engines and consoles authenticate."),
+        Option([*flag_names("tokenPath"), "auth_token_path"], metavar="PATH", help="Path of their token."),
+        Option([*flag_names("certPath"), "auth_cert_path"], metavar="PATH", help="Path of their certificate."),
     ]
 
 

@@ -53,7 +53,7 @@ def get_definition(part: Part) -> click.Command:
         definitions = list(session.client.definitions(part.noun, **filters))
         show(session, part, definitions, definitions)
         if not definitions and session.printer.is_table:
-            make = f"`rainbowctl create {part.noun} NAME` makes one."
+            make = f"`rainbowctl create {part.noun} NAME` creates one."
             session.printer.note(f"No {part.noun}s match." if any(filters.values()) else f"No {part.noun}s yet: {make}")
 
     return Command(
@@ -67,7 +67,7 @@ def get_definition(part: Part) -> click.Command:
 
 def _refuse_filters(name: str, filters: Flags) -> None:
     if any(filters.values()):
-        raise InvalidInput(f"{name} is one, and --{next(iter(filters))} chooses among all: leave out one of the two.")
+        raise InvalidInput(f"{name} names one, and --{next(iter(filters))} filters the list: leave out one of the two.")
 
 
 def create_definition(part: Part) -> click.Command:
@@ -96,7 +96,7 @@ def create_definition(part: Part) -> click.Command:
     return Command(
         part.noun,
         run,
-        help=f"{part.about}\n\nCreate one from flags, or from a file; an existing one is left alone.",
+        help=f"{part.about}\n\nCreates one from flags or a file. One that exists already is not changed.",
         params=[name_argument(part), *part.parameters(), file_option(), dry_run_option(), message_option()],
         examples=part.examples["create"],
     )
@@ -124,7 +124,7 @@ def name_and_file(part: Part, name: str | None, flags: Flags) -> tuple[str, Attr
         from ctl.files.fleet import read_definition
 
         if part.is_given(flags):
-            raise InvalidInput("--file says what to define: leave out the flags for fields, or the file.")
+            raise InvalidInput("--file holds the whole definition: leave out the flags for fields, or the file.")
         named, file = read_definition(str(flags["file"]), part.noun)
         if name is not None and named is not None and named != name:
             raise InvalidInput(f"{file.name} is for {part.noun} {named}, the command line says {name}: keep one.")

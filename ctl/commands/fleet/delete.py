@@ -18,9 +18,9 @@ from ctl.commands.fleet.definitions import Part, show_warnings
 
 _HELP = """Delete {noun}s by their names.
 
-One that is in use is not deleted: whoever uses it is listed, and the exit status is 5; --force deletes it all the same.
-Of several names either all are deleted or, if one is in use, none. Asks if there is a terminal. Where there is none of
-that name, that is said, and the exit status is 0.
+A {noun} that is in use is not deleted: its users are listed, and the exit status is 5. --force deletes it anyway. Of
+several names, all are deleted, or none if one is in use. Asks for confirmation on a terminal. If there is no {noun} of
+that name, there is nothing to delete, and the exit status is 0.
 """
 
 
@@ -63,7 +63,7 @@ def delete_definition(part: Part) -> click.Command:
                 shell_complete=definition_completer(part.noun),
             ),
             dry_run_option(),
-            force_option("Do not ask, and delete what is in use too."),
+            force_option("Do not ask, and delete even if in use."),
             message_option(),
         ],
         examples=part.examples["delete"],
@@ -88,7 +88,7 @@ def _tried(session: Session, part: Part, names: Sequence[str], *, is_forced: boo
     users = count(len(error.details), "place")
     verb = "is" if len(in_use) == 1 else "are"
     error.message = f"{part.noun} {listed(in_use)} {verb} in use in {users}: nothing was deleted."
-    error.hint = "Change what uses it first, or delete it all the same with --force."
+    error.hint = "Change what uses it first, or delete it anyway with --force."
     raise error
 
 

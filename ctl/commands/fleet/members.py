@@ -24,7 +24,7 @@ def member_parameters() -> list[click.Parameter]:
             ["--member", "members"],
             metavar="CLUSTER=WEIGHT",
             multiple=True,
-            help="A cluster and its weight, 1 without one. Repeatable; those given replace all there are.",
+            help="A cluster and its weight, 1 by default. Repeatable; replaces all members.",
         ),
         Option(["--description"], metavar="TEXT", help="For people."),
     ]
@@ -36,10 +36,13 @@ def changing_parameters() -> list[click.Parameter]:
             [*flag_names("addMember"), "added"],
             metavar="CLUSTER=WEIGHT",
             multiple=True,
-            help="Add a cluster at the end, or give one of them another weight. Repeatable.",
+            help="Add a cluster at the end, or change the weight of a member. Repeatable.",
         ),
         Option(
-            [*flag_names("removeMember"), "removed"], metavar="CLUSTER", multiple=True, help="Take one out. Repeatable."
+            [*flag_names("removeMember"), "removed"],
+            metavar="CLUSTER",
+            multiple=True,
+            help="Remove a member. Repeatable.",
         ),
     ]
 

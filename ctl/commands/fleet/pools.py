@@ -19,7 +19,7 @@ def _parameters() -> list[click.Parameter]:
         ["--strategy"],
         type=click.Choice(strategies, case_sensitive=False),
         metavar="|".join(strategies),
-        help="How one of the clusters is chosen.",
+        help="How a cluster is chosen.",
     )
     members, *rest = member_parameters()
     return [members, strategy, *rest]
@@ -34,7 +34,7 @@ get_pool, create_pool, update_pool, delete_pool = commands(
         "pool",
         about=(
             "A pool is a weighted list of clusters that a run may ask for, and a strategy that chooses among them: "
-            "weighted (the default), spill (in the listed order, the next one when one is full), least-loaded, "
+            "weighted (the default), spill (in the listed order, the next if one is full), least-loaded, "
             "cheapest or soonest."
         ),
         fields=("strategy",),

@@ -16,17 +16,19 @@ from ctl.client.times import to_second
 from ctl.client.words import count
 
 _ABOUT = {
-    "enable": "Let clusters take part again: they are candidates for work as any other.",
-    "disable": "Take clusters out: they get no work, and requests that name one are refused.",
-    "cordon": "Give clusters no new work; what waits there is decided again. `uncordon` ends it.",
-    "uncordon": "Let cordoned clusters have new work again.",
-    "drain": (
-        "Give clusters no new work, and move what they have: what waits there is decided again at once, what runs may "
-        "finish until the deadline, and is then ended, or run again elsewhere where its `retry` says so. Without "
-        "--deadline it may finish whenever it does. `undrain` ends it."
+    "enable": "Enable clusters: they become candidates for work again.",
+    "disable": "Disable clusters: they get no work, and requests that name one are refused.",
+    "cordon": (
+        "Cordon clusters: they get no new work, and executions that wait there are decided again. `uncordon` undoes it."
     ),
-    "undrain": "Let drained clusters have new work again.",
-    "admit": "Let clusters in that registered under a new name and are pending, where registration asks for that.",
+    "uncordon": "Uncordon clusters: they get new work again.",
+    "drain": (
+        "Drain clusters: they get no new work, and executions that wait there are decided again. Running executions "
+        "may finish until the deadline; then they are ended, and run again elsewhere if their `retry` allows it. "
+        "Without --deadline they are not ended. `undrain` undoes it."
+    ),
+    "undrain": "Stop draining clusters: they get new work again.",
+    "admit": "Admit pending clusters, which registered under a new name while `clusters.registration` is `approve`.",
 }
 _DONE = {
     "enable": "Enabled",
@@ -99,7 +101,7 @@ def _switch(verb: str, *more: click.Parameter, example: str = "") -> click.Comma
     return Command(
         verb,
         run,
-        help=f"{_ABOUT[verb]} It is an event of the cluster, not a revision; `get cluster-event` shows it.",
+        help=f"{_ABOUT[verb]} This is recorded as an event of the cluster (`get cluster-event`), not as a revision.",
         params=[
             Argument(
                 "words",

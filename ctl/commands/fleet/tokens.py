@@ -19,16 +19,16 @@ from ctl.client.words import flags as flag_names
 
 _GET_HELP = """Show the tokens of a cluster, newest first; never their secrets.
 
-A token is live, expiring (replaced by a newer one, and good until its overlap is over), expired or revoked.
+A token is live, expiring (replaced by a newer one, and valid until the overlap ends), expired or revoked.
 """
-_ROTATE_HELP = """Make a new token for a cluster's agent; the older ones count until the overlap is over.
+_ROTATE_HELP = """Create a new token for a cluster's agent; older tokens stay valid until the overlap ends.
 
-The token is printed this once, or written to a file that only you can read; give it to the agent within the overlap.
+The token is printed once, or written to a file with mode 0600; give it to the agent before the overlap ends.
 An agent can rotate its own token too: `rainbowctl --token-file FILE rotate token CLUSTER --newTokenFile FILE`.
 """
-_DELETE_HELP = """Revoke a token at once: whoever shows it is refused from now on. Asks if there is a terminal.
+_DELETE_HELP = """Revoke a token: requests with it are refused at once. Asks for confirmation on a terminal.
 
-A cluster without a live token can register anew. To replace a token without a gap, use `rainbowctl rotate token`.
+A cluster without a live token can register again. To replace a token without a gap, use `rainbowctl rotate token`.
 """
 
 
@@ -69,8 +69,8 @@ def rotate_token() -> click.Command:
         answer = session.client.rotate_token(cluster, overlap=overlap)
         _deliver_token(session, answer, file)
         session.printer.note(
-            f"Token {answer['prefix']} of cluster {cluster} counts from now on, the older ones until the overlap is "
-            "over. It is not shown again."
+            f"Token {answer['prefix']} of cluster {cluster} is valid now, older ones until the overlap ends. It is not "
+            "shown again."
         )
 
     return Command(
@@ -80,10 +80,16 @@ def rotate_token() -> click.Command:
         params=[
             _cluster_argument(),
             text_option(
-                ["--overlap"], "overlap", "DURATION", "How long older ones count: 10m, the default; 0s ends it."
+                ["--overlap"],
+                "overlap",
+                "DURATION",
+                "How long older tokens stay valid; 10m by default, 0s revokes them at once.",
             ),
             text_option(
-                flag_names("newTokenFile"), "file", "FILE", "Write the new token there, with mode 0600; not to stdout."
+                flag_names("newTokenFile"),
+                "file",
+                "FILE",
+                "Write the new token to this file, with mode 0600, not to stdout.",
             ),
         ],
         examples=[
@@ -97,10 +103,10 @@ def _check_writable(path: Path) -> None:
     """Refuse a file that cannot be written before a token is made, which would be lost."""
     folder = path.resolve().parent
     if path.is_dir():
-        raise InvalidInput(f"{path} is a directory: name a file. No token was made.")
+        raise InvalidInput(f"{path} is a directory: name a file. No token was created.")
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
         reason = "cannot be written to" if folder.is_dir() else "does not exist"
-        raise InvalidInput(f"{path} cannot be written: {folder} {reason}. No token was made.")
+        raise InvalidInput(f"{path} cannot be written: {folder} {reason}. No token was created.")
 
 
 def _deliver_token(session: Session, answer: Document, file: str | None) -> None:
@@ -130,7 +136,7 @@ def delete_token() -> click.Command:
         session.printer.note(
             f"Revoked token {prefix} of cluster {cluster}."
             if answer.get("changed")
-            else f"No changes: token {prefix} of cluster {cluster} had ended already."
+            else f"No changes: token {prefix} of cluster {cluster} was already expired or revoked."
         )
 
     return Command(
@@ -139,7 +145,7 @@ def delete_token() -> click.Command:
         help=_DELETE_HELP,
         params=[
             _cluster_argument(),
-            Argument("prefix", explanation="The first 8 characters behind rbc-, as `get token` shows them."),
+            Argument("prefix", explanation="The first 8 characters after rbc-, as `get token` shows them."),
             force_option("Do not ask."),
         ],
         examples=["rainbowctl delete token a 1f2e3d4c", "rainbowctl delete token a 1f2e3d4c --force"],

@@ -29,9 +29,9 @@ from ctl.files.fleet import in_order
 
 _HELP = """{about}
 
-Change one. Only the fields that flags or the file give change, the others stay; an empty text clears a field. Shows
-the difference and asks if there is a terminal. The write carries the version that was shown: if someone else changed
-it in between, it is refused with exit status 5. --force does not ask, and writes whatever is there.
+Changes only the fields that flags or the file give; an empty text clears a field. Shows the difference and asks for
+confirmation on a terminal. The write carries the version that was shown: if someone else changed the definition in the
+meantime, it is refused with exit status 5. --force does not ask, and overwrites such a change.
 """
 
 
@@ -49,7 +49,7 @@ def update_definition(part: Part) -> click.Command:
             *part.changing(),
             file_option(),
             dry_run_option(),
-            force_option("Do not ask, and write whatever is there."),
+            force_option("Do not ask, and overwrite changes made in the meantime."),
             message_option(),
         ],
         examples=part.examples["update"],
@@ -82,7 +82,7 @@ class _Update:
         texts = show_warnings(self.session, trial)
         if not trial.get("changed"):
             report(self.session, self.part, name, trial)
-            self.session.printer.note(f"No changes: {self.part.noun} {name} already says this.")
+            self.session.printer.note(f"No changes: {self.part.noun} {name} is already as requested.")
             return
         self._confirmed(name, row, payload)
         if self.flags["dry_run"]:
@@ -110,13 +110,12 @@ def stored(session: Session, part: Part, name: str) -> RowChange:
     definition = session.client.definition(part.noun, name)
     if definition.get("source") == "expected":
         raise NotFound(
-            f"Cluster {name} is only named by pools or labels, and nobody has defined it: `rainbowctl create cluster "
-            f"{name}` does.",
+            f"Cluster {name} is named by pools or labels, but not defined: `rainbowctl create cluster {name}` does.",
             name="cluster_not_found",
         )
     for row in session.client.stored_definitions(part.noun, [definition]):
         return row
-    raise NotFound(f"There is no {part.noun} {name!r} any more.", name=f"{part.noun}_not_found")
+    raise NotFound(f"{part.noun.capitalize()} {name!r} no longer exists.", name=f"{part.noun}_not_found")
 
 
 def _check_version(file: str, expected: int | None, row: RowChange) -> None:

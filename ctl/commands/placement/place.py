@@ -19,10 +19,10 @@ from ctl.files.proposals import Proposal
 
 _HELP = """Show where something would run, and why, without running it.
 
-What would run is said as for `rainbowctl create execution`: by a launch plan, a workflow, a command after --, a
-jobspec or a file. The name of an execution plays a part in the choice among equals; give NAME to ask about that one.
+Takes the flags of `rainbowctl create execution`: a launch plan, a workflow, a command after --, a jobspec or a file.
+The choice among equally good clusters depends on the name of the execution; give NAME to ask about that one.
 
---with FILE answers as if the documents in it had been applied, without applying them.
+--with FILE shows what would happen if the documents in it were applied.
 """
 
 
@@ -31,7 +31,7 @@ def place() -> click.Command:
         request, *others = requests_from_flags(session, flags)
         if others:
             raise InvalidInput(
-                f"place asks about one, and {flags['exec_file']} holds {len(others) + 1}: keep one of them."
+                f"place takes one execution, and {flags['exec_file']} holds {len(others) + 1}: keep one of them."
             )
         proposal = Proposal.from_documents(read(session, files) if files else [])
 
@@ -54,7 +54,7 @@ def place() -> click.Command:
                 ["--with", "files"],
                 metavar="FILE|DIR|-",
                 multiple=True,
-                help="As if these documents were applied. Repeatable.",
+                help="Assume that these documents are applied. Repeatable.",
             ),
         ],
         examples=[

@@ -16,11 +16,11 @@ from ctl.client.executions import ExecutionId
 from ctl.client.words import count
 from ctl.commands.executions.options import SELECTOR, scope_options, selector_document, selector_option
 
-_HELP = f"""Decide waiting executions anew, with the settings as they are now.
+_HELP = f"""Decide waiting executions again, with the current settings.
 
-What is resolved when an execution is created stays with it; later only a change of the fleet decides it again. This
-adopts settings that were changed since. Executions that run or are finished are left alone. Shows what would move and
-asks if there is a terminal; without one it needs --force.
+Settings are resolved when an execution is created; later only a change of the fleet decides it again. redecide applies
+settings that were changed since. Running and finished executions are left alone. Shows what would move and asks for
+confirmation on a terminal; without one it needs --force.
 
 {SELECTOR}
 """
@@ -43,10 +43,10 @@ def redecide() -> click.Command:
                     f"{_summary(trial)} There is no terminal to ask at: use --force. Nothing was decided."
                 )
             _print(session, trial)
-            confirm(f"{_summary(trial)} Decide them anew?", "Not confirmed: nothing was decided.")
+            confirm(f"{_summary(trial)} Decide them again?", "Not confirmed: nothing was decided.")
         outcome = session.client.redecide(selector)
         _print(session, outcome)
-        session.printer.note(f"Decided {count(int(outcome.get('changed') or 0), 'execution')} anew.")
+        session.printer.note(f"Decided {count(int(outcome.get('changed') or 0), 'execution')} again.")
 
     return Command(
         "redecide",
@@ -55,7 +55,7 @@ def redecide() -> click.Command:
         takes=("project", "domain"),
         params=[
             *scope_options(),
-            selector_option("Those that these terms match."),
+            selector_option("Executions that match these terms."),
             dry_run_option("Show what would move, and move nothing."),
             force_option("Do not ask."),
         ],

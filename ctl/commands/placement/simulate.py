@@ -21,7 +21,7 @@ from ctl.commands.changes.documents import DOCUMENTS, read
 from ctl.commands.executions.options import scope_options, selected_scope, since_option
 from ctl.files.proposals import Proposal
 
-_HELP = f"""Decide past executions again as if documents had been applied, and show which would have gone elsewhere.
+_HELP = f"""Show which past executions would have gone elsewhere if documents had been applied.
 
 Nothing is written and nothing moves. {DOCUMENTS}
 """

@@ -34,7 +34,7 @@ def create_project() -> click.Command:
     return Command(
         "project",
         run,
-        help="Create a project. Its id is for good; name, description and labels can be changed later.",
+        help="Create a project. Its id cannot be changed; name, description and labels can.",
         params=project_parameters("the new project"),
         takes=("project",),
         examples=[
@@ -47,7 +47,7 @@ def create_project() -> click.Command:
 def _refuse_decided(fields: dict[str, Any]) -> None:
     for key in (*READ_ONLY, "version"):
         if key in fields:
-            raise InvalidInput(f"{key} of a new project is decided by the admin: remove it from the file.")
+            raise InvalidInput(f"{key} of a new project is set by the admin: remove it from the file.")
     if fields.pop("state", "ACTIVE") != "ACTIVE":
         raise InvalidInput("A new project is active; archive it with `rainbowctl update project ID --archive`.")
 

@@ -23,10 +23,10 @@ def project_parameters(which: str) -> list[click.Parameter]:
     return [
         id_argument(),
         Option(["--id", "id_flag"], metavar="ID", help=f"Id of {which}, also as an argument."),
-        project_option("Stands for --id."),
+        project_option("The same as --id."),
         Option(["--name"], help="Name for people."),
         Option(["--description"], help="What the project is for."),
-        Option(["--labels"], metavar="K=V,K2=V2", help="Labels; those given replace all there are."),
+        Option(["--labels"], metavar="K=V,K2=V2", help="Labels; replaces all labels."),
         Option(["--file"], metavar="FILE", help="File with id, name, description, labels and state; - is stdin."),
         Option(["--activate"], is_flag=True, help="Make it active."),
         Option(["--archive"], is_flag=True, help="Archive it."),

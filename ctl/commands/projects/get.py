@@ -21,7 +21,7 @@ def get_project() -> click.Command:
         projects = list(session.client.projects("ALL" if all_states else "ACTIVE"))
         print_projects(session, projects, projects)
         if not projects and session.printer.is_table:
-            session.printer.note("There are no projects yet: `rainbowctl create project --id ID` makes one.")
+            session.printer.note("There are no projects yet: `rainbowctl create project --id ID` creates one.")
 
     return Command(
         "project",

@@ -21,8 +21,8 @@ _DEPRECATED = {"activateProject": "activate", "archiveProject": "archive"}
 
 _HELP = """Change a project's name, description, labels or state.
 
-Only what is given changes; an empty text clears a field, and --labels replaces all labels. Shows the difference and
-asks if there is a terminal. An archived project keeps its settings, but nothing new can be set in it.
+Changes only the fields that are given; an empty text clears a field, and --labels replaces all labels. Shows the
+difference and asks for confirmation on a terminal. An archived project keeps its settings, but they cannot be changed.
 """
 
 
@@ -41,7 +41,7 @@ def update_project() -> click.Command:
         changes = {key: value for key, value in fields.items() if not _says(current, key, value)}
         if not changes:
             _answer(session, id, current)
-            session.printer.note(f"No changes: project {id} already says this.")
+            session.printer.note(f"No changes: project {id} is already as requested.")
             return
         if not flags["force"]:
             _check_version(str(flags["file"]), expected, current)
@@ -83,7 +83,7 @@ def _note_deprecated(session: Session, flags: Mapping[str, Any]) -> None:
 def _check_version(file: str, expected: int | None, current: Document) -> None:
     if expected is not None and expected != current.get("version"):
         raise Conflict(
-            f"{file} was made from version {expected}, but the project is at version {current.get('version')}. Look at "
+            f"{file} was made from version {expected}, but the project is at version {current.get('version')}. Check "
             "it with `rainbowctl get project`, then remove the version from the file, or use --force.",
             name="version_conflict",
             details=[{"current_version": current.get("version")}],
@@ -102,7 +102,7 @@ def _drop_read_only(fields: dict[str, Any], current: Document) -> None:
     fields.pop("updated_at", None)
     for key in READ_ONLY:
         if key in fields and fields.pop(key) != current.get(key):
-            raise InvalidInput(f"{key} is decided by the admin and cannot be changed: remove it from the file.")
+            raise InvalidInput(f"{key} is set by the admin and cannot be changed: remove it from the file.")
 
 
 def _confirmed(

@@ -22,9 +22,9 @@ DOCUMENTS = """A workflow is a document with name, version, description, inputs 
 version, description, workflow (its name, or {name, version, project, domain}) and any of workflowVersion,
 defaultInputs, fixedInputs, clusterPool, executionClusterLabel, labels, annotations, envs, kubeServiceAcct, iamRoleARN,
 securityContext, maxParallelism, interruptible, overwriteCache, outputLocationPrefix, qualityOfService, retry (of
-attempts, backoff, retryOn and onLost) and active. project and domain are those of -p and -d unless a document says its
-own. A launch plan without the version of its workflow launches the one registered last. A registered version is never
-changed: the same again is no error, something else under that version is."""
+attempts, backoff, retryOn and onLost) and active. A document without project and domain
+takes those of -p and -d. A launch plan without the version of its workflow launches the one registered last. A
+registered version is never changed: registering the same content again succeeds, other content is refused."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +128,7 @@ def create_registered(noun: str, word: str, examples: Sequence[str], *more: clic
     return Command(
         word,
         run,
-        help=f"Register a {TITLES[noun]} from a file, which may leave out its `kind`.\n\n{DOCUMENTS}",
+        help=f"Register a {TITLES[noun]} from a file; `kind` may be left out.\n\n{DOCUMENTS}",
         takes=("project", "domain"),
         params=[
             Option(
@@ -145,7 +145,7 @@ def create_registered(noun: str, word: str, examples: Sequence[str], *more: clic
 
 
 def version_option() -> click.Parameter:
-    return Option(["--version"], metavar="V", help="Version of documents that say none.")
+    return Option(["--version"], metavar="V", help="Version of documents without one.")
 
 
 def activate_option() -> click.Parameter:

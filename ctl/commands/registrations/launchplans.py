@@ -30,16 +30,16 @@ from ctl.commands.registrations.versions import (
     write_sample,
 )
 
-_GET_HELP = """Show the launch plans of a project and domain, each with its newest version; with NAME all versions of
-one, and with --version or --latest one of them.
+_GET_HELP = """Show the launch plans of a project and domain, each with its newest version; with NAME, all versions of
+one; with --version or --latest, one version.
 
---execFile writes a file to start from for `rainbowctl create execution --execFile`: without --version that of the
-active version, else of the newest, with a value for each input.
+--execFile writes a file for `rainbowctl create execution --execFile`, with a value for each input: of --version, else
+of the active version, else of the newest.
 """
 _UPDATE_HELP = """Activate or deactivate a version of a launch plan.
 
-One version of a name is active at most: activating one deactivates the other. Executions that name no version launch
-the active one. Shows the difference and asks if there is a terminal.
+At most one version of a launch plan is active: activating one deactivates the other. Executions without a version
+launch the active one. Shows the difference and asks for confirmation on a terminal.
 """
 
 
@@ -54,7 +54,7 @@ def get_launchplan() -> click.Command:
                 note_empty(session, "launch plan", project, domain)
             return
         if workflow is not None:
-            raise InvalidInput(f"--workflow chooses among all launch plans, and {name} is one: leave out one of them.")
+            raise InvalidInput(f"--workflow filters the list, and {name} is one launch plan: leave out one of the two.")
         version = wanted_version(flags)
         if version is None and not flags["exec_file"]:
             launch_plans = versions(session, LAUNCH_PLAN, "launch plan", project, domain, name)
@@ -124,7 +124,7 @@ def update_launchplan() -> click.Command:
             Argument("name", explanation="Name of the launch plan."),
             project_option(),
             domain_option(),
-            Option(["--version"], metavar="V", required=True, help="Which version; latest is the newest."),
+            Option(["--version"], metavar="V", required=True, help="Version; latest is the newest."),
             Option(["--activate"], is_flag=True, help="Make it the active version."),
             Option(["--deactivate"], is_flag=True, help="Make it inactive."),
             Option(["--archive"], is_flag=True, hidden=True),
@@ -155,7 +155,7 @@ def _confirmed(session: Session, id: Identifier, current: Document, state: str, 
         before, after = {"state": current.get("state")}, {"state": state}
         print_diff(unified(before, after, ("stored", "after this update")), stream)
         if state == "ACTIVE" and (other := _active(session, id)):
-            session.printer.note(f"Version {other['id']['version']} is active now, and will be inactive.")
+            session.printer.note(f"Version {other['id']['version']} is active now, and will become inactive.")
     if asks:
         confirm("Write this?", "Not confirmed: nothing was written.")
 

@@ -27,14 +27,14 @@ from ctl.files.registrations import Registration, read_registrations
 
 _HELP = f"""Register workflows and launch plans from files and directories.
 
-Each document says `kind: workflow` or `kind: launchplan`; a file holds any number of them with `---` between two.
-Workflows are registered before launch plans, whatever their order. All documents are read before anything is sent: a
-mistake in one of them stops all, with its line.
+Each document has `kind: workflow` or `kind: launchplan`; a file holds any number of them, separated by `---`. Workflows
+are registered before launch plans, in any order of the files. All documents are checked before anything is sent: if one
+has a mistake, nothing is registered.
 
 {DOCUMENTS}
 
-Ends with the first that the admin refuses; with --continueOnError the others are registered all the same. The exit
-status is 1 if one was refused.
+Stops at the first document that the admin refuses; with --continueOnError it registers the others. The exit status is
+1 if one was refused.
 """
 
 _SUCCESS, _FAILED, _SKIPPED = "Success", "Failed", "Skipped"
@@ -91,30 +91,30 @@ def register_files() -> click.Command:
                 metavar="FILE|DIR|-…",
                 explanation="Files, directories, or - for stdin.",
             ),
-            project_option("Project of documents that say none."),
-            domain_option("Domain of documents that say none."),
+            project_option("Project of documents without one."),
+            domain_option("Domain of documents without one."),
             version_option(),
             activate_option(),
             Option(
                 [*flag_names("continueOnError"), "continue_on_error"],
                 is_flag=True,
-                help="Go on after one that was refused.",
+                help="Continue after a refusal.",
             ),
             dry_run_option("Let the admin check them, and register nothing."),
             Option(
                 [*flag_names("assumableIamRole"), "iam_role"],
                 metavar="ARN",
-                help="IAM role of launch plans that name no identity.",
+                help="IAM role of launch plans without an identity.",
             ),
             Option(
                 [*flag_names("k8sServiceAccount", "k8ServiceAccount"), "service_account"],
                 metavar="NAME",
-                help="Kubernetes service account of launch plans that name no identity.",
+                help="Kubernetes service account of launch plans without an identity.",
             ),
             Option(
                 [*flag_names("outputLocationPrefix"), "output_prefix"],
                 metavar="URL",
-                help="Where launch plans that say nothing of it put their outputs.",
+                help="Output prefix of launch plans without one.",
             ),
             *(_refused_option(word, reason) for word, reason in _REFUSED.items()),
         ],
@@ -131,7 +131,7 @@ def register_files() -> click.Command:
 def _refused_option(word: str, reason: str) -> click.Option:
     def refuse(_ctx: click.Context, _param: click.Parameter, value: Any) -> None:
         if value:
-            raise InvalidInput(f"--{word} of flytectl is not taken: {reason}.")
+            raise InvalidInput(f"--{word} of flytectl is not supported: {reason}.")
 
     takes_value = word in {"sourceUploadPath", "destinationDirectory"}
     return Option(

@@ -31,7 +31,7 @@ def read_parameters(what: str) -> list[click.Parameter]:
         Option(
             [*flag_names("execFile"), "exec_file"],
             metavar="FILE",
-            help="Write a file to start from for `rainbowctl create execution --execFile`.",
+            help="Write a file for `rainbowctl create execution --execFile`.",
         ),
         force_option("Overwrite the file without asking."),
     ]

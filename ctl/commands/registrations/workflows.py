@@ -23,11 +23,11 @@ from ctl.commands.registrations.versions import (
     write_sample,
 )
 
-_HELP = """Show the {noun}s of a project and domain, each with its newest version; with NAME all versions of one, and
-with --version or --latest one version with its inputs and outputs.{about}
+_HELP = """Show the {noun}s of a project and domain, each with its newest version; with NAME, all versions of one; with
+--version or --latest, one version with its inputs and outputs.{about}
 
---execFile writes a file to start from for `rainbowctl create execution --execFile`: the newest version without
---version, with a value for each input.
+--execFile writes a file for `rainbowctl create execution --execFile`, with a value for each input: of --version, else
+of the newest version.
 """
 
 

@@ -90,7 +90,7 @@ def test_help_lists_the_exit_statuses(capsys: pytest.CaptureFixture[str]) -> Non
         (["update", "task-resource-attribute", "-p", "p", "--unset", "limits"], "limits is no leaf"),
         (["-o", "jsn", "version"], "There is no output format 'jsn'"),
         (["-p", "x", "get", "domain"], "get domain takes no project"),
-        (["get", "domain", "--endpoint", "ftp://x"], "'ftp' is not a protocol"),
+        (["get", "domain", "--endpoint", "ftp://x"], "'ftp' is not a supported protocol"),
         (["get", "domain", "-c", "/nonexistent/config.yaml"], "does not exist"),
         (["get", "domain", "--context", "nope"], "There is no context 'nope'"),
         (["get", "domain", "--ca-file", "/nonexistent/ca.pem"], "cannot be read"),

@@ -114,7 +114,7 @@ def test_a_list_in_json_is_that_many_documents() -> None:
         ("kind: project\nid: ''", "f.yaml:2:5: id: The project is empty"),
         ("kind: project\nid: ..", "f.yaml:2:5: id: '..' cannot be the name of a project"),
         ("kind: project\nid: p\nstate: ON", "f.yaml:3:8: state: must be ACTIVE (0) or ARCHIVED (1), got 'ON'"),
-        ("kind: project\nid: p\ncreated_at: x", "f.yaml:3:1: created_at: decided by the admin: remove it"),
+        ("kind: project\nid: p\ncreated_at: x", "f.yaml:3:1: created_at: set by the admin: remove it"),
         ("kind: project\nid: p\nlabels: [a]", "f.yaml:3:9: labels: must hold keys and values"),
         ("kind: project\nid: p\nnamee: x", "f.yaml:3:1: namee: unknown key. Did you mean name?"),
         ("", "f.yaml:1:1: the file holds no document"),
@@ -230,7 +230,7 @@ def test_a_link_that_leads_nowhere_is_refused(tmp_path: Path) -> None:
     (tmp_path / "b.yaml").symlink_to(tmp_path / "gone.yaml")
     with pytest.raises(InvalidFile) as caught:
         find_files([str(tmp_path)])
-    assert "a link that leads nowhere" in message_of(caught.value)
+    assert "a broken link" in message_of(caught.value)
 
 
 def test_a_link_to_a_directory_above_is_refused(tmp_path: Path) -> None:

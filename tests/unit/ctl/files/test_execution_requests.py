@@ -169,11 +169,11 @@ def test_a_flag_that_takes_the_place_of_what_a_file_runs_says_so(tmp_path: Path)
     file = in_file(tmp_path)
     request = built({"exec_file": file, "launch_plan": "other"})
     assert request.body["spec"]["launch_plan"]["name"] == "other"
-    assert request.notes == (f"--launchplan goes before workflow in {file}.",)
+    assert request.notes == (f"--launchplan overrides workflow in {file}.",)
     assert not request.may_mean_workflow
     request = built({"exec_file": file, "command": ("true",)})
     assert request.body["spec"]["job"] == {"command": ["true"]}
-    assert request.notes == (f"A command after -- goes before workflow and its version in {file}.",)
+    assert request.notes == (f"A command after -- overrides workflow and its version in {file}.",)
 
 
 def test_flags_change_single_leaves_of_a_files_job(tmp_path: Path) -> None:
@@ -207,11 +207,11 @@ def test_a_jobspec_is_sent_as_it_is_and_refusals_find_back_to_it(tmp_path: Path)
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ({}, "Nothing says what to run"),
-        ({"cpu": "2"}, "Nothing says what to run"),
-        ({"workflow": "w", "task": "t"}, "--workflow and --task each say what to run"),
-        ({"jobspec": "f", "command": ("x",)}, "--jobspec and a command after -- each say"),
-        ({"launch_plan": "l", "cpu": "2", "nodes": 1}, "--cpu and --nodes can be said of a job of one's own"),
+        ({}, "Nothing to run"),
+        ({"cpu": "2"}, "Nothing to run"),
+        ({"workflow": "w", "task": "t"}, "--workflow and --task cannot be combined"),
+        ({"jobspec": "f", "command": ("x",)}, "--jobspec and a command after -- cannot be combined"),
+        ({"launch_plan": "l", "cpu": "2", "nodes": 1}, "--cpu and --nodes are for ad hoc jobs"),
         ({"command": ("x",), "version": "v1"}, "--version is that of a launch plan"),
         ({"exec_file": "-", "jobspec": "-"}, "cannot both be stdin"),
         ({"exec_file": "/nonexistent", "workflow": "w"}, "cannot be read"),

@@ -56,14 +56,14 @@ def test_keys_are_read_in_any_spelling() -> None:
         ("recover: a\n", ["exec.yaml:1:1: recover: belongs on the command line: use --recover"]),
         ("exec_file: a\n", ["exec.yaml:1:1: exec_file: belongs on the command line: use --execFile"]),
         ("workflw: a\n", ["exec.yaml:1:1: workflw: unknown key. Did you mean workflow?"]),
-        ("workflow: a\ntask: b\n", ["exec.yaml:2:7: task: workflow says already what to run: keep one of the two"]),
+        ("workflow: a\ntask: b\n", ["exec.yaml:2:7: task: workflow is already given: keep one of the two"]),
         (
             "executionClusterLabel: a\ntargetExecutionCluster: b\n",
-            ["exec.yaml:1:24: executionClusterLabel: says the same as targetExecutionCluster: keep one of the two"],
+            ["exec.yaml:1:24: executionClusterLabel: means the same as targetExecutionCluster: keep one of the two"],
         ),
         (
             "kubeServiceAcct: a\nsecurityContext: {run_as: {iam_role: b}}\n",
-            ["exec.yaml:1:18: kubeServiceAcct: says the same as securityContext: keep one of the two"],
+            ["exec.yaml:1:18: kubeServiceAcct: means the same as securityContext: keep one of the two"],
         ),
         ("job: {command: [a]}\nversion: 1\n", ["exec.yaml:2:10: version: a job has no version: remove it"]),
         ("job: [a]\n", ["exec.yaml:1:6: job: must hold keys and values"]),

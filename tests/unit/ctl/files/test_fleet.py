@@ -160,7 +160,7 @@ def test_members_are_added_at_the_end_given_another_weight_in_place_and_removed(
         {"id": "c", "weight": 3},
         {"id": "d", "weight": 4},
     ]
-    with pytest.raises(InvalidInput, match="--removeMember bb: no member is called so"):
+    with pytest.raises(InvalidInput, match="--removeMember bb: there is no such member"):
         changed_members(members, [], ["bb"])
     with pytest.raises(InvalidInput, match="a is both added and removed"):
         changed_members(members, added, ["a"])

@@ -56,14 +56,14 @@ def test_a_plan_changed_by_hand_is_refused(path: Path, before: str, after: str) 
 def test_a_plan_that_was_cut_off_is_refused(path: Path, share: float) -> None:
     content = path.read_bytes()
     path.write_bytes(content[: int(len(content) * share)])
-    with pytest.raises(InvalidFile, match="not a whole one"):
+    with pytest.raises(InvalidFile, match="is an incomplete plan"):
         read_plan(str(path))
 
 
 @pytest.mark.parametrize("text", ["", "kind: project\nid: p\n", "{}", "[]"])
 def test_what_is_no_plan_is_refused_with_the_way_to_apply_it(path: Path, text: str) -> None:
     path.write_text(text)
-    with pytest.raises(InvalidFile, match=r"is no plan: documents are applied with `rainbowctl apply -f"):
+    with pytest.raises(InvalidFile, match=r"is not a plan: documents are applied with `rainbowctl apply -f"):
         read_plan(str(path))
 
 

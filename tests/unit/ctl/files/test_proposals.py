@@ -62,7 +62,7 @@ def test_a_document_made_from_another_version_is_a_conflict() -> None:
     with pytest.raises(Conflict) as caught:
         proposal().check_versions(FOUND, noun)
     assert caught.value.lines() == [
-        "1 row moved: nothing was written. Remove the versions from the documents, or use --force.",
+        "1 row changed in the meantime: nothing was written. Remove the versions from the documents, or use --force.",
         "  f.yaml:1:1: execution-cluster-label at domain d: expected at version 3, now at version 4",
     ]
 
@@ -112,10 +112,10 @@ def test_a_refusal_without_places_stays_as_it_is() -> None:
     ("facts", "message"),
     [
         ({"expected_version": 1, "current_version": 2}, "expected at version 1, now at version 2"),
-        ({"expected_version": 1}, "expected at version 1, no longer there"),
+        ({"expected_version": 1}, "expected at version 1, now deleted"),
         (
             {"expected_version": 1, "changed_by_revision": 5},
-            "expected at version 1, no longer there (revision 5)",
+            "expected at version 1, now deleted (revision 5)",
         ),
         ({"current_version": 2}, "expected not to be set, now at version 2"),
         ({"changed_by_revision": 5}, "changed again by revision 5"),

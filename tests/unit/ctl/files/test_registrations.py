@@ -153,10 +153,10 @@ def test_the_version_of_the_workflow_may_be_left_open(line: str, version: str | 
             ],
         ),
         (f"{PLAN}clusterPol: x", ["f.yaml:6:1: clusterPol: unknown key. Did you mean cluster_pool?"]),
-        (f"{PLAN}workflowVersion: v1", ["f.yaml:6:18: workflow_version: says the same as workflow"]),
+        (f"{PLAN}workflowVersion: v1", ["f.yaml:6:18: workflow_version: means the same as workflow"]),
         (
             f"{PLAN}iamRoleARN: r\nsecurityContext: {{runAs: {{iamRole: r}}}}",
-            ["f.yaml:6:13: iam_role_arn: says the same as security_context"],
+            ["f.yaml:6:13: iam_role_arn: means the same as security_context"],
         ),
         (f"{PLAN}---\n{PLAN}", ["f.yaml:7:1: launch plan nightly version v2 is given twice: first at f.yaml:1:1."]),
     ],

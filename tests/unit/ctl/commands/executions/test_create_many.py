@@ -188,7 +188,7 @@ def test_a_failure_names_its_place_and_does_not_stop_the_others(admin: Admin, cr
 def test_a_corrected_file_is_sent_again_under_the_same_key(admin: Admin, create: Rainbowctl) -> None:
     admin.refused = {"bad": BAD}
     status, _out, err = create(documents("x", "bad", "x"))
-    key = err.split("Correct them where they stand. Run the same again with --idempotencyKey ")[1].split(":")[0]
+    key = err.split("Correct them in the file. Run the same command again with --idempotencyKey ")[1].split(":")[0]
     status, _out, err = create(documents("x", "good", "x"), "--idempotencyKey", key)
     assert (status, len(admin.names)) == (0, 3)
     assert "3 executions: 1 created, 2 existed already." in err
@@ -207,7 +207,7 @@ def test_the_same_again_is_8_if_nothing_is_new_else_0(admin: Admin, create: Rain
     status, out, err = create(documents("x", "y", names="ab"))
     assert status == 8
     assert out.count("exists") == 2
-    assert "All 2 executions exist already by the same requests. Nothing was started." in err
+    assert "All 2 executions were created earlier by the same requests. Nothing was started." in err
     status, _out, err = create(documents("x", "y", "z", names="abc"))
     assert status == 0
     assert "3 executions: 1 created, 2 existed already." in err
@@ -257,7 +257,7 @@ def test_a_lost_answer_is_asked_for_again_and_nothing_is_created_twice(admin: Ad
     assert status == 0
     assert out.count("created") == 150
     assert len(admin.names) == 150
-    assert "Sending it again for a while: nothing is created twice." in err
+    assert "Retrying: nothing is created twice." in err
     assert "The admin answers again." in err
 
 
@@ -265,7 +265,7 @@ def test_after_a_lost_answer_existing_executions_may_be_of_the_same_command(admi
     admin.flaws = [Unanswered("No answer.")]
     status, out, err = create(documents("x", "y", names="ab"))
     assert (status, out.count("exists")) == (0, 2)
-    assert "some that existed may be of this very command" in err
+    assert "this command may have created some of those that existed" in err
 
 
 @pytest.mark.parametrize("error", [Unreachable("Gone."), Forbidden("No."), InvalidRequest("No."), Conflict("No.")])
@@ -321,7 +321,7 @@ def test_a_workflow_that_is_no_launch_plan_is_looked_up_once(admin: Admin, creat
     types = ["LAUNCH_PLAN", "WORKFLOW", "WORKFLOW", "WORKFLOW", "LAUNCH_PLAN"]
     assert [each["resource_type"] for each in launched] == types
     assert len(admin.asked) == 3
-    assert err.count("There is no launch plan flow: the workflow flow itself is meant.") == 1
+    assert err.count("There is no launch plan flow: the workflow flow is used instead.") == 1
     assert status == 3
     assert "runs.yaml:5:1: There is neither a launch plan 'none' nor a workflow. No workflow 'none'" in out
 
@@ -329,7 +329,7 @@ def test_a_workflow_that_is_no_launch_plan_is_looked_up_once(admin: Admin, creat
 def test_a_warning_about_many_is_printed_once(admin: Admin, create: Rainbowctl) -> None:
     _status, _out, err = create(documents("odd", "odd", "x"))
     assert err.count("That is odd.") == 1
-    assert "warning: That is odd. (said of 2 executions)" in err
+    assert "warning: That is odd. (2 executions)" in err
 
 
 @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ def test_a_warning_about_many_is_printed_once(admin: Admin, create: Rainbowctl) 
         (documents("x", "y"), ["--watch"], "--watch follows one execution, and runs.yaml holds 2"),
         (documents("x", "y"), ["--logs"], "--logs follows one execution"),
         (documents("x", "y", names="aa"), [], "runs.yaml:4:1: execution a is given twice: first at runs.yaml:1:1."),
-        (documents("x") + "---\nlabels: {a: b}\n", [], "runs.yaml:3:1: Nothing says what to run"),
+        (documents("x") + "---\nlabels: {a: b}\n", [], "runs.yaml:3:1: Nothing to run"),
         (documents("x") + "---\njobb: {}\n", [], "runs.yaml:3:1: jobb: unknown key. Did you mean job"),
         (documents("x") + "---\n- 5\n", [], "runs.yaml:3:3: a document must hold keys and values"),
         (documents("x"), ["--idempotencyKey", "ä"], "must be printable ASCII"),
@@ -358,4 +358,4 @@ def test_place_asks_about_one(rainbowctl: Rainbowctl, tmp_path: Path) -> None:
     (tmp_path / "runs.yaml").write_text(documents("x", "y"))
     status, _out, err = rainbowctl("place", "--execFile", "runs.yaml")
     assert status == 2
-    assert "place asks about one, and runs.yaml holds 2" in err
+    assert "place takes one execution, and runs.yaml holds 2" in err
