@@ -99,7 +99,7 @@ def test_500_mixed_documents_are_one_revision_that_can_be_moved_and_undone(
 
     again = shell.run("rainbowctl apply -f settings")
     assert (again.status, again.out, head(shell)) == (0, "", 1)
-    assert again.err.endswith("No changes: the admin already says all of this (500 rows).\n")
+    assert again.err.endswith("No changes: everything is already as requested (500 rows).\n")
 
     full = shell.ok("rainbowctl export")
     assert shell.run("rainbowctl diff -f -", stdin=full).status == 0

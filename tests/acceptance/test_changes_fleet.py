@@ -174,4 +174,4 @@ def test_an_export_of_a_scope_or_of_the_past_holds_no_fleet(shell: Shell) -> Non
     assert "kind: pool" not in shell.ok("rainbowctl export -p flytesnacks")
     assert "kind: pool" not in shell.ok("rainbowctl export --at 1")
     assert shell.ok("rainbowctl export pools").count("kind: ") == 1
-    assert "have no scope" in shell.refused(2, "rainbowctl export pool -p flytesnacks")
+    assert "cannot be filtered by scope" in shell.refused(2, "rainbowctl export pool -p flytesnacks")

@@ -134,7 +134,7 @@ def test_a_large_log_is_printed_up_to_where_it_was_truncated(shell: Shell, agent
     done = shell.run(f"rainbowctl logs large {HERE}")
     assert done.status == 0
     assert done.out == text[: 1024 * 1024]
-    assert done.err == "warning: It printed more than the admin keeps: the end of its stdout is missing.\n"
+    assert done.err == "warning: The output is longer than the admin keeps: the end of its stdout is missing.\n"
     followed = shell.run(f"rainbowctl logs large {HERE} -f")
     assert followed == done
 
@@ -278,7 +278,7 @@ def test_outputs_are_listed_printed_and_written(shell: Shell, agent: HttpAgent) 
     shell.ok(f"rainbowctl get output left raw/all.bin {HERE} > copy.bin")
     assert (shell.cwd / "copy.bin").read_bytes() == raw
     done = shell.run(f"rainbowctl get output left cut.txt {HERE}")
-    assert (done.out, done.err) == ("start", "warning: cut.txt is not whole: the first 5 of its 99 bytes are kept.\n")
+    assert (done.out, done.err) == ("start", "warning: cut.txt is incomplete: the first 5 of its 99 bytes are kept.\n")
     assert json.loads(shell.ok(f"rainbowctl get output left metrics.json {HERE} -o json"))["size"] == 12
     assert "Did you mean metrics.json?" in shell.refused(3, f"rainbowctl get output left metric.json {HERE}")
 

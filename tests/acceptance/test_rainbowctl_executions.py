@@ -61,7 +61,7 @@ def test_what_was_created_is_shown_with_where_it_goes_and_what_to_try_next(shell
     assert header.split() == columns
     assert row.split()[:7] == ["shown", "-", "-", "QUEUED", "ASSIGNED", "east", "first"]
     message = "Created execution runs/development/shown."
-    assert done.err.startswith(f"{message} To see why there: rainbowctl explain execution shown {HERE}\n")
+    assert done.err.startswith(f"{message} Why there: rainbowctl explain execution shown {HERE}\n")
     explained = shell.ok(done.err.partition("Why there: ")[2])
     assert "cluster east (pool first, strategy spill)" in explained
     assert shell.ok(f"rainbowctl create execution named {HERE} -o name -- true") == "execution/runs/development/named\n"

@@ -79,7 +79,7 @@ def test_a_pool_is_created_shown_changed_and_deleted(new_shell: Shell) -> None:
     assert done.err == ("There is no pool no-such: there is nothing to delete.\nDry run: pool gpu was not deleted.\n")
     done = new_shell.run("rainbowctl delete pool gpu -m 'sold'")
     assert (done.status, done.out, done.err) == (0, "", "Deleted pool gpu.\n")
-    assert new_shell.run("rainbowctl get pool").err == "No pools yet: `rainbowctl create pool NAME` makes one.\n"
+    assert new_shell.run("rainbowctl get pool").err == "No pools yet: `rainbowctl create pool NAME` creates one.\n"
 
 
 def test_a_label_comes_from_a_file_and_is_changed_by_one(shell: Shell) -> None:
@@ -105,7 +105,7 @@ def test_what_is_in_use_is_deleted_only_by_force(new_shell: Shell) -> None:
     message = new_shell.refused(5, "rainbowctl delete pool idle gpu")
     assert message.startswith("error: pool gpu is in use in 1 place: nothing was deleted.\n  used by: attributes: ")
     assert "flytesnacks" in message
-    assert message.endswith("delete it all the same with --force.\n")
+    assert message.endswith("delete it anyway with --force.\n")
     assert [pool["name"] for pool in new_shell.rest("GET", "pools")["pools"]] == ["gpu", "idle"]
     error = json.loads(new_shell.run("rainbowctl delete pool gpu -o json").err)["error"]
     assert (error["name"], error["exit_code"], error["details"][0]["field"]) == ("in_use", 5, "attributes")

@@ -84,7 +84,7 @@ def test_where_something_would_run_is_told_without_running_it(shell: Shell, proj
     answer = json.loads(shell.ok(f"rainbowctl place some-name {here} --clusterPool first -o json -- true"))
     assert (answer["cluster"], answer["id"]["name"]) == ("east", "some-name")
     shell.file("place.yaml", "workflow: train\ninputs: {epochs: 1}\n")
-    assert "the workflow train itself is meant" in shell.run(f"rainbowctl place {here} --execFile place.yaml").err
+    assert "the workflow train is used instead" in shell.run(f"rainbowctl place {here} --execFile place.yaml").err
     assert shell.rest("GET", f"executions/{project}/development")["executions"] == []
     assert "Did you mean" in shell.refused(2, f"rainbowctl place {here} --clusterPool frst -- true")
 
@@ -138,7 +138,7 @@ def test_waiting_executions_adopt_new_settings_when_someone_asks(shell: Shell, p
     assert "1 waiting execution matches, 1 would change. Dry run: nothing was decided." in done.err
     assert "use --force" in shell.refused(2, redecide)
     done = shell.run(f"{redecide} --force")
-    assert (done.status, done.err) == (0, "Decided 1 execution anew.\n")
+    assert (done.status, done.err) == (0, "Decided 1 execution again.\n")
     assert shell.rest("GET", f"executions/{project}/development/waits")["cluster"] == "east"
     out = shell.ok(f"rainbowctl explain execution waits {here}")
     assert "DECISION" in out.split("\n\n")[-1]

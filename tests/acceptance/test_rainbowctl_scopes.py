@@ -169,7 +169,7 @@ def test_an_inherited_value_says_where_it_comes_from_in_every_form(shell: Shell)
         "# Updating with this file pins the value here.\n"
         "project: heir\ndomain: staging\nworkflow: my.wf\nvalue: mycluster\n"
     )
-    assert "without --exact inherited values count" in shell.refused(3, f"{get} --exact")
+    assert "leave out --exact to see inherited values" in shell.refused(3, f"{get} --exact")
 
 
 def test_leaves_of_one_value_may_come_from_several_places(shell: Shell) -> None:

@@ -167,7 +167,7 @@ def _report(session: Session, answer: Document, flags: Mapping[str, Any], *, is_
 
         check_success(follow_logs(session, id, start=1))
     elif printer.is_table:
-        printer.note(f"Created execution {id}. To see why there: rainbowctl explain execution {id.flags}")
+        printer.note(f"Created execution {id}. Why there: rainbowctl explain execution {id.flags}")
 
 
 def _show(session: Session, answer: Document, execution: Execution) -> None:
