@@ -43,7 +43,7 @@ def read_log(
     wait: float,
 ) -> LogText:
     """The log of an attempt from an offset on; waits up to `wait` seconds while there is none and may be more."""
-    deadline = time.monotonic() + wait
+    deadline = context.monotonic() + wait
     while True:
         with context.database.reading() as connection:
             execution = find_execution(context, connection, key)
@@ -56,9 +56,9 @@ def read_log(
         is_over = number < execution.attempt or Phase(execution.phase).is_finished
         is_pruned = not data and (offset < end or (end == 0 and is_log_past(context, execution)))
         text, used = _text(data, is_last=is_over and offset + len(data) >= end)
-        if used or is_over or time.monotonic() >= deadline or context.cluster_wakeups.is_closing:
+        if used or is_over or context.monotonic() >= deadline or context.cluster_wakeups.is_closing:
             break
-        time.sleep(min(_POLL_SECONDS, max(0.0, deadline - time.monotonic())))
+        time.sleep(min(_POLL_SECONDS, max(0.0, deadline - context.monotonic())))
     return LogText(
         attempt=number,
         stream=stream,

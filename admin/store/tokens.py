@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import NamedTuple
 
@@ -48,19 +48,20 @@ _SELECT_TOKEN = select(*(_columns[name] for name in StoredToken._fields))
 class TokenCache:
     """Tokens that were read within the last second, by their hashes, so that a busy agent costs no query each time."""
 
-    def __init__(self) -> None:
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
         self._cached: dict[str, tuple[float, StoredToken]] = {}
 
     def get(self, hashed: str) -> StoredToken | None:
         """A token that was read recently; None where it was not."""
         read_at, token = self._cached.get(hashed, (0.0, None))
-        return token if read_at > time.monotonic() - CACHE_SECONDS else None
+        return token if read_at > self._monotonic() - CACHE_SECONDS else None
 
     def keep(self, hashed: str, token: StoredToken) -> None:
         """Cache a token that has just been read."""
         if len(self._cached) >= _MAX_CACHED:
             self._cached.clear()
-        self._cached[hashed] = time.monotonic(), token
+        self._cached[hashed] = self._monotonic(), token
 
     def forget(self) -> None:
         """Empty the cache, after tokens have changed."""

@@ -8,7 +8,6 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import requests
 
 from tests.support.postgresql import free_port
 from tests.support.programs import clean_environment
+from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 _SECONDS = 90
@@ -70,11 +70,11 @@ def running(directory: Path, port: int) -> Iterator[Local]:
 
 
 def eventually(is_so: Callable[[], bool], log: Path, process: subprocess.Popen[bytes] | None = None) -> None:
-    deadline = time.monotonic() + _SECONDS
-    while not is_so():
-        assert time.monotonic() < deadline, log.read_text()
+    def is_so_or_ended() -> bool:
         assert process is None or process.poll() is None, log.read_text()
-        time.sleep(0.1)
+        return is_so()
+
+    wait_until(is_so_or_ended, _SECONDS, interval=0.1, explain=log.read_text)
 
 
 def is_free(port: int) -> bool:

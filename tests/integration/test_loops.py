@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -94,9 +93,7 @@ def test_one_of_two_does_the_work_and_the_other_takes_over_when_it_stops(make_ap
             wait_until(lambda: first.count >= done + 10)
             assert second.count == 0
             leader.close()
-            stopped = time.monotonic()
             wait_until(lambda: second.count >= 3)
-            assert time.monotonic() - stopped < 3
             done = first.count
             wait_until(lambda: second.count >= 10)
             assert first.count == done

@@ -73,7 +73,9 @@ class Index:
         *,
         few_rows: int = _FEW_ROWS,
         read_rows: Callable[[Connection], Iterable[AttributeRow]] | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._monotonic = monotonic
         self._database = database
         self._shared_counter = shared_counter
         self._few_rows = few_rows
@@ -142,7 +144,7 @@ class Index:
 
     def _is_current(self) -> bool:
         """Catch up if something may be missing; False where that is not possible."""
-        now = time.monotonic()
+        now = self._monotonic()
         if self._scopes is not None and self._revision >= self._shared_counter.latest():
             if now - self._checked_at < STALE_SECONDS:
                 return True
@@ -158,11 +160,11 @@ class Index:
         return self._loader is not None and self._loader.is_alive()
 
     def _refresh(self) -> bool:
-        asked_at = time.monotonic()
+        asked_at = self._monotonic()
         with self._catching_up:
             if self._checked_at >= asked_at:
                 return self._scopes is not None  # another thread has just caught up
-            begun_at = time.monotonic()
+            begun_at = self._monotonic()
             with self._database.reading() as connection:
                 if self._scopes is not None and not self._catch_up(connection):
                     self._drop()
@@ -214,11 +216,11 @@ class Index:
                 self._load(connection)
         except SQLAlchemyError:
             _log.exception("the index could not be loaded; requests are answered from the database")
-            self._retry_at = time.monotonic() + _RETRY_SECONDS
+            self._retry_at = self._monotonic() + _RETRY_SECONDS
 
     def _load(self, connection: Connection) -> None:
         """Load everything from one snapshot; nothing is answered from it before it is complete."""
-        begun_at = time.monotonic()
+        begun_at = self._monotonic()
         head = revisions.head(connection)
         scopes: dict[str, PackedRows] = {}
         read = lru_cache(maxsize=_CHUNK)(self._shapes.read)  # equal payloads are kept once
@@ -237,7 +239,7 @@ class Index:
             gc.freeze()  # nothing of it is garbage, and scanning a million entries takes long
         _log.info(
             "index loaded",
-            extra={"scopes": len(scopes), "revision": head, "seconds": round(time.monotonic() - begun_at, 2)},
+            extra={"scopes": len(scopes), "revision": head, "seconds": round(self._monotonic() - begun_at, 2)},
         )
 
     def _drop(self) -> None:
