@@ -61,7 +61,9 @@ def test_many_are_created_at_once_and_are_like_any_other(api: FlaskClient) -> No
         assert (found["cluster"], found["pool"], found["events"]) == (result["cluster"], "gpu", 1)
     assert {result["cluster"] for result in answer["results"]} == {"a", "b", "c"}
     why = explanation(api, "e7")
-    assert [one["cluster"] for one in why["candidates"] if one["chosen"]] == [answer["results"][7]["cluster"]]
+    assert [candidate["cluster"] for candidate in why["candidates"] if candidate["chosen"]] == [
+        answer["results"][7]["cluster"]
+    ]
     alone = created(api, "alone", **pool("gpu"))
     assert ok(api.post(f"{API}/placements", json=asked("alone", **pool("gpu"))))["cluster"] == alone["cluster"]
 
@@ -99,7 +101,7 @@ def test_each_is_answered_for_itself(api: FlaskClient) -> None:
     assert results[0]["created"] is True
     assert results[5]["created"] is False
     errors = [result["error"] for result in results if "error" in result]
-    assert [one["error"] for one in errors] == [
+    assert [error["error"] for error in errors] == [
         "invalid_request",
         "unknown_pool",
         "invalid_request",
@@ -108,8 +110,8 @@ def test_each_is_answered_for_itself(api: FlaskClient) -> None:
         "invalid_request",
         "unknown_project",
     ]
-    assert [one["status"] for one in errors] == [400, 400, 400, 400, 409, 400, 400]
-    assert all(one["message"] for one in errors)
+    assert [error["status"] for error in errors] == [400, 400, 400, 400, 409, 400, 400]
+    assert all(error["message"] for error in errors)
     assert {"field": "spec", "reason": "is missing."} in errors[2]["details"]
     assert errors[1]["details"][0]["closest"] == ["gpu"]
 
@@ -179,7 +181,7 @@ def test_trails_that_are_stored_are_not_sent_again(api: FlaskClient, context: Co
     create_many(api, *(asked(f"e{number}", **pool("gpu")) for number in range(3)))
     event.remove(context.database.engine, "before_cursor_execute", listen)
     assert sent
-    assert not [one for one in sent if '"rungs"' in one]
+    assert not [statement for statement in sent if '"rungs"' in statement]
 
 
 def test_an_idempotency_key_names_those_without_a_name(api: FlaskClient, context: Context) -> None:
@@ -277,13 +279,13 @@ def test_creations_from_many_threads_are_all_there_and_each_once(api: FlaskClien
         client = app.test_client()
         mine = created(client, f"own-{number}", **pool("gpu"))
         shared = ok(client.post(f"{API}/executions", json=asked(f"shared-{number % 5}", **pool("gpu"))))
-        several = create_many(client, *(asked(f"m-{number}-{one}", **pool("gpu")) for one in range(3)))
+        several = create_many(client, *(asked(f"m-{number}-{place}", **pool("gpu")) for place in range(3)))
         return [mine["closure"]["phase"] == "QUEUED", shared["created"], counts(several) == (3, 0, 0)]
 
     with ThreadPoolExecutor(8) as threads:
         answers = list(threads.map(create, range(40)))
-    assert all(one[0] and one[2] for one in answers)
-    assert sum(one[1] for one in answers) == 5
+    assert all(answer[0] and answer[2] for answer in answers)
+    assert sum(answer[1] for answer in answers) == 5
     with context.database.reading() as connection:
         for table in (executions, decisions, execution_events):
             assert connection.execute(select(func.count()).select_from(table)).scalar_one() == 40 + 5 + 120

@@ -121,7 +121,7 @@ def test_a_silent_cluster_is_unreachable_then_lost_and_ready_again_as_soon_as_it
     assert look(context, agent) == {agent.cluster: "lost"}  # where nobody looked for long
     agent.sync()
     events = get(agent.client, f"clusters/{agent.cluster}/events")["events"]
-    assert [one["type"] for one in reversed(events)] == ["READY", "UNREACHABLE", "LOST", "READY", "LOST", "READY"]
+    assert [event["type"] for event in reversed(events)] == ["READY", "UNREACHABLE", "LOST", "READY", "LOST", "READY"]
 
 
 def test_a_cluster_that_was_never_seen_is_not_lost(shared: FlaskClient, context: Context, clock: Clock) -> None:
@@ -189,7 +189,7 @@ def test_the_work_of_a_lost_cluster_is_given_away_by_what_may_have_started(
     assert event_types(agent.client, "offered", agent.project) == ["CREATED", "EVICTED", "DECIDED"]
     # The lost one comes back, and is told that nothing of it is its own any more.
     answer = agent.sync(agent.event("retry-runs", "SUCCEEDED"), agent.event("plain-runs", "SUCCEEDED"), want=10)
-    assert [one["reason"] for one in answer["refused"]] == ["OLD_ATTEMPT", "PHASE"]
+    assert [refusal["reason"] for refusal in answer["refused"]] == ["OLD_ATTEMPT", "PHASE"]
     assert sorted(names(answer["lost"])) == sorted(agent.holding)
     assert (answer["confirmed"], answer["leases"], health(agent)) == ([], [], "ready")
     assert phase(agent, "plain-runs") == ("FAILED", "CLUSTER_LOST")
@@ -245,7 +245,7 @@ def test_a_cluster_that_flaps_moves_nothing_twice(play: Play, context: Context, 
         look(context)
         evict(context)
         agent.holding = {
-            one: attempt for one, attempt in agent.holding.items() if place(agent, one)[0] == agent.cluster
+            name: attempt for name, attempt in agent.holding.items() if place(agent, name)[0] == agent.cluster
         }
         agent.sync()
         look(context)
@@ -324,8 +324,8 @@ def test_a_drain_lets_fifty_finish_and_sends_five_hundred_elsewhere(play: Play, 
     answer = switch(agent.client, agent.cluster, "drain", reason="new disks")
     assert (answer["cluster"]["draining"], answer["cluster"]["cordoned"], answer["changed"]) == (True, True, True)
     assert agent.sync(want=100)["leases"] == []
-    moved = [one for one in decide_waiting(context) if one.id.project == agent.project]
-    assert {one.cluster for one in moved} == {other.cluster}
+    moved = [move for move in decide_waiting(context) if move.id.project == agent.project]
+    assert {move.cluster for move in moved} == {other.cluster}
     assert len(moved) == 500
     assert agent.sync(want=100)["leases"] == []
     found = get(agent.client, f"clusters/{agent.cluster}")
@@ -339,7 +339,7 @@ def test_a_drain_lets_fifty_finish_and_sends_five_hundred_elsewhere(play: Play, 
     agent.finish(running)
     assert get(agent.client, f"clusters/{agent.cluster}")["leases"] == 0
     listed = get(agent.client, f"executions/{agent.project}/{DOMAIN}?limit=1000")["executions"]
-    ended = {one["closure"]["phase"] for one in listed if one["id"]["name"] in running}
+    ended = {execution["closure"]["phase"] for execution in listed if execution["id"]["name"] in running}
     assert (ended, len(listed)) == ({"SUCCEEDED"}, 550)
     taken = other.offered(1000)
     assert sorted(taken) == waiting

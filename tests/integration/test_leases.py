@@ -170,7 +170,7 @@ def test_two_clusters_never_have_the_same_lease(play: Play) -> None:
     assert not taken[0] & taken[1]
     second.holding = dict(first.holding)
     answer = second.sync()
-    assert {one["reason"] for one in answer["lost"]} == {"NOT_YOURS"}
+    assert {lost["reason"] for lost in answer["lost"]} == {"NOT_YOURS"}
     assert set(names(answer["lost"])) == taken[0]
     assert set(names(answer["questions"])) == taken[1]
 
@@ -229,7 +229,7 @@ def test_an_execution_runs_and_succeeds_as_its_agent_says(agent: PlayedAgent, cl
     assert "lease_expires_at" not in found
     assert types(agent, "e") == ["CREATED", "RUNNING", "SUCCEEDED"]
     answer = agent.sync()
-    assert [(one["id"]["name"], one["reason"]) for one in answer["lost"]] == [("e", "NOT_YOURS")]
+    assert [(lost["id"]["name"], lost["reason"]) for lost in answer["lost"]] == [("e", "NOT_YOURS")]
 
 
 def test_a_signal_is_told_of_where_nothing_else_is(agent: PlayedAgent) -> None:
@@ -256,10 +256,10 @@ def test_what_has_ended_never_changes_again(agent: PlayedAgent, context: Context
     after = shown(agent, "e")
     assert {**after, "events": 0} == {**before, "events": 0}
     refusals = get(agent.client, f"executions/{agent.project}/{DOMAIN}/e/events")["events"][3:]
-    assert {one["type"] for one in refusals} == {"REFUSED"}
-    assert [one["reason"]["code"] for one in refusals] == ["PHASE"] * 7 + ["OLD_ATTEMPT"]
+    assert {refusal["type"] for refusal in refusals} == {"REFUSED"}
+    assert [refusal["reason"]["code"] for refusal in refusals] == ["PHASE"] * 7 + ["OLD_ATTEMPT"]
     assert "reported RUNNING for attempt 2" in refusals[-1]["reason"]["message"]
-    assert {one["phase"] for one in refusals} == {type}
+    assert {refusal["phase"] for refusal in refusals} == {type}
 
 
 def test_reports_that_come_twice_or_in_the_wrong_order_change_nothing(agent: PlayedAgent) -> None:
@@ -313,7 +313,7 @@ def test_an_agents_clock_counts_for_nothing(agent: PlayedAgent, clock: Clock, mi
     times = [datetime.fromisoformat(found[name]) for name in ("created_at", "started_at", "finished_at")]
     assert times == [before, before, clock()]
     events = get(agent.client, f"executions/{agent.project}/{DOMAIN}/e/events")["events"]
-    assert [datetime.fromisoformat(one["at"]) for one in events] == times
+    assert [datetime.fromisoformat(event["at"]) for event in events] == times
 
 
 def test_a_character_that_no_database_keeps_does_not_hold_a_report_up(agent: PlayedAgent) -> None:
@@ -338,7 +338,9 @@ def test_a_report_that_makes_no_sense_is_refused_as_a_whole_and_by_field(agent: 
         "duration": -1,
     }.items():
         answer = refused(agent.post(events=[agent.event("e", "FAILED") | {field: wrong}]), 400, "invalid_request")
-        assert f"events.0.{field}" in [one["field"] for one in answer["details"]] or field in str(answer["details"])
+        assert f"events.0.{field}" in [detail["field"] for detail in answer["details"]] or field in str(
+            answer["details"]
+        )
     refused(agent.post(want=-1), 400, "invalid_request", "want")
     refused(agent.post(wait_seconds=3600), 400, "invalid_request", "wait_seconds")
     refused(agent.post(report={"free": {"cpu": "lots"}}), 400, "invalid_request")
@@ -495,7 +497,7 @@ def test_a_sync_that_is_overtaken_while_it_waits_gives_no_leases(
     agent.sync(want=0)  # the same process says meanwhile that it wants nothing
     add(agent, "e")
     waiting.join(15)
-    assert [(one["leases"], one["questions"]) for one in answers] == [([], [])]
+    assert [(answer["leases"], answer["questions"]) for answer in answers] == [([], [])]
     assert "lease_expires_at" not in shown(agent, "e")
 
 
@@ -516,7 +518,7 @@ def test_what_is_cancelled_ends_when_its_agent_says_so(agent: PlayedAgent) -> No
         assert terminate(agent, name)["changed"] is False
     answer = agent.sync(want=5)
     assert sorted(names(answer["cancels"])) == ["finishes", "held", "runs"]
-    assert {one["reason"] for one in answer["cancels"]} == {"enough"}
+    assert {cancel["reason"] for cancel in answer["cancels"]} == {"enough"}
     assert (names(answer["questions"]), answer["confirmed"]) == (["offered"], [])
     assert agent.report("held", "RUNNING") is None  # it had started already: no news
     assert phase(agent, "held") == ("ABORTING", "TERMINATED")

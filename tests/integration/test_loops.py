@@ -109,7 +109,7 @@ def test_work_that_fails_is_tried_again(make_app: MakeApp, caplog: pytest.LogCap
     rounds = Rounds(fail)
     with leading(make_app(loops=QUICK).extensions["rainbow"], rounds):
         wait_until(lambda: rounds.count >= 4)
-    assert sum("failed, and is tried again" in one.message for one in caplog.records) == 2
+    assert sum("failed, and is tried again" in record.message for record in caplog.records) == 2
 
 
 def test_a_round_decides_only_when_the_fleet_has_changed(api: FlaskClient, context: Context) -> None:

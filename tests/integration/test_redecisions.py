@@ -75,7 +75,7 @@ def test_executions_of_a_cordoned_pool_wait_by_name_and_reason_and_go_when_a_clu
     found = execution(api, "e")
     assert (found["cluster"], found["decisions"], found["events"]) == ("b", 2, 2)
     events = get(api, f"executions/{PROJECT}/{DOMAIN}/e/events")["events"]
-    assert [(one["type"], one.get("cluster"), one["reason"]["code"]) for one in events] == [
+    assert [(event["type"], event.get("cluster"), event["reason"]["code"]) for event in events] == [
         ("CREATED", None, "CLUSTERS_CORDONED"),
         ("DECIDED", "b", "ASSIGNED"),
     ]
@@ -111,7 +111,10 @@ def test_a_reason_that_changes_is_told_and_kept(api: FlaskClient, context: Conte
         decide_waiting(context)
         codes.append(state(api, "e")[1])
     assert codes == ["CLUSTERS_UNABLE", "CLUSTERS_DISABLED"]
-    assert [one["reason"]["code"] for one in explanation(api, "e")["history"]] == ["CLUSTERS_CORDONED", *codes]
+    assert [decision["reason"]["code"] for decision in explanation(api, "e")["history"]] == [
+        "CLUSTERS_CORDONED",
+        *codes,
+    ]
 
 
 @pytest.mark.parametrize("strategy", ["spill", "least-loaded"])
@@ -274,7 +277,7 @@ def test_redecide_adopts_new_settings_for_what_waits(api: FlaskClient, context: 
         refused(api.post(f"{API}/executions/redecide", json={"selector": {}}), 400, "invalid_request", "selector")
     answer = redecide(api)
     assert (answer["matched"], answer["changed"]) == (2, 2)
-    moves = {one["id"]["name"]: (one["from"], one["to"], one["reason"]["code"]) for one in answer["executions"]}
+    moves = {move["id"]["name"]: (move["from"], move["to"], move["reason"]["code"]) for move in answer["executions"]}
     assert moves == {"e": ("a", "b", "ASSIGNED"), "asked": ("a", "a", "ASSIGNED")}
     found = execution(api, "e")
     assert (found["pool"], found["cluster"], found["decisions"]) == ("base", "b", 2)
@@ -311,7 +314,7 @@ def test_redecide_does_not_take_an_executions_own_demand_for_somebody_elses(api:
     assert (answer["matched"], answer["changed"]) == (1, 0), answer
     put_pool(api, "gpu", ["a", "b"], strategy=strategy)
     redecide(api)
-    assert len([one for one in ("a", "b") if get(api, f"clusters/{one}")["waiting"]]) == 1
+    assert len([cluster for cluster in ("a", "b") if get(api, f"clusters/{cluster}")["waiting"]]) == 1
     if strategy == "spill":
         assert state(api, "e") == ("a", "ASSIGNED")
 

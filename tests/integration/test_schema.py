@@ -37,7 +37,7 @@ def test_migrations_make_exactly_the_indexes_that_the_code_means(engine: Engine)
             is_sqlite = engine.dialect.name == "sqlite"
             table = "sqlite_master WHERE type = 'index' AND sql NOT NULL" if is_sqlite else "pg_indexes"
             found = connection.exec_driver_sql(f"SELECT {'sql' if is_sqlite else 'indexdef'} FROM {table}").scalars()
-            return {one for one in found if " ix_" in one}
+            return {definition for definition in found if " ix_" in definition}
 
     migrate(engine)
     made = indexes()

@@ -72,8 +72,8 @@ def life(context: Context, cluster: str, first: int, count: int) -> list[int]:
     for said in calls:
         with statements(context) as seen:
             answer = sync(context, Sync(cluster=cluster, agent="a", sequence=2, **said))
-        assert not said.get("want") or sorted(one.name for one in answer.leases) == sorted(names)
-        counts.append(len([one for one in seen if not one.startswith(("BEGIN", "COMMIT"))]))
+        assert not said.get("want") or sorted(execution.name for execution in answer.leases) == sorted(names)
+        counts.append(len([statement for statement in seen if not statement.startswith(("BEGIN", "COMMIT"))]))
     return counts
 
 
@@ -96,7 +96,7 @@ def test_what_is_held_is_not_read_with_all_that_it_carries(app: Flask, context: 
         sync(context, Sync(cluster="c", agent="a", sequence=2, holding=((key("e"), 1),)))
         sync(context, Sync(cluster="c", agent="a", sequence=3, events=(report("e", "RUNNING"),)))
         sync(context, Sync(cluster="c", agent="a", sequence=4, events=(report("e", "SUCCEEDED"),)))
-    assert not [one for one in seen if "content" in one or "request" in one]
+    assert not [statement for statement in seen if "content" in statement or "request" in statement]
 
 
 def test_a_lease_that_was_just_renewed_is_not_written_again(app: Flask, make_app: MakeApp) -> None:
@@ -110,8 +110,8 @@ def test_a_lease_that_was_just_renewed_is_not_written_again(app: Flask, make_app
     first = execution(app.test_client(), "e")["lease_expires_at"]
     with statements(context) as seen:
         clock.advance(0.5)
-        assert [one.name for one in sync(context, said).confirmed] == ["e"]
-    assert not [one for one in seen if one.startswith("UPDATE executions")]
+        assert [execution.name for execution in sync(context, said).confirmed] == ["e"]
+    assert not [statement for statement in seen if statement.startswith("UPDATE executions")]
     assert execution(app.test_client(), "e")["lease_expires_at"] == first
     clock.advance(1)
     sync(context, said)
@@ -288,10 +288,10 @@ def test_where_too_many_wait_others_are_sent_away_and_nobody_else_is_kept(make_a
         away = call("d")
         assert (away["leases"], away["intervals"]["pause_seconds"]) == ([], 5)
         created(api, "e", cluster="d")
-        assert [one["id"]["name"] for one in call("d")["leases"]] == ["e"]
+        assert [lease["id"]["name"] for lease in call("d")["leases"]] == ["e"]
         created(api, "f", cluster="a")
         answer = waits[0].result(10)
-        assert ([one["id"]["name"] for one in answer["leases"]], answer["intervals"]["pause_seconds"]) == (["f"], 0)
+        assert ([lease["id"]["name"] for lease in answer["leases"]], answer["intervals"]["pause_seconds"]) == (["f"], 0)
         context.cluster_wakeups.close()
 
 
@@ -308,7 +308,7 @@ def test_a_token_that_is_revoked_elsewhere_stops_counting_within_a_second(make_a
         agent.sync()
     with statements(here.extensions["rainbow"]) as seen:
         agent.sync()
-    assert not [one for one in seen if "cluster_tokens" in one]
+    assert not [statement for statement in seen if "cluster_tokens" in statement]
     assert agents.revoke(elsewhere.extensions["rainbow"], "c", agent.token[4:12])
     assert agent.post().status_code == 200
     now[0] += CACHE_SECONDS
@@ -373,7 +373,7 @@ def test_many_syncs_of_many_clusters_at_once_each_count(app: Flask, context: Con
 
     with ThreadPoolExecutor(24) as pool:
         found = list(pool.map(call, range(24)))
-    assert [[one.name for one in some] for some in found[:12]] == [[f"e-{name}"] for name in names]
+    assert [[execution.name for execution in some] for some in found[:12]] == [[f"e-{name}"] for name in names]
     assert found[12:] == [None] * 12
 
 
@@ -407,8 +407,8 @@ def test_two_syncs_of_one_cluster_in_one_transaction_do_not_get_the_same_lease(a
         first, second = exchange_all(connection, exchanges)
     assert isinstance(first, Answer)
     assert isinstance(second, Answer)
-    assert [one.name for one in first.leases] == ["e"]
-    assert [one.name for one in second.leases] == ["e", "f"]  # the first may never have arrived
+    assert [execution.name for execution in first.leases] == ["e"]
+    assert [execution.name for execution in second.leases] == ["e", "f"]  # the first may never have arrived
 
 
 def test_what_was_looked_at_in_vain_is_looked_at_anew(app: Flask, context: Context) -> None:
@@ -424,4 +424,4 @@ def test_what_was_looked_at_in_vain_is_looked_at_anew(app: Flask, context: Conte
         [second] = exchange_all(connection, exchanges)
     assert isinstance(first, AgentReplaced)
     assert isinstance(second, Answer)
-    assert [one.name for one in second.leases] == ["e"]
+    assert [execution.name for execution in second.leases] == ["e"]
