@@ -33,6 +33,7 @@ from admin.api.operations import Operation, Rest
 from admin.configuration import Settings
 from admin.core.settings.effective_text import EffectiveTexts
 from admin.gate import Gate, read_token
+from admin.messages.reading import prepare_bodies
 from admin.metrics import StateCollector
 from admin.services.agents import RegistrationLimiter, cluster_of
 from admin.services.context import Context, system_clock
@@ -69,6 +70,7 @@ def create_app(
     settings: Settings, clock: Callable[[], datetime] = system_clock, counter_path: str | None = None
 ) -> Flask:
     """A Flask app that answers for one database; the workers of one admin share the counter's file."""
+    prepare_bodies()
     app = Flask("admin")
     app.config["MAX_CONTENT_LENGTH"] = settings.server.max_body_bytes
     app.config["SQLALCHEMY_DATABASE_URI"] = settings.database_url

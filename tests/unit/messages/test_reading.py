@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import pytest
@@ -16,6 +19,7 @@ from admin.core.problems import Invalid
 from admin.messages.agents import EventBody, SyncBody
 from admin.messages.reading import Body, Name, read
 
+ROOT = Path(__file__).parents[3]
 ID = {"project": "p", "domain": "d", "name": "n"}
 EVENT: dict[str, Any] = {
     "id": ID,
@@ -142,3 +146,34 @@ def test_a_character_that_cannot_be_stored_does_not_keep_a_report_from_arriving(
     event = {**EVENT, "message": "a\0b", "nodes": ["n\0"], "native_id": "\0"}
     report = read(EventBody, event).report()
     assert (report.message, report.nodes, report.native_id) == ("a\ufffdb", ["n\ufffd"], "\ufffd")
+
+
+_READ_AT_ONCE = """
+import sys, threading
+from admin.messages.agents import SyncBody
+from admin.messages.reading import read
+from admin.testing import admin_app
+
+def read_first():
+    barrier.wait()
+    try:
+        read(SyncBody, {})
+    except Exception:
+        pass
+
+with admin_app():
+    sys.setswitchinterval(1e-6)
+    barrier = threading.Barrier(32)
+    threads = [threading.Thread(target=read_first) for _ in range(32)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+"""
+
+
+@pytest.mark.parametrize("attempt", range(4))
+def test_threads_of_a_new_app_may_read_their_first_body_at_the_same_moment(attempt: int) -> None:
+    """Without preparation about one process in four ended with a segmentation fault."""
+    finished = subprocess.run([sys.executable, "-c", _READ_AT_ONCE], cwd=ROOT, capture_output=True, text=True)
+    assert finished.returncode == 0, finished.stderr
