@@ -98,7 +98,7 @@ class ClusterEvent:
 
 
 def number(connection: Connection) -> int:
-    """How often the fleet has changed."""
+    """The fleet's generation: how often it has changed."""
     return int(connection.execute(select(fleet_head.c.number)).scalar_one())
 
 
@@ -108,13 +108,13 @@ FLEET_LOCK = 0x666C656574
 
 
 def share(connection: Connection) -> int:
-    """The same; nobody changes the fleet until this transaction ends. Any number of transactions may share it."""
+    """The fleet's generation under a shared lock: nobody changes the fleet until this transaction ends."""
     take_advisory_lock(connection, FLEET_LOCK, shared=True)
     return int(connection.execute(select(fleet_head.c.number).with_for_update(read=True)).scalar_one())
 
 
 def lock(connection: Connection) -> int:
-    """The same, for a transaction that changes the fleet; waits for those that share it."""
+    """The fleet's generation under an exclusive lock, for a transaction that changes the fleet."""
     take_advisory_lock(connection, FLEET_LOCK)
     return int(connection.execute(select(fleet_head.c.number).with_for_update()).scalar_one())
 

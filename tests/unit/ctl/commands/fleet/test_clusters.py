@@ -21,7 +21,7 @@ def test_a_state_says_what_an_operator_decided_too(cluster: dict[str, Any], expe
     assert state_words(cluster) == expected
 
 
-def test_the_last_sync_is_shown_by_itsage() -> None:
+def test_the_last_sync_is_shown_by_its_age() -> None:
     assert age(None) == ""
     assert age((datetime.now(UTC) - timedelta(minutes=3, seconds=5)).isoformat()).startswith("3m")
     # Clocks differ.
