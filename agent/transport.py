@@ -8,7 +8,15 @@ from typing import Any
 from urllib.parse import quote
 
 from ctl.client.connections import Remedies
-from ctl.client.errors import ClientError, InvalidInput, InvalidRequest, RainbowError, Unauthenticated
+from ctl.client.errors import (
+    ClientError,
+    InvalidInput,
+    InvalidRequest,
+    RainbowError,
+    Unauthenticated,
+    Unreachable,
+    UnwritableBody,
+)
 from ctl.client.transport import Transport
 
 _CONNECT_SECONDS = 5.0
@@ -38,7 +46,11 @@ class Token:
             ) from None
         except (OSError, UnicodeDecodeError) as error:
             raise Unauthenticated(f"tokenFile: {self.path} cannot be read: {error}") from error
-        if not self._text or any(letter.isspace() or not letter.isprintable() for letter in self._text):
+        if (
+            not self._text
+            or not self._text.isascii()
+            or any(letter.isspace() or not letter.isprintable() for letter in self._text)
+        ):
             raise Unauthenticated(
                 f"tokenFile: {self.path} does not contain a token: it must be one line, as `rainbow-agent register` "
                 "writes it"
@@ -70,9 +82,12 @@ class AdminClient:
         """The answer to a write, for which the admin may take so many seconds."""
         try:
             return self._transport.call("POST", path, body=body, is_safe=True, timeout=seconds)
-        except InvalidInput as error:
-            # Such as a number that JSON cannot write: the admin could not have read it either.
+        except UnwritableBody as error:
+            # The admin could not have read it either.
             raise InvalidRequest(error.message, status=400) from error
+        except InvalidInput as error:
+            # Such as certificate authorities that cannot be read: nothing was sent, and the body is not at fault.
+            raise Unreachable(error.message) from error
 
 
 def cluster_path(cluster: str, name: str) -> str:
@@ -97,4 +112,4 @@ def is_too_large(error: ClientError) -> bool:
 
 def is_unreadable(error: ClientError) -> bool:
     """Whether the admin could not read the request."""
-    return error.status == 400
+    return isinstance(error, InvalidRequest) and error.status == 400  # a proxy's 400 says nothing of the body

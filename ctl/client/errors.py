@@ -12,6 +12,7 @@ Everything that can go wrong in rainbowctl, and the exit status it ends with.
     * Conflict                     5   someone else changed it first, or it exists already
     * ServerError                  1   the admin failed, or what answered is no admin
   * InvalidInput                   2   a flag, a name or a setting that cannot be right
+    * UnwritableBody               2   a value that JSON cannot represent
     * InvalidFile                  2   a file with problems, each with its position
   * NothingSet                     3   no value at this scope, nor inherited
   * Declined                       1   the answer at the prompt was no
@@ -196,6 +197,10 @@ class InvalidInput(RainbowError):
     exit_code = 2
     name = "invalid_input"
     code = 3
+
+
+class UnwritableBody(InvalidInput):
+    """JSON cannot represent infinite numbers or NaN: give a finite number."""
 
 
 class InvalidFile(InvalidInput):

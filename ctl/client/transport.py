@@ -51,6 +51,7 @@ from ctl.client.errors import (
     Unanswered,
     Unauthenticated,
     Unreachable,
+    UnwritableBody,
 )
 
 if TYPE_CHECKING:
@@ -247,7 +248,7 @@ def _json(body: Mapping[str, Any], replace_bad_text: bool = False) -> bytes:
             return json.dumps(body, allow_nan=False, ensure_ascii=False).encode("utf-8", "replace")
         return json.dumps(body, allow_nan=False).encode()
     except ValueError:
-        raise InvalidInput("JSON cannot represent infinite numbers or NaN: give a finite number.") from None
+        raise UnwritableBody() from None
 
 
 def _checked_ca_file(path: Path) -> str:

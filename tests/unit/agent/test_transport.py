@@ -31,6 +31,7 @@ from tests.support.agent_scripts import ScriptedAdmin, answer, error
         (413, error("too_large"), InvalidRequest),
         (413, b"<html>", ServerError),
         (400, error("invalid_request"), InvalidRequest),
+        (400, b"<html>", ServerError),
         (429, error("too_many_attempts"), Unreachable),
         (500, error("internal"), ServerError),
         (503, b"<html>", Unreachable),
@@ -50,7 +51,7 @@ def test_every_failure_has_its_error(
     assert caught.value.status == status
     assert caught.value.retry_after == (7.0 if status == 429 else None)
     assert is_too_large(caught.value) == (status == 413)
-    assert is_unreadable(caught.value) == (status == 400)
+    assert is_unreadable(caught.value) == (document == error("invalid_request"))
     assert is_replaced(caught.value) == (document == error("agent_replaced"))
 
 
@@ -81,6 +82,24 @@ def test_a_body_that_json_cannot_write_is_one_that_the_admin_cannot_read(script:
     with pytest.raises(InvalidRequest) as caught:
         client.post("x", {"free": float("nan")})
     assert (is_unreadable(caught.value), script.bodies) == (True, [])
+
+
+def test_a_token_that_no_header_can_carry_is_no_fault_of_the_body(script: ScriptedAdmin, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("rbc_tökén")
+    client = AdminClient(script.url, token=Token(tmp_path / "token"))
+    with pytest.raises(Unauthenticated) as caught:
+        client.post("x", {})
+    assert (is_unreadable(caught.value), script.bodies) == (False, [])
+
+
+def test_certificate_authorities_that_cannot_be_read_are_no_fault_of_the_body(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "none.pem"))
+    client = AdminClient("https://127.0.0.1:9")
+    with pytest.raises(Unreachable) as caught:
+        client.post("x", {})
+    assert not is_unreadable(caught.value)
 
 
 def test_text_that_is_not_unicode_is_sent(script: ScriptedAdmin) -> None:
