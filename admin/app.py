@@ -94,7 +94,7 @@ def create_app(
         clock=clock,
     )
     app.extensions["rainbow"] = context
-    app.extensions["rainbow-attempts"] = RegistrationLimiter()
+    app.extensions["rainbow-registration-limiter"] = RegistrationLimiter()
     app.extensions["rainbow-metrics"] = StateCollector(StateSummary(context))
     app.extensions["rainbow-openapi"] = cache(partial(document, all_operations(), settings.kinds))
     bodies.install(app)

@@ -52,8 +52,8 @@ def _issued(issued: Issued) -> Response:
     is_open=True,
 )
 def register(name: str, body: dict[str, Any]) -> Response:
-    attempts: RegistrationLimiter = current_app.extensions["rainbow-attempts"]
-    return _issued(agents.register(context(), attempts, name, body["secret"], body.get("description")))
+    limiter: RegistrationLimiter = current_app.extensions["rainbow-registration-limiter"]
+    return _issued(agents.register(context(), limiter, name, body["secret"], body.get("description")))
 
 
 @operations.add("GET", "/clusters/<name>/tokens", summary="List a cluster's tokens", answer=TokensAnswer, errors=(404,))

@@ -6,10 +6,9 @@ from typing import Any
 
 from flask import Response
 
-from admin.api.current import caller, context
+from admin.api.current import authorship, context
 from admin.api.operations import Operations, respond
 from admin.api.preconditions import WRITE_HEADERS, expectation
-from admin.core.changes import Authorship
 from admin.core.problems import Invalid, Problem, shorten
 from admin.core.settings.kinds import Kind
 from admin.core.settings.scopes import STORED_LEVELS, Level, Scope, check_scope
@@ -167,10 +166,7 @@ def _check_same_scope(scope: Scope, keys: dict[str, Any], under: str = "") -> No
 
 
 def _options(query: dict[str, Any], fields: dict[str, Any]) -> WriteOptions:
-    authorship = Authorship(
-        claimed_by=fields.get("claimed_by"), message=fields.get("message"), request_id=caller().request_id
-    )
-    return WriteOptions(authorship=authorship, expectation=expectation(), dry_run=query["dry_run"])
+    return WriteOptions(authorship=authorship(fields), expectation=expectation(), dry_run=query["dry_run"])
 
 
 def _write_answer(written: Written) -> Response:

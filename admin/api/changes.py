@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from admin.api.current import caller, context
+from admin.api.current import authorship, context
 from admin.api.operations import Operations
-from admin.core.changes import Authorship
 from admin.core.problems import Invalid, Problem
 from admin.messages.changes import ChangedAnswer, ChangesBody, ChangesQuery, read_changes
 from admin.messages.pages import key_of
@@ -35,11 +34,8 @@ def change_attributes(query: dict[str, Any], body: dict[str, Any]) -> ChangedAns
 
 def options_of(query: dict[str, Any], body: dict[str, Any]) -> ChangeOptions:
     """How a request wants its change to be made."""
-    authorship = Authorship(
-        claimed_by=body.get("claimed_by"), message=body.get("message"), request_id=caller().request_id
-    )
     mode = Mode.PLAN if query["dry_run"] else Mode.MAKE
-    return ChangeOptions(authorship=authorship, mode=mode, force=query.get("force", False))
+    return ChangeOptions(authorship=authorship(body), mode=mode, force=query.get("force", False))
 
 
 def changed_answer(changed: Changed, query: dict[str, Any]) -> ChangedAnswer:

@@ -7,10 +7,10 @@ from typing import Any, cast
 
 from marshmallow import fields
 
-from admin.api.current import caller, context
+from admin.api.current import authorship, context
 from admin.api.operations import Operations
 from admin.api.preconditions import WRITE_HEADERS, expectation
-from admin.core.changes import Authorship, read_named
+from admin.core.changes import read_named
 from admin.core.fleet.definitions import FleetKind
 from admin.core.problems import Invalid, Problem
 from admin.messages.fleet import (
@@ -62,11 +62,8 @@ def _list(kind: FleetKind, query: dict[str, Any]) -> Sequence[ClusterAnswer | Gr
 
 
 def _options(query: dict[str, Any], body: dict[str, Any]) -> ChangeOptions:
-    authorship = Authorship(
-        claimed_by=body.get("claimed_by"), message=body.get("message"), request_id=caller().request_id
-    )
     mode = Mode.of(dry_run=query["dry_run"])
-    return ChangeOptions(authorship=authorship, mode=mode, force=query.get("force", False))
+    return ChangeOptions(authorship=authorship(body), mode=mode, force=query.get("force", False))
 
 
 def _written(kind: FleetKind, name: str, changed: Changed) -> ClusterWritten | PoolWritten | LabelWritten:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from admin.api.current import caller, context
+from admin.api.current import authorship, context
 from admin.api.operations import Operations
 from admin.api.preconditions import WRITE_HEADERS, expectation
-from admin.core.changes import Authorship
 from admin.core.problems import Invalid, Problem, shorten
 from admin.core.projects import Project, ProjectState
 from admin.messages.pages import key_of, token_of
@@ -63,10 +62,7 @@ def _update(id: str, query: dict[str, Any], body: dict[str, Any]) -> ProjectAnsw
 
 
 def _options(query: dict[str, Any], body: dict[str, Any]) -> ChangeOptions:
-    authorship = Authorship(
-        claimed_by=body.get("claimed_by"), message=body.get("message"), request_id=caller().request_id
-    )
-    return ChangeOptions(authorship=authorship, mode=Mode.of(dry_run=query["dry_run"]))
+    return ChangeOptions(authorship=authorship(body), mode=Mode.of(dry_run=query["dry_run"]))
 
 
 for _method in ("PUT", "PATCH"):  # both leave alone what they do not name: nobody loses a label to a new description

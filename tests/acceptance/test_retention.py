@@ -88,6 +88,6 @@ def test_an_admin_prunes_by_itself_if_it_is_told_to(tmp_path: Path) -> None:
         assert 'rainbow_pruned_rows_total{table="executions"} 1.0' in admin.get("/metrics").text
         assert "kept for 1s after their end" in admin.get(f"{HERE}/a").json()["message"]
         last = ("flytesnacks/development/b", "--endpoint", admin.url)
-        wait_until(lambda: b"its stdout is gone" in run("rainbowctl", "logs", *last).stderr)
+        wait_until(lambda: b"its stdout was deleted" in run("rainbowctl", "logs", *last).stderr)
         wait_until(lambda: b"are no longer kept" in run("rainbowctl", "get", "execution-event", *last).stderr)
         wait_until(lambda: '"message": "pruned"' in admin.log.read_text())  # at the end of a round

@@ -37,7 +37,7 @@ def sections(registration: str, **more: Any) -> dict[str, Any]:
 @pytest.fixture
 def api(shared_app: Flask) -> FlaskClient:
     """An admin that any agent can register with; tests keep to clusters of their own."""
-    shared_app.extensions["rainbow-attempts"] = RegistrationLimiter()
+    shared_app.extensions["rainbow-registration-limiter"] = RegistrationLimiter()
     return shared_app.test_client()
 
 

@@ -104,10 +104,11 @@ def test_a_random_patch_is_stored_for_good_or_refused(api: FlaskClient, payload_
         {"set": nested | st.dictionaries(paths, SCALARS | ANYTHING, max_size=3)},
         optional={"unset": st.lists(paths, max_size=2), "inherit": st.lists(paths, max_size=2)},
     )
+    plausible = st.fixed_dictionaries({"set": like(kind["example"]).filter(lambda value: isinstance(value, dict))})
 
     statuses: Counter[int] = Counter()
 
-    @given(patch=patches)
+    @given(patch=patches | plausible)
     @settings(max_examples=150, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     def check(patch: Any) -> None:
         answer = api.patch(f"{PROJECT}?resource_type={kind['number']}", json=patch)
