@@ -10,11 +10,6 @@ from ctl.client.scopes import Scope
 
 Document = dict[str, Any]
 
-#: The nouns of the fleet; their rows have a name and no scope.
-FLEET = ("cluster", "pool", "label")
-#: Kinds of rows that are definitions rather than attributes.
-DEFINED = ("PROJECT", *(noun.upper() for noun in FLEET))
-
 
 @dataclass(frozen=True, kw_only=True)
 class Attribute:

@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ctl.client.nouns import plural, row_kind
+
 Schema = Mapping[str, Any]
 
 
@@ -49,7 +51,7 @@ class Kind:
 
     def is_called(self, noun: str) -> bool:
         """Whether `noun` is this kind's noun or its plural."""
-        plurals = [f"{self.noun}s", *([f"{self.noun[:-1]}ies"] if self.noun.endswith("y") else [])]
+        plurals = [plural(self.noun), *([f"{self.noun[:-1]}ies"] if self.noun.endswith("y") else [])]
         return noun in {self.noun, *plurals}
 
 
@@ -65,6 +67,6 @@ def by_word(kinds: Iterable[Kind], word: str) -> Kind | None:
     for kind in kinds:
         if kind.is_called(word) or word in {str(kind.number), kind.payload_key}:
             return kind
-        if word.upper().replace("-", "_") == kind.name:
+        if row_kind(word) == kind.name:
             return kind
     return None

@@ -12,6 +12,7 @@ from ctl.cli.options import domain_option, global_options, project_option
 from ctl.cli.session import Session
 from ctl.client.errors import ClientError
 from ctl.client.kinds import Kind, built_in, by_word
+from ctl.client.nouns import collection, json_key, plural
 from ctl.client.words import did_you_mean
 
 if TYPE_CHECKING:
@@ -111,7 +112,11 @@ def _fleet(verb: str) -> dict[str, Entry]:
         "label": "A label: clusters that settings route by",
     }
     return {
-        noun: Entry(summary=summary, place=f"ctl.commands.fleet.{noun}s:{verb}_{noun}", aliases=(f"{noun}s",))
+        noun: Entry(
+            summary=summary,
+            place=f"ctl.commands.fleet.{collection(noun)}:{verb}_{json_key(noun)}",
+            aliases=(plural(noun),),
+        )
         for noun, summary in summaries.items()
     }
 

@@ -11,6 +11,7 @@ from ctl.cli.session import Session
 from ctl.client.answers import Document, RowChange, warning_text
 from ctl.client.errors import WarningsFound
 from ctl.client.kinds import built_in
+from ctl.client.nouns import noun_of
 from ctl.client.words import count
 
 
@@ -44,7 +45,7 @@ def _show(printer: Printer, warnings: list[Document]) -> None:
 def _noun(warning: Document) -> str:
     name = str(warning.get("resource_type", ""))
     built = {kind.name: kind.noun for kind in built_in()}
-    return built.get(name, name.lower().replace("_", "-"))
+    return built.get(name, noun_of(name))
 
 
 def _cells(warning: Document, is_wide: bool) -> list[str]:

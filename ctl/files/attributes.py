@@ -11,6 +11,7 @@ import yaml
 
 from ctl.client.errors import InvalidInput, InvalidRequest
 from ctl.client.kinds import Kind, Schema
+from ctl.client.nouns import plural
 from ctl.client.scopes import KEYS, Scope, level_label
 from ctl.client.words import count, fold, listed, sentence
 from ctl.client.yaml_files import Problem, Source, compose, compose_mapping, read_source
@@ -144,7 +145,7 @@ def _in_words(problem: Problem) -> str:
 
 def names_kind(word: str, kind: Kind) -> bool:
     """Whether a word is the noun, name or payload key of a kind, in any spelling."""
-    return fold(word) in {fold(kind.noun), fold(f"{kind.noun}s"), fold(kind.name), fold(kind.payload_key)}
+    return fold(word) in {fold(kind.noun), fold(plural(kind.noun)), fold(kind.name), fold(kind.payload_key)}
 
 
 def _scope(

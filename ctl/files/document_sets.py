@@ -27,19 +27,17 @@ from typing import Any
 
 import yaml
 
-from ctl.client.answers import FLEET
 from ctl.client.errors import InvalidInput
 from ctl.client.kinds import Kind, Schema, built_in, by_word
+from ctl.client.nouns import DEFINED, FLEET, PROJECT, find_noun, json_key, row_kind
 from ctl.client.scopes import Scope
 from ctl.client.words import did_you_mean, fold
 from ctl.client.yaml_files import Problem, Source
 from ctl.files.attributes import AttributeFile, convert_attribute, names_kind
 from ctl.files.conversion import Converter
-from ctl.files.fleet import convert_definition, fleet_noun
+from ctl.files.fleet import convert_definition
 from ctl.files.projects import FILE_SCHEMA, PLAIN_SCHEMA, READ_ONLY
 from ctl.files.readings import DocumentReader
-
-PROJECT = "project"
 
 _DECIDED = "set by the admin: remove it"
 _REFUSED = {fold(key): _DECIDED for key in READ_ONLY}
@@ -64,7 +62,7 @@ class Declaration:
     @property
     def identity(self) -> tuple[str, Scope | str]:
         """What no two documents of a set may share."""
-        name = self.kind.name if self.kind else self.noun.upper()
+        name = self.kind.name if self.kind else row_kind(self.noun)
         return (name, self.file.scope if self.name is None else self.name)
 
     @property
@@ -78,7 +76,7 @@ class Declaration:
         """The change it asks for, as the API takes it."""
         if self.kind is None:
             key = {"name": self.name} if self.name is not None else {"id": self.file.scope.project}
-            return {f"{self.noun}_definition": {**key, **self.file.payload}}
+            return {f"{json_key(self.noun)}_definition": {**key, **self.file.payload}}
         return {"resource_type": self.kind.name, **self.file.scope.document(), "payload": self.file.payload}
 
     def position(self, field: str) -> str:
@@ -102,7 +100,7 @@ class KindWords:
         return self._known[word]
 
     def nouns(self) -> list[str]:
-        return [PROJECT, *FLEET, *(kind.noun for kind in self._all())]
+        return [*DEFINED, *(kind.noun for kind in self._all())]
 
     def _all(self) -> tuple[Kind, ...]:
         if self._declared is None:
@@ -144,10 +142,10 @@ def _declaration(node: yaml.MappingNode, name: str, kinds: KindWords) -> tuple[D
     if not isinstance(word, yaml.ScalarNode):
         return None, [Problem.at(word.start_mark, "must be one word", "kind")]
     line, column = node.start_mark.line + 1, node.start_mark.column + 1
-    if fold(word.value) in {PROJECT, f"{PROJECT}s"}:
+    if find_noun(word.value, [PROJECT]):
         file, problems = _project(node, name)
         return Declaration(kind=None, file=file, line=line, column=column), problems
-    if noun := fleet_noun(word.value):
+    if noun := find_noun(word.value, FLEET):
         part, file, problems = convert_definition(node, noun, name)
         if part is None and "name" not in file.positions:
             problems.append(Problem.at(node.start_mark, f"lacks name: which {noun}?"))

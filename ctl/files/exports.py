@@ -15,9 +15,10 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
-from ctl.client.answers import FLEET, Attribute, Document, RowChange
+from ctl.client.answers import Attribute, Document, RowChange
 from ctl.client.formats import to_yaml
 from ctl.client.kinds import Kind, Schema
+from ctl.client.nouns import FLEET, plural
 from ctl.client.scopes import LEVEL_FLAGS, Scope
 from ctl.files.fleet import FIELDS
 
@@ -39,7 +40,7 @@ class Exported:
     def file(self) -> str:
         """The file it belongs to, below the directory of an export."""
         if self.document["kind"] in FLEET:
-            folder, name = f"{self.document['kind']}s", str(self.document["name"])
+            folder, name = plural(self.document["kind"]), str(self.document["name"])
             return str(PurePosixPath(folder, f"{_part(name)}.yaml"))
         return file_name(self.scope)
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import yaml
 
-from ctl.client.answers import FLEET, Document
+from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
 from ctl.client.facts import SCHEMAS
 from ctl.client.kinds import Schema
+from ctl.client.nouns import FLEET, find_noun
 from ctl.client.schemas import scalar
 from ctl.client.scopes import Scope, check_name
 from ctl.client.words import did_you_mean, fold, listed, parse_pair
@@ -40,11 +41,6 @@ _READ_ONLY = {
 }
 
 
-def fleet_noun(word: str) -> str | None:
-    """The part of the fleet that a document's `kind` names, in singular or plural and any case."""
-    return next((noun for noun in FLEET if fold(word) in {noun, f"{noun}s"}), None)
-
-
 def read_definition(path: str, noun: str) -> tuple[str | None, AttributeFile]:
     """The definition in a file, and its name if the file says one; every problem is reported at once."""
     source = read_source(path)
@@ -63,7 +59,7 @@ def convert_definition(node: yaml.Node, noun: str, file: str) -> tuple[str | Non
     values = converter.mapping(node, {"properties": {**frame, **FIELDS[noun]}}, refused=refused)
     problems, positions = converter.problems, converter.positions
     word, name, version = (values.pop(key, None) for key in ("kind", "name", "version"))
-    if word is not None and fleet_noun(word) != noun:
+    if word is not None and find_noun(word, FLEET) != noun:
         problems.append(_problem(positions, "kind", f"this is for {word}, not for {noun}"))
     if name is not None:
         try:

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from ctl.client.answers import Document, RowChange
 from ctl.client.calls.base import dry_run_query, reason_fields, version_headers
 from ctl.client.calls.changes import ChangeCalls
+from ctl.client.nouns import collection, json_key
 from ctl.client.scopes import check_name
 
 #: Actions on a cluster, each with a path of its own.
@@ -27,8 +28,8 @@ class FleetCalls(ChangeCalls):
 
     def definitions(self, noun: str, **filters: str | None) -> Iterator[Document]:
         """Every cluster, pool or label, page by page; clusters can be filtered by `pool` and `label`."""
-        given = {key: word for key, word in filters.items() if word}
-        yield from self._pages(f"{noun}s", f"{noun}s", {"limit": _PAGE, **given})
+        nouns = collection(noun)
+        yield from self._pages(nouns, nouns, {"limit": _PAGE, **{key: name for key, name in filters.items() if name}})
 
     def definition(self, noun: str, name: str) -> Document:
         """One cluster, pool or label; of a cluster also its reported state."""
@@ -41,7 +42,7 @@ class FleetCalls(ChangeCalls):
         `definition` answers more: defaults, reported state and switches.
         """
         # A dry run of the smallest definition of a name answers with the stored one that it would replace.
-        changes = [{f"{noun}_definition": _smallest(definition)} for definition in definitions]
+        changes = [{f"{json_key(noun)}_definition": _smallest(definition)} for definition in definitions]
         rows = self.change_attributes(changes, dry_run=True).rows if changes else []
         return [row for row in rows if row.before is not None]
 
@@ -57,8 +58,8 @@ class FleetCalls(ChangeCalls):
     ) -> Document:
         """Define a new cluster, pool or label; Conflict if there is one of that name."""
         check_name(noun, name)
-        body = {noun: {"name": name, **payload}, **reason_fields(message, claimed_by)}
-        return self._transport.call("POST", f"{noun}s", query=dry_run_query(dry_run), body=body, is_safe=dry_run)
+        body = {json_key(noun): {"name": name, **payload}, **reason_fields(message, claimed_by)}
+        return self._transport.call("POST", collection(noun), query=dry_run_query(dry_run), body=body, is_safe=dry_run)
 
     def put_definition(
         self,
@@ -77,7 +78,7 @@ class FleetCalls(ChangeCalls):
             "PUT",
             _path(noun, name),
             query=dry_run_query(dry_run),
-            body={noun: dict(payload), **reason_fields(message, claimed_by)},
+            body={json_key(noun): dict(payload), **reason_fields(message, claimed_by)},
             headers=version_headers(if_match, if_none_match),
             is_safe=dry_run,
         )
@@ -151,4 +152,4 @@ def _smallest(definition: Document) -> Document:
 
 def _path(noun: str, name: str) -> str:
     check_name(noun, name)
-    return f"{noun}s/{quote(name, safe='')}"
+    return f"{collection(noun)}/{quote(name, safe='')}"

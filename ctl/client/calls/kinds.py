@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ctl.client.answers import DEFINED, Document
+from ctl.client.answers import Document
 from ctl.client.calls.base import Calls
 from ctl.client.errors import InvalidInput
 from ctl.client.kinds import Kind, built_in, by_word
+from ctl.client.nouns import DEFINED, noun_of
 from ctl.client.words import did_you_mean
 
 #: A kind, or its noun, name or number.
@@ -41,8 +42,9 @@ class KindCalls(Calls):
     def noun(self, name: str) -> str:
         """The word for rows of a kind, by the name answers give it: PROJECT is `project`, POOL is `pool`."""
         built = next((kind.noun for kind in built_in() if kind.name == name), None)
-        if built is not None or name in DEFINED:
-            return built or name.lower()
+        noun = built or noun_of(name)
+        if built is not None or noun in DEFINED:
+            return noun
         self._kinds = self._kinds or self.kinds()
         # A kind that is no longer declared still has a history.
-        return next((kind.noun for kind in self._kinds if kind.name == name), name.lower().replace("_", "-"))
+        return next((kind.noun for kind in self._kinds if kind.name == name), noun)

@@ -13,9 +13,10 @@ from ctl.cli.options import Argument, Option, at_option, complete_kind, filter_p
 from ctl.cli.progress import step
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session
-from ctl.client.answers import FLEET, Attribute, Document, RowChange
+from ctl.client.answers import Attribute, Document, RowChange
 from ctl.client.errors import InvalidInput
 from ctl.client.kinds import Kind
+from ctl.client.nouns import FLEET, find_noun
 from ctl.client.words import count, listed
 
 #: How often everything is read again when someone writes meanwhile, before the state of one revision is asked for.
@@ -78,13 +79,13 @@ def export() -> click.Command:
 
 def _documents(session: Session, words: Sequence[str], flags: Mapping[str, Any]) -> list[Any]:
     from ctl.files.exports import exported_definitions, exported_project, exported_rows
-    from ctl.files.fleet import fleet_noun
 
     if session.typed.get("output") not in (None, "yaml"):
         raise InvalidInput("export writes YAML; leave out -o.")
     filters: dict[str, Any] = scope_filters(session, flags)
-    parts = [noun for noun in FLEET if noun in map(fleet_noun, words)]
-    kind_names = {session.client.kind(word).name for word in words if fleet_noun(word) is None}
+    nouns = {word: find_noun(word, FLEET) for word in words}
+    parts = [noun for noun in FLEET if noun in nouns.values()]
+    kind_names = {session.client.kind(word).name for word, noun in nouns.items() if noun is None}
     if parts and (filters or flags["at"] is not None):
         raise InvalidInput(
             f"{listed(parts)} cannot be filtered by scope or exported with --at: leave them out, or leave out the "

@@ -15,8 +15,9 @@ from ctl.cli.groups import Command
 from ctl.cli.options import Option, kind_argument, scope_parameters
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session
-from ctl.client.answers import DEFINED, Document, RowChange
+from ctl.client.answers import Document, RowChange
 from ctl.client.errors import InvalidInput
+from ctl.client.nouns import DEFINED, find_noun, row_kind
 from ctl.client.times import parse_time, to_second
 from ctl.client.words import count
 from ctl.commands.changes.reports import show_rows
@@ -88,8 +89,8 @@ def _find_revisions(session: Session, noun: str | None, flags: Mapping[str, Any]
     now = datetime.now(UTC)
     filters: Document = {**scope_filters(session, flags), "limit": min(flags["limit"], 1000)}
     if noun is not None and noun != "all":
-        defined = noun.removesuffix("s").upper()
-        filters["resource_type"] = defined if defined in DEFINED else session.client.kind(noun).name
+        defined = find_noun(noun, DEFINED)
+        filters["resource_type"] = row_kind(defined) if defined else session.client.kind(noun).name
     if flags["since"]:
         filters["after"] = parse_time(flags["since"], "--since", now=now)
     if flags["until"]:

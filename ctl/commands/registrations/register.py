@@ -15,6 +15,7 @@ from ctl.client.answers import Document
 from ctl.client.calls.registrations import LAUNCH_PLAN
 from ctl.client.errors import ClientError, InvalidInput, RainbowError, Unreachable
 from ctl.client.words import flags as flag_names
+from ctl.client.words import fold
 from ctl.commands.registrations.create import (
     DOCUMENTS,
     Registrar,
@@ -193,7 +194,7 @@ def _register_all(
 
 def _show(session: Session, results: list[_Result]) -> None:
     printer = session.printer
-    names = ("/".join([result.item.noun.replace("_", ""), *result.item.id.document().values()]) for result in results)
+    names = ("/".join([fold(result.item.noun), *result.item.id.document().values()]) for result in results)
     if printer.machine_output(names, [result.document() for result in results]):
         return
     rows = [[result.item.title, result.status, result.info] for result in results]

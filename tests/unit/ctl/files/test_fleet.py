@@ -13,7 +13,6 @@ from ctl.client.yaml_files import Source
 from ctl.files.document_sets import Declaration, KindWords, parse_documents
 from ctl.files.fleet import (
     changed_members,
-    fleet_noun,
     parse_amounts,
     parse_cost,
     parse_members,
@@ -118,13 +117,6 @@ def test_a_file_of_one_noun_needs_no_kind_but_may_have_no_other(tmp_path: Path) 
     with pytest.raises(InvalidFile) as caught:
         read_definition(str(path), "pool")
     assert caught.value.lines()[1].endswith("p.yaml:1:7: kind: this is for label, not for pool")
-
-
-@pytest.mark.parametrize(
-    ("word", "noun"), [("pool", "pool"), ("Pools", "pool"), ("CLUSTER", "cluster"), ("labels", "label"), ("x", None)]
-)
-def test_a_part_of_the_fleet_is_named_in_singular_and_plural(word: str, noun: str | None) -> None:
-    assert fleet_noun(word) == noun
 
 
 def test_members_are_typed_in_their_order_with_a_weight_of_1_unless_said() -> None:

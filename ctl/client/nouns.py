@@ -1,0 +1,45 @@
+"""
+The forms of a noun.
+
+A token pool is `token-pool` on the command line, in documents and in this code, `token_pool` in JSON, `token_pools` in
+paths, and `TOKEN_POOL` where an answer says of which kind a row is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ctl.client.words import fold
+
+PROJECT = "project"
+#: The nouns of the fleet; their rows have a name and no scope.
+FLEET = ("cluster", "pool", "label")
+#: Nouns of rows that are definitions rather than attributes.
+DEFINED = (PROJECT, *FLEET)
+
+
+def plural(noun: str) -> str:
+    return f"{noun}s"
+
+
+def json_key(noun: str) -> str:
+    return noun.replace("-", "_")
+
+
+def collection(noun: str) -> str:
+    """The plural in paths and answers."""
+    return json_key(plural(noun))
+
+
+def row_kind(noun: str) -> str:
+    return json_key(noun).upper()
+
+
+def noun_of(row_kind: str) -> str:
+    """The noun of a kind of rows that is not in the registry of kinds."""
+    return row_kind.lower().replace("_", "-")
+
+
+def find_noun(word: str, nouns: Iterable[str]) -> str | None:
+    """The noun that a word means, in singular or plural and any spelling."""
+    return next((noun for noun in nouns if fold(word) in {fold(noun), fold(plural(noun))}), None)
