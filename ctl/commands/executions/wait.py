@@ -79,9 +79,8 @@ def wait_execution() -> click.Command:
             _passed_through(session, id, parsed, last)
             return
         _answer(session, last)
-        raise EndedOtherwise(
-            f"Execution {id} was not {parsed.words} within {format_duration(seconds or 0)}: it is {last.summary()}."
-        )
+        waited = f"{seconds:g}s" if seconds and seconds < 60 else format_duration(seconds or 0)
+        raise EndedOtherwise(f"Execution {id} was not {parsed.words} within {waited}: it is {last.summary()}.")
 
     return Command(
         "execution",
