@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flask import request
 
-from admin.core.settings.writes import Expectation
+from admin.core.changes import Expectation
 from admin.messages.preconditions import read_expectation
 
 WRITE_HEADERS = ("If-Match", "If-None-Match")

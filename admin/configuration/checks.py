@@ -12,7 +12,7 @@ from admin.core.settings.builtin_kinds import TASK_RESOURCE
 from admin.core.settings.platform import PlatformValues
 from admin.core.settings.resolution import resolve
 from admin.core.settings.scopes import PLATFORM
-from admin.core.settings.task_resources import excesses, zero_limits
+from admin.core.settings.warnings import excesses, zero_limits
 
 
 def check_document(document: Mapping[str, Any]) -> None:

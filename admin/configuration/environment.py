@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from admin.configuration.keys import CONFIGURATION
-from admin.core.fields import Boolean, Field, Integer, Leaf, ListOf, Path, Section
-from admin.core.problems import Invalid, Problem, closest, unknown_word
+from admin.core.fields import Boolean, Field, Integer, Leaf, ListOf, Section
+from admin.core.problems import Invalid, Path, Problem, closest, unknown_word
 
 #: The sections whose single values the environment may set; the rest are lists and maps, which belong in a file.
 _SECTIONS = ("server", "database", "logging", "attributes", "agents", "retention")

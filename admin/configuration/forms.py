@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from admin.core.fields import Boolean, Leaf, MapOf, Path, Record, Schema, add_problem
-from admin.core.problems import Problem
+from admin.core.fields import Boolean, Leaf, MapOf, Record, Schema
+from admin.core.problems import Path, Problem, add_problem
 
 
 @dataclass(frozen=True, kw_only=True)

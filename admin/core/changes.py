@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -10,7 +11,32 @@ from admin.core.problems import Invalid, Problem
 from admin.core.settings.kinds import Payload
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import Scope
-from admin.core.settings.writes import UNSTORED, Expectation, is_same
+
+#: The version of a row that is not stored yet.
+UNSTORED = 0
+
+
+def is_same(payload: Payload | None, other: Payload | None) -> bool:
+    """Whether two payloads are the same JSON; true and 1 are not, though Python takes them for equal."""
+    return payload == other and json.dumps(payload, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expectation:
+    """What a writer expects of the row: nothing, a version, that there is none, or that there is one."""
+
+    version: int | None = None
+    absent: bool = False
+    present: bool = False
+
+    def holds(self, current_version: int | None) -> bool:
+        """Whether the row is as the writer expects."""
+        if self.absent:
+            return current_version is None
+        if self.present:
+            return current_version is not None
+        return self.version is None or self.version == current_version
+
 
 #: The kind of a project's row; that of an attribute is the name of its kind, that of the fleet a FleetKind's value.
 PROJECT = "PROJECT"

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from admin.core import names
-from admin.core.fields import Boolean, Choice, FreeForm, ListOf, Number, Path, Record, Section, Text, read
+from admin.core.fields import Boolean, Choice, FreeForm, ListOf, Number, Record, Section, Text, read
 from admin.core.fleet.definitions import FleetKind
 from admin.core.placement.scores import STRATEGIES
-from admin.core.problems import Invalid, Problem
+from admin.core.problems import Invalid, Path, Problem
 from admin.core.resources import CLUSTER_RESOURCES
 
 _NAME = Text(pattern=names.ENTITY_NAME, rule=names.ENTITY_NAME_RULE, max_length=255)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+Path = tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,3 +89,34 @@ def shorten(text: object, most: int = 60) -> str:
     """A value for a message: printable, and cut to a length."""
     shown = "".join(char if char.isprintable() else "�" for char in str(text))
     return shown if len(shown) <= most else shown[: most - 1] + "…"
+
+
+def quoted(value: Any) -> str:
+    """A value as a sentence shows it: text in quotes, so that '5' and 5 can be told apart."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return f"'{shorten(value)}'"
+        case int() | float():
+            return shorten(value)
+        case Mapping():
+            return "a mapping"
+        case list() | tuple():
+            return "a list"
+        case dt.date():
+            return f"the time '{shorten(value.isoformat())}'"
+    return f"a value of type {type(value).__name__}"
+
+
+@lru_cache(maxsize=4096)
+def dotted(path: Path) -> str:
+    """A path as people write it."""
+    return ".".join(path)
+
+
+def add_problem(problems: list[Problem], path: Path, reason: str, near: tuple[str, ...] = ()) -> None:
+    """Report what is wrong with the field at a path."""
+    problems.append(Problem(field=dotted(path), reason=reason, closest=near))

@@ -9,8 +9,7 @@ from enum import Enum
 from typing import Any, TypedDict
 
 from admin.core.changes import PROJECT, RowChange
-from admin.core.fields import Path, add_problem
-from admin.core.problems import Invalid, Problem
+from admin.core.problems import Invalid, Path, Problem, add_problem
 from admin.core.settings.builtin_kinds import LABEL_VALUES
 from admin.core.settings.kinds import Payload
 

@@ -11,9 +11,8 @@ from marshmallow import fields, validate
 from msgspec import Meta
 
 from admin.core.changes import RowWrite
-from admin.core.fields import dotted
-from admin.core.problems import Invalid, Problem
-from admin.core.settings.effects import Effect
+from admin.core.problems import Invalid, Problem, dotted
+from admin.core.settings.resolution import Effect
 from admin.messages.pages import token_of
 from admin.messages.projects import NewProject
 from admin.messages.requests import (

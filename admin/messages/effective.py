@@ -7,7 +7,7 @@ from typing import Annotated
 from marshmallow import fields, validate
 from msgspec import Meta
 
-from admin.core.fields import dotted
+from admin.core.problems import dotted
 from admin.core.settings.resolution import Resolved, Step
 from admin.messages.requests import (
     ChangeField,

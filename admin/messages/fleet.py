@@ -10,8 +10,7 @@ from msgspec import Meta
 
 from admin.core.fleet.clusters import Health
 from admin.core.fleet.definitions import FleetKind, Source
-from admin.core.fleet.fleet import Fleet
-from admin.core.fleet.groups import Group
+from admin.core.fleet.fleet import Fleet, Group
 from admin.core.resources import format_amounts
 from admin.messages.requests import (
     NAME,

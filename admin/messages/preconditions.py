@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from admin.core.changes import Expectation
 from admin.core.problems import Invalid, Problem
-from admin.core.settings.writes import Expectation
 
 
 def read_expectation(match: str | None, none_match: str | None) -> Expectation:

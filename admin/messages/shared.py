@@ -10,10 +10,9 @@ from typing import Annotated, Any, ClassVar, TypedDict, dataclass_transform
 import msgspec
 from msgspec import Meta, Struct, StructMeta, field
 
-from admin.core.fields import Path, dotted
+from admin.core.problems import Path, dotted
 from admin.core.settings.kinds import Kind, Payload
-from admin.core.settings.origins import Origin
-from admin.core.settings.scopes import Level, Scope
+from admin.core.settings.scopes import Level, Origin, Scope
 from admin.core.settings.warnings import Warning
 
 #: A time in UTC, written in RFC 3339 to the microsecond.

@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 from admin.core import names
 from admin.core.changes import Authorship
 from admin.core.fields import read
-from admin.core.fleet.cluster_reports import REPORT
+from admin.core.fleet.clusters import REPORT
 from admin.core.fleet.definitions import FleetKind, Source
 from admin.errors import (
     AlreadyRegistered,

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from admin.core.changes import Authorship
+from admin.core.changes import Authorship, Expectation
 from admin.core.settings.kinds import Kind, Payload
 from admin.core.settings.patches import apply_patch
 from admin.core.settings.resolution import Resolved, Row, resolve
 from admin.core.settings.scopes import Scope
 from admin.core.settings.warnings import Warning
-from admin.core.settings.writes import Expectation
 from admin.errors import AttributeNotFound
 from admin.services.changeable.attributes import attribute_write
 from admin.services.changeable.base import ChangeOptions, Mode, Policy

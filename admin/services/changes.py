@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from admin.core.changes import RowChange, RowKey, RowWrite
 from admin.core.problems import Invalid, Problem
-from admin.core.settings.effects import Effect
+from admin.core.settings.resolution import Effect
 from admin.core.settings.warnings import Warning
 from admin.errors import MOST_DETAILS, InUse, VersionConflict
 from admin.metrics import count_write

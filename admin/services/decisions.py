@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from admin.core.executions.plans import RunPlan
-from admin.core.executions.quality_of_service import queue_deadline
+from admin.core.executions.queues import queue_deadline
 from admin.core.placement.decisions import Decision
 from admin.core.placement.routes import RouteKind
 from admin.services.run_requests import Placement, ResolvedLaunch

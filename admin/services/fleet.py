@@ -8,17 +8,15 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
+from admin.core.changes import Expectation
 from admin.core.fields import read
-from admin.core.fleet.cluster_reports import REPORT
-from admin.core.fleet.clusters import Cluster, ClusterState
+from admin.core.fleet.clusters import REPORT, Cluster, ClusterState
 from admin.core.fleet.definitions import FleetKind
-from admin.core.fleet.fleet import Fleet
-from admin.core.fleet.groups import Group
+from admin.core.fleet.fleet import Fleet, Group
 from admin.core.placement.candidates import free_amounts
 from admin.core.problems import closest, did_you_mean, shorten
 from admin.core.resources import Amounts
 from admin.core.settings.kinds import Payload
-from admin.core.settings.writes import Expectation
 from admin.errors import AlreadyExists, ClusterNotFound, LabelNotFound, NotFound, PoolNotFound, VersionConflict
 from admin.services.changeable.base import ChangeOptions
 from admin.services.changeable.fleet import definition_write

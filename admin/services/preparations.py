@@ -7,7 +7,7 @@ from datetime import datetime
 
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.plans import RunPlan
-from admin.core.executions.quality_of_service import queue_deadline
+from admin.core.executions.queues import queue_deadline
 from admin.core.placement.decisions import Evaluation, choose
 from admin.services.decisions import run_plan_values
 from admin.services.run_requests import CreationRequest, ResolvedLaunch, RunRequest

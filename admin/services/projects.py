@@ -5,9 +5,9 @@ from __future__ import annotations
 from sqlalchemy import Connection
 
 from admin.core import names
+from admin.core.changes import Expectation
 from admin.core.problems import closest, did_you_mean, shorten
 from admin.core.projects import Project, ProjectState, ProjectValues, project_after
-from admin.core.settings.writes import Expectation
 from admin.errors import ProjectExists, ProjectNotFound, VersionConflict
 from admin.services.changeable.base import ChangeOptions
 from admin.services.changeable.projects import project_write

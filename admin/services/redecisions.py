@@ -15,10 +15,10 @@ from sqlalchemy import Connection
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.selectors import Condition, equals
 from admin.core.fleet.fleet import Fleet
+from admin.core.placement.candidates import Workload
 from admin.core.placement.decisions import WAITS_FOR_ROOM, Decision, decide, may_stay
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.placement.scores import strategy_of
-from admin.core.placement.workloads import Workload
 from admin.core.problems import Invalid
 from admin.core.resources import subtract
 from admin.core.settings.scopes import Scope

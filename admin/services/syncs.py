@@ -10,12 +10,10 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from admin.core.executions.attempts import Ended, Outcome, requeue
+from admin.core.executions.attempts import NEED_DETAILS, REPORTS, Ended, Outcome, apply_report, refusal, requeue
 from admin.core.executions.lifecycle import Phase
-from admin.core.executions.reports import NEED_DETAILS, REPORTS, apply_report, refusal
 from admin.core.fields import read
-from admin.core.fleet.cluster_reports import REPORT, differs_only_in_load
-from admin.core.fleet.clusters import ClusterState, Health
+from admin.core.fleet.clusters import REPORT, ClusterState, Health, differs_only_in_load
 from admin.core.placement.scores import looks_at_load_of
 from admin.core.quantities import parse_duration
 from admin.errors import AgentReplaced

@@ -12,9 +12,8 @@ import pytest
 from flask import Flask
 from sqlalchemy import text
 
-from admin.core.changes import Authorship
+from admin.core.changes import Authorship, Expectation
 from admin.core.fleet.definitions import FleetKind
-from admin.core.settings.writes import Expectation
 from admin.errors import RainbowError
 from admin.loops.leases import LeaseLoop
 from admin.loops.waiting import WaitingLoop

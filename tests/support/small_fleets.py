@@ -10,9 +10,9 @@ from admin.core.fleet.clusters import ClusterState
 from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.fleet.fleet import Fleet, build_fleet
 from admin.core.fleet_documents import read_definition
+from admin.core.placement.candidates import Workload
 from admin.core.placement.decisions import Decision, decide
 from admin.core.placement.routes import EVERYWHERE, REQUEST, Route, RouteKind, Rung
-from admin.core.placement.workloads import Workload
 from admin.core.resources import Amounts
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

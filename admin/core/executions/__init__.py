@@ -4,12 +4,10 @@ spec                the fields of a request
 launches            a job to run at a scope, nothing resolved yet
 effective_settings  what every kind resolves to for a launch
 plans               a launch with every setting applied
-queues              the queue of a run plan
-quality_of_service  its tier, and how long it may wait
+queues              the queue of a run plan, its tier, and how long it may wait
 placements          where it goes, and which requests are refused for that
 lifecycle           the phases, and which may follow which
-attempts            how an attempt begins, ends, or goes back to the queue
-reports             what agents report, and what it changes
+attempts            how an attempt begins, ends, or goes back to the queue, and the reports that change it
 retries             whether another attempt follows
 selectors           which executions a list holds
 """

@@ -8,13 +8,12 @@ from typing import Any
 
 from admin.core.executions.effective_settings import EffectiveSettings
 from admin.core.executions.launches import Launch, Rules
-from admin.core.executions.quality_of_service import TIERS, resolve_quality
-from admin.core.executions.queues import find_queues
+from admin.core.executions.queues import TIERS, find_queues, resolve_quality
 from admin.core.jobs.job import demand, task_type, with_resources
 from admin.core.jobs.templates import fill_job
+from admin.core.placement.candidates import Workload
 from admin.core.placement.choice import WeightedChoice
 from admin.core.placement.routes import Route
-from admin.core.placement.workloads import Workload
 from admin.core.settings import builtin_kinds as kinds
 from admin.core.settings.resolution import Resolved
 

@@ -5,7 +5,6 @@ holds leaves: a section of named fields, a map of free keys, a list whose entrie
 of a field serves validation, merging, the documented JSON Schema and the flags of the command line.
 """
 
-from admin.core.fields.base import Field, Leaves, Path, Schema, add_problem, dotted
 from admin.core.fields.branches import Branch, KeyedList, MapOf, Section, read
 from admin.core.fields.composites import DictOf, FreeForm, ListOf, Record
 from admin.core.fields.leaves import (
@@ -14,10 +13,13 @@ from admin.core.fields.leaves import (
     Choice,
     Datetime,
     Duration,
+    Field,
     Integer,
     Leaf,
+    Leaves,
     Number,
     Quantity,
+    Schema,
     Text,
 )
 
@@ -38,13 +40,10 @@ __all__ = [
     "ListOf",
     "MapOf",
     "Number",
-    "Path",
     "Quantity",
     "Record",
     "Schema",
     "Section",
     "Text",
-    "add_problem",
-    "dotted",
     "read",
 ]

@@ -9,10 +9,9 @@ from dataclasses import field as dataclass_field
 from typing import Any, ClassVar
 
 from admin.core import names
-from admin.core.fields.base import PRINTABLE, Field, Leaves, Path, Schema, add_problem, dotted, known_keys, quoted
 from admin.core.fields.composites import Record, without_null
-from admin.core.fields.leaves import Leaf
-from admin.core.problems import Invalid, Problem, closest, shorten, unknown_word
+from admin.core.fields.leaves import PRINTABLE, Field, Leaf, Leaves, Schema, known_keys
+from admin.core.problems import Invalid, Path, Problem, add_problem, closest, dotted, quoted, shorten, unknown_word
 
 
 @dataclass(frozen=True, kw_only=True)

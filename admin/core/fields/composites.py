@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from admin.core.fields.base import Path, Schema, add_problem, known_keys
-from admin.core.fields.leaves import Leaf
-from admin.core.problems import Problem, shorten
+from admin.core.fields.leaves import Leaf, Schema, known_keys
+from admin.core.problems import Path, Problem, add_problem, shorten
 
 Key = TypeVar("Key")
 

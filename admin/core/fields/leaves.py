@@ -5,19 +5,70 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from abc import abstractmethod
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from admin.core import names, quantities
-from admin.core.fields.base import PRINTABLE, Field, Path, Schema, add_problem, quoted
-from admin.core.problems import Problem
+from admin.core.problems import Path, Problem, add_problem, dotted, quoted, unknown_fields
+
+Leaves = dict[Path, Any]
+Schema = dict[str, Any]
+
+#: Printable text: no control characters, which no setting needs and terminals and templates stumble over.
+PRINTABLE = r"[^\x00-\x1f\x7f]*"
 
 _LONGEST_TEXT = 4096
 
 _DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _DATETIME = rf"({_DATE})[Tt ]([0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}})(\.[0-9]{{1,9}})?([Zz]|[+-][0-9]{{2}}:[0-9]{{2}})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Field(ABC):
+    """One named value of a payload or of the configuration."""
+
+    description: str = ""
+
+    @abstractmethod
+    def read(self, value: Any, path: Path, problems: list[Problem]) -> Any:
+        """The value in its normal form; whatever is wrong with it is added to the problems."""
+
+    @abstractmethod
+    def schema(self) -> Schema:
+        """JSON Schema of the value."""
+
+    def outline(self, value: Any) -> Hashable:
+        """A key that two values share exactly when they set the same leaves and unset the same leaves."""
+        return value is None
+
+
+def known_keys(
+    document: Mapping[str, Any],
+    known: Mapping[str, Any],
+    path: Path,
+    problems: list[Problem],
+    also: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """The entries of a document under their canonical names; unknown and repeated names become problems."""
+    entries: dict[str, Any] = {}
+    unknown: list[str] = []
+    canonical: dict[str, str] | None = None
+    for key, value in document.items():
+        name = key if key in known else None
+        if name is None:
+            if canonical is None:
+                canonical = {names.camel(name): name for name in known} | dict(also or {})
+            name = canonical.get(key)
+        if name is None:
+            unknown.append(key)
+        elif name in entries:
+            add_problem(problems, (*path, name), "is given twice, in two spellings.")
+        else:
+            entries[name] = value
+    problems.extend(unknown_fields(unknown, known, dotted(path)))
+    return entries
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Clusters: a definition and the state that goes with it, as placement sees them."""
+"""Clusters: a definition and the state that goes with it, and what its agent reports of it at each sync."""
 
 from __future__ import annotations
 
@@ -9,8 +9,29 @@ from enum import Enum
 from functools import cached_property
 from typing import Any
 
+from admin.core.fields import Duration, FreeForm, ListOf, Section, Text
 from admin.core.fleet.definitions import Definition, Source
-from admin.core.resources import Amounts, parse_capacity, utilization
+from admin.core.resources import CLUSTER_RESOURCES, Amounts, parse_capacity, utilization
+
+REPORT = Section(
+    fields={
+        "capacity": CLUSTER_RESOURCES,
+        "free": CLUSTER_RESOURCES,
+        "eta": Duration(zero=True, description="How long new work would wait to start; 0s for not at all."),
+        "plugins": ListOf(item=Text(max_length=255), min_items=0, description="Plugins that its agent offers."),
+        "engine": Text(max_length=64),
+        "engine_version": Text(max_length=255),
+        "properties": FreeForm(),
+    }
+)
+
+#: Fields that change with every job, and matter only to strategies that look at load.
+_LOAD_FIELDS = frozenset({"free", "eta"})
+
+
+def differs_only_in_load(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether two reports differ in nothing but how busy the cluster is."""
+    return all(before.get(name) == after.get(name) for name in {*before, *after} - _LOAD_FIELDS)
 
 
 class Health(Enum):

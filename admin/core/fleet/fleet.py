@@ -1,13 +1,47 @@
-"""The fleet: every cluster, pool and label at one moment."""
+"""The fleet: every cluster, pool and label at one moment, and the warnings about them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from admin.core.fleet.clusters import Cluster, ClusterState, build_cluster
 from admin.core.fleet.definitions import Definition, FleetKind, Source
-from admin.core.fleet.groups import Group, Member, build_group
+from admin.core.settings.scopes import PLATFORM
+from admin.core.settings.warnings import Warning, WarningCode
+
+#: The strategy of labels, and of pools that name none.
+DEFAULT_STRATEGY = "weighted"
+
+
+class Member(NamedTuple):
+    """A cluster in a pool or label."""
+
+    cluster: str
+    weight: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """A pool or a label."""
+
+    definition: Definition
+    members: tuple[Member, ...]
+    strategy: str = DEFAULT_STRATEGY  #: one of `placement.scores.STRATEGIES`
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+
+def build_group(definition: Definition) -> Group:
+    """The group that a pool's or label's definition describes."""
+    members = tuple(
+        Member(cluster=member["id"], weight=member.get("weight", 1)) for member in definition.payload.get("members", [])
+    )
+    strategy = definition.payload.get("strategy", DEFAULT_STRATEGY)
+    return Group(definition=definition, members=members, strategy=strategy)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,3 +96,31 @@ def _groups(definitions: Mapping[str, Definition]) -> dict[str, Group]:
 
 def _expected(name: str) -> Definition:
     return Definition(kind=FleetKind.CLUSTER, name=name, payload={}, source=Source.EXPECTED)
+
+
+def fleet_warnings(fleet: Fleet) -> list[Warning]:
+    """Every warning about the definitions of a fleet."""
+    undeclared = [
+        _warn(
+            WarningCode.EXPECTED_CLUSTER,
+            group.definition,
+            f"Nobody has declared cluster '{member.cluster}'; it counts as a cluster that is expected to register.",
+        )
+        for group in [*fleet.pools.values(), *fleet.labels.values()]
+        for member in group.members
+        if fleet.clusters[member.cluster].definition.source is Source.EXPECTED
+    ]
+    return undeclared + [
+        _warn(
+            WarningCode.SHADOWED_DEFINITION,
+            definition,
+            f"Configuration declares the {definition.kind.noun} '{definition.name}' too, and wins. Delete one.",
+        )
+        for definition in fleet.shadowed
+    ]
+
+
+def _warn(code: WarningCode, definition: Definition, message: str) -> Warning:
+    return Warning(
+        code=code, message=message, kind=definition.kind.value, scope=PLATFORM, field="members", name=definition.name
+    )

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from admin.core.fields import Boolean, Choice, Datetime, DictOf, Duration, Integer, Leaf, ListOf, Number, Path, Schema
-from admin.core.fields.base import add_problem, known_keys, quoted
-from admin.core.problems import Problem, closest, shorten, unknown_word
+from admin.core.fields import Boolean, Choice, Datetime, DictOf, Duration, Integer, Leaf, ListOf, Number, Schema
+from admin.core.fields.leaves import known_keys
+from admin.core.problems import Path, Problem, add_problem, closest, quoted, shorten, unknown_word
 
 #: How deep lists and maps may nest.
 DEEPEST = 8

@@ -8,11 +8,9 @@ from enum import Enum
 from typing import Any, Final
 
 from admin.core import names
-from admin.core.fields import Path, add_problem
-from admin.core.fields.base import quoted
 from admin.core.jobs.input_types import InputText, InputType, read_type
 from admin.core.jobs.literals import LITERALS
-from admin.core.problems import Invalid, Problem, closest, shorten, unknown_word
+from admin.core.problems import Invalid, Path, Problem, add_problem, closest, quoted, shorten, unknown_word
 
 INPUT_NAME = r"[A-Za-z_][A-Za-z0-9_]{0,62}"
 INPUT_NAME_RULE = "letters, digits and '_', at most 63, not starting with a digit"

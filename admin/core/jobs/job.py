@@ -11,8 +11,8 @@ from admin.core.problems import Invalid, Problem, Refused
 from admin.core.quantities import parse_quantity
 from admin.core.resources import LARGEST, TASK_RESOURCES, parse_demand, task_resource_fields
 from admin.core.settings.builtin_kinds import ANNOTATION_VALUES, LABEL_VALUES
-from admin.core.settings.origins import describe_origin
 from admin.core.settings.resolution import Resolved
+from admin.core.settings.scopes import describe_origin
 
 _LINE = Text(pattern=r"[^\x00]*", min_length=0, max_length=65_536)
 

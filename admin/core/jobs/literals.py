@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from admin.core import names
-from admin.core.fields import Path, add_problem
-from admin.core.fields.base import quoted
 from admin.core.jobs.input_types import DEEPEST, MOST_PROBLEMS, SCALARS
-from admin.core.problems import Problem, closest, shorten
+from admin.core.problems import Path, Problem, add_problem, closest, quoted, shorten
 
 #: The inputs of an execution are literals when this is their only key, so no input may have this name.
 LITERALS = "literals"

@@ -7,8 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from admin.core.fields import Path, add_problem
-from admin.core.problems import Problem, closest, shorten, unknown_word
+from admin.core.problems import Path, Problem, add_problem, closest, shorten, unknown_word
 
 #: `{{ … }}` with no brace between them, so that JSON in an argument is left alone and searching takes one pass.
 _EXPRESSION = re.compile(r"\{\{([^{}]*)\}\}")

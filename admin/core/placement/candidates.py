@@ -1,16 +1,27 @@
-"""Candidates: the clusters that a route leads to."""
+"""Candidates: the clusters that a route leads to, and the workload that needs one of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from admin.core.fleet.clusters import Cluster
 from admin.core.fleet.definitions import Definition, FleetKind, Source
-from admin.core.fleet.fleet import Fleet
-from admin.core.fleet.groups import Group, Member
+from admin.core.fleet.fleet import Fleet, Group, Member
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.resources import Amounts, subtract
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """What is to be placed."""
+
+    key: str  #: project/domain/name; the same key always draws the same cluster
+    demand: Amounts = field(default_factory=dict)
+    plugins: tuple[str, ...] = ()  #: the cluster must offer one of these; empty for any
+    declined: tuple[str, ...] = ()  #: clusters whose agents declined it
+
 
 _EVERY_CLUSTER = Definition(kind=FleetKind.LABEL, name="", payload={}, source=Source.CONFIGURATION)
 

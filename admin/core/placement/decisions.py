@@ -9,16 +9,22 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from admin.core.fleet.clusters import Health
-from admin.core.fleet.fleet import Fleet
-from admin.core.fleet.groups import DEFAULT_STRATEGY
-from admin.core.placement.candidates import Candidate, candidates_of, group_of
+from admin.core.fleet.fleet import DEFAULT_STRATEGY, Fleet
+from admin.core.placement.candidates import Candidate, Workload, candidates_of, group_of
 from admin.core.placement.choice import WeightedChoice, draw
-from admin.core.placement.filters import BY_NAME, FILTERS, FILTERS_WITH_ROOM, Chain, Verdict, Verdicts
-from admin.core.placement.filters.amounts import ROOM
-from admin.core.placement.filters.state import REACHABLE, WEIGHT
+from admin.core.placement.filters import (
+    BY_NAME,
+    FILTERS,
+    FILTERS_WITH_ROOM,
+    REACHABLE,
+    ROOM,
+    WEIGHT,
+    Chain,
+    Verdict,
+    Verdicts,
+)
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.placement.scores import STRATEGIES, Strategy, strategy_of
-from admin.core.placement.workloads import Workload
 from admin.core.resources import Amounts
 from admin.core.settings.trails import Trail
 

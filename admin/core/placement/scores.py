@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from admin.core.fleet.fleet import Fleet
-from admin.core.fleet.groups import DEFAULT_STRATEGY, Group
-from admin.core.placement.candidates import Candidate
-from admin.core.placement.workloads import Workload
+from admin.core.fleet.fleet import DEFAULT_STRATEGY, Fleet, Group
+from admin.core.placement.candidates import Candidate, Workload
 from admin.core.quantities import parse_duration
 from admin.core.resources import shortages, utilization
 

@@ -20,11 +20,9 @@ from admin.core.fields import (
     Quantity,
     Section,
     Text,
-    add_problem,
-    dotted,
     read,
 )
-from admin.core.problems import Invalid, Problem, unknown_word
+from admin.core.problems import Invalid, Problem, add_problem, dotted, unknown_word
 from admin.core.settings.builtin_kinds import BUILTIN_KINDS
 from admin.core.settings.kinds import Kind, Kinds, Merge, noun_of
 from admin.core.settings.scopes import STORED_LEVELS, Level

@@ -9,8 +9,8 @@ from enum import Enum
 from typing import Any
 
 from admin.core import names
-from admin.core.fields import Leaves, Path, Section, read
-from admin.core.problems import Invalid, Problem, closest, shorten, unknown_word
+from admin.core.fields import Leaves, Section, read
+from admin.core.problems import Invalid, Path, Problem, closest, shorten, unknown_word
 from admin.core.settings.scopes import STORED_LEVELS, Level
 
 Payload = dict[str, Any]

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from admin.core.fields import Leaves, Path, dotted
-from admin.core.problems import Invalid, Problem
+from admin.core.fields import Leaves
+from admin.core.problems import Invalid, Path, Problem, dotted
 from admin.core.settings.kinds import Kind, Payload
 
 

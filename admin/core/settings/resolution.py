@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from admin.core.fields import Path
+from admin.core.problems import Path
 from admin.core.settings.kinds import Kind, Merge, Payload
-from admin.core.settings.origins import Origin
-from admin.core.settings.platform import PlatformDefaults
-from admin.core.settings.scopes import PLATFORM, STORED_LEVELS, Scope
+from admin.core.settings.platform import PlatformDefaults, PlatformValues
+from admin.core.settings.scopes import PLATFORM, STORED_LEVELS, Origin, Scope
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,3 +205,33 @@ def _step(
     used = tuple([path for path in paths if path in final and final[path].scope == scope])
     overridden = () if len(used) == len(paths) else tuple([path for path in paths if path not in used])
     return Step(scope, payload, version, key, used, overridden)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effect:
+    """A change of one effective leaf at one scope; None where there is no value."""
+
+    kind: Kind
+    scope: Scope
+    path: Path
+    before: Any
+    after: Any
+
+
+def effects(
+    kind: Kind,
+    before: Mapping[Scope, Row],
+    after: Mapping[Scope, Row],
+    known_scopes: Iterable[Scope],
+    platform: PlatformValues,
+) -> Iterator[Effect]:
+    """The effective leaves that a change of a kind's rows changes at the known scopes."""
+    changed = {scope for scope in before.keys() | after.keys() if before.get(scope) is not after.get(scope)}
+    for scope in known_scopes:
+        if changed.isdisjoint(scope.chain()):
+            continue
+        leaves = platform.at(kind, scope.domain)
+        was, becomes = effective_leaves(kind, scope, before, leaves), effective_leaves(kind, scope, after, leaves)
+        for path in sorted(was.keys() | becomes.keys()):
+            if was.get(path) != becomes.get(path):
+                yield Effect(kind=kind, scope=scope, path=path, before=was.get(path), after=becomes.get(path))

@@ -1,4 +1,4 @@
-"""Scopes: places in the hierarchy, and how specific they are."""
+"""Scopes: places in the hierarchy, how specific they are, and origins: where a leaf comes from."""
 
 from __future__ import annotations
 
@@ -158,3 +158,23 @@ def _missing(scope: Scope) -> Iterator[Problem]:
         if key in present and absent:
             yield Problem(field=absent[0], reason=f"a {key.replace('_', ' ')} needs its {' and '.join(absent)} too.")
             return
+
+
+class Origin(NamedTuple):
+    """Where a leaf comes from."""
+
+    scope: Scope
+    version: int | None = None  #: of the row, None for the platform
+    key: str = ""  #: the configuration key, for the platform
+    layer: str = ""  #: the layer over every row: a launch plan's definition or a request
+
+    @property
+    def level(self) -> Level:
+        return self.scope.level
+
+
+def describe_origin(origin: Origin) -> str:
+    """An origin in words."""
+    if origin.layer:
+        return origin.layer.replace("-", " ")
+    return f"platform, {origin.key}" if origin.level is Level.PLATFORM else str(origin.scope)

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from admin.core.fields import Path, dotted
 from admin.core.json_text import json_text
-from admin.core.settings.origins import Origin
+from admin.core.problems import Path, dotted
 from admin.core.settings.resolution import Resolved, Step
-from admin.core.settings.scopes import Scope
+from admin.core.settings.scopes import Origin, Scope
 
 
 def digest(body: Any) -> str:

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from admin.core.fields import Path, dotted
-from admin.core.problems import Invalid, closest, did_you_mean
+from admin.core.problems import Invalid, Path, Problem, closest, did_you_mean, dotted
+from admin.core.quantities import parse_quantity
 from admin.core.settings.builtin_kinds import TASK_RESOURCE
 from admin.core.settings.kinds import Kind, Merge, NameList
-from admin.core.settings.origins import describe_origin
 from admin.core.settings.platform import PlatformValues
-from admin.core.settings.resolution import Row, resolve
-from admin.core.settings.scopes import Level, Scope
-from admin.core.settings.task_resources import Excess, excesses, zero_limits
+from admin.core.settings.resolution import Resolved, Row, resolve
+from admin.core.settings.scopes import Level, Origin, Scope, describe_origin
 
 KnownNames = Mapping[NameList, frozenset[str]]
 
@@ -204,3 +202,65 @@ def _odd_resources(kind: Kind, row: Row) -> Iterator[Warning]:
         if path[-1] == "storage":
             message = f"{dotted(path)} is stored but has no effect; use {path[0]}.ephemeral_storage."
             yield _warn(kind, row, WarningCode.UNREAD_FIELD, dotted(path), message)
+
+
+def check_row(kind: Kind, row: Row, around: Surroundings, *, refuse_unknown_names: bool) -> list[Warning]:
+    """The warnings about a row among its surroundings; Invalid where it may not be stored."""
+    _check_defaults(kind, row, around)
+    warnings = warnings_of(kind, row, around)
+    unknown = [warning for warning in warnings if warning.code in UNKNOWN_NAME_CODES]
+    if refuse_unknown_names and unknown:
+        raise Invalid(
+            *(Problem(field=warning.field, reason=warning.message, closest=warning.closest) for warning in unknown)
+        )
+    return warnings
+
+
+def _check_defaults(kind: Kind, row: Row, around: Surroundings) -> None:
+    """Refuse a default of this row above the limit in force at its scope; inherited defaults are only capped."""
+    problems = [
+        Problem(
+            field=f"defaults.{excess.resource}",
+            reason=f"{excess.default} is above the limit of {excess.limit} set at "
+            f"{describe_origin(excess.limit_origin)}: lower the default or raise the limit.",
+        )
+        for excess in around.excesses(kind, row)
+        if excess.default_origin.scope == row.scope
+    ]
+    if problems:
+        raise Invalid(*problems)
+
+
+def zero_limits(limits: Mapping[str, str | None]) -> list[str]:
+    """The resources that every task needs and whose limit is 0; Flyte reads 0 as no limit at all."""
+    return [
+        resource
+        for resource in ("cpu", "memory")
+        if (limit := limits.get(resource)) is not None and parse_quantity(limit) == 0
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Excess:
+    """One effective default above the effective limit of the same resource."""
+
+    resource: str
+    default: str
+    limit: str
+    default_origin: Origin
+    limit_origin: Origin
+
+
+def excesses(resolved: Resolved) -> Iterator[Excess]:
+    """Every default of an effective value that is above its limit."""
+    defaults, limits = resolved.value.get("defaults", {}), resolved.value.get("limits", {})
+    for resource, default in defaults.items():
+        limit = limits.get(resource)
+        if limit is not None and parse_quantity(default) > parse_quantity(limit):
+            yield Excess(
+                resource=resource,
+                default=default,
+                limit=limit,
+                default_origin=resolved.origins[("defaults", resource)],
+                limit_origin=resolved.origins[("limits", resource)],
+            )

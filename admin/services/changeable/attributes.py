@@ -8,15 +8,13 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from admin.core.changes import ANYTHING, Document, RowChange, RowKey, RowWrite, rows_after
+from admin.core.changes import ANYTHING, Document, Expectation, RowChange, RowKey, RowWrite, rows_after
 from admin.core.problems import Invalid, Problem
 from admin.core.projects import projects_after
-from admin.core.settings.effects import Effect, effects
 from admin.core.settings.kinds import Kind, Payload
-from admin.core.settings.resolution import Row
+from admin.core.settings.resolution import Effect, Row, effects
 from admin.core.settings.scopes import PLATFORM, Scope, check_scope
-from admin.core.settings.warnings import Surroundings, Warning, WarningCode, warnings_of
-from admin.core.settings.writes import Expectation, check_row
+from admin.core.settings.warnings import Surroundings, Warning, WarningCode, check_row, warnings_of
 from admin.errors import MOST_DETAILS, UndeclaredKind
 from admin.services.changeable.base import Changeable, Policy, row_change
 from admin.services.context import Context

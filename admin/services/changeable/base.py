@@ -14,8 +14,8 @@ from sqlalchemy import Connection
 
 from admin.core.changes import Authorship, Document, RowChange, RowWrite
 from admin.core.problems import Invalid, Problem
-from admin.core.settings.effects import Effect
 from admin.core.settings.kinds import Payload
+from admin.core.settings.resolution import Effect
 from admin.core.settings.warnings import Warning
 from admin.errors import InvalidRequest
 from admin.services.context import Context

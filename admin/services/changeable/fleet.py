@@ -8,15 +8,14 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from admin.core.changes import ANYTHING, Document, RowChange, RowKey, RowWrite, read_named, rows_after
+from admin.core.changes import ANYTHING, Document, Expectation, RowChange, RowKey, RowWrite, read_named, rows_after
 from admin.core.fleet.definitions import FleetKind
-from admin.core.fleet.warnings import fleet_warnings
+from admin.core.fleet.fleet import fleet_warnings
 from admin.core.fleet_documents import read_definition
 from admin.core.problems import Invalid, Problem
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import PLATFORM
 from admin.core.settings.warnings import Warning
-from admin.core.settings.writes import Expectation
 from admin.services.changeable.base import Changeable, row_change
 from admin.services.context import Context
 from admin.services.definitions import check_managed, current_fleet, fleet_after, kind_that_names, users_of

@@ -7,12 +7,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import cast
 
-from admin.core.changes import ANYTHING, PROJECT, Document, RowChange, RowKey, RowWrite
+from admin.core.changes import ANYTHING, PROJECT, Document, Expectation, RowChange, RowKey, RowWrite
 from admin.core.problems import Invalid, Problem
 from admin.core.projects import ProjectValues, from_payload, payload_after, projects_after, read_labels, to_payload
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import Scope
-from admin.core.settings.writes import Expectation
 from admin.services.changeable.base import Changeable, row_change
 from admin.services.context import Context
 from admin.store import attributes, executions, projects, registrations

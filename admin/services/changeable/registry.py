@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from admin.core.changes import Document, RowChange, RowKey, RowWrite
+from admin.core.changes import Document, Expectation, RowChange, RowKey, RowWrite
 from admin.core.problems import Invalid, Problem
 from admin.core.settings.scopes import Scope
-from admin.core.settings.writes import Expectation
 from admin.services.changeable.attributes import ChangeableAttributes
 from admin.services.changeable.base import Changeable
 from admin.services.changeable.fleet import ChangeableFleet

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from admin.core.fields import Path
 from admin.core.jobs.jobspecs import flux, next_generation, simple
 from admin.core.jobs.jobspecs.documents import read_mapping
-from admin.core.problems import Invalid, Problem
+from admin.core.problems import Invalid, Path, Problem
 
 #: The first form that matches a document reads it.
 FORMS = (flux.FORM, next_generation.FORM, simple.FORM)

@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from admin.core.fields import Duration, Integer, Path, add_problem
-from admin.core.fields.base import known_keys, quoted
-from admin.core.problems import Problem, shorten
+from admin.core.fields import Duration, Integer
+from admin.core.fields.leaves import known_keys
+from admin.core.problems import Path, Problem, add_problem, quoted, shorten
 from admin.core.quantities import DURATION_RULE
 
 _COUNT = Integer(minimum=1, maximum=10**9)

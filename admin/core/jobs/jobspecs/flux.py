@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from admin.core.fields import Path, add_problem
-from admin.core.fields.base import quoted
 from admin.core.jobs.jobspecs.documents import (
     Form,
     check_version,
@@ -19,7 +17,7 @@ from admin.core.jobs.jobspecs.documents import (
     to_annotations,
 )
 from admin.core.jobs.jobspecs.slots import FluxSlots
-from admin.core.problems import Problem, closest, shorten
+from admin.core.problems import Path, Problem, add_problem, closest, quoted, shorten
 
 _REMEDIES = {
     "queue": "a queue is chosen by the execution queue attributes",

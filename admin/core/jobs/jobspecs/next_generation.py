@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from admin.core.fields import Path, add_problem
-from admin.core.fields.base import quoted
 from admin.core.jobs.jobspecs.documents import (
     Form,
     check_version,
@@ -20,7 +18,7 @@ from admin.core.jobs.jobspecs.documents import (
     without_unsupported,
 )
 from admin.core.jobs.jobspecs.slots import GroupSlots
-from admin.core.problems import Problem, closest, shorten, unknown_word
+from admin.core.problems import Path, Problem, add_problem, closest, quoted, shorten, unknown_word
 
 _REMEDIES = {
     "groups": "create one execution for each task",

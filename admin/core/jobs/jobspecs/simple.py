@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from admin.core.fields import Path, Quantity, add_problem
-from admin.core.fields.base import quoted
+from admin.core.fields import Quantity
 from admin.core.jobs.job import JOB
 from admin.core.jobs.jobspecs.documents import (
     Form,
@@ -18,7 +17,7 @@ from admin.core.jobs.jobspecs.documents import (
     read_fields,
     read_mapping,
 )
-from admin.core.problems import Problem
+from admin.core.problems import Path, Problem, add_problem, quoted
 
 #: Short names for a task's requests, and the job's names.
 _REQUESTS = {

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from admin.core.fields import Path, add_problem, dotted
-from admin.core.fields.base import quoted
 from admin.core.jobs.jobspecs.documents import (
     optional_text,
     read_count,
@@ -17,7 +15,7 @@ from admin.core.jobs.jobspecs.documents import (
     read_mapping,
     without_unsupported,
 )
-from admin.core.problems import Problem, closest, unknown_word
+from admin.core.problems import Path, Problem, add_problem, closest, dotted, quoted, unknown_word
 from admin.core.quantities import parse_quantity
 
 #: The types of resource that a slot holds, and a job's names for them.

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from admin.core.fields import Path
 from admin.core.json_text import json_text
+from admin.core.problems import Path
 from admin.core.settings import trails
 from admin.core.settings.effective_text.shapes import Shape
 from admin.core.settings.kinds import Kind

@@ -6,8 +6,7 @@ from typing import Any
 
 from admin.core.fleet.clusters import ClusterState
 from admin.core.fleet.definitions import Definition, FleetKind, Source
-from admin.core.fleet.fleet import build_fleet
-from admin.core.fleet.warnings import fleet_warnings
+from admin.core.fleet.fleet import build_fleet, fleet_warnings
 from tests.support.small_fleets import definition, group, small_fleet
 
 

@@ -12,8 +12,7 @@ import pytest
 from admin.configuration import load_settings
 from admin.core.fleet.clusters import ClusterState
 from admin.core.fleet.definitions import Source
-from admin.core.fleet.fleet import Fleet, build_fleet
-from admin.core.fleet.warnings import fleet_warnings
+from admin.core.fleet.fleet import Fleet, build_fleet, fleet_warnings
 from admin.core.placement.choice import WeightedChoice, draw
 from admin.core.placement.routes import RouteKind
 from tests.support.small_fleets import decided, group, pool, route, small_fleet

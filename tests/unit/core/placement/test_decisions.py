@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from admin.core.placement.candidates import Workload
 from admin.core.placement.decisions import may_stay, render_candidates
-from admin.core.placement.workloads import Workload
 from tests.support.small_fleets import decided, group, pool, pool_fleet, reports, small_fleet
 
 OFF = {"enabled": False}

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from admin.core.placement.candidates import Candidate
+from admin.core.placement.candidates import Candidate, Workload
 from admin.core.placement.decisions import decide
 from admin.core.placement.filters import BY_NAME, FILTERS, FILTERS_WITH_ROOM, Chain, Filter, Verdict
 from admin.core.placement.routes import RouteKind
 from admin.core.placement.scores import STRATEGIES
-from admin.core.placement.workloads import Workload
 from tests.support.small_fleets import decided, group, pool, pool_fleet, reports, route, small_fleet
 
 OFF = {"enabled": False}

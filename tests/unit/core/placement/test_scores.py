@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from admin.core.fleet.fleet import Fleet
-from admin.core.fleet.groups import DEFAULT_STRATEGY
+from admin.core.fleet.fleet import DEFAULT_STRATEGY, Fleet
 from admin.core.placement.decisions import Decision
 from admin.core.placement.scores import STRATEGIES
 from admin.core.resources import Amounts

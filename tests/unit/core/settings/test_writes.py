@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from admin.core.changes import Expectation
 from admin.core.problems import Invalid
 from admin.core.settings.builtin_kinds import (
     CLUSTER_ASSIGNMENT,
@@ -17,8 +18,7 @@ from admin.core.settings.kinds import Kind, NameList
 from admin.core.settings.platform import PlatformLeaf, PlatformValues
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import Scope
-from admin.core.settings.warnings import Surroundings, Warning
-from admin.core.settings.writes import Expectation, check_row
+from admin.core.settings.warnings import Surroundings, Warning, check_row
 
 KNOWN = {
     NameList.LABEL: frozenset({"mycluster", "gpu-east"}),

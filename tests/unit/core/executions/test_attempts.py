@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from admin.core.executions.attempts import Change, Outcome, cancel, evict
+from admin.core.executions.attempts import NEED_DETAILS, REPORTS, Change, Outcome, apply_report, cancel, evict, refusal
 from admin.core.executions.lifecycle import Phase
-from admin.core.executions.reports import NEED_DETAILS, REPORTS, apply_report, refusal
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

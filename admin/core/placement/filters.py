@@ -1,0 +1,203 @@
+"""Filters: which candidates are able, each with a reason where it is not.
+
+To add a filter, write it beside the others, add it to `FILTERS` and describe it in docs/placement.md: decisions, trails
+and reason codes follow from the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from admin.core.fleet.clusters import Cluster, ClusterState
+from admin.core.placement.candidates import Candidate, Workload
+from admin.core.resources import Amounts, format_amount, shortages
+
+#: Why candidates are dropped, by their position; the others pass.
+Drops = Mapping[int, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filter:
+    """A question to all candidates; those that fail it are not chosen."""
+
+    name: str  #: as it stands in trails
+    question: str  #: what it asks of a cluster, one sentence
+    code: str  #: why an execution waits where this filter drops every candidate
+    drop: Callable[[Sequence[Candidate], Workload], Drops]
+    is_permanent: bool = False  #: whether waiting cannot help: the job is too much for the cluster, busy or not
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer of one filter for one candidate."""
+
+    filter: str
+    passed: bool
+    reason: str = ""  #: why it did not pass
+
+
+#: The verdicts of all filters on one candidate, in the filters' order.
+Verdicts = tuple[Verdict, ...]
+
+
+def _weightless(candidates: Sequence[Candidate], _: Workload) -> Drops:
+    return {candidate.position: "has weight 0" for candidate in candidates if not candidate.weight > 0}
+
+
+def _disabled(candidates: Sequence[Candidate], _: Workload) -> Drops:
+    return {candidate.position: "is disabled" for candidate in candidates if not candidate.cluster.enabled}
+
+
+def _cordoned(candidates: Sequence[Candidate], _: Workload) -> Drops:
+    return {
+        candidate.position: _cordon(candidate.cluster.state)
+        for candidate in candidates
+        if candidate.cluster.state.cordoned
+    }
+
+
+def _cordon(state: ClusterState) -> str:
+    status = "is draining" if state.draining else "is cordoned"
+    return f"{status} ({state.cordon_reason})" if state.cordon_reason else status
+
+
+def _unreachable(candidates: Sequence[Candidate], _: Workload) -> Drops:
+    return {
+        candidate.position: _silence(candidate.cluster)
+        for candidate in candidates
+        if not candidate.cluster.is_reachable or not candidate.cluster.state.admitted
+    }
+
+
+def _silence(cluster: Cluster) -> str:
+    return f"is {cluster.health.value}" if cluster.state.admitted else "waits to be admitted"
+
+
+WEIGHT = Filter(
+    name="weight",
+    question="Does the pool or label give it a weight above 0?",
+    code="NO_CLUSTERS",
+    drop=_weightless,
+)
+ENABLED = Filter(
+    name="enabled",
+    question="Does it take part in the fleet?",
+    code="CLUSTERS_DISABLED",
+    drop=_disabled,
+)
+CORDONED = Filter(
+    name="cordoned",
+    question="Does it take new work, neither cordoned nor draining?",
+    code="CLUSTERS_CORDONED",
+    drop=_cordoned,
+)
+REACHABLE = Filter(
+    name="reachable",
+    question="Is it admitted, and has its agent synced lately or never yet?",
+    code="CLUSTERS_UNREACHABLE",
+    drop=_unreachable,
+)
+
+
+def _too_small(candidates: Sequence[Candidate], workload: Workload) -> Drops:
+    demand = workload.demand
+    return {
+        candidate.position: f"is too small: {_compare(short, demand, capacity, 'it has')}"
+        for candidate in candidates
+        if (capacity := candidate.cluster.capacity) and (short := shortages(capacity, demand))
+    }
+
+
+def _full(candidates: Sequence[Candidate], workload: Workload) -> Drops:
+    demand = workload.demand
+    return {
+        candidate.position: f"is full: {_compare(short, demand, free, 'free are')}"
+        for candidate in candidates
+        if (free := candidate.free) and (short := shortages(free, demand))
+    }
+
+
+def _compare(resources: Iterable[str], demand: Amounts, amounts: Amounts, verb: str) -> str:
+    return ", ".join(
+        f"{format_amount(resource, demand[resource])} {resource} wanted, "
+        f"{verb} {format_amount(resource, amounts[resource])}"
+        for resource in resources
+    )
+
+
+LARGE_ENOUGH = Filter(
+    name="large-enough",
+    question="Is its capacity at least what the job demands?",
+    code="CLUSTERS_TOO_SMALL",
+    drop=_too_small,
+    is_permanent=True,
+)
+ROOM = Filter(
+    name="room",
+    question="Is what it has free now at least what the job demands?",
+    code="CLUSTERS_FULL",
+    drop=_full,
+)
+
+
+def _missing_plugin(candidates: Sequence[Candidate], workload: Workload) -> Drops:
+    if not workload.plugins:
+        return {}
+    reason = f"offers none of the plugins {', '.join(workload.plugins)}"
+    return {
+        candidate.position: reason
+        for candidate in candidates
+        if (offered := candidate.cluster.plugins) is not None and not set(offered) & set(workload.plugins)
+    }
+
+
+def _declined(candidates: Sequence[Candidate], workload: Workload) -> Drops:
+    if not workload.declined:
+        return {}
+    return {
+        candidate.position: "declined it" for candidate in candidates if candidate.cluster.name in workload.declined
+    }
+
+
+PLUGINS = Filter(
+    name="plugins",
+    question="Does its agent offer one of the plugins that the job needs?",
+    code="PLUGIN_MISSING",
+    drop=_missing_plugin,
+)
+DECLINED = Filter(
+    name="declined",
+    question="Has its agent not declined this execution before?",
+    code="CLUSTERS_DECLINED",
+    drop=_declined,
+)
+
+
+#: The filters of every candidate, in their order.
+FILTERS = (WEIGHT, ENABLED, CORDONED, REACHABLE, LARGE_ENOUGH, PLUGINS, DECLINED)
+#: The same where the strategy passes over full clusters.
+FILTERS_WITH_ROOM = (*FILTERS, ROOM)
+BY_NAME = {filter_.name: filter_ for filter_ in FILTERS_WITH_ROOM}
+
+
+class Chain:
+    """Filters that run one after the other; each gives its verdict on every candidate, whatever the others say."""
+
+    def __init__(self, filters: Sequence[Filter]) -> None:
+        self._filters = filters
+        self.passed = tuple(Verdict(filter_.name, True) for filter_ in filters)  #: verdicts of an able candidate
+
+    def verdicts(self, candidates: Sequence[Candidate], workload: Workload) -> list[Verdicts]:
+        """The verdicts on each candidate, which stand in the order of their positions from 0.
+
+        They are `passed` itself where every filter passes.
+        """
+        drops = [filter_.drop(candidates, workload) for filter_ in self._filters]
+        verdicts = [self.passed] * len(candidates)
+        for position in set[int]().union(*drops):
+            verdicts[position] = tuple(
+                Verdict(passed.filter, False, reasons[position]) if position in reasons else passed
+                for passed, reasons in zip(self.passed, drops, strict=True)
+            )
+        return verdicts
