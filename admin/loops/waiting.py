@@ -31,18 +31,18 @@ class WaitingLoop:
         self._interval = interval
         self._clock = clock
         self._decide_waiting = decide
-        self._fleet_number = -1
+        self._fleet_generation = -1
         self._next_look = 0.0
 
     def __call__(self) -> None:
         with self._context.database.reading() as connection:
-            number = fleet.number(connection)
+            generation = fleet.generation(connection)
         is_due = self._clock() >= self._next_look
         if is_due:
             self._next_look = self._clock() + self._interval
-        if number != self._fleet_number or (is_due and is_room_again(self._context)):
+        if generation != self._fleet_generation or (is_due and is_room_again(self._context)):
             self._decide()
-            self._fleet_number = number
+            self._fleet_generation = generation
         if is_due:
             end_overdue(self._context)
 

@@ -13,12 +13,10 @@ from admin.core.memos import Memo
 from admin.core.problems import Invalid, Problem
 from admin.messages.reading import AnyJson, Body, Name, NoOrg, Text255, Unread, or_none, present_fields, read
 from admin.services.creations import Refusal
-from admin.services.run_requests import CreationRequest, check_name, read_request
+from admin.services.run_requests import MAX_CACHED_BYTES, CreationRequest, check_name, read_request
 from admin.store.executions import ExecutionId
 
 MOST_AT_ONCE = 1000
-#: The longest spec, or request, that is remembered.
-_LONGEST_REMEMBERED = 16_384
 
 
 class IdBody(Body):
@@ -44,7 +42,7 @@ class RequestBody(Body):
         """What the body asks for, in its normal form."""
         name = or_none(self.name) or None
         text = json_text([self.project, self.domain, self.spec, or_none(self.inputs)])
-        if len(text) > _LONGEST_REMEMBERED:
+        if len(text) > MAX_CACHED_BYTES:
             return self._read(name)
         known = _requests.find(text, lambda: self._read(name))
         check_name(name)
@@ -68,7 +66,7 @@ _specs: Memo[dict[str, Any]] = Memo(1024)
 
 def _read_spec(spec: Any) -> dict[str, Any]:
     text = json_text(spec)
-    return read_spec(spec) if len(text) > _LONGEST_REMEMBERED else _specs.find(text, lambda: read_spec(spec))
+    return read_spec(spec) if len(text) > MAX_CACHED_BYTES else _specs.find(text, lambda: read_spec(spec))
 
 
 class CreationBody(Body):

@@ -14,7 +14,6 @@ from msgspec.structs import asdict
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.selectors import parse_value
 from admin.core.executions.spec import request_warnings
-from admin.core.placement.routes import RouteKind
 from admin.core.problems import Invalid, Problem, shorten
 from admin.errors import InvalidRequest
 from admin.messages.errors import OneError
@@ -543,8 +542,8 @@ class ExplanationAnswer(Answer):
             id=ExecutionIdAnswer.from_execution(preview.id),
             cluster=decision.cluster,
             reason=ReasonAnswer(code=decision.code, message=decision.message),
-            pool=route.name if route.kind is RouteKind.POOL else None,
-            label=route.name if route.kind is RouteKind.LABEL else None,
+            pool=route.pool,
+            label=route.label,
             strategy=decision.evaluation.strategy,
             revision=preview.revision,
             rungs=preview.rungs,

@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from admin.core.changes import RowChange, RowKey, RowWrite
 from admin.core.problems import Invalid, Problem
 from admin.core.settings.resolution import Effect
+from admin.core.settings.scopes import SCOPE_KEYS
 from admin.core.settings.warnings import Warning
 from admin.errors import MOST_DETAILS, InUse, VersionConflict
 from admin.metrics import count_write
@@ -189,7 +190,7 @@ def _check_expectations(draft: Draft) -> None:
 
 def _current_state(change: RowChange) -> str:
     keys = {"name": change.name, **change.scope.keys()}
-    place = "/".join(keys[key] for key in ("name", "project", "domain", "workflow", "launch_plan") if keys.get(key))
+    place = "/".join(keys[key] for key in ("name", *SCOPE_KEYS) if keys.get(key))
     version = change.before_version
     return f"{change.kind} at {place} {f'is at version {version}' if version else 'does not exist'}"
 

@@ -19,12 +19,9 @@ from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.launches import applying_rows, demand_at, find_launch, looks_at_load
 from admin.services.preparations import Preparation
-from admin.services.run_requests import CreationRequest, ResolvedLaunch
+from admin.services.run_requests import MAX_CACHED_BYTES, CreationRequest, ResolvedLaunch
 from admin.store import decision_basis, registrations, revisions
 from admin.store.decision_basis import DecisionBasis
-
-#: Requests are cached up to this many bytes.
-_MAX_CACHED_BYTES = 16_384
 
 
 class NeedsTransaction(Exception):
@@ -68,7 +65,9 @@ class CachedView:
         # The basis first: whatever is read after it is at least as new, and the write finds out if it is newer.
         self.fleet = _cached_fleet(context)
         self.basis = DecisionBasis(
-            revision=_cached_revision(context), registrations=_cached_registrations(context), fleet=self.fleet.number
+            revision=_cached_revision(context),
+            registrations=_cached_registrations(context),
+            fleet=self.fleet.generation,
         )
         self.catalog = CachedCatalog(context, self.basis)
         self.now = context.clock()
@@ -76,7 +75,7 @@ class CachedView:
     def prepare(self, request: CreationRequest) -> Preparation:
         """The preparation of a request, the same for all equal requests at one basis."""
         run = request.run
-        if len(run.text) > _MAX_CACHED_BYTES:
+        if len(run.text) > MAX_CACHED_BYTES:
             return prepare(self._context, self, request)
         key = (run.project, run.domain, run.text)
         return self._cache.preparations.find(self.basis, key, lambda: prepare(self._context, self, request))

@@ -10,7 +10,6 @@ from sqlalchemy import Connection
 from admin.core.executions.plans import RunPlan
 from admin.core.executions.queues import queue_deadline
 from admin.core.placement.decisions import Decision
-from admin.core.placement.routes import RouteKind
 from admin.services.run_requests import Placement, ResolvedLaunch
 from admin.store import decisions, executions
 from admin.store.decisions import StoredDecision
@@ -32,8 +31,8 @@ def run_plan_values(run_plan: RunPlan, resolved: ResolvedLaunch, queue: str | No
     return {
         "route_kind": route.kind.value,
         "route_name": route.name,
-        "pool": route.name if route.kind is RouteKind.POOL else None,
-        "label": route.name if route.kind is RouteKind.LABEL else None,
+        "pool": route.pool,
+        "label": route.label,
         "content": {
             "job": run_plan.job,
             "config": run_plan.config,

@@ -27,13 +27,13 @@ _FIELDS = {
 
 def current_fleet(context: Context, connection: Connection) -> Fleet:
     """The fleet as a transaction sees it."""
-    number = fleet.number(connection)
+    generation = fleet.generation(connection)
 
     def build() -> Fleet:
         defined = [*context.settings.fleet, *fleet.definitions(connection)]
-        return build_fleet(number, defined, fleet.states(connection))
+        return build_fleet(generation, defined, fleet.states(connection))
 
-    return context.fleet_cache.at(number, build, keep=not is_writing(connection))
+    return context.fleet_cache.at(generation, build, keep=not is_writing(connection))
 
 
 def are_enabled(context: Context, connection: Connection, states: Iterable[ClusterState]) -> dict[str, bool]:
@@ -69,7 +69,7 @@ def fleet_after(context: Context, connection: Connection, changes: Iterable[RowC
         if change.after is not None
     ]
     defined = [*context.settings.fleet, *kept, *new]
-    return build_fleet(fleet.number(connection), defined, fleet.states(connection))
+    return build_fleet(fleet.generation(connection), defined, fleet.states(connection))
 
 
 def names_known(context: Context, connection: Connection, current: Fleet) -> KnownNames:

@@ -168,31 +168,17 @@ def set_enabled(
     context: Context, name: str, enabled: bool, reason: str | None, claimed_by: str | None
 ) -> tuple[ClusterView, bool]:
     """Enable or disable a cluster; the second value says whether that changed anything."""
-    event = ClusterEvent(
-        cluster=name,
-        at=context.clock(),
-        type="ENABLED" if enabled else "DISABLED",
-        reason=reason,
-        claimed_by=claimed_by,
-    )
 
     def new_state(cluster: Cluster) -> ClusterState | None:
         return None if cluster.enabled is enabled else replace(cluster.state, enabled=enabled)
 
-    return _switch(context, event, new_state)
+    return _switch(context, name, "ENABLED" if enabled else "DISABLED", new_state, reason, claimed_by)
 
 
 def set_cordoned(
     context: Context, name: str, cordoned: bool, reason: str | None, claimed_by: str | None
 ) -> tuple[ClusterView, bool]:
     """Cordon or uncordon a cluster; the second value says whether that changed anything."""
-    event = ClusterEvent(
-        cluster=name,
-        at=context.clock(),
-        type="CORDONED" if cordoned else "UNCORDONED",
-        reason=reason,
-        claimed_by=claimed_by,
-    )
 
     def new_state(cluster: Cluster) -> ClusterState | None:
         cordon_reason = reason if cordoned else None
@@ -201,7 +187,7 @@ def set_cordoned(
         state = replace(cluster.state, cordoned=cordoned, cordon_reason=cordon_reason)
         return state if cordoned else replace(state, draining=False, drain_deadline=None)
 
-    return _switch(context, event, new_state)
+    return _switch(context, name, "CORDONED" if cordoned else "UNCORDONED", new_state, reason, claimed_by)
 
 
 def set_draining(
@@ -213,13 +199,6 @@ def set_draining(
     claimed_by: str | None,
 ) -> tuple[ClusterView, bool]:
     """Drain a cluster, by a deadline if there is one, or end the drain; the second value says whether it changed."""
-    event = ClusterEvent(
-        cluster=name,
-        at=context.clock(),
-        type="DRAINING" if draining else "UNDRAINED",
-        reason=reason,
-        claimed_by=claimed_by,
-    )
 
     def new_state(cluster: Cluster) -> ClusterState | None:
         if cluster.state.draining is draining and deadline in (None, cluster.state.drain_deadline):
@@ -232,39 +211,42 @@ def set_draining(
             cordon_reason=reason if draining else None,
         )
 
-    return _switch(context, event, new_state)
+    return _switch(context, name, "DRAINING" if draining else "UNDRAINED", new_state, reason, claimed_by)
 
 
 def admit(context: Context, name: str, reason: str | None, claimed_by: str | None) -> tuple[ClusterView, bool]:
     """Admit a cluster that registered under a new name and waits for approval."""
-    event = ClusterEvent(cluster=name, at=context.clock(), type="ADMITTED", reason=reason, claimed_by=claimed_by)
 
     def new_state(cluster: Cluster) -> ClusterState | None:
         return None if cluster.state.admitted else replace(cluster.state, admitted=True)
 
-    return _switch(context, event, new_state)
+    return _switch(context, name, "ADMITTED", new_state, reason, claimed_by)
 
 
 def report_state(context: Context, name: str, report: object) -> ClusterView:
     """Store a cluster's report of itself, which is in force until the next one."""
     fields = {key: value for key, value in read(REPORT, report).items() if value is not None}
     now = context.clock()
-    event = ClusterEvent(cluster=name, at=now, type="REPORTED")
-    view, _ = _switch(context, event, lambda cluster: replace(cluster.state, report=fields, reported_at=now))
-    return view
+    return _switch(context, name, "REPORTED", lambda cluster: replace(cluster.state, report=fields, reported_at=now))[0]
 
 
 def _switch(
-    context: Context, event: ClusterEvent, new_state: Callable[[Cluster], ClusterState | None]
+    context: Context,
+    name: str,
+    event_type: str,
+    new_state: Callable[[Cluster], ClusterState | None],
+    reason: str | None = None,
+    claimed_by: str | None = None,
 ) -> tuple[ClusterView, bool]:
     """Change a cluster's state, computed under a lock from the stored one; None leaves it as it is."""
+    event = ClusterEvent(cluster=name, at=context.clock(), type=event_type, reason=reason, claimed_by=claimed_by)
     with context.database.writing() as connection:
         fleet.lock(connection)
-        cluster = _find_cluster(current_fleet(context, connection), event.cluster)
-        state = new_state(replace(cluster, state=fleet.state(connection, event.cluster)))
+        cluster = _find_cluster(current_fleet(context, connection), name)
+        state = new_state(replace(cluster, state=fleet.state(connection, name)))
         if state is not None:
             fleet.save(connection, state, event)
-    return get_cluster(context, event.cluster), state is not None
+    return get_cluster(context, name), state is not None
 
 
 def list_events(context: Context, name: str, below: int | None, limit: int) -> tuple[list[ClusterEvent], int | None]:

@@ -17,7 +17,6 @@ from admin.core.executions.placements import place
 from admin.core.executions.plans import RunPlan, build_run_plan
 from admin.core.executions.selectors import Condition
 from admin.core.placement import decisions as placement_decisions
-from admin.core.placement.routes import RouteKind
 from admin.core.problems import Invalid
 from admin.core.resources import Amounts, subtract
 from admin.core.settings import trails
@@ -158,8 +157,8 @@ class _Simulator:
             cluster=decision.cluster,
             reason=decision.code,
             message=decision.message,
-            pool=route.name if route.kind is RouteKind.POOL else None,
-            label=route.name if route.kind is RouteKind.LABEL else None,
+            pool=route.pool,
+            label=route.label,
         )
 
     def _situation(self, scope: Scope) -> Situation:

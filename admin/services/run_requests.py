@@ -20,6 +20,9 @@ from admin.core.settings.scopes import Scope, check_scope
 from admin.core.settings.trails import digest
 from admin.store.executions import Execution, ExecutionId
 
+#: The longest request, in bytes, that is cached; and the longest spec.
+MAX_CACHED_BYTES = 16_384
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:

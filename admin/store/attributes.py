@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,27 +29,22 @@ from sqlalchemy import Row as DatabaseRow
 
 from admin.core.changes import Authorship, RowChange
 from admin.core.settings.resolution import Row
-from admin.core.settings.scopes import Level, Scope
+from admin.core.settings.scopes import SCOPE_KEYS, Level, Scope
 from admin.store.database import UtcDateTime, metadata
-from admin.store.keys import KeyedQuery
+from admin.store.keys import KeyedQuery, scope_columns, scope_of
 
 attributes = Table(
     "attributes",
     metadata,
-    Column("kind", Text, primary_key=True),
-    Column("project", Text, primary_key=True),
-    Column("domain", Text, primary_key=True),
-    Column("workflow", Text, primary_key=True),
-    Column("launch_plan", Text, primary_key=True),
+    *(Column(name, Text, primary_key=True) for name in ("kind", *SCOPE_KEYS)),
     Column("payload", JSON, nullable=False),
     Column("version", BigInteger, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
     Column("updated_by", Text, nullable=False),
     Column("claimed_by", Text),
-    Index("ix_attributes_scope", "project", "domain", "workflow", "launch_plan"),
+    Index("ix_attributes_scope", *SCOPE_KEYS),
 )
-_SCOPE_COLUMNS = (attributes.c.project, attributes.c.domain, attributes.c.workflow, attributes.c.launch_plan)
-_SCOPE_NAMES = tuple(column.name for column in _SCOPE_COLUMNS)
+_SCOPE_COLUMNS = scope_columns(attributes)
 _KEY = (attributes.c.kind, *_SCOPE_COLUMNS)
 _APPLYING = KeyedQuery(
     select(attributes).where(attributes.c.kind.in_(bindparam("kinds", expanding=True))), _SCOPE_COLUMNS
@@ -81,14 +77,14 @@ class Filter:
 
     def has(self, row: Row) -> bool:
         """Whether a row that did not come from the table belongs to the list."""
-        keys = (getattr(self, key) in (None, getattr(row.scope, key)) for key in _SCOPE_NAMES)
+        keys = (getattr(self, key) in (None, getattr(row.scope, key)) for key in SCOPE_KEYS)
         return row.kind in self.kinds and all(keys) and self.level in (None, row.scope.level)
 
 
 def _stored(row: DatabaseRow[Any]) -> StoredAttribute:
     return StoredAttribute(
         kind=row.kind,
-        scope=Scope(domain=row.domain, project=row.project, workflow=row.workflow, launch_plan=row.launch_plan),
+        scope=scope_of(row),
         payload=row.payload,
         version=row.version,
         updated_at=row.updated_at,
@@ -99,18 +95,12 @@ def _stored(row: DatabaseRow[Any]) -> StoredAttribute:
 
 def _at(kind: str, scope: Scope) -> ColumnElement[bool]:
     """The condition for exactly one row: every column is compared, so that no row below the scope matches."""
-    return and_(
-        attributes.c.kind == kind,
-        attributes.c.project == scope.project,
-        attributes.c.domain == scope.domain,
-        attributes.c.workflow == scope.workflow,
-        attributes.c.launch_plan == scope.launch_plan,
-    )
+    return and_(*map(operator.eq, _KEY, (kind, *scope.sort_key)))
 
 
 def applying(connection: Connection, kinds: Iterable[str], scope: Scope) -> list[StoredAttribute]:
     """The rows of some kinds at a scope and at every broader one."""
-    places = [(place.project, place.domain, place.workflow, place.launch_plan) for place in scope.chain()]
+    places = [place.sort_key for place in scope.chain()]
     return [_stored(row) for row in _APPLYING.execute(connection, places, kinds=list(kinds))]
 
 
@@ -140,8 +130,7 @@ def page(
 
 def page_key(row: Row) -> tuple[str, ...]:
     """The key that `page` goes on after."""
-    scope = row.scope
-    return (row.kind, scope.project, scope.domain, scope.workflow, scope.launch_plan)
+    return row.kind, *row.scope.sort_key
 
 
 def _conditions(filters: Filter) -> Iterator[ColumnElement[bool]]:
@@ -167,10 +156,7 @@ def exactly(connection: Connection, keys: list[tuple[str, Scope]]) -> dict[tuple
     """The rows of some kinds at some exact scopes."""
     rows: dict[tuple[str, Scope], StoredAttribute] = {}
     for start in range(0, len(keys), _CHUNK):
-        places = [
-            (kind, scope.project, scope.domain, scope.workflow, scope.launch_plan)
-            for kind, scope in keys[start : start + _CHUNK]
-        ]
+        places = [(kind, *scope.sort_key) for kind, scope in keys[start : start + _CHUNK]]
         for row in _EXACTLY.execute(connection, places):
             stored = _stored(row)
             rows[stored.kind, stored.scope] = stored
@@ -180,13 +166,13 @@ def exactly(connection: Connection, keys: list[tuple[str, Scope]]) -> dict[tuple
 def scopes(connection: Connection) -> list[Scope]:
     """Every scope that has rows."""
     query = select(*_SCOPE_COLUMNS).distinct()
-    return [Scope(**dict(row._mapping)) for row in connection.execute(query)]
+    return list(map(scope_of, connection.execute(query)))
 
 
 def keys_below(connection: Connection, project: str) -> list[tuple[str, Scope]]:
     """The kind and scope of everything that is stored below a project."""
     rows = connection.execute(select(*_KEY).where(attributes.c.project == project))
-    return [(row.kind, Scope(**{name: getattr(row, name) for name in _SCOPE_NAMES})) for row in rows]
+    return [(row.kind, scope_of(row)) for row in rows]
 
 
 def write(
@@ -208,7 +194,6 @@ def write(
         if change.before is not None:
             connection.execute(update(attributes).where(_at(change.kind, change.scope)).values(values))
         else:
-            key = {column.name: getattr(change.scope, column.name) for column in _SCOPE_COLUMNS}
-            new.append({"kind": change.kind, **key, **values})
+            new.append({"kind": change.kind, **change.scope._asdict(), **values})
     if new:
         connection.execute(insert(attributes), new)

@@ -121,7 +121,7 @@ class CreationWriter:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._stored_trails: tuple[int, set[str]] = (-1, set())  #: digests, at a number of the fleet
+        self._stored_trails: tuple[int, set[str]] = (-1, set())  #: digests, at a generation of the fleet
 
     def __call__(self, creations: list[Creation]) -> list[Outcome]:
         newest = max(creation.template.basis for creation in creations)
@@ -152,16 +152,16 @@ class CreationWriter:
         return self._database.autocommit() if is_one_statement else self._database.writing()
 
     def _unknown_trails(self, basis: DecisionBasis, creations: list[Creation]) -> dict[str, Trail]:
-        """Trails that may not be stored yet. Deleting trails bumps the fleet's number, so that none is missed."""
-        number, digests = self._stored_trails
-        if number != basis.fleet:
+        """Trails that may not be stored yet. Deleting trails bumps the fleet's generation, so that none is missed."""
+        generation, digests = self._stored_trails
+        if generation != basis.fleet:
             digests = set()
         needed = _trails(creations)
         return {digest: needed[digest] for digest in sorted(needed.keys() - digests)}
 
     def _note_stored(self, basis: DecisionBasis, stored: list[Creation]) -> None:
-        number, digests = self._stored_trails
-        if number != basis.fleet or len(digests) > _MAX_CACHED_TRAILS:
+        generation, digests = self._stored_trails
+        if generation != basis.fleet or len(digests) > _MAX_CACHED_TRAILS:
             digests = set()
             self._stored_trails = basis.fleet, digests
         digests.update(_trails(stored))

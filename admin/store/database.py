@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from flask_sqlalchemy import SQLAlchemy
-from sqlalchemy import BigInteger, Connection, DateTime, Dialect, Engine, Integer, MetaData, Table
+from sqlalchemy import BigInteger, Column, Connection, DateTime, Dialect, Engine, Integer, MetaData, Table
 from sqlalchemy.dialects import postgresql as postgresql_sql
 from sqlalchemy.dialects import sqlite as sqlite_sql
 from sqlalchemy.types import TypeDecorator
@@ -33,6 +33,12 @@ db = SQLAlchemy(metadata=metadata)
 
 #: A number that the database assigns; SQLite does so only for its own INTEGER.
 RowId = BigInteger().with_variant(Integer, "sqlite")
+
+
+def head_table(name: str) -> Table:
+    """A table with one row, whose number every change of something increments."""
+    return Table(name, metadata, Column("id", Integer, primary_key=True), Column("number", BigInteger, nullable=False))
+
 
 #: Items that are written in one transaction: the more of them, the longer everybody else waits.
 _MAX_ITEMS = 16

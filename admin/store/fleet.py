@@ -1,4 +1,4 @@
-"""The fleet: what is defined, what has happened to each cluster, and a number that counts the changes."""
+"""The fleet: what is defined, what has happened to each cluster, and the generation, which counts the changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sqlalchemy import (
     Column,
     Connection,
     Index,
-    Integer,
+    Row,
     Table,
     Text,
     and_,
@@ -35,16 +35,11 @@ from admin.core.fleet.clusters import ClusterState, Health
 from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.fleet.fleet import Fleet
 from admin.store.batches import update_all
-from admin.store.database import RowId, UtcDateTime, insert_new, metadata
+from admin.store.database import RowId, UtcDateTime, head_table, insert_new, metadata
 from admin.store.dialects.postgresql import take_advisory_lock
 
-#: One row that every change of the fleet increments. A decision locks it shared, so that the fleet stays the same.
-fleet_head = Table(
-    "fleet_head",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("number", BigInteger, nullable=False),
-)
+#: The fleet's generation. A decision locks its row shared, so that the fleet stays the same.
+fleet_head = head_table("fleet_head")
 
 fleet_definitions = Table(
     "fleet_definitions",
@@ -97,8 +92,8 @@ class ClusterEvent:
     number: int = 0
 
 
-def number(connection: Connection) -> int:
-    """The fleet's generation: how often it has changed."""
+def generation(connection: Connection) -> int:
+    """How often the fleet has changed."""
     return int(connection.execute(select(fleet_head.c.number)).scalar_one())
 
 
@@ -126,12 +121,7 @@ def bump_generation(connection: Connection) -> None:
 
 def definitions(connection: Connection) -> list[Definition]:
     """Every managed definition."""
-    return [
-        Definition(
-            kind=FleetKind(row.kind), name=row.name, payload=row.payload, source=Source.MANAGED, version=row.version
-        )
-        for row in connection.execute(select(fleet_definitions))
-    ]
+    return list(map(_definition, connection.execute(select(fleet_definitions))))
 
 
 def get_definitions(
@@ -141,12 +131,14 @@ def get_definitions(
     names = [(kind.value, name) for kind, name in keys]
     if not names:
         return {}
-    return {
-        (FleetKind(row.kind), row.name): Definition(
-            kind=FleetKind(row.kind), name=row.name, payload=row.payload, source=Source.MANAGED, version=row.version
-        )
-        for row in connection.execute(_SELECT_DEFINITIONS, {"keys": names})
-    }
+    rows = connection.execute(_SELECT_DEFINITIONS, {"keys": names})
+    return {(definition.kind, definition.name): definition for definition in map(_definition, rows)}
+
+
+def _definition(row: Row[*tuple[Any, ...]]) -> Definition:
+    return Definition(
+        kind=FleetKind(row.kind), name=row.name, payload=row.payload, source=Source.MANAGED, version=row.version
+    )
 
 
 _SELECT_DEFINITIONS = select(fleet_definitions).where(
@@ -280,14 +272,17 @@ def forget(connection: Connection, names: Iterable[str]) -> None:
 
 def lose(connection: Connection, names: Iterable[str]) -> None:
     """Mark clusters as lost, and reset the rest of their states."""
-    values: dict[str, Any] = {
+    values: dict[str, object] = {
         "health": Health.LOST.value,
         "enabled": None,
         "cordoned": False,
         "cordon_reason": None,
         "report": {},
+        "reported_at": None,
+        "draining": False,
+        "drain_deadline": None,
+        "agent": None,
     }
-    values |= {"reported_at": None, "draining": False, "drain_deadline": None, "agent": None}
     connection.execute(update(cluster_states).where(cluster_states.c.name.in_(list(names))).values(**values))
 
 
@@ -301,7 +296,7 @@ def events(connection: Connection, cluster: str, below: int | None, limit: int) 
 
 
 class FleetCache:
-    """The fleet as it was last read, for as long as its number stays the same."""
+    """The fleet as it was last read, for as long as its generation stays the same."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -312,17 +307,17 @@ class FleetCache:
         """The fleet that was read last; a decision by it must check that it is still the current one."""
         return self._last
 
-    def at(self, number: int, build: Callable[[], Fleet], *, keep: bool) -> Fleet:
-        """The fleet at a number, built if another one is cached.
+    def at(self, generation: int, build: Callable[[], Fleet], *, keep: bool) -> Fleet:
+        """The fleet at a generation, built if another one is cached.
 
         `keep` it only if it is committed: a transaction that writes may still be rolled back.
         """
         last = self._last
-        if last is not None and last.number == number:
+        if last is not None and last.generation == generation:
             return last
         built = build()
         if keep:
             with self._lock:
-                if self._last is None or self._last.number < built.number:
+                if self._last is None or self._last.generation < built.generation:
                     self._last = built
         return built

@@ -1,4 +1,4 @@
-"""Queries by keys of several columns, which use an index on every database."""
+"""Keys of several columns: those of scopes, and queries by keys that use an index on every database."""
 
 from __future__ import annotations
 
@@ -6,11 +6,22 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, CursorResult, Select, bindparam, func, select, tuple_
+from sqlalchemy import ColumnElement, Connection, CursorResult, FromClause, Row, Select, bindparam, func, select, tuple_
 
+from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.store.dialects import is_sqlite
 
 _KEYS = "keys"
+
+
+def scope_columns(table: FromClause) -> tuple[ColumnElement[str], ...]:
+    """The columns that hold a scope, in the order of `Scope.sort_key`."""
+    return tuple(table.c[key] for key in SCOPE_KEYS)
+
+
+def scope_of(row: Row[*tuple[Any, ...]]) -> Scope:
+    """The scope of a row with these columns."""
+    return Scope(domain=row.domain, project=row.project, workflow=row.workflow, launch_plan=row.launch_plan)
 
 
 class KeyedQuery:

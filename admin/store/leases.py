@@ -18,29 +18,11 @@ from admin.store.keys import KeyedQuery
 _columns = executions.c
 
 
-class _LeaseRow(NamedTuple):
-    """The columns that a sync needs of every lease."""
-
-    id: int
-    project: str
-    domain: str
-    name: str
-    cluster: str | None
-    pool: str | None
-    label: str | None
-    phase: str
-    reason: str
-    reason_message: str
-    attempt: int
-    events: int
-    created_at: datetime
-    started_at: datetime | None
-    lease_expires_at: datetime | None
-    confirmed: bool
-
-
 class LeasedExecution:
-    """An execution whose row this transaction has locked, with the changes that `save` writes."""
+    """An execution whose row this transaction has locked, with the changes that `save` writes.
+
+    Its annotations are the columns that are read.
+    """
 
     id: int
     project: str
@@ -108,7 +90,8 @@ class CurrentAttempt(NamedTuple):
 
 # Built once: building a query takes longer than executing it, and every sync needs several.
 _KEY = (_columns.project, _columns.domain, _columns.name)
-_LEASE_COLUMNS = [_columns[name] for name in _LeaseRow._fields]
+_DETAILS = (_columns.content, _columns.avoid)
+_LEASE_COLUMNS = [_columns[name] for name in LeasedExecution.__annotations__ if name not in ("content", "avoid")]
 _of_cluster = _columns.cluster == bindparam("cluster")
 _of_clusters = _columns.cluster.in_(bindparam("clusters", expanding=True))
 _has_id = _columns.id.in_(bindparam("ids", expanding=True))
@@ -119,7 +102,7 @@ _SELECT_LEASED_IDS = select(_columns.id).where(_of_clusters, LEASED)
 _SELECT_LEASED = select(*_LEASE_COLUMNS).where(_of_clusters, LEASED).order_by(_columns.id).with_for_update()
 _SELECT_BY_ID = select(*_LEASE_COLUMNS).where(_has_id).order_by(_columns.id).with_for_update()
 _SELECT_EXPIRED = (
-    select(*_LEASE_COLUMNS, _columns.content, _columns.avoid)
+    select(*_LEASE_COLUMNS, *_DETAILS)
     .where(_of_cluster, LEASED, _has_expired)
     .order_by(_columns.id)
     .limit(bindparam("most"))
@@ -138,7 +121,7 @@ _SELECT_NEXT_START = (
     .where(*UNLEASED, _of_clusters, _columns.not_before > bindparam("now"))
     .group_by(_columns.cluster)
 )
-_SELECT_DETAILS = select(_columns.id, _columns.content, _columns.avoid).where(_has_id)
+_SELECT_DETAILS = select(_columns.id, *_DETAILS).where(_has_id)
 _SELECT_IDS_BY_KEY = KeyedQuery(select(_columns.id), _KEY)
 _SELECT_ATTEMPTS_BY_KEY = KeyedQuery(select(*_KEY, *(_columns[name] for name in CurrentAttempt._fields)), _KEY)
 

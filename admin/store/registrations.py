@@ -6,45 +6,28 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import (
-    JSON,
-    BigInteger,
-    Column,
-    Connection,
-    Integer,
-    Table,
-    Text,
-    UniqueConstraint,
-    func,
-    select,
-    update,
-)
-from sqlalchemy import Row as DatabaseRow
+from sqlalchemy import JSON, Column, ColumnElement, Connection, Row, Table, Text, UniqueConstraint, func, select, update
 
 from admin.core.registrations import ACTIVE, INACTIVE, Identifier
-from admin.store.database import RowId, UtcDateTime, insert_new, metadata
+from admin.store.database import RowId, UtcDateTime, head_table, insert_new, metadata
+
+_KEY = ("project", "domain", "name", "version")
 
 
 def _columns() -> list[Column[Any]]:
     return [
         Column("id", RowId, primary_key=True, autoincrement=True),
-        *(Column(name, Text, nullable=False) for name in ("project", "domain", "name", "version")),
+        *(Column(name, Text, nullable=False) for name in _KEY),
         Column("spec", JSON, nullable=False),
         Column("digest", Text, nullable=False),
         Column("created_at", UtcDateTime, nullable=False),
     ]
 
 
-#: One row that every registration and activation increments, so that caches know when they are outdated.
-registration_head = Table(
-    "registration_head",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("number", BigInteger, nullable=False),
-)
+#: Every registration and activation increments it, so that caches know when they are outdated.
+registration_head = head_table("registration_head")
 
-_UNIQUE = ("project", "domain", "name", "version")
-workflows = Table("workflows", metadata, *_columns(), UniqueConstraint(*_UNIQUE))
+workflows = Table("workflows", metadata, *_columns(), UniqueConstraint(*_KEY))
 launch_plans = Table(
     "launch_plans",
     metadata,
@@ -52,7 +35,7 @@ launch_plans = Table(
     Column("workflow", Text, nullable=False),
     Column("state", Text, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
-    UniqueConstraint(*_UNIQUE),
+    UniqueConstraint(*_KEY),
 )
 
 
@@ -83,17 +66,12 @@ class RegisteredFilter:
 
 def add(connection: Connection, table: Table, new: Registered) -> bool:
     """Store a version unless it exists; returns whether it was new."""
-    values = {
-        **vars(new.id),
-        "spec": new.spec,
-        "digest": new.digest,
-        "created_at": new.created_at,
-    }
+    values = {**vars(new.id), "spec": new.spec, "digest": new.digest, "created_at": new.created_at}
     if table is launch_plans:
         values |= {"workflow": new.workflow, "state": new.state, "updated_at": new.updated_at}
     is_new = insert_new(connection, table, [values]) == 1
     if is_new:
-        _bump_generation(connection)
+        _bump_number(connection)
     return is_new
 
 
@@ -157,7 +135,7 @@ def number(connection: Connection) -> int:
     return int(connection.execute(select(registration_head.c.number)).scalar_one())
 
 
-def _bump_generation(connection: Connection) -> None:
+def _bump_number(connection: Connection) -> None:
     connection.execute(update(registration_head).values(number=registration_head.c.number + 1))
 
 
@@ -174,7 +152,7 @@ def set_state(connection: Connection, identifier: Identifier, state: str, now: d
         connection.execute(update(launch_plans).where(*others).values(state=INACTIVE, updated_at=now))
     this = (*_named(launch_plans, identifier), launch_plans.c.version == identifier.version)
     connection.execute(update(launch_plans).where(*this).values(state=state, updated_at=now))
-    _bump_generation(connection)
+    _bump_number(connection)
 
 
 def active_plans(connection: Connection) -> list[Registered]:
@@ -183,11 +161,11 @@ def active_plans(connection: Connection) -> list[Registered]:
     return [_registered(row) for row in connection.execute(query)]
 
 
-def _named(table: Table, identifier: Identifier) -> tuple[Any, ...]:
+def _named(table: Table, identifier: Identifier) -> tuple[ColumnElement[bool], ...]:
     return table.c.project == identifier.project, table.c.domain == identifier.domain, table.c.name == identifier.name
 
 
-def _registered(row: DatabaseRow[Any]) -> Registered:
+def _registered(row: Row[*tuple[Any, ...]]) -> Registered:
     more = row._mapping
     return Registered(
         id=Identifier(project=row.project, domain=row.domain, name=row.name, version=row.version),

@@ -248,7 +248,7 @@ def _digests(connection: Connection, query: Select[Any]) -> set[str]:
 
 
 def delete_trails(connection: Connection, digests: Sequence[str]) -> Counts:
-    """Delete trails that nothing refers to. The fleet must be locked: writers cache stored trails by its number."""
+    """Delete trails that nothing refers to. The fleet must be locked: writers cache stored trails by its generation."""
     deleted = _delete(connection, trails, trails.c.digest.in_(digests))
     if deleted:
         bump_generation(connection)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
@@ -29,17 +29,12 @@ from sqlalchemy import (
 from sqlalchemy import Row as DatabaseRow
 
 from admin.core.changes import Authorship, RowChange
-from admin.core.settings.scopes import Scope
-from admin.store.database import UtcDateTime, metadata
-from admin.store.keys import KeyedQuery
+from admin.core.settings.scopes import SCOPE_KEYS, Scope
+from admin.store.database import UtcDateTime, head_table, metadata
+from admin.store.keys import KeyedQuery, scope_columns, scope_of
 
-#: One row that every writer locks first, so that numbers have no gaps and follow the order of commits.
-revision_head = Table(
-    "revision_head",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("number", BigInteger, nullable=False),
-)
+#: Every writer locks it first, so that numbers have no gaps and follow the order of commits.
+revision_head = head_table("revision_head")
 
 revisions = Table(
     "revisions",
@@ -59,17 +54,14 @@ revision_changes = Table(
     Column("ordinal", Integer, primary_key=True),
     Column("kind", Text, nullable=False),
     Column("name", Text, nullable=False, server_default=""),  # of what belongs to no scope: pools, labels, clusters
-    Column("domain", Text, nullable=False),
-    Column("project", Text, nullable=False),
-    Column("workflow", Text, nullable=False),
-    Column("launch_plan", Text, nullable=False),
+    *(Column(name, Text, nullable=False) for name in Scope._fields),
     Column("before", JSON(none_as_null=True)),
     Column("after", JSON(none_as_null=True)),
     Column("before_version", BigInteger),
-    Index("ix_revision_changes_scope", "project", "domain", "workflow", "launch_plan", "kind"),
+    Index("ix_revision_changes_scope", *SCOPE_KEYS, "kind"),
 )
 _changes = revision_changes.c
-_SCOPE = (_changes.project, _changes.domain, _changes.workflow, _changes.launch_plan)
+_SCOPE = scope_columns(revision_changes)
 _KEY = (_changes.kind, _changes.name, *_SCOPE)
 
 
@@ -124,16 +116,7 @@ def append(connection: Connection, changes: list[RowChange], authorship: Authors
     """Record a change of one or more rows as the next revision. The head must be locked."""
     number = head(connection) + 1
     connection.execute(update(revision_head).values(number=number))
-    connection.execute(
-        insert(revisions).values(
-            number=number,
-            created_at=now,
-            author=authorship.author,
-            claimed_by=authorship.claimed_by,
-            message=authorship.message,
-            request_id=authorship.request_id,
-        )
-    )
+    connection.execute(insert(revisions).values(number=number, created_at=now, **vars(authorship)))
     connection.execute(insert(revision_changes), [_values(number, *pair) for pair in enumerate(changes)])
     return number
 
@@ -144,7 +127,7 @@ def _values(number: int, ordinal: int, change: RowChange) -> dict[str, Any]:
         "ordinal": ordinal,
         "kind": change.kind,
         "name": change.name,
-        **{column.name: getattr(change.scope, column.name) for column in _SCOPE},
+        **change.scope._asdict(),
         "before": change.before,
         "after": change.after,
         "before_version": change.before_version,
@@ -210,8 +193,7 @@ def changes_above(
     if scopes is None:
         rows = connection.execute(query)
     else:
-        keys = [(scope.project, scope.domain, scope.workflow, scope.launch_plan) for scope in scopes]
-        rows = KeyedQuery(query, _SCOPE).execute(connection, keys)
+        rows = KeyedQuery(query, _SCOPE).execute(connection, [scope.sort_key for scope in scopes])
     for row in rows:
         yield _change(row)
 
@@ -223,9 +205,7 @@ def has_project(connection: Connection, project: str) -> bool:
 
 
 def _revision(row: DatabaseRow[Any]) -> Revision:
-    authorship = Authorship(
-        author=row.author, claimed_by=row.claimed_by, message=row.message, request_id=row.request_id
-    )
+    authorship = Authorship(**{field.name: getattr(row, field.name) for field in fields(Authorship)})
     return Revision(number=row.number, created_at=row.created_at, authorship=authorship, change_count=row.change_count)
 
 
@@ -233,7 +213,7 @@ def _change(row: DatabaseRow[Any]) -> RowChange:
     return RowChange(
         kind=row.kind,
         name=row.name,
-        scope=Scope(domain=row.domain, project=row.project, workflow=row.workflow, launch_plan=row.launch_plan),
+        scope=scope_of(row),
         before=row.before,
         after=row.after,
         before_version=row.before_version,

@@ -339,7 +339,7 @@ def test_how_busy_a_cluster_is_changes_the_fleet_only_where_a_pool_looks_at_it(a
     def said(cluster: str, **report: Any) -> int:
         sync(context, Sync(cluster=cluster, agent="a", sequence=2, report=report))
         with context.database.reading() as connection:
-            return fleet.number(connection)
+            return fleet.generation(connection)
 
     for cluster, counts in (("plain", False), ("watched", True)):
         first = said(cluster, plugins=["mpi"], free={"executions": 9})

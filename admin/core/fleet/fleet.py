@@ -48,7 +48,7 @@ def build_group(definition: Definition) -> Group:
 class Fleet:
     """Everything that work can be placed on, at one moment."""
 
-    number: int  #: counts the changes of the fleet
+    generation: int  #: counts the changes of the fleet
     clusters: Mapping[str, Cluster]
     pools: Mapping[str, Group]
     labels: Mapping[str, Group]
@@ -70,7 +70,7 @@ class Fleet:
         return [name for name, group in groups.items() if any(member.cluster == cluster for member in group.members)]
 
 
-def build_fleet(number: int, definitions: list[Definition], states: Mapping[str, ClusterState]) -> Fleet:
+def build_fleet(generation: int, definitions: list[Definition], states: Mapping[str, ClusterState]) -> Fleet:
     """The fleet of these definitions; configuration wins over managed definitions of the same name."""
     by_kind: dict[FleetKind, dict[str, Definition]] = {kind: {} for kind in FleetKind}
     shadowed = []
@@ -87,7 +87,7 @@ def build_fleet(number: int, definitions: list[Definition], states: Mapping[str,
         name: build_cluster(declared.get(name) or _expected(name), states.get(name) or ClusterState(name=name))
         for name in sorted({*declared, *members})
     }
-    return Fleet(number=number, clusters=clusters, pools=pools, labels=labels, shadowed=tuple(shadowed))
+    return Fleet(generation=generation, clusters=clusters, pools=pools, labels=labels, shadowed=tuple(shadowed))
 
 
 def _groups(definitions: Mapping[str, Definition]) -> dict[str, Group]:

@@ -75,6 +75,14 @@ class Route:
     def winner(self) -> Rung:
         return next(rung for rung in self.rungs if rung.state == "wins")
 
+    @property
+    def pool(self) -> str | None:
+        return self.name if self.kind is RouteKind.POOL else None
+
+    @property
+    def label(self) -> str | None:
+        return self.name if self.kind is RouteKind.LABEL else None
+
     def __str__(self) -> str:
         return "the fleet" if self.kind is RouteKind.ANY else f"{self.kind.value} '{self.name}'"
 

@@ -40,13 +40,15 @@ _SPECIFICITY = {
     Level.WORKFLOW: 100,
     Level.LAUNCH_PLAN: 1000,
 }
+#: The keys of a scope in the order of lists, tables and indexes.
+SCOPE_KEYS = ("project", "domain", "workflow", "launch_plan")
 _KEYS: dict[Level, tuple[str, ...]] = {
     Level.PLATFORM: (),
     Level.DOMAIN: ("domain",),
     Level.PROJECT: ("project",),
     Level.PROJECT_DOMAIN: ("project", "domain"),
     Level.WORKFLOW: ("project", "domain", "workflow"),
-    Level.LAUNCH_PLAN: ("project", "domain", "workflow", "launch_plan"),
+    Level.LAUNCH_PLAN: SCOPE_KEYS,
 }
 _SHAPE_OF_LEVEL = {
     level: tuple(key in keys for key in ("domain", "project", "workflow", "launch_plan"))
@@ -87,6 +89,12 @@ class Scope(NamedTuple):
     def chain(self) -> tuple[Scope, ...]:
         """The stored scopes whose settings apply here, broadest first, this one last."""
         return _chain(self)
+
+    @property
+    def sort_key(self) -> tuple[str, str, str, str]:
+        """The values of SCOPE_KEYS."""
+        domain, project, workflow, launch_plan = self
+        return project, domain, workflow, launch_plan
 
     @property
     def path(self) -> str:

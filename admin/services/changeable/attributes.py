@@ -146,7 +146,7 @@ class ChangeableAttributes(Changeable):
         scopes = {Scope(domain=domain) for domain in domains} | {Scope(project=project) for project in project_ids}
         scopes |= {Scope(project=project, domain=domain) for project in project_ids for domain in domains}
         scopes |= {*attributes.scopes(self.connection), *changed}
-        return sorted(scopes, key=lambda scope: (scope.project, scope.domain, scope.workflow, scope.launch_plan))
+        return sorted(scopes, key=lambda scope: scope.sort_key)
 
 
 def _of_kind(kind: str, changes: Iterable[RowChange]) -> list[RowChange]:

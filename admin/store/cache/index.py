@@ -23,7 +23,7 @@ from admin.core.projects import Project, project_changes
 from admin.core.settings.effective_text import PackedRows, Shapes, unpack_rows
 from admin.core.settings.kinds import Kind, Kinds
 from admin.core.settings.resolution import Row
-from admin.core.settings.scopes import Scope
+from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.store import projects, revisions
 from admin.store.attributes import attributes
 from admin.store.cache.shared_counter import SharedCounter
@@ -168,8 +168,7 @@ class Index:
             with self._database.reading() as connection:
                 if self._scopes is not None and not self._catch_up(connection):
                     self._drop()
-                is_small = self._scopes is None and _is_small(connection, self._few_rows)
-                if is_small:
+                if self._scopes is None and _is_small(connection, self._few_rows):
                     self._load(connection)
             self._checked_at = begun_at
         if self._scopes is None:
@@ -235,7 +234,7 @@ class Index:
         with self._reading:
             self._projects = {project.id: project for project in projects.every(connection)}
             self._scopes, self._revision, self._checked_at = scopes, head, begun_at
-        if len(scopes) > _FEW_ROWS:
+        if len(scopes) > self._few_rows:
             gc.freeze()  # nothing of it is garbage, and scanning a million entries takes long
         _log.info(
             "index loaded",
@@ -248,7 +247,7 @@ class Index:
 
 
 _ALL_ATTRIBUTES: Select[Any] = select(
-    *(attributes.c[name] for name in ("kind", "project", "domain", "workflow", "launch_plan", "version")),
+    *(attributes.c[name] for name in ("kind", *SCOPE_KEYS, "version")),
     cast(attributes.c.payload, Text),
 ).execution_options(yield_per=_CHUNK)
 
