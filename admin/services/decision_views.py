@@ -1,27 +1,36 @@
-"""Decision views: the catalog, settings and fleet that creations are decided by, from memory or a transaction."""
+"""Decision views: the catalog, settings and fleet that requests are decided by, from memory or a transaction."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from sqlalchemy import Connection
 
+from admin.core.changes import RowChange, rows_after
 from admin.core.executions.effective_settings import EffectiveSettings, resolve_settings
 from admin.core.executions.placements import check_feasible, check_route
 from admin.core.executions.plans import RunPlan, build_run_plan
 from admin.core.fleet.fleet import Fleet
 from admin.core.json_text import json_text
+from admin.core.placement.candidates import group_of
 from admin.core.placement.decisions import Evaluation, evaluate
-from admin.core.settings.resolution import RowsByKind
+from admin.core.placement.routes import Route
+from admin.core.placement.scores import strategy_of
+from admin.core.problems import Invalid
+from admin.core.resources import subtract
+from admin.core.settings.resolution import Row, RowsByKind
 from admin.core.settings.scopes import Scope
+from admin.errors import InvalidRequest, RainbowError
 from admin.services.catalogs import CachedCatalog, Catalog, StoredCatalog
 from admin.services.context import Context
-from admin.services.definitions import current_fleet
-from admin.services.launches import applying_rows, demand_at, find_launch, looks_at_load
+from admin.services.definitions import current_fleet, fleet_after
+from admin.services.launches import find_launch
 from admin.services.preparations import Preparation
 from admin.services.run_requests import MAX_CACHED_BYTES, CreationRequest, ResolvedLaunch
-from admin.store import decision_basis, registrations, revisions
+from admin.store import attributes, decision_basis, executions, fleet, registrations, revisions
 from admin.store.decision_basis import DecisionBasis
+from admin.store.executions import Execution
 
 
 class NeedsTransaction(Exception):
@@ -29,7 +38,7 @@ class NeedsTransaction(Exception):
 
 
 class DecisionView(Protocol):
-    """What a creation is decided by, all of it at one basis."""
+    """What a request is decided by, all of it at one basis."""
 
     @property
     def basis(self) -> DecisionBasis: ...
@@ -94,10 +103,10 @@ class CachedView:
         if applying is not None:
             return applying.rows(self._context.settings.kinds)
         with self._context.database.reading() as connection:
-            return applying_rows(self._context, connection, scope)
+            return _applying_rows(self._context, connection, scope)
 
     def evaluate(self, run_plan: RunPlan) -> Evaluation:
-        if looks_at_load(run_plan, self.fleet):
+        if _loaded_clusters(run_plan.route, self.fleet):
             raise NeedsTransaction
         route, workload = run_plan.route, run_plan.workload
         key = (route.kind, route.name, tuple(workload.demand.items()), workload.plugins)
@@ -110,24 +119,70 @@ class CachedView:
 
 
 class StoredView:
-    """What a transaction sees; with `hold` the fleet, and the load that counts, stay the same until it ends."""
+    """What a transaction sees, as proposed changes would leave it.
 
-    def __init__(self, context: Context, connection: Connection, *, hold: bool) -> None:
+    With `hold` the fleet, and the load that counts, stay the same until it ends. An execution that is `moving` takes
+    its demand along from where it waits.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        connection: Connection,
+        *,
+        hold: bool = False,
+        proposed: Sequence[RowChange] = (),
+        moving: Execution | None = None,
+    ) -> None:
         self._context = context
         self._connection = connection
         self._hold = hold
+        self._proposed = [change for change in proposed if change.is_attribute]
+        self._moving = moving
         self.basis = decision_basis.read(connection, share=hold)
-        self.fleet = current_fleet(context, connection)
-        self.catalog = StoredCatalog(context, connection)
+        self.fleet = fleet_after(context, connection, proposed)
+        self.catalog = StoredCatalog(context, connection, proposed)
 
     def effective_settings(self, resolved: ResolvedLaunch) -> EffectiveSettings:
         launch = resolved.launch
-        rows = applying_rows(self._context, self._connection, launch.scope)
+        rows = _applying_rows(self._context, self._connection, launch.scope)
+        for change in self._proposed:
+            if change.kind in rows:
+                rows[change.kind] = rows_after(rows[change.kind].values(), [change])
         return resolve_settings(launch, rows, self._context.settings.rules)
 
     def evaluate(self, run_plan: RunPlan) -> Evaluation:
-        waiting = demand_at(self._connection, run_plan, self.fleet, hold=self._hold)
+        waiting: dict[str, dict[str, int]] = {}
+        clusters = _loaded_clusters(run_plan.route, self.fleet)
+        if clusters:
+            if self._hold:  # so that no other transaction counts on the same room
+                fleet.hold(self._connection, clusters)
+            waiting = executions.demand_waiting(self._connection, clusters)
+        moving = self._moving
+        if moving is not None and moving.cluster is not None and moving.cluster in waiting:
+            waiting[moving.cluster] = subtract(waiting[moving.cluster], moving.demand)
         return evaluate(run_plan.route, self.fleet, run_plan.workload, waiting)
+
+
+def _applying_rows(context: Context, connection: Connection, scope: Scope) -> dict[str, dict[Scope, Row]]:
+    """The stored attributes at a scope and at every broader one, by kind."""
+    rows: dict[str, dict[Scope, Row]] = {kind.name: {} for kind in context.settings.kinds}
+    for row in attributes.applying(connection, list(rows), scope):
+        rows[row.kind][row.scope] = row
+    return rows
+
+
+def _loaded_clusters(route: Route, fleet_now: Fleet) -> list[str]:
+    """The clusters that a route leads to, if its strategy looks at their load."""
+    group = group_of(route, fleet_now)
+    return [member.cluster for member in group.members] if group and strategy_of(group).looks_at_load else []
+
+
+def reason_of(refusal: Invalid | RainbowError) -> tuple[str, str]:
+    """The name and the message of an error by which a preparation was refused."""
+    if isinstance(refusal, RainbowError):
+        return refusal.name, refusal.message
+    return getattr(refusal, "error", InvalidRequest.name), str(refusal)
 
 
 def refresh(context: Context) -> None:

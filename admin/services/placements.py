@@ -10,8 +10,6 @@ from typing import Any
 from sqlalchemy import Connection
 
 from admin.core.changes import RowChange, RowWrite
-from admin.core.executions.effective_settings import resolve_settings
-from admin.core.executions.launches import Launch
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.placements import place
 from admin.core.executions.plans import RunPlan, build_run_plan
@@ -22,13 +20,13 @@ from admin.core.resources import Amounts, subtract
 from admin.core.settings import trails
 from admin.core.settings.scopes import Scope
 from admin.errors import RainbowError
-from admin.services.catalogs import StoredCatalog
 from admin.services.changeable.base import ChangeOptions, Mode
 from admin.services.changes import make_change
 from admin.services.context import Context
 from admin.services.creations import generated_name
+from admin.services.decision_views import StoredView, prepare, reason_of
 from admin.services.executions import matching_in
-from admin.services.launches import Situation, find_launch, find_situation, place_launch
+from admin.services.launches import find_launch
 from admin.services.run_requests import CreationRequest, Placement, RunRequest, run_request_of
 from admin.services.scopes import check_readable
 from admin.store import execution_lists, executions
@@ -69,10 +67,13 @@ def where_would(
     changes = _planned(context, proposed)
     named = request if request.name else request._replace(name=generated_name(request.run))
     with context.database.reading() as connection:
-        resolved = find_launch(StoredCatalog(context, connection, changes), request.run)
-        situation = find_situation(context, connection, resolved.launch.scope, changes)
-        placement = place_launch(context, connection, resolved.launch, named.id.name, situation)
-    return PlacementPreview(id=named.id, placement=placement, revision=situation.revision, warnings=resolved.warnings)
+        preparation = prepare(context, StoredView(context, connection, proposed=changes), named)
+    return PlacementPreview(
+        id=named.id,
+        placement=preparation.place(named.key),
+        revision=preparation.basis.revision,
+        warnings=preparation.warnings,
+    )
 
 
 def _planned(context: Context, proposed: Sequence[RowWrite] | None) -> list[RowChange]:
@@ -122,54 +123,35 @@ class _Simulator:
     """Places many executions by one set of settings and one fleet."""
 
     def __init__(self, context: Context, connection: Connection, changes: list[RowChange]) -> None:
-        self._context = context
-        self._connection = connection
-        self._changes = changes
-        self._launches: dict[str, Launch] = {}
-        self._situations: dict[Scope, Situation] = {}
-        self._run_plans: dict[tuple[str, Scope], RunPlan] = {}
-        self._waiting: Mapping[str, Amounts] | None = None
+        self._rules = context.settings.rules
+        self._view = StoredView(context, connection, proposed=changes)
+        self._waiting = executions.demand_waiting(connection, self._view.fleet.clusters)
+        self._run_plans: dict[str, RunPlan] = {}
 
     def place(self, execution: Execution, request: RunRequest, key: str) -> SimulatedPlacement:
         """Where one execution goes; the key is the same for equal requests."""
         try:
-            if key not in self._launches:
-                catalog = StoredCatalog(self._context, self._connection, self._changes)
-                self._launches[key] = find_launch(catalog, request).launch
-            launch = self._launches[key]
-            situation = self._situation(launch.scope)
-            run_plan = self._run_plans.get((key, launch.scope))
+            run_plan = self._run_plans.get(key)
             if run_plan is None:
-                rules = self._context.settings.rules
-                settings = resolve_settings(launch, situation.rows, rules)
-                run_plan = build_run_plan(launch, execution.name, settings, rules)
-                self._run_plans[key, launch.scope] = run_plan
+                resolved = find_launch(self._view.catalog, request)
+                effective = self._view.effective_settings(resolved)
+                run_plan = build_run_plan(resolved.launch, execution.name, effective, self._rules)
+                self._run_plans[key] = run_plan
             workload = replace(run_plan.workload, key=str(execution.key))
-            loads = self._loads(situation, execution)
-            decision = place(replace(run_plan, workload=workload), situation.fleet, loads)
-        except Invalid as refusal:
-            name = getattr(refusal, "error", "invalid_request")
-            return SimulatedPlacement(cluster=None, reason=name, message=str(refusal), refused=True)
-        except RainbowError as refusal:
-            return SimulatedPlacement(cluster=None, reason=refusal.name, message=refusal.message, refused=True)
-        route = run_plan.route
+            decision = place(replace(run_plan, workload=workload), self._view.fleet, self._loads(execution))
+        except (Invalid, RainbowError) as refusal:
+            reason, message = reason_of(refusal)
+            return SimulatedPlacement(cluster=None, reason=reason, message=message, refused=True)
         return SimulatedPlacement(
             cluster=decision.cluster,
             reason=decision.code,
             message=decision.message,
-            pool=route.pool,
-            label=route.label,
+            pool=run_plan.route.pool,
+            label=run_plan.route.label,
         )
 
-    def _situation(self, scope: Scope) -> Situation:
-        if scope not in self._situations:
-            self._situations[scope] = find_situation(self._context, self._connection, scope, self._changes)
-        return self._situations[scope]
-
-    def _loads(self, situation: Situation, execution: Execution) -> Mapping[str, Amounts]:
+    def _loads(self, execution: Execution) -> Mapping[str, Amounts]:
         """The demand that waits at each cluster, without that of the execution itself."""
-        if self._waiting is None:
-            self._waiting = executions.demand_waiting(self._connection, situation.fleet.clusters)
         cluster = execution.cluster
         if execution.phase != Phase.QUEUED.value or cluster is None or cluster not in self._waiting:
             return self._waiting

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.plans import RunPlan
 from admin.core.executions.queues import queue_deadline
 from admin.core.placement.decisions import Evaluation, choose
-from admin.services.decisions import run_plan_values
-from admin.services.run_requests import CreationRequest, ResolvedLaunch, RunRequest
+from admin.services.run_requests import CreationRequest, Placement, ResolvedLaunch, RunRequest
+from admin.store import executions
 from admin.store.creations import Creation, Template
 from admin.store.decision_basis import DecisionBasis
 
@@ -29,6 +30,10 @@ class Preparation:
     def warnings(self) -> list[dict[str, str]]:
         return self.resolved.warnings
 
+    def place(self, key: str) -> Placement:
+        """Where the execution with a key goes."""
+        return Placement(run_plan=self.run_plan, decision=choose(self.evaluation, key))
+
     def creation(self, request: CreationRequest, now: datetime) -> Creation:
         """The creation of a request that has a name."""
         decision = choose(self.evaluation, request.key)
@@ -38,6 +43,31 @@ class Preparation:
             template = self._templates[queue] = self._template(request.run, queue)
         deadline = queue_deadline(self.run_plan.quality_of_service, now)
         return Creation(template, request.name or "", decision.cluster, decision.message, deadline, now)
+
+    def plan_values(self, queue: str | None) -> dict[str, Any]:
+        """The columns that follow from settings alone, whatever the execution's name and cluster."""
+        run_plan = self.run_plan
+        route = run_plan.route
+        return {
+            "route_kind": route.kind.value,
+            "route_name": route.name,
+            "pool": route.pool,
+            "label": route.label,
+            "content": {
+                "job": run_plan.job,
+                "config": run_plan.config,
+                "queue": queue,
+                "quality_of_service": run_plan.quality_of_service,
+                "plugins": run_plan.plugins,
+                "retry": run_plan.retry,
+                "attributes": run_plan.attributes,
+                "inputs": self.resolved.launch.inputs or {},
+            },
+            "required_plugins": list(run_plan.workload.plugins),
+            "tier": run_plan.tier,
+            "priority": run_plan.priority,
+            **executions.demand_columns(run_plan.workload.demand),
+        }
 
     def _template(self, run: RunRequest, queue: str | None) -> Template:
         plan, workflow = self.resolved.plan, self.resolved.workflow
@@ -57,7 +87,7 @@ class Preparation:
                 "phase": Phase.QUEUED.value,
                 "reason": self.evaluation.code,
                 "state": "ACTIVE",
-                **run_plan_values(self.run_plan, self.resolved, queue),
+                **self.plan_values(queue),
                 "revision": self.basis.revision,
                 "attempt": 1,
                 "decisions": 1,

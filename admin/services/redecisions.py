@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
 from admin.core.executions.lifecycle import Phase
+from admin.core.executions.quality_of_service import queue_deadline
 from admin.core.executions.selectors import Condition, equals
 from admin.core.fleet.fleet import Fleet
 from admin.core.placement.candidates import Workload
@@ -24,14 +25,13 @@ from admin.core.resources import subtract
 from admin.core.settings.scopes import Scope
 from admin.errors import RainbowError
 from admin.metrics import count_finished, count_redecided
-from admin.services.catalogs import StoredCatalog
 from admin.services.context import Context
-from admin.services.decisions import add_decision, decided_values, placement_values, stored_decision
+from admin.services.decision_views import StoredView, prepare, reason_of
 from admin.services.definitions import current_fleet
 from admin.services.executions import end, matching
-from admin.services.launches import find_launch, find_situation, place_launch
-from admin.services.run_requests import Placement, run_request_of
+from admin.services.run_requests import CreationRequest, run_request_of
 from admin.store import decisions, executions, fleet
+from admin.store.decisions import StoredDecision
 from admin.store.executions import Event, Execution, ExecutionId, ListedExecution, WaitingExecution
 
 #: Executions in one transaction: few enough that creations hardly wait, many enough that thousands take seconds.
@@ -176,7 +176,7 @@ def _decide(execution: WaitingExecution, fleet_now: Fleet, waiting: dict[str, di
     return decision
 
 
-def _differs(execution: WaitingExecution, decision: Decision) -> bool:
+def _differs(execution: Execution | WaitingExecution, decision: Decision) -> bool:
     stored = (execution.cluster, execution.reason, execution.reason_message)
     return (decision.cluster, decision.code, decision.message) != stored
 
@@ -187,50 +187,59 @@ def _store(connection: Connection, changes: list[tuple[WaitingExecution, Decisio
         return
     settings = decisions.settings_trails(connection, [(execution.id, execution.decisions) for execution, _ in changes])
     decisions.add_trails(connection, [decision.evaluation.trail for _, decision in changes])
-    decisions.add(
-        connection,
-        [
-            stored_decision(
-                execution.id,
-                execution.decisions + 1,
-                now,
-                decision,
-                settings[execution.id],
-                "fleet changed",
-                execution.revision,
+    new = [
+        _NewDecision(execution, decision, settings[execution.id], "fleet changed", execution.revision, {})
+        for execution, decision in changes
+    ]
+    _store_decisions(connection, new, now)
+
+
+class _NewDecision(NamedTuple):
+    """A new decision of an execution, whose trails are stored."""
+
+    execution: Execution | WaitingExecution
+    decision: Decision
+    settings_trail: str
+    because: str
+    revision: int
+    values: Mapping[str, object]  #: columns that change beside those of every decision
+
+
+def _store_decisions(connection: Connection, new: list[_NewDecision], now: datetime) -> None:
+    stored, changed, events = [], [], []
+    for execution, decision, settings_trail, because, revision, values in new:
+        number, event_number = execution.decisions + 1, execution.events + 1
+        decided = {"cluster": decision.cluster, "reason": decision.code, "reason_message": decision.message}
+        stored.append(
+            StoredDecision(
+                execution_id=execution.id,
+                number=number,
+                decided_at=now,
+                cluster=decision.cluster,
+                reason=decision.code,
+                reason_message=decision.message,
+                because=because,
+                revision=revision,
+                settings_trail=settings_trail,
+                placement_trail=decision.evaluation.trail.digest,
+                scores=decision.evaluation.scores,
             )
-            for execution, decision in changes
-        ],
-    )
-    executions.change_many(
-        connection,
-        [
-            {
-                "id": execution.id,
-                **decided_values(decision),
-                "updated_at": now,
-                "decisions": execution.decisions + 1,
-                "events": execution.events + 1,
-            }
-            for execution, decision in changes
-        ],
-    )
-    executions.add_events(
-        connection,
-        [(execution.id, _event(execution.events + 1, decision, now)) for execution, decision in changes],
-    )
-
-
-def _event(number: int, decision: Decision, now: datetime) -> Event:
-    return Event(
-        number=number,
-        at=now,
-        type="DECIDED",
-        phase=Phase.QUEUED.value,
-        reason=decision.code,
-        message=decision.message,
-        cluster=decision.cluster,
-    )
+        )
+        counted = {"updated_at": now, "decisions": number, "events": event_number}
+        changed.append({"id": execution.id, **values, **decided, **counted})
+        event = Event(
+            number=event_number,
+            at=now,
+            type="DECIDED",
+            phase=Phase.QUEUED.value,
+            reason=decision.code,
+            message=decision.message,
+            cluster=decision.cluster,
+        )
+        events.append((execution.id, event))
+    decisions.add(connection, stored)
+    executions.change_many(connection, changed)
+    executions.add_events(connection, events)
 
 
 def end_overdue(context: Context) -> list[Execution]:
@@ -273,22 +282,25 @@ def _redecide(context: Context, listed: ListedExecution, *, dry_run: bool) -> Re
         execution = executions.get(connection, listed.key, lock=not dry_run)
         if execution is None or execution.phase != Phase.QUEUED.value or execution.lease_expires_at is not None:
             return _unchanged(listed, listed.reason, listed.reason_message)
+        request = CreationRequest(run_request_of(execution), execution.name)
         try:
-            resolved = find_launch(StoredCatalog(context, connection), run_request_of(execution))
-            situation = find_situation(context, connection, resolved.launch.scope)
-            placement = place_launch(
-                context, connection, resolved.launch, listed.name, situation, hold=not dry_run, moving=execution
-            )
-        except Invalid as refusal:
-            return _unchanged(listed, getattr(refusal, "error", "invalid_request"), str(refusal))
-        except RainbowError as refusal:
-            return _unchanged(listed, refusal.name, refusal.message)
-        values = placement_values(placement, resolved, execution.created_at)
-        if all(getattr(execution, name) == value for name, value in values.items()):
+            view = StoredView(context, connection, hold=not dry_run, moving=execution)
+            preparation = prepare(context, view, request)
+        except (Invalid, RainbowError) as refusal:
+            return _unchanged(listed, *reason_of(refusal))
+        run_plan, decision = preparation.run_plan, preparation.place(request.key).decision
+        values = preparation.plan_values(run_plan.queue)
+        values["queue_deadline"] = queue_deadline(run_plan.quality_of_service, execution.created_at)
+        is_same = all(getattr(execution, name) == value for name, value in values.items())
+        if is_same and not _differs(execution, decision):
             return _unchanged(listed, execution.reason, execution.reason_message)
         if not dry_run:
-            _adopt(context, connection, execution, placement, values, situation.revision)
-    return _changed(listed, placement.decision, values["pool"], values["label"])
+            settings, revision = run_plan.effective.trail, preparation.basis.revision
+            decisions.add_trails(connection, [settings, decision.evaluation.trail])
+            values["revision"] = revision
+            new = _NewDecision(execution, decision, settings.digest, "asked to decide again", revision, values)
+            _store_decisions(connection, [new], context.clock())
+    return _changed(listed, decision, run_plan.route.pool, run_plan.route.label)
 
 
 def _unchanged(listed: ListedExecution, reason: str, message: str) -> Redecided:
@@ -302,20 +314,3 @@ def _unchanged(listed: ListedExecution, reason: str, message: str) -> Redecided:
         message=message,
         is_change=False,
     )
-
-
-def _adopt(
-    context: Context,
-    connection: Connection,
-    execution: Execution,
-    placement: Placement,
-    values: Mapping[str, Any],
-    revision: int,
-) -> None:
-    """Store a new decision and what the settings in force make of an execution."""
-    now = context.clock()
-    number, event = execution.decisions + 1, execution.events + 1
-    add_decision(connection, execution.id, number, now, placement, revision, "asked to decide again")
-    counted = {"decisions": number, "events": event, "updated_at": now, "revision": revision}
-    executions.change(connection, execution.id, {**values, **counted})
-    executions.add_events(connection, [(execution.id, _event(event, placement.decision, now))])
