@@ -21,9 +21,11 @@ from admin.messages.requests import (
     RequestSchema,
 )
 from admin.messages.shared import Answer, Json, Time
-from admin.services import agents, syncs
+from admin.services import agents, exchanges
 from admin.services.agents import Issued
-from admin.services.syncs import LogPiece, Report, Sync, time_limit_of
+from admin.services.exchanges import Sync
+from admin.services.logs import LogPiece
+from admin.services.reports import Report
 from admin.store.leases import LeasedExecution
 from admin.store.logs import OutputFile
 from admin.store.tokens import StoredToken
@@ -251,7 +253,7 @@ class LeaseAnswer(Answer):
             attributes=content["attributes"],
             inputs=content["inputs"],
             quality_of_service=content["quality_of_service"] or None,
-            time_limit_seconds=time_limit_of(lease),
+            time_limit_seconds=lease.time_limit_seconds,
             log_limit_bytes=settings.log_limit_bytes,
         )
 
@@ -305,7 +307,7 @@ class SyncAnswer(Answer):
     intervals: IntervalsAnswer
 
     @classmethod
-    def from_answer(cls, answer: syncs.Answer, settings: AgentSettings) -> SyncAnswer:
+    def from_answer(cls, answer: exchanges.Answer, settings: AgentSettings) -> SyncAnswer:
         retry_seconds = min(5, settings.lease_seconds / 4)
         return cls(
             leases=[LeaseAnswer.from_lease(lease, settings) for lease in answer.leases],

@@ -17,8 +17,7 @@ from sqlalchemy import Connection
 
 from admin.core import names
 from admin.core.changes import Authorship
-from admin.core.fields import read
-from admin.core.fleet.clusters import REPORT
+from admin.core.fleet.clusters import read_report
 from admin.core.fleet.definitions import FleetKind, Source
 from admin.errors import (
     AlreadyRegistered,
@@ -85,7 +84,7 @@ def register(context: Context, limiter: RegistrationLimiter, name: str, secret: 
     if not is_right or not is_allowed:
         limiter.add_failure()
         raise RegistrationRefused()
-    report = {key: value for key, value in read(REPORT, description or {}).items() if value is not None}
+    report = read_report(description or {})
     now = context.clock()
     is_held_back = name not in known and context.settings.agents.registration == "approve"
     if is_held_back:

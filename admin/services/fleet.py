@@ -9,8 +9,7 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from admin.core.changes import Expectation
-from admin.core.fields import read
-from admin.core.fleet.clusters import REPORT, Cluster, ClusterState
+from admin.core.fleet.clusters import Cluster, ClusterState, read_report
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet, Group
 from admin.core.placement.candidates import free_amounts
@@ -225,8 +224,7 @@ def admit(context: Context, name: str, reason: str | None, claimed_by: str | Non
 
 def report_state(context: Context, name: str, report: object) -> ClusterView:
     """Store a cluster's report of itself, which is in force until the next one."""
-    fields = {key: value for key, value in read(REPORT, report).items() if value is not None}
-    now = context.clock()
+    fields, now = read_report(report), context.clock()
     return _switch(context, name, "REPORTED", lambda cluster: replace(cluster.state, report=fields, reported_at=now))[0]
 
 

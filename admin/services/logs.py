@@ -1,21 +1,68 @@
-"""Logs of executions, read and followed, and their small output files."""
+"""Logs of executions, stored, read and followed, and their small output files."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+from sqlalchemy import Connection
 
 from admin.core.executions.lifecycle import Phase
 from admin.core.problems import Invalid, Problem
 from admin.services.context import Context
 from admin.services.executions import find_execution
 from admin.services.retention import is_log_past
-from admin.store import logs
+from admin.store import leases, logs
 from admin.store.executions import ExecutionId
+from admin.store.leases import CurrentAttempt, LeasedExecution
 from admin.store.logs import StoredOutput
 
 _POLL_SECONDS = 0.3
 _LONGEST_CHARACTER = 4  # in bytes: with a smaller limit a reader might never advance
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogPiece:
+    """A piece of an execution's log."""
+
+    id: ExecutionId
+    attempt: int
+    stream: str
+    offset: int
+    data: bytes
+
+
+def store_pieces(
+    connection: Connection,
+    pieces: Sequence[LogPiece],
+    leased: Mapping[ExecutionId, LeasedExecution],
+    cluster: str,
+    limit: int,
+) -> list[tuple[LogPiece, int, bool]]:
+    """Store the pieces of a cluster, each if it continues its stream and there is room.
+
+    Returns with each how far its stream goes, and whether no more of it is stored.
+    """
+    others = leases.current_attempts(connection, {piece.id for piece in pieces} - leased.keys())
+    current: dict[ExecutionId, CurrentAttempt | LeasedExecution] = {**others, **leased}
+    ends = logs.lengths(connection, {attempt.id for attempt in current.values()})
+    offsets, new = [], []
+    for piece in pieces:
+        attempt = current.get(piece.id)
+        if attempt is None or attempt.cluster != cluster or attempt.attempt != piece.attempt:
+            offsets.append((piece, piece.offset + len(piece.data), True))  # the agent may drop it
+            continue
+        stream = (attempt.id, piece.attempt, piece.stream)
+        end = ends.get(stream, 0)
+        known = end - piece.offset
+        if 0 <= known < len(piece.data) and end < limit:
+            data = piece.data[known : known + limit - end]
+            new.append((stream, end, data))
+            end = ends[stream] = end + len(data)
+        offsets.append((piece, end, end >= limit))
+    logs.append(connection, new)
+    return offsets
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from admin.core.executions.lifecycle import Phase
-from admin.core.executions.quality_of_service import queue_deadline
+from admin.core.executions.queues import queue_deadline
 from admin.core.executions.selectors import Condition, equals
 from admin.core.fleet.fleet import Fleet
 from admin.core.placement.candidates import Workload

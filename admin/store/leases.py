@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Row, bindparam, func, or_, select
 
 from admin.core.executions.attempts import Change
 from admin.core.executions.lifecycle import Phase
+from admin.core.quantities import parse_duration
 from admin.store.batches import update_all
 from admin.store.execution_tables import executions
 from admin.store.executions import LEASED, UNLEASED, Event, ExecutionId, add_events
@@ -56,6 +57,12 @@ class LeasedExecution:
     def may_have_started(self) -> bool:
         """Whether its agent may have started it: it has left the queue, or its lease was confirmed."""
         return self.phase != Phase.QUEUED.value or self.confirmed
+
+    @property
+    def time_limit_seconds(self) -> float | None:
+        """The longest that it may run."""
+        duration = self.content["job"].get("resources", {}).get("duration")
+        return float(parse_duration(duration)) if duration else None
 
     def set(self, **values: object) -> None:
         """Change columns without an event."""

@@ -20,11 +20,13 @@ from admin.core.executions.lifecycle import Phase
 from admin.services.context import Context
 from admin.services.creations import create_execution
 from admin.services.evictions import end_drained, evict_from_lost, judge_health
+from admin.services.exchanges import Answer, Sync
 from admin.services.executions import terminate
 from admin.services.fleet import set_draining
 from admin.services.redecisions import decide_undecided, decide_waiting
+from admin.services.reports import Report
 from admin.services.run_requests import read_request
-from admin.services.syncs import Answer, Report, Sync, sync
+from admin.services.syncs import sync
 from admin.store import executions
 from admin.store.execution_tables import execution_events
 from admin.store.executions import ExecutionId

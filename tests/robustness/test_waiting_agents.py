@@ -22,8 +22,9 @@ from sqlalchemy import create_engine, text
 
 from admin.services import agents
 from admin.services.context import Context
+from admin.services.exchanges import Answer, Sync
 from admin.services.fleet import set_cordoned, set_draining
-from admin.services.syncs import Answer, Sync, sync
+from admin.services.syncs import sync
 from admin.store.cache.cluster_wakeups import ClusterWakeups, Wait
 from tests.conftest import MakeApp, Scale
 from tests.support.admins import RunningAdmin, running_admin

@@ -9,7 +9,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Any
 
-from admin.core.fields import Duration, FreeForm, ListOf, Section, Text
+from admin.core.fields import Duration, FreeForm, ListOf, Section, Text, read
 from admin.core.fleet.definitions import Definition, Source
 from admin.core.resources import CLUSTER_RESOURCES, Amounts, parse_capacity, utilization
 
@@ -24,6 +24,12 @@ REPORT = Section(
         "properties": FreeForm(),
     }
 )
+
+
+def read_report(report: object) -> dict[str, Any]:
+    """A report in its normal form, without fields that are null; Invalid with every problem."""
+    return {key: value for key, value in read(REPORT, report).items() if value is not None}
+
 
 #: Fields that change with every job, and matter only to strategies that look at load.
 _LOAD_FIELDS = frozenset({"free", "eta"})

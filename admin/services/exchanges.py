@@ -1,0 +1,314 @@
+"""Exchanges: what agents report and are answered, for several syncs in one transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import Enum, auto
+from typing import Any
+
+from sqlalchemy import Connection
+
+from admin.core.executions.attempts import NEED_DETAILS, requeue
+from admin.core.executions.lifecycle import Phase
+from admin.core.fleet.clusters import ClusterState, Health, differs_only_in_load
+from admin.core.placement.scores import looks_at_load_of
+from admin.errors import AgentReplaced
+from admin.services.context import Context
+from admin.services.definitions import are_enabled, current_fleet
+from admin.services.logs import LogPiece, store_pieces
+from admin.services.reports import Report, Reported
+from admin.store import fleet, leases
+from admin.store.executions import ExecutionId
+from admin.store.fleet import ClusterEvent
+from admin.store.leases import LeasedExecution
+
+#: A lease is renewed only after this part of its duration: agents end their work much before it expires.
+_RENEW_AFTER = 1 / 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sync:
+    """An agent's request."""
+
+    cluster: str
+    agent: str
+    sequence: int
+    want: int = 0
+    report: Any = None  #: of the cluster: JSON that `sync` checks
+    holding: tuple[tuple[ExecutionId, int], ...] = ()
+    events: tuple[Report, ...] = ()
+    logs: tuple[LogPiece, ...] = ()
+    wait_seconds: float = 0
+    last_sync_at: datetime | None = None  #: the time of this very sync, when it is answered again while it waits
+
+
+class Overtaken(Exception):
+    """A newer sync of the same agent came while this one waited."""
+
+
+class Lock(Enum):
+    """What few syncs need locked, and has to be locked before everything else."""
+
+    FLEET = auto()  # it changes the fleet
+    OTHER_EXECUTIONS = auto()  # it reports on executions that its agent has no lease of
+
+
+class NeedsLock(Exception):
+    """A sync was begun without a lock that it needs."""
+
+    def __init__(self, lock: Lock) -> None:
+        self.lock = lock
+
+
+@dataclass(kw_only=True)
+class Answer(Reported):
+    """The answer to a sync."""
+
+    leases: list[LeasedExecution] = field(default_factory=list)
+    confirmed: list[LeasedExecution] = field(default_factory=list)
+    lost: list[tuple[ExecutionId, int, str]] = field(default_factory=list)
+    cancels: list[LeasedExecution] = field(default_factory=list)
+    questions: list[LeasedExecution] = field(default_factory=list)
+    log_offsets: list[tuple[LogPiece, int, bool]] = field(default_factory=list)
+    state: ClusterState
+    enabled: bool = True
+    is_permission: bool = False  #: whether the agent may start something that it might not before
+    next_at: datetime | None = None  #: when the next attempt that backs off may start
+    is_crowded: bool = False  #: whether there was no thread to wait in, so that the agent should pause
+
+    @property
+    def has_news(self) -> bool:
+        """Whether there is something that the agent must act on."""
+        return bool(self.is_permission or self.leases or self.lost or self.cancels or self.questions)
+
+    @property
+    def takes_work(self) -> bool:
+        """Whether the cluster may have new work."""
+        state = self.state
+        return self.enabled and state.admitted and not state.cordoned and not state.draining
+
+
+@dataclass(kw_only=True, eq=False)
+class Exchange:
+    """One of the syncs that are handled together."""
+
+    context: Context
+    request: Sync
+    locks: frozenset[Lock] = frozenset()
+    failure: Exception | None = None  #: why it was not handled; nothing is written for it then
+    before: ClusterState = field(init=False)
+    changes_fleet: bool = False
+    leased: dict[ExecutionId, LeasedExecution] = field(default_factory=dict)  #: and what else it reports on
+    unanswered: list[LeasedExecution] = field(default_factory=list)
+    answer: Answer = field(init=False)
+
+
+def exchange_all(connection: Connection, submitted: list[Exchange]) -> list[Answer | Exception]:
+    """Handle the syncs of several agents, in about as many statements as one of them takes."""
+    if any(Lock.FLEET in exchange.locks for exchange in submitted):
+        fleet.lock(connection)  # before the row of any cluster, the order of every change of the fleet
+    rest = exchanges = [replace(exchange) for exchange in submitted]  # copies: a failed batch is tried again
+    while rest:  # one sync of each cluster at a time
+        first = {exchange.request.cluster: exchange for exchange in reversed(rest)}
+        _exchange_batch(connection, [first[cluster] for cluster in sorted(first)])
+        rest = [exchange for exchange in rest if first[exchange.request.cluster] is not exchange]
+    return [exchange.answer if exchange.failure is None else exchange.failure for exchange in exchanges]
+
+
+def _exchange_batch(connection: Connection, exchanges: list[Exchange]) -> None:
+    context = exchanges[0].context
+    now = context.clock()
+    states = fleet.hold_states(connection, [exchange.request.cluster for exchange in exchanges])
+    exchanges = [
+        exchange for exchange in exchanges if _begin(exchange, connection, states[exchange.request.cluster], now)
+    ]
+    exchanges = _lock_executions(connection, exchanges)
+    _store_states(connection, exchanges, now)
+    need_details = []
+    for exchange in exchanges:
+        exchange.unanswered = _unanswered(exchange, now)
+        need_details += [*exchange.unanswered, *_reported_with_details(exchange)]
+    leases.add_details(connection, need_details)
+    for exchange in exchanges:
+        _handle(exchange, connection, now)
+    # Offers whose answer never reached the agent.
+    leases.add_details(connection, [execution for exchange in exchanges for execution in exchange.answer.leases])
+    changed: list[LeasedExecution] = []
+    for exchange in exchanges:
+        _offer(exchange, connection, now)
+        changed += [*exchange.leased.values(), *exchange.answer.leases]
+    leases.save(connection, changed)
+    idle = [exchange for exchange in exchanges if exchange.request.wait_seconds > 0 and not exchange.answer.has_news]
+    times = leases.next_not_before(connection, [exchange.request.cluster for exchange in idle], now)
+    for exchange in idle:
+        exchange.answer.next_at = times.get(exchange.request.cluster)
+
+
+def _offer(exchange: Exchange, connection: Connection, now: datetime) -> None:
+    """Offer new work to a cluster that takes some and wants more."""
+    answer = exchange.answer
+    expires_at = now + timedelta(seconds=exchange.context.settings.agents.lease_seconds)
+    room = exchange.request.want - len(answer.leases)
+    if answer.takes_work and room > 0:
+        answer.leases += leases.offered(connection, exchange.request.cluster, now, room)
+    for lease in answer.leases:
+        lease.set(lease_expires_at=expires_at)
+
+
+def _begin(exchange: Exchange, connection: Connection, before: ClusterState, now: datetime) -> bool:
+    """Whether a sync can be handled; if not, its failure says why."""
+    try:
+        state = _state_after(before, exchange.request, now)
+        exchange.changes_fleet = _changes_fleet(exchange.context, connection, before, state)
+        if exchange.changes_fleet and Lock.FLEET not in exchange.locks:
+            raise NeedsLock(Lock.FLEET)
+    except (AgentReplaced, Overtaken, NeedsLock) as failure:
+        exchange.failure = failure
+        return False
+    exchange.before, exchange.answer = before, Answer(state=state)
+    return True
+
+
+def _store_states(connection: Connection, exchanges: list[Exchange], now: datetime) -> None:
+    """Store when the agents synced, and what they report of their clusters."""
+    unchanged = []
+    for exchange in exchanges:
+        before, after = exchange.before, exchange.answer.state
+        if (before.health, before.report) == (after.health, after.report):
+            unchanged.append(after)
+            continue
+        kind = "READY" if before.health != after.health else "REPORTED"
+        event = ClusterEvent(cluster=after.name, at=now, type=kind)
+        fleet.save(connection, after, event, counts=exchange.changes_fleet)
+    fleet.touch(connection, unchanged)
+    if exchanges:
+        states = [exchange.answer.state for exchange in exchanges]
+        enabled = are_enabled(exchanges[0].context, connection, states)
+        for exchange in exchanges:
+            exchange.answer.enabled = enabled[exchange.request.cluster]
+
+
+def _handle(exchange: Exchange, connection: Connection, now: datetime) -> None:
+    """Apply what an agent reports of executions, and renew its leases."""
+    request, answer, leased = exchange.request, exchange.answer, exchange.leased
+    agents, takes_work = exchange.context.settings.agents, answer.takes_work
+    if request.logs:  # before the events: one of them may end the attempt that printed it
+        limit = agents.log_limit_bytes
+        answer.log_offsets = store_pieces(connection, request.logs, leased, request.cluster, limit)
+    if request.events:
+        limit = agents.output_limit_bytes
+        answer.take(connection, request.events, leased, request.cluster, now, takes_work=takes_work, output_limit=limit)
+    for execution in exchange.unanswered:
+        report = Report(event="", id=execution.key, attempt=execution.attempt, type="UNKNOWN")
+        answer.apply(execution, report, now, takes_work=takes_work)
+    _renew(exchange, now)
+
+
+def _state_after(before: ClusterState, request: Sync, now: datetime) -> ClusterState:
+    """The state of a cluster after a sync of its agent."""
+    if before.agent not in (None, request.agent) and request.sequence > 1:
+        raise AgentReplaced(
+            f"Another agent of cluster '{request.cluster}' has taken over. Stop this one; a cluster has one agent."
+        )
+    if request.last_sync_at not in (None, before.last_sync_at):
+        raise Overtaken
+    after = replace(before, agent=request.agent, last_sync_at=now, health=Health.READY.value)
+    if request.report not in (None, before.report):
+        after = replace(after, report=request.report, reported_at=now)
+    return after
+
+
+def _changes_fleet(context: Context, connection: Connection, before: ClusterState, after: ClusterState) -> bool:
+    """Whether decisions may depend on the difference; load counts only where a pool's strategy looks at it."""
+    if (before.health, before.report) == (after.health, after.report):
+        return False
+    if before.health != after.health or not differs_only_in_load(before.report, after.report):
+        return True
+    return looks_at_load_of(current_fleet(context, connection), after.name)
+
+
+def _lock_executions(connection: Connection, exchanges: list[Exchange]) -> list[Exchange]:
+    """Lock what the agents have leases of, and what else they report on; returns the syncs that can go on."""
+    clusters = [exchange.request.cluster for exchange in exchanges]
+    reported = {
+        report.id
+        for exchange in exchanges
+        if Lock.OTHER_EXECUTIONS in exchange.locks
+        for report in exchange.request.events
+    }
+    locked = leases.reported(connection, clusters, reported) if reported else leases.leased(connection, clusters)
+    by_cluster: dict[str | None, dict[ExecutionId, LeasedExecution]] = {}
+    for execution in locked:
+        by_cluster.setdefault(execution.cluster, {})[execution.key] = execution
+    by_key = {execution.key: execution for execution in locked} if reported else {}
+    for exchange in exchanges:
+        events = exchange.request.events
+        exchange.leased = by_cluster.get(exchange.request.cluster, {})
+        if Lock.OTHER_EXECUTIONS in exchange.locks:
+            exchange.leased |= {report.id: by_key[report.id] for report in events if report.id in by_key}
+        elif any(report.id not in exchange.leased for report in events):
+            exchange.failure = NeedsLock(Lock.OTHER_EXECUTIONS)
+    return [exchange for exchange in exchanges if exchange.failure is None]
+
+
+def _reported_with_details(exchange: Exchange) -> list[LeasedExecution]:
+    """The executions whose reports another attempt may follow."""
+    return [
+        exchange.leased[report.id]
+        for report in exchange.request.events
+        if report.type in NEED_DETAILS and report.id in exchange.leased
+    ]
+
+
+def _unanswered(exchange: Exchange, now: datetime) -> list[LeasedExecution]:
+    """What the agent was asked about for so long that it must have lost it."""
+    request = exchange.request
+    limit = now - timedelta(seconds=exchange.context.settings.agents.lost_seconds)
+    named = {*(key for key, _ in request.holding), *(report.id for report in request.events)}
+    return [
+        execution
+        for key, execution in exchange.leased.items()
+        if execution.lease_expires_at is not None
+        and execution.lease_expires_at <= limit
+        and execution.cluster == request.cluster
+        and key not in named
+        and execution.may_have_started
+    ]
+
+
+def _renew(exchange: Exchange, now: datetime) -> None:
+    """Renew the leases that an agent holds; tell it those it lost, and ask for those that it does not mention."""
+    request, answer = exchange.request, exchange.answer
+    expected = {
+        key: execution
+        for key, execution in exchange.leased.items()
+        if execution.lease_expires_at is not None and execution.cluster == request.cluster
+    }
+    seconds = exchange.context.settings.agents.lease_seconds
+    expires_at = now + timedelta(seconds=seconds)
+    just_renewed = expires_at - timedelta(seconds=seconds * _RENEW_AFTER)
+    for key, attempt in dict(request.holding).items():
+        lease = expected.get(key)
+        if lease is None or lease.attempt != attempt:
+            answer.lost.append((key, attempt, "NOT_YOURS" if lease is None else "OLD_ATTEMPT"))
+            continue
+        del expected[key]
+        if lease.phase == Phase.ABORTING.value:
+            answer.cancels.append(lease)
+        else:
+            answer.confirmed.append(lease)
+            answer.is_permission |= not lease.confirmed
+        if not lease.confirmed:
+            lease.set(confirmed=True)
+        if lease.lease_expires_at is not None and lease.lease_expires_at < just_renewed:
+            lease.set(lease_expires_at=expires_at)
+    for lease in expected.values():
+        if lease.may_have_started:
+            answer.questions.append(lease)
+        elif not answer.takes_work:
+            lease.apply(requeue(lease, "Its cluster takes no new work.", stays=False), now)
+        elif len(answer.leases) < request.want:
+            answer.leases.append(lease)  # the answer that offered it never arrived
+        else:
+            lease.set(lease_expires_at=None)

@@ -1,0 +1,109 @@
+"""Reports of agents on executions: accepted or refused, and applied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from admin.core.executions.attempts import REPORTS, Ended, Outcome, apply_report, refusal
+from admin.core.executions.lifecycle import Phase
+from admin.metrics import count_finished, count_started
+from admin.store import logs
+from admin.store.executions import ExecutionId
+from admin.store.leases import LeasedExecution
+from admin.store.logs import OutputFile
+
+
+@dataclass(kw_only=True, slots=True)
+class Report:
+    """An agent's report on one execution."""
+
+    event: str  #: the agent's name of the report
+    id: ExecutionId
+    attempt: int
+    type: str
+    reason: str | None = None
+    message: str | None = None
+    native_id: str | None = None
+    nodes: list[str] | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    duration: float | None = None
+    outputs: list[OutputFile] = field(default_factory=list)
+
+
+@dataclass(kw_only=True)
+class Reported:
+    """What became of an agent's reports."""
+
+    accepted: list[str] = field(default_factory=list)
+    refused: list[tuple[str, str]] = field(default_factory=list)
+    started: list[LeasedExecution] = field(default_factory=list)
+    finished: list[tuple[LeasedExecution, Ended]] = field(default_factory=list)
+
+    def count(self, now: datetime) -> None:
+        """Count what has started and finished."""
+        for execution in self.started:
+            count_started(execution, now)
+        for execution, ended in self.finished:
+            count_finished(ended.phase.value, ended.reason, execution, now)
+
+    def apply(self, execution: LeasedExecution, report: Report, now: datetime, *, takes_work: bool) -> bool:
+        """Make the change that an accepted report means; False where it means none."""
+        outcome = Outcome(
+            phase=REPORTS[report.type] or Phase.FAILED,
+            reason=report.reason or report.type,
+            message=report.message or (f"Signal {report.signal} ended it." if report.signal else ""),
+            exit_code=report.exit_code,
+            native_id=report.native_id,
+            nodes=report.nodes,
+            duration=report.duration,
+        )
+        change = apply_report(execution, report.type, outcome, now, takes_work=takes_work)
+        if change is None:
+            return False
+        execution.apply(change, now)
+        if change.kind == "RUNNING":
+            self.started.append(execution)
+        if change.ended is not None:
+            self.finished.append((execution, change.ended))
+        return True
+
+    def take(
+        self,
+        connection: Connection,
+        reports: Iterable[Report],
+        executions: Mapping[ExecutionId, LeasedExecution],
+        cluster: str,
+        now: datetime,
+        *,
+        takes_work: bool,
+        output_limit: int,
+    ) -> None:
+        """Accept the reports of a cluster or refuse them; the same one again changes nothing."""
+        files: dict[int, tuple[int, list[OutputFile]]] = {}
+        for report in reports:
+            execution = executions.get(report.id)
+            reason = refusal(execution, cluster, report.attempt, report.type)
+            if execution is None or reason is not None:
+                self.refused.append((report.event, reason or "UNKNOWN_EXECUTION"))
+                if execution is not None:
+                    message = (
+                        f"Cluster '{cluster}' reported {report.type} for attempt {report.attempt}; it was refused."
+                    )
+                    execution.note("REFUSED", reason or "", message, now)
+                continue
+            self.accepted.append(report.event)
+            is_change = self.apply(execution, report, now, takes_work=takes_work)
+            if is_change and report.outputs and REPORTS[report.type] is not Phase.RUNNING:
+                files[execution.id] = report.attempt, [_truncate(output, output_limit) for output in report.outputs]
+        logs.replace_outputs(connection, files)
+
+
+def _truncate(output: OutputFile, limit: int) -> OutputFile:
+    if len(output.content) <= limit:
+        return output
+    return output._replace(content=output.content[:limit], truncated=True)
