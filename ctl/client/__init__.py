@@ -73,6 +73,7 @@ __all__ = [
     "parse_endpoint",
 ]
 
+#: The modules of all names but the errors, which are in `errors`.
 _MODULES = {
     "answers": ("Attribute", "Change", "ChangeSet", "Effective", "RowChange"),
     "calls.registrations": ("Identifier",),
@@ -80,19 +81,6 @@ _MODULES = {
     "connections": ("Remedies",),
     "contexts": ("Settings", "load_settings"),
     "endpoints": ("Endpoint", "parse_endpoint"),
-    "errors": (
-        "ClientError",
-        "Conflict",
-        "Forbidden",
-        "InvalidInput",
-        "InvalidRequest",
-        "NotFound",
-        "RainbowError",
-        "ServerError",
-        "Unanswered",
-        "Unauthenticated",
-        "Unreachable",
-    ),
     "executions": ("Execution", "ExecutionId"),
     "kinds": ("Kind", "built_in"),
     "scopes": ("Scope",),
@@ -104,9 +92,9 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 if not TYPE_CHECKING:  # else a type checker would accept any name
 
     def __getattr__(name: str) -> Any:
-        if name not in _MODULE_OF:
+        if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+        return getattr(import_module(f"{__name__}.{_MODULE_OF.get(name, 'errors')}"), name)
 
 
 def __dir__() -> list[str]:

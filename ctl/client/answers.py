@@ -28,16 +28,12 @@ class Attribute:
     @classmethod
     def from_document(cls, document: Document, scope: Scope) -> Attribute:
         """From the answer to GET on a level's path."""
-        attributes = document.get("attributes") or {}
         return cls(
             scope=scope,
-            payload=sole_payload(attributes.get("matching_attributes")),
-            version=document.get("version"),
-            updated_at=document.get("updated_at"),
-            updated_by=document.get("updated_by"),
-            claimed_by=document.get("claimed_by"),
+            payload=_written_payload(document),
             inherited_from=document.get("inherited_from"),
             origins=document.get("origins") or {},
+            **_stamps(document),
         )
 
     @classmethod
@@ -57,12 +53,9 @@ class Attribute:
         """From one entry of `matchable_attributes`."""
         return cls(
             scope=Scope.from_document(entry),
-            payload=sole_payload(entry.get("attributes")),
-            version=entry.get("version"),
-            updated_at=entry.get("updated_at"),
-            updated_by=entry.get("updated_by"),
-            claimed_by=entry.get("claimed_by"),
+            payload=_sole_payload(entry.get("attributes")),
             kind=entry.get("resource_type"),
+            **_stamps(entry),
         )
 
 
@@ -80,9 +73,8 @@ class Change:
 
     @classmethod
     def from_document(cls, document: Document) -> Change:
-        attributes = document.get("attributes") or {}
         return cls(
-            payload=sole_payload(attributes.get("matching_attributes")),
+            payload=_written_payload(document),
             before=document.get("before"),
             changed=bool(document.get("changed", document.get("deleted", False))),
             version=document.get("version"),
@@ -195,7 +187,17 @@ class Effective:
         return not self.value and not self.unset
 
 
-def sole_payload(wrapped: Any) -> Document:
+def _written_payload(document: Document) -> Document:
+    """The payload in an answer about one row."""
+    return _sole_payload((document.get("attributes") or {}).get("matching_attributes"))
+
+
+def _stamps(document: Document) -> Document:
+    """What an answer says about a row beside its payload."""
+    return {key: document.get(key) for key in ("version", "updated_at", "updated_by", "claimed_by")}
+
+
+def _sole_payload(wrapped: Any) -> Document:
     """The payload under its kind's key, which is the only one."""
     return dict(next(iter(wrapped.values()), None) or {}) if wrapped else {}
 

@@ -16,7 +16,7 @@ from ctl.client.calls.executions import ExecutionCalls
 from ctl.client.calls.fleet import FleetCalls
 from ctl.client.calls.projects import ProjectCalls
 from ctl.client.calls.registrations import RegistrationCalls
-from ctl.client.transport import Sender, Transport
+from ctl.client.transport import Transport
 
 if TYPE_CHECKING:
     from ctl.client.contexts import Settings
@@ -48,10 +48,10 @@ class Client(AttributeCalls, ProjectCalls, FleetCalls, RegistrationCalls, Execut
         retries
             How often a failed read is tried again.
         """
-        self._transport: Sender = Transport(endpoint, token=token, ca_file=ca_file, timeout=timeout, retries=retries)
+        self._transport = Transport(endpoint, token=token, ca_file=ca_file, timeout=timeout, retries=retries)
 
     @classmethod
-    def from_transport(cls, transport: Sender) -> Client:
+    def from_transport(cls, transport: Transport) -> Client:
         """A client that sends through `transport`, as a test does that answers the requests itself."""
         client = cls.__new__(cls)
         client._transport = transport

@@ -35,7 +35,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from ctl.client.connections import REMEDIES, Answer, Connections, NoAnswer, Remedies
@@ -72,31 +72,6 @@ _PASSING = {429, 502, 503, 504}
 _FIRST_PAUSE_SECONDS = 0.2
 _LONGEST_PAUSE_SECONDS = 20.0
 _CONNECT_SECONDS = 10.0
-
-
-class Sender(Protocol):
-    """Sends the requests of a client: `Transport`, or what a test puts in its place."""
-
-    @property
-    def url(self) -> str:
-        """The endpoint, with its protocol."""
-
-    def call(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, Any] | None = None,
-        body: Mapping[str, Any] | None = None,
-        headers: Mapping[str, str] | None = None,
-        is_safe: bool = False,
-        timeout: float | None = None,
-        more_seconds: float = 0.0,
-    ) -> dict[str, Any]:
-        """The JSON answer to one request, or a `ClientError`."""
-
-    def close(self) -> None:
-        """Close the connections."""
 
 
 class Transport:

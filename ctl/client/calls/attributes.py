@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ctl.client.answers import Attribute, Change, Document, Effective
-from ctl.client.calls.base import dry_run_query, reason_fields, version_headers
+from ctl.client.calls.base import non_empty, reason_fields, version_headers
 from ctl.client.calls.kinds import KindCalls, KindLike
 from ctl.client.errors import NotFound
 from ctl.client.kinds import Kind
@@ -66,11 +66,7 @@ class AttributeCalls(KindCalls):
         wrapped = {"matching_attributes": {self.kind(kind).payload_key: payload}}
         body = {"attributes": wrapped, **reason_fields(message, claimed_by)}
         headers = version_headers(if_match, if_none_match)
-        return Change.from_document(
-            self._transport.call(
-                "PUT", scope.path, query=dry_run_query(dry_run), body=body, headers=headers, is_safe=dry_run
-            )
-        )
+        return Change.from_document(self._write("PUT", scope.path, body, dry_run=dry_run, headers=headers))
 
     def patch_attribute(
         self,
@@ -100,15 +96,10 @@ class AttributeCalls(KindCalls):
         """
         body: Document = {"set": dict(set or {}), "unset": list(unset), "inherit": list(inherit)}
         body = {key: value for key, value in body.items() if value} | reason_fields(message, claimed_by)
+        query = {"resource_type": self.kind(kind).name}
+        headers = version_headers(if_match, if_none_match)
         return Change.from_document(
-            self._transport.call(
-                "PATCH",
-                scope.path,
-                query={"resource_type": self.kind(kind).name, **dry_run_query(dry_run)},
-                body=body,
-                headers=version_headers(if_match, if_none_match),
-                is_safe=dry_run,
-            )
+            self._write("PATCH", scope.path, body, dry_run=dry_run, query=query, headers=headers)
         )
 
     def delete_attribute(
@@ -122,15 +113,11 @@ class AttributeCalls(KindCalls):
         dry_run: bool = False,
     ) -> Change:
         """Delete the row at exactly this scope; `changed` tells whether there was one."""
+        body = reason_fields(message, claimed_by) or None
+        query = {"resource_type": self.kind(kind).name}
+        headers = version_headers(if_match)
         return Change.from_document(
-            self._transport.call(
-                "DELETE",
-                scope.path,
-                query={"resource_type": self.kind(kind).name, **dry_run_query(dry_run)},
-                body=reason_fields(message, claimed_by) or None,
-                headers=version_headers(if_match),
-                is_safe=dry_run,
-            )
+            self._write("DELETE", scope.path, body, dry_run=dry_run, query=query, headers=headers)
         )
 
     def list_attributes(
@@ -159,8 +146,7 @@ class AttributeCalls(KindCalls):
             "at": at,
         }
         query: Document = {"resource_type": "all" if kind is None else self.kind(kind).name, "limit": page_size}
-        query |= {key: value for key, value in filters.items() if value not in (None, "")}
-        for entry in self._pages("matchable_attributes", "configurations", query):
+        for entry in self._pages("matchable_attributes", "configurations", query | non_empty(filters)):
             yield Attribute.from_entry(entry)
 
     def effective(self, scope: Scope, kind: KindLike | None = None, *, at: int | None = None) -> list[Effective]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ctl.client.answers import ChangeSet, Document
-from ctl.client.calls.base import dry_run_query, non_empty, reason_fields
+from ctl.client.calls.base import non_empty, reason_fields
 from ctl.client.calls.kinds import KindCalls, KindLike
 from ctl.client.scopes import Scope
 
@@ -14,6 +14,8 @@ from ctl.client.scopes import Scope
 _SECONDS_FOR_A_CHANGE = 0.02
 #: How much longer than the wait itself the answer to a waiting read may take.
 _SPARE_SECONDS = 5.0
+#: How much longer a rollback, of any number of rows, may take.
+_ROLLBACK_SECONDS = 300.0
 
 
 class ChangeCalls(KindCalls):
@@ -45,16 +47,11 @@ class ChangeCalls(KindCalls):
         page_size
             How many of those to list; the answer always has their number.
         """
-        query = {**dry_run_query(dry_run), **({"limit": page_size} if page_size is not None else {})}
+        body = {"changes": list(changes), **reason_fields(message, claimed_by)}
+        query = non_empty({"limit": page_size})
+        more_seconds = len(changes) * _SECONDS_FOR_A_CHANGE
         return ChangeSet.from_document(
-            self._transport.call(
-                "POST",
-                "attribute_changes",
-                query=query,
-                body={"changes": list(changes), **reason_fields(message, claimed_by)},
-                is_safe=dry_run,
-                more_seconds=len(changes) * _SECONDS_FOR_A_CHANGE,
-            )
+            self._write("POST", "attribute_changes", body, dry_run=dry_run, query=query, more_seconds=more_seconds)
         )
 
     def roll_back(
@@ -90,9 +87,7 @@ class ChangeCalls(KindCalls):
         body |= reason_fields(message, claimed_by)
         body |= {"expected_head": expected_head} if expected_head is not None else {}
         return ChangeSet.from_document(
-            self._transport.call(
-                "POST", "rollbacks", query=dry_run_query(dry_run), body=body, is_safe=dry_run, more_seconds=300.0
-            )
+            self._write("POST", "rollbacks", body, dry_run=dry_run, more_seconds=_ROLLBACK_SECONDS)
         )
 
     def effective_with(
@@ -126,10 +121,7 @@ class ChangeCalls(KindCalls):
     def wait_for_revisions(self, since: int, seconds: int = 30) -> Document:
         """Revisions after `since` as soon as there are any, or none after `seconds`; `head` is the latest there is."""
         query = {"since": since, "wait": seconds}
-        answer = self._transport.call(
-            "GET", "revisions", query=query, is_safe=True, more_seconds=seconds + _SPARE_SECONDS
-        )
-        return self._require_list(answer, "revisions")
+        return self._read("revisions", query, holding="revisions", more_seconds=seconds + _SPARE_SECONDS)
 
     def revision(self, number: int) -> Document:
         """One revision with its changes, each with what was before and after."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from ctl.client.answers import Document
-from ctl.client.calls.base import Calls, dry_run_query, non_empty
+from ctl.client.calls.base import Calls, non_empty
 from ctl.client.errors import NotFound, Unanswered, Unreachable
 
 if TYPE_CHECKING:
@@ -59,14 +59,10 @@ class ExecutionCalls(Calls):
         headers = {"Idempotency-Key": key or os.urandom(16).hex()}
 
         def send() -> Document:
-            answer = self._transport.call(
-                "POST",
-                "executions",
-                query=dry_run_query(dry_run),
-                body={"executions": list(requests)},
-                headers=headers,
-                is_safe=dry_run,
-                more_seconds=len(requests) * _SECONDS_FOR_ONE,
+            body = {"executions": list(requests)}
+            more_seconds = len(requests) * _SECONDS_FOR_ONE
+            answer = self._write(
+                "POST", "executions", body, dry_run=dry_run, headers=headers, more_seconds=more_seconds
             )
             return self._require_list(answer, "results", len(requests))
 
@@ -97,7 +93,7 @@ class ExecutionCalls(Calls):
     def wait_for_execution(self, id: ExecutionId, after_event: int, seconds: int) -> Document:
         """One execution as soon as it has more than `after_event` events, or after `seconds` at the latest."""
         query = {"after_event": after_event, "wait_seconds": min(seconds, LONGEST_WAIT_SECONDS)}
-        return self._transport.call("GET", id.path, query=query, is_safe=True, more_seconds=seconds + _SPARE_SECONDS)
+        return self._read(id.path, query, more_seconds=seconds + _SPARE_SECONDS)
 
     def executions(self, project: str | None = None, domain: str | None = None, **query: Any) -> Iterator[Document]:
         """
@@ -107,12 +103,12 @@ class ExecutionCalls(Calls):
         `version`, `state`, `created_after`, `created_before`, `filters`, `limit` (the size of a page), `sort_by.key`
         and `sort_by.direction`.
         """
+        path = "executions"
         if project and domain:
-            path = f"executions/{quote(project, safe='')}/{quote(domain, safe='')}"
-            yield from self._pages(path, "executions", {"limit": _PAGE, **non_empty(query)})
+            path += f"/{quote(project, safe='')}/{quote(domain, safe='')}"
         else:
-            where = non_empty({"project": project, "domain": domain})
-            yield from self._pages("executions", "executions", {"limit": _PAGE, **where, **non_empty(query)})
+            query |= {"project": project, "domain": domain}
+        yield from self._pages(path, "executions", {"limit": _PAGE, **non_empty(query)})
 
     def execution_events(self, id: ExecutionId) -> Iterator[Document]:
         """What happened to an execution, oldest first, page by page."""
@@ -134,11 +130,9 @@ class ExecutionCalls(Calls):
         Where there is no output yet, the admin waits up to `seconds` for it.
         """
         wait = min(seconds, LONGEST_WAIT_SECONDS)
-        query = {"stream": stream, "offset": offset, **non_empty({"attempt": attempt, "limit": limit})}
-        if wait:
-            query["wait_seconds"] = wait
-        more = wait + _SPARE_SECONDS if wait else 0.0
-        return self._transport.call("GET", f"{id.path}/logs", query=query, is_safe=True, more_seconds=more)
+        query = {"stream": stream, "offset": offset, "attempt": attempt, "limit": limit, "wait_seconds": wait or None}
+        more_seconds = wait + _SPARE_SECONDS if wait else 0.0
+        return self._read(f"{id.path}/logs", non_empty(query), more_seconds=more_seconds)
 
     def execution_outputs(self, id: ExecutionId) -> list[Document]:
         """The small files that an execution left, each with its content in base64."""
@@ -150,11 +144,11 @@ class ExecutionCalls(Calls):
 
     def set_execution_state(self, id: ExecutionId, state: str) -> Document:
         """Make an execution ACTIVE or ARCHIVED; `changed` tells whether it was not."""
-        return self._transport.call("PUT", id.path, body={"state": state})
+        return self._write("PUT", id.path, {"state": state})
 
     def terminate_execution(self, id: ExecutionId, *, cause: str = "", claimed_by: str | None = None) -> Document:
         """End an execution; `changed` is false where it was finished already."""
-        return self._transport.call("DELETE", id.path, body=non_empty({"cause": cause, "claimed_by": claimed_by}))
+        return self._write("DELETE", id.path, non_empty({"cause": cause, "claimed_by": claimed_by}))
 
     def terminate_executions(
         self,
@@ -166,11 +160,12 @@ class ExecutionCalls(Calls):
     ) -> Document:
         """End every execution that a selector, which must not be empty, matches."""
         body = {"selector": dict(selector), **non_empty({"cause": cause, "claimed_by": claimed_by})}
-        return self._many("executions/terminate", body, dry_run)
+        return self._write("POST", "executions/terminate", body, dry_run=dry_run, more_seconds=_MANY_SECONDS)
 
     def redecide(self, selector: Mapping[str, Any], *, dry_run: bool = False) -> Document:
         """Decide waiting executions again, with the current settings."""
-        return self._many("executions/redecide", {"selector": dict(selector)}, dry_run)
+        body = {"selector": dict(selector)}
+        return self._write("POST", "executions/redecide", body, dry_run=dry_run, more_seconds=_MANY_SECONDS)
 
     def simulate(self, changes: Sequence[Mapping[str, Any]], since: str, **options: Any) -> Document:
         """Which executions since then would have gone elsewhere with these changes; `project`, `domain`, `limit`."""
@@ -191,17 +186,13 @@ class ExecutionCalls(Calls):
             return False
 
     def _create(self, path: str, request: Mapping[str, Any], key: str | None, dry_run: bool) -> Document:
-        if request.get("name") or dry_run:
-            return self._transport.call("POST", path, query=dry_run_query(dry_run), body=request, is_safe=dry_run)
+        body = dict(request)
+        if body.get("name") or dry_run:
+            return self._write("POST", path, body, dry_run=dry_run)
         headers = {"Idempotency-Key": key or os.urandom(16).hex()}
         try:
-            answer = self._transport.call("POST", path, body=request, headers=headers)
+            answer = self._write("POST", path, body, headers=headers)
         except Unanswered:
-            answer = self._transport.call("POST", path, body=request, headers=headers)
+            answer = self._write("POST", path, body, headers=headers)
         # With a new key an existing execution can only come from the first sending of this request.
         return answer if key else {**answer, "created": True}
-
-    def _many(self, path: str, body: Document, dry_run: bool) -> Document:
-        return self._transport.call(
-            "POST", path, query=dry_run_query(dry_run), body=body, is_safe=dry_run, more_seconds=_MANY_SECONDS
-        )

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
-from urllib.parse import quote
 
 from ctl.client.answers import Document, RowChange
-from ctl.client.calls.base import dry_run_query, reason_fields, version_headers
+from ctl.client.calls.base import non_empty, reason_fields, resource_path, version_headers
 from ctl.client.calls.changes import ChangeCalls
 from ctl.client.nouns import collection, json_key
 from ctl.client.scopes import check_name
@@ -29,7 +28,7 @@ class FleetCalls(ChangeCalls):
     def definitions(self, noun: str, **filters: str | None) -> Iterator[Document]:
         """Every cluster, pool or label, page by page; clusters can be filtered by `pool` and `label`."""
         nouns = collection(noun)
-        yield from self._pages(nouns, nouns, {"limit": _PAGE, **{key: name for key, name in filters.items() if name}})
+        yield from self._pages(nouns, nouns, {"limit": _PAGE, **non_empty(filters)})
 
     def definition(self, noun: str, name: str) -> Document:
         """One cluster, pool or label; of a cluster also its reported state."""
@@ -59,7 +58,7 @@ class FleetCalls(ChangeCalls):
         """Define a new cluster, pool or label; Conflict if there is one of that name."""
         check_name(noun, name)
         body = {json_key(noun): {"name": name, **payload}, **reason_fields(message, claimed_by)}
-        return self._transport.call("POST", collection(noun), query=dry_run_query(dry_run), body=body, is_safe=dry_run)
+        return self._write("POST", collection(noun), body, dry_run=dry_run)
 
     def put_definition(
         self,
@@ -74,14 +73,9 @@ class FleetCalls(ChangeCalls):
         dry_run: bool = False,
     ) -> Document:
         """Replace the whole definition, or make it where there is none; the rest is as in `put_attribute`."""
-        return self._transport.call(
-            "PUT",
-            _path(noun, name),
-            query=dry_run_query(dry_run),
-            body={json_key(noun): dict(payload), **reason_fields(message, claimed_by)},
-            headers=version_headers(if_match, if_none_match),
-            is_safe=dry_run,
-        )
+        body = {json_key(noun): dict(payload), **reason_fields(message, claimed_by)}
+        headers = version_headers(if_match, if_none_match)
+        return self._write("PUT", _path(noun, name), body, dry_run=dry_run, headers=headers)
 
     def delete_definition(
         self,
@@ -95,14 +89,10 @@ class FleetCalls(ChangeCalls):
         dry_run: bool = False,
     ) -> Document:
         """Delete a definition; Conflict while it is in use, unless forced. `changed` tells whether there was one."""
-        return self._transport.call(
-            "DELETE",
-            _path(noun, name),
-            query={**dry_run_query(dry_run), **({"force": "true"} if force else {})},
-            body=reason_fields(message, claimed_by) or None,
-            headers=version_headers(if_match),
-            is_safe=dry_run,
-        )
+        body = reason_fields(message, claimed_by) or None
+        query = {"force": "true"} if force else {}
+        headers = version_headers(if_match)
+        return self._write("DELETE", _path(noun, name), body, dry_run=dry_run, query=query, headers=headers)
 
     def switch_cluster(
         self,
@@ -118,9 +108,8 @@ class FleetCalls(ChangeCalls):
 
         `deadline` is how long running work may take to finish on a cluster that is drained, such as `10m`.
         """
-        given = {"reason": reason, "claimed_by": claimed_by, "deadline": deadline}
-        body = {key: text for key, text in given.items() if text}
-        return self._transport.call("POST", f"{_path('cluster', name)}/{switch}", body=body)
+        body = non_empty({"reason": reason, "claimed_by": claimed_by, "deadline": deadline})
+        return self._write("POST", f"{_path('cluster', name)}/{switch}", body)
 
     def cluster_tokens(self, name: str) -> list[Document]:
         """The tokens of a cluster's agent, newest first, without their secrets."""
@@ -128,13 +117,11 @@ class FleetCalls(ChangeCalls):
 
     def rotate_token(self, name: str, *, overlap: str | None = None) -> Document:
         """A new `token`, which nobody can read again; older ones count until the overlap, such as `10m`, is over."""
-        body = {"overlap": overlap} if overlap else {}
-        return self._transport.call("POST", f"{_path('cluster', name)}/tokens", body=body)
+        return self._write("POST", f"{_path('cluster', name)}/tokens", non_empty({"overlap": overlap}))
 
     def revoke_token(self, name: str, prefix: str) -> Document:
         """End a token at once; `changed` tells whether it counted until now."""
-        check_name("token", prefix)
-        return self._transport.call("DELETE", f"{_path('cluster', name)}/tokens/{quote(prefix, safe='')}")
+        return self._write("DELETE", resource_path(f"{_path('cluster', name)}/tokens", token=prefix))
 
     def cluster_events(self, name: str, *, page_size: int = _PAGE) -> Iterator[Document]:
         """What happened to a cluster, newest first, page by page."""
@@ -142,7 +129,7 @@ class FleetCalls(ChangeCalls):
 
     def report_cluster_state(self, name: str, state: Mapping[str, Any]) -> Document:
         """Report the state of a cluster in place of its agent: capacity, free resources, engine and plugins."""
-        return self._transport.call("PUT", f"{_path('cluster', name)}/state", body=dict(state))
+        return self._write("PUT", f"{_path('cluster', name)}/state", dict(state))
 
 
 def _smallest(definition: Document) -> Document:
@@ -151,5 +138,4 @@ def _smallest(definition: Document) -> Document:
 
 
 def _path(noun: str, name: str) -> str:
-    check_name(noun, name)
-    return f"{collection(noun)}/{quote(name, safe='')}"
+    return resource_path(collection(noun), **{noun: name})

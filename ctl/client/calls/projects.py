@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import quote
 
 from ctl.client.answers import Document
-from ctl.client.calls.base import Calls, reason_fields, version_headers
+from ctl.client.calls.base import Calls, reason_fields, resource_path, version_headers
 from ctl.client.scopes import check_name
 
 
@@ -20,7 +19,7 @@ class ProjectCalls(Calls):
 
     def project(self, id: str) -> Document:
         """One project, archived or not."""
-        return self._read(_project_path(id))
+        return self._read(resource_path("projects", project=id))
 
     def create_project(
         self, id: str, *, message: str | None = None, claimed_by: str | None = None, **fields: Any
@@ -28,7 +27,7 @@ class ProjectCalls(Calls):
         """Create a project; fields are name, description and labels (`{"values": {…}}`)."""
         check_name("project", id)
         body = {"project": {"id": id, **fields}, **reason_fields(message, claimed_by)}
-        return self._transport.call("POST", "projects", body=body)
+        return self._write("POST", "projects", body)
 
     def update_project(
         self,
@@ -40,15 +39,9 @@ class ProjectCalls(Calls):
         **fields: Any,
     ) -> Document:
         """Change some of name, description, labels and state; the others stay. The rest is as in `put_attribute`."""
-        headers = version_headers(if_match)
         body = {**fields, **reason_fields(message, claimed_by)}
-        return self._transport.call("PATCH", _project_path(id), body=body, headers=headers)
+        return self._write("PATCH", resource_path("projects", project=id), body, headers=version_headers(if_match))
 
     def domains(self) -> list[Document]:
         """The domains every project has."""
         return list(self._read("domains", holding="domains")["domains"])
-
-
-def _project_path(id: str) -> str:
-    check_name("project", id)
-    return f"projects/{quote(id, safe='')}"

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
 from ctl.client.answers import Document
-from ctl.client.calls.base import Calls, dry_run_query
+from ctl.client.calls.base import Calls, non_empty, resource_path
 from ctl.client.scopes import check_name
 
 WORKFLOW = "workflow"
@@ -55,21 +54,21 @@ class RegistrationCalls(Calls):
         workflow
             Only launch plans of this workflow.
         """
-        path = _path(f"{noun}s", project=project, domain=domain, **({"name": name} if name is not None else {}))
-        yield from self._pages(path, f"{noun}s", {"limit": _PAGE, **({"workflow": workflow} if workflow else {})})
+        path = resource_path(f"{noun}s", project=project, domain=domain, **({"name": name} if name is not None else {}))
+        yield from self._pages(path, f"{noun}s", {"limit": _PAGE, **non_empty({"workflow": workflow})})
 
     def registration(self, noun: str, id: Identifier) -> Document:
         """One version; `latest` is the newest there is."""
-        return self._read(_path(f"{noun}s", **id.document()))
+        return self._read(resource_path(f"{noun}s", **id.document()))
 
     def active_launch_plans(self, project: str, domain: str) -> Iterator[Document]:
         """The active version of every launch plan that has one, page by page."""
-        path = _path("active_launch_plans", project=project, domain=domain)
+        path = resource_path("active_launch_plans", project=project, domain=domain)
         yield from self._pages(path, "launch_plans", {"limit": _PAGE})
 
     def active_launch_plan(self, project: str, domain: str, name: str) -> Document:
         """The active version of a launch plan; NotFound where none is."""
-        return self._read(_path("active_launch_plans", project=project, domain=domain, name=name))
+        return self._read(resource_path("active_launch_plans", project=project, domain=domain, name=name))
 
     def register(
         self, noun: str, id: Identifier, spec: Mapping[str, Any], *, is_active: bool = False, dry_run: bool = False
@@ -83,14 +82,8 @@ class RegistrationCalls(Calls):
         for key, word in id.document().items():
             check_name(key, word)
         body = {"id": id.document(), "spec": dict(spec), **({"state": "ACTIVE"} if is_active else {})}
-        return self._transport.call("POST", f"{noun}s", query=dry_run_query(dry_run), body=body, is_safe=dry_run)
+        return self._write("POST", f"{noun}s", body, dry_run=dry_run)
 
     def set_launch_plan_state(self, id: Identifier, state: str) -> Document:
         """Make a version of a launch plan ACTIVE, and every other one inactive; or make it INACTIVE."""
-        return self._transport.call("PUT", _path("launch_plans", **id.document()), body={"state": state})
-
-
-def _path(start: str, **parts: str) -> str:
-    for key, word in parts.items():
-        check_name(key, word)
-    return "/".join([start, *(quote(word, safe="") for word in parts.values())])
+        return self._write("PUT", resource_path("launch_plans", **id.document()), {"state": state})

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ctl.client import Client
+from ctl.client import Client, Transport
 from ctl.client.executions import ExecutionId
 from ctl.client.logs import Stream, last_lines
 
@@ -28,7 +28,7 @@ def test_the_last_lines_of_a_text_in_pieces(pieces: list[str], number: int, expe
     assert last_lines(pieces, number) == expected
 
 
-class LogSender:
+class LogSender(Transport):
     """Answers for a log as the admin does, and notes what it is asked."""
 
     url = "http://admin"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ctl.cli.session import Session
-from ctl.client import Client
+from ctl.client import Client, Transport
 from ctl.client.errors import ClientError, Conflict, Forbidden, InvalidRequest, ServerError, Unanswered, Unreachable
 from ctl.commands.executions.batches import batches
 from ctl.files.execution_requests import Request
@@ -28,7 +28,7 @@ Flaw = Exception | type[BaseException] | None
 Rainbowctl = Callable[..., tuple[int, str, str]]  #: from words to exit status, stdout and stderr
 
 
-class Admin:
+class Admin(Transport):
     """Creates what it is sent, once for each name; `flaws` befall its answers in turn, after it has done its work."""
 
     url = "http://admin"
