@@ -13,9 +13,10 @@ from ctl.client.errors import InvalidInput, InvalidRequest
 from ctl.client.kinds import Kind, Schema
 from ctl.client.nouns import plural
 from ctl.client.scopes import KEYS, Scope, level_label
-from ctl.client.words import count, fold, listed, sentence
+from ctl.client.words import fold, listed, sentence
 from ctl.client.yaml_files import Problem, Source, compose, compose_mapping, read_source
 from ctl.files.conversion import BAD, Converter
+from ctl.files.positions import Position, Positions, find_position, locate_details
 
 _TEXT: Schema = {"type": "string"}
 
@@ -38,7 +39,7 @@ class AttributeFile:
     scope: Scope  #: the platform when the file names none
     payload: dict[str, Any]
     version: int | None = None  #: the version the file expects to find
-    positions: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    positions: Positions = field(default_factory=dict)
 
     def scope_with(self, typed: Mapping[str, str | None], default: Mapping[str, str | None]) -> Scope:
         """
@@ -62,27 +63,17 @@ class AttributeFile:
         return self.scope
 
     def locate(self, error: InvalidRequest, kind: Kind) -> InvalidRequest:
-        """The error with the position in this file beside each field it names."""
-        positions = [self.position(str(detail.get("field", "")), kind.payload_key) for detail in error.details]
-        for detail, position in zip(error.details, positions, strict=True):
-            if position:
-                detail["position"] = f"{self.name}:{position[0]}:{position[1]}"
-        if positions and all(positions):
-            # The details have positions, so the message need not repeat them.
-            error.message = f"The admin refused {self.name}: {count(len(positions), 'problem')}."
+        """The error with the position in this file beside each field it names, in the order of the file."""
+        positions = [self.position(str(detail.get("field") or ""), kind.payload_key) for detail in error.details]
+        if all(positions):
             order = sorted(range(len(positions)), key=lambda index: positions[index] or (0, 0))
             error.details = [error.details[index] for index in order]
-        return error
+        return locate_details(error, self.name, lambda path: self.position(path, kind.payload_key))
 
-    def position(self, path: str, payload_key: str) -> tuple[int, int] | None:
+    def position(self, path: str, payload_key: str) -> Position | None:
         """Where a field of the payload, or the closest thing above it, stands."""
         inner = re.sub(rf"^(attributes\.)?matching_attributes\.({re.escape(payload_key)}\.)?", "", path)
-        inner = re.sub(r"\[(\d+)\]", r".\1", inner)
-        while inner:
-            if inner in self.positions:
-                return self.positions[inner]
-            inner = inner.rpartition(".")[0]
-        return None
+        return find_position(self.positions, inner)
 
 
 def read_attribute_file(path: str, kind: Kind) -> AttributeFile:
@@ -93,9 +84,9 @@ def read_attribute_file(path: str, kind: Kind) -> AttributeFile:
 def parse_attribute_file(source: Source, kind: Kind) -> AttributeFile:
     """As `read_attribute_file`, from text."""
     node, problems = compose_mapping(source)
-    file, found = convert_attribute(node, kind, source.name)
-    if problems + found:
-        raise source.refuse(problems + found)
+    file, attribute_problems = convert_attribute(node, kind, source.name)
+    if problems + attribute_problems:
+        raise source.refuse(problems + attribute_problems)
     return file
 
 
@@ -104,19 +95,17 @@ def convert_attribute(node: yaml.Node, kind: Kind, name: str) -> tuple[Attribute
     converter = Converter()
     properties = {**kind.schema.get("properties", {}), **_FRAME}
     document = converter.mapping(node, {"properties": properties}, refused=_REFUSED)
-    problems = converter.problems
-    positions = converter.positions
     frame = {key: document.pop(key) for key in _FRAME if key in document}
     word = frame.get("kind")
     if word is not None and not names_kind(word, kind):
-        reason = f"this file is for {word}, the command is for {kind.noun}"
-        problems.append(_problem(positions, "kind", reason))
-    scope = _scope(frame, kind, positions, problems)
-    file = AttributeFile(name=name, scope=scope, payload=document, version=frame.get("version"), positions=positions)
-    return file, problems
+        converter.note_at("kind", f"this file is for {word}, the command is for {kind.noun}")
+    scope = _scope(frame, kind, converter)
+    version, positions = frame.get("version"), converter.positions
+    file = AttributeFile(name=name, scope=scope, payload=document, version=version, positions=positions)
+    return file, converter.problems
 
 
-def read_document(path: str, schema: Schema) -> tuple[Source, dict[str, Any], Mapping[str, tuple[int, int]]]:
+def read_document(path: str, schema: Schema) -> tuple[Source, dict[str, Any], Positions]:
     """Any other file that one schema describes: its source, its values and their positions."""
     source = read_source(path)
     node, problems = compose_mapping(source)
@@ -148,25 +137,16 @@ def names_kind(word: str, kind: Kind) -> bool:
     return fold(word) in {fold(kind.noun), fold(plural(kind.noun)), fold(kind.name), fold(kind.payload_key)}
 
 
-def _scope(
-    frame: Mapping[str, Any], kind: Kind, positions: Mapping[str, tuple[int, int]], problems: list[Problem]
-) -> Scope:
+def _scope(frame: Mapping[str, Any], kind: Kind, converter: Converter) -> Scope:
     try:
         for key in KEYS:
             if frame.get(key) == "":
-                problems.append(_problem(positions, key, "must not be empty"))
+                converter.note_at(key, "must not be empty")
         scope = Scope.from_document(frame)
     except InvalidInput as error:
-        last = [key for key in KEYS if key in frame][-1]
-        problems.append(_problem(positions, last, error.message.rstrip(".")))
+        converter.note_at([key for key in KEYS if key in frame][-1], error.message.rstrip("."))
         return Scope()
     if scope.level not in {"platform", *kind.levels}:
-        last = list(scope.document())[-1]
         reason = f"{kind.noun} cannot be set at {level_label(scope.level)}: its levels are {listed(kind.levels)}"
-        problems.append(_problem(positions, last, reason))
+        converter.note_at(list(scope.document())[-1], reason)
     return scope
-
-
-def _problem(positions: Mapping[str, tuple[int, int]], key: str, reason: str) -> Problem:
-    line, column = positions[key]
-    return Problem(line=line, column=column, reason=reason, field=key)

@@ -16,6 +16,7 @@ from ctl.client.kinds import Schema
 from ctl.client.schemas import key_property, scalar, shape_of, types, value_property
 from ctl.client.words import did_you_mean, fold, listed
 from ctl.client.yaml_files import Problem
+from ctl.files.positions import Position
 
 #: Stands for a value that had a problem, which has been noted.
 BAD: Any = object()
@@ -28,11 +29,16 @@ class Converter:
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
-        self.positions: dict[str, tuple[int, int]] = {}  #: line and column by dotted path
+        self.positions: dict[str, Position] = {}  #: line and column by dotted path
 
     def note(self, node: yaml.Node, reason: str, path: str = "") -> Any:
         self.problems.append(Problem.at(node.start_mark, reason, path))
         return BAD
+
+    def note_at(self, path: str, reason: str) -> None:
+        """Note a problem with a value that was converted."""
+        line, column = self.positions[path]
+        self.problems.append(Problem(line=line, column=column, reason=reason, field=path))
 
     def value(self, node: yaml.Node, schema: Schema, path: str) -> Any:
         """The value of a node, or BAD."""
@@ -185,6 +191,13 @@ class Converter:
             except ValueError:
                 continue
         return node.value
+
+
+def child_node(node: yaml.Node, name: str) -> yaml.Node | None:
+    """The value of a key in any spelling, if the node has it."""
+    if not isinstance(node, yaml.MappingNode):
+        return None
+    return next((part for key, part in node.value if fold(str(key.value)) == fold(name)), None)
 
 
 def _is_null(node: yaml.Node) -> bool:

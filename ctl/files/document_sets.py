@@ -21,7 +21,7 @@ A file holds any number of them, `---` between two, or a list of them in JSON.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,10 +32,11 @@ from ctl.client.kinds import Kind, Schema, built_in, by_word
 from ctl.client.nouns import DEFINED, FLEET, PROJECT, find_noun, json_key, row_kind
 from ctl.client.scopes import Scope
 from ctl.client.words import did_you_mean, fold
-from ctl.client.yaml_files import Problem, Source
+from ctl.client.yaml_files import Problem
 from ctl.files.attributes import AttributeFile, convert_attribute, names_kind
-from ctl.files.conversion import Converter
+from ctl.files.conversion import Converter, child_node
 from ctl.files.fleet import convert_definition
+from ctl.files.positions import Positions, start_of
 from ctl.files.projects import FILE_SCHEMA, PLAIN_SCHEMA, READ_ONLY
 from ctl.files.readings import DocumentReader
 
@@ -51,13 +52,7 @@ class Declaration:
     noun: str = PROJECT  #: of a definition
     name: str | None = None  #: of a part of the fleet
     file: AttributeFile  #: what it says, and where each field stands
-    line: int
-    column: int
-
-    @property
-    def place(self) -> str:
-        """Where it starts: `settings.yaml:12:1`."""
-        return f"{self.file.name}:{self.line}:{self.column}"
+    place: str  #: where it starts: `settings.yaml:12:1`
 
     @property
     def identity(self) -> tuple[str, Scope | str]:
@@ -82,8 +77,8 @@ class Declaration:
     def position(self, field: str) -> str:
         """Where a field stands that the admin names, or the document where it names none."""
         key = self.kind.payload_key if self.kind else ""
-        found = self.file.position(field.removeprefix("payload."), key)
-        return f"{self.file.name}:{found[0]}:{found[1]}" if found else self.place
+        position = self.file.position(field.removeprefix("payload."), key)
+        return f"{self.file.name}:{position[0]}:{position[1]}" if position else self.place
 
 
 class KindWords:
@@ -115,22 +110,15 @@ def _match(kinds: Iterable[Kind], word: str) -> Kind | None:
 
 def read_documents(paths: Sequence[str], kinds: KindWords) -> list[Declaration]:
     """Read and check every document that files, directories and stdin hold; every problem is reported at once."""
-    return _reading(kinds).read_all(paths)
+    return document_reader(kinds).read_all(paths)
 
 
-def parse_documents(source: Source, kinds: KindWords) -> list[Declaration]:
-    """As `read_documents`, from text."""
-    reading = _reading(kinds)
-    reading.add(source)
-    return reading.finish()
-
-
-def _reading(kinds: KindWords) -> DocumentReader[Declaration]:
+def document_reader(kinds: KindWords) -> DocumentReader[Declaration]:
     return DocumentReader(lambda node, name: _declaration(node, name, kinds))
 
 
 def _declaration(node: yaml.MappingNode, name: str, kinds: KindWords) -> tuple[Declaration | None, list[Problem]]:
-    word = next((part for key, part in node.value if fold(str(key.value)) == "kind"), None)
+    word = child_node(node, "kind")
     if word is None:
         if any(key.value == "rainbow_plan" for key, _part in node.value):
             return None, [Problem.at(node.start_mark, f"this is a plan: apply it with `rainbowctl apply {name}`")]
@@ -141,21 +129,21 @@ def _declaration(node: yaml.MappingNode, name: str, kinds: KindWords) -> tuple[D
         return None, [Problem.at(node.start_mark, reason)]
     if not isinstance(word, yaml.ScalarNode):
         return None, [Problem.at(word.start_mark, "must be one word", "kind")]
-    line, column = node.start_mark.line + 1, node.start_mark.column + 1
+    place = start_of(node, name)
     if find_noun(word.value, [PROJECT]):
         file, problems = _project(node, name)
-        return Declaration(kind=None, file=file, line=line, column=column), problems
+        return Declaration(kind=None, file=file, place=place), problems
     if noun := find_noun(word.value, FLEET):
         part, file, problems = convert_definition(node, noun, name)
         if part is None and "name" not in file.positions:
             problems.append(Problem.at(node.start_mark, f"lacks name: which {noun}?"))
-        return Declaration(kind=None, noun=noun, name=part, file=file, line=line, column=column), problems
+        return Declaration(kind=None, noun=noun, name=part, file=file, place=place), problems
     kind = kinds.find(word.value)
     if kind is None:
         hint = did_you_mean(word.value, kinds.nouns()) or " `rainbowctl get kind` lists the kinds."
         return None, [Problem.at(word.start_mark, f"there is no kind {word.value!r}.{hint}", "kind")]
     file, problems = _attribute(node, kind, name)
-    return Declaration(kind=kind, file=file, line=line, column=column), problems
+    return Declaration(kind=kind, file=file, place=place), problems
 
 
 def _attribute(node: yaml.MappingNode, kind: Kind, name: str) -> tuple[AttributeFile, list[Problem]]:
@@ -173,7 +161,6 @@ def _project(node: yaml.MappingNode, name: str) -> tuple[AttributeFile, list[Pro
     schema = _project_schema(node)
     properties = {key: part for key, part in schema["properties"].items() if key not in READ_ONLY}
     values = converter.mapping(node, {"properties": {"kind": {"type": "string"}, **properties}}, refused=_REFUSED)
-    problems = converter.problems
     values.pop("kind", None)
     id, version = values.pop("id", None), values.pop("version", None)
     if schema is PLAIN_SCHEMA and "labels" in values:
@@ -182,26 +169,24 @@ def _project(node: yaml.MappingNode, name: str) -> tuple[AttributeFile, list[Pro
     try:
         scope = Scope(project=id)
     except InvalidInput as error:
-        line, column = converter.positions["id"]
-        problems.append(Problem(line=line, column=column, reason=error.message.rstrip("."), field="id"))
+        converter.note_at("id", error.message.rstrip("."))
     if id is None and "id" not in converter.positions:
-        problems.append(Problem.at(node.start_mark, "lacks id: which project?"))
-    file = AttributeFile(
-        name=name, scope=scope, payload=values, version=version, positions=_project_positions(converter.positions)
-    )
-    return file, problems
+        converter.note(node, "lacks id: which project?")
+    positions = _project_positions(converter.positions)
+    file = AttributeFile(name=name, scope=scope, payload=values, version=version, positions=positions)
+    return file, converter.problems
 
 
 def _project_schema(node: yaml.MappingNode) -> Schema:
     """Labels are written `{values: {team: ml}}`, as in a project's file, or as a plain map."""
-    labels = next((part for key, part in node.value if fold(str(key.value)) == "labels"), None)
+    labels = child_node(node, "labels")
     if not isinstance(labels, yaml.MappingNode):
         return FILE_SCHEMA
     is_wrapped = [key.value for key, _part in labels.value] == ["values"]
     return FILE_SCHEMA if is_wrapped and isinstance(labels.value[0][1], yaml.MappingNode) else PLAIN_SCHEMA
 
 
-def _project_positions(positions: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
+def _project_positions(positions: Positions) -> Positions:
     """The positions, with those of plain labels also under the path the admin knows them by."""
     plain = {
         f"labels.values{path.removeprefix('labels')}": place

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ctl.client.errors import InvalidRequest
-from ctl.client.words import count
+from ctl.files.positions import Positions, find_request_position, locate_details
 
 #: Keys that say what to run, of which a file may have one.
 RUN_KEYS = ("launchplan", "workflow", "task", "job", "jobspec")
@@ -32,6 +32,7 @@ _PATHS = {
     "spec.annotations.values": ("annotations",),
     "project": ("targetProject",),
     "domain": ("targetDomain",),
+    "spec": ("",),
 }
 
 
@@ -41,14 +42,8 @@ class ExecutionDocument:
 
     name: str  #: of the file
     values: Mapping[str, Any]
-    positions: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    line: int = 1
-    column: int = 1
-
-    @property
-    def place(self) -> str:
-        """Where it starts: `runs.yaml:12:1`."""
-        return f"{self.name}:{self.line}:{self.column}"
+    positions: Positions = field(default_factory=dict)
+    place: str = ""  #: where it starts: `runs.yaml:12:1`
 
     @property
     def identity(self) -> Hashable:
@@ -68,26 +63,4 @@ class ExecutionDocument:
 
     def locate(self, error: InvalidRequest) -> InvalidRequest:
         """The admin's refusal with the position of each field that stands in this file."""
-        positions = [self._position(str(detail.get("field") or "")) for detail in error.details]
-        for detail, position in zip(error.details, positions, strict=True):
-            if position:
-                detail["position"] = f"{self.name}:{position[0]}:{position[1]}"
-        if positions and all(positions):
-            # The details have positions, so the message need not repeat them.
-            error.message = f"The admin refused {self.name}: {count(len(positions), 'problem')}."
-        return error
-
-    def _position(self, path: str) -> tuple[int, int] | None:
-        path = path.replace("[", ".").replace("]", "")
-        for start, keys in _PATHS.items():
-            if path == start or path.startswith(f"{start}."):
-                candidates = [f"{key}{path[len(start) :]}" for key in keys]
-                break
-        else:
-            candidates = [path.removeprefix("spec.")]
-        for inner in candidates:
-            while inner:
-                if inner in self.positions:
-                    return self.positions[inner]
-                inner = inner.rpartition(".")[0]
-        return None
+        return locate_details(error, self.name, lambda path: find_request_position(self.positions, path, _PATHS))

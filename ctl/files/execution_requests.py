@@ -76,8 +76,7 @@ class Request:
 
     def of_workflow(self) -> Request:
         """The same for the workflow that has the name of the launch plan."""
-        launched = {**self.body["spec"]["launch_plan"], "resource_type": "WORKFLOW"}
-        body = {**self.body, "spec": {**self.body["spec"], "launch_plan": launched}}
+        body = _with(self.body, ("spec", "launch_plan", "resource_type"), "WORKFLOW")
         return Request(body=body, files=self.files, notes=self.notes, is_no_launch_plan=True)
 
     @property
@@ -165,7 +164,9 @@ def _request(
     _check_target(target)
     spec: Document = _run_spec(run_key, flags, document, jobspec)
     if "launch_plan" in spec:
-        spec["launch_plan"] |= _registered_elsewhere(target, project, domain)
+        # Where it is registered, as far as that is not where the execution runs.
+        registered = {"project": project, "domain": domain}
+        spec["launch_plan"] |= {key: name for key, name in registered.items() if name not in (None, target[key])}
     spec |= _settings_spec(flags, document)
     inputs = {**(document.values.get("inputs") or {}), **dict(flags["inputs"])}
     name = flags["name"] if flags["name"] is not None else document.values.get("name")
@@ -243,12 +244,6 @@ def _check_place(body: Document, typed: Mapping[str, str | None]) -> None:
             )
 
 
-def _registered_elsewhere(target: Mapping[str, str | None], project: str | None, domain: str | None) -> Document:
-    """Where the launch plan or workflow is registered, as far as that is not where the execution runs."""
-    where = {"project": project, "domain": domain}
-    return {key: name for key, name in where.items() if name is not None and name != target[key]}
-
-
 def _run_spec(
     run_key: str, flags: Mapping[str, Any], document: ExecutionDocument, jobspec: tuple[ExecutionDocument, ...]
 ) -> dict[str, Any]:
@@ -256,8 +251,9 @@ def _run_spec(
     job_flags = [flag for key, (flag, _path) in _JOB_FLAGS.items() if flags[key] is not None]
     if run_key in _RESOURCE_TYPES:
         if job_flags:
+            label = _RESOURCE_TYPES[run_key].lower().replace("_", " ")
             raise InvalidInput(
-                f"{listed(job_flags)} are for ad hoc jobs; a {_label(run_key)} defines its own job. "
+                f"{listed(job_flags)} are for ad hoc jobs; a {label} defines its own job. "
                 "Leave them out, or give a command after --."
             )
         return {"launch_plan": _launched(run_key, flags, document)}
@@ -268,10 +264,6 @@ def _run_spec(
             raise InvalidInput(f"A jobspec says {listed(job_flags)} itself: change it there, or leave the flags out.")
         return {"jobspec": jobspec[0].values["jobspec"] if jobspec else document.values["jobspec"]}
     return {"job": _job(flags, document)}
-
-
-def _label(run_key: str) -> str:
-    return "launch plan" if run_key.startswith("launch") else run_key
 
 
 def _launched(run_key: str, flags: Mapping[str, Any], document: ExecutionDocument) -> Document:

@@ -19,7 +19,7 @@ def execution_sample(
     id: Identifier,
     inputs: Mapping[str, Any],
     *,
-    given: Mapping[str, Any],
+    defaults: Mapping[str, Any],
     fixed: Mapping[str, Any],
     now: datetime,
 ) -> str:
@@ -32,13 +32,13 @@ def execution_sample(
         What flytectl calls it in such files: `workflow` for a launch plan, else `task`.
     inputs
         As the workflow declares them.
-    given, fixed
-        Inputs that a launch plan gives; those that it fixes can only be mentioned.
+    defaults, fixed
+        Inputs that a launch plan sets; those that it fixes can only be mentioned.
     """
     return "".join(
         [
             'iamRoleARN: ""\n',
-            _inputs(inputs, given, fixed, now),
+            _inputs(inputs, defaults, fixed, now),
             "envs: {}\n",
             'kubeServiceAcct: ""\n',
             f"targetDomain: {_written(id.domain)}\n",
@@ -50,13 +50,13 @@ def execution_sample(
     )
 
 
-def _inputs(inputs: Mapping[str, Any], given: Mapping[str, Any], fixed: Mapping[str, Any], now: datetime) -> str:
+def _inputs(inputs: Mapping[str, Any], defaults: Mapping[str, Any], fixed: Mapping[str, Any], now: datetime) -> str:
     lines = [f"{_INDENT}# {name} is fixed to {_written(value)}" for name, value in fixed.items()]
     for name, declared in inputs.items():
         if name in fixed:
             continue
         declared = declared if isinstance(declared, dict) else {"type": declared}
-        value = given[name] if name in given else declared.get("default", sample_value(declared, now))
+        value = defaults[name] if name in defaults else declared.get("default", sample_value(declared, now))
         text = " ".join(str(declared.get("description") or "").split())
         remark = f"  # {printable(text)}" if text not in {"", name} else ""
         lines.append(f"{_INDENT}{name}: {_written(value)}{remark}")

@@ -17,6 +17,7 @@ from ctl.client.yaml_files import Problem, Source, compose_mapping, read_source
 from ctl.files.attributes import parse_flow
 from ctl.files.conversion import Converter
 from ctl.files.execution_documents import RUN_KEYS, ExecutionDocument
+from ctl.files.positions import start_of
 from ctl.files.readings import MAX_BYTES, DocumentReader
 from ctl.files.retries import RETRY_SCHEMA
 
@@ -75,32 +76,28 @@ def read_execution_files(path: str) -> list[ExecutionDocument]:
 
 def parse_execution_files(source: Source) -> list[ExecutionDocument]:
     """As `read_execution_files`, from text."""
-    reading = DocumentReader(_convert)
-    reading.add(source)
-    return reading.finish()
+    return DocumentReader(_convert).parse(source)
 
 
 def _convert(node: yaml.MappingNode, name: str) -> tuple[ExecutionDocument, list[Problem]]:
     converter = Converter()
     read = converter.mapping(node, FILE_SCHEMA, refused=_REFUSED)
-    problems = converter.problems
     # flytectl generates files with empty texts for what is not set.
     values = {key: value for key, value in read.items() if value != ""}
-    place = {key: converter.positions[key] for key in values}
     named = [key for key in RUN_KEYS if key in values]
     for key in named[1:]:
-        problems.append(_at(place[key], key, f"{named[0]} is already given: keep one of the two"))
+        converter.note_at(key, f"{named[0]} is already given: keep one of the two")
     if "version" in values and named and named[0] in {"job", "jobspec"}:
-        problems.append(_at(place["version"], "version", f"a {named[0]} has no version: remove it"))
+        converter.note_at("version", f"a {named[0]} has no version: remove it")
     for first, second in _SAME:
         if first in values and second in values:
-            problems.append(_at(place[second], second, f"means the same as {first}: keep one of the two"))
+            converter.note_at(second, f"means the same as {first}: keep one of the two")
     for key in _MAPPINGS:
         if key in values and not isinstance(values[key], dict):
-            problems.append(_at(place[key], key, "must hold keys and values"))
-    line, column = node.start_mark.line + 1, node.start_mark.column + 1
-    document = ExecutionDocument(name=name, values=values, positions=converter.positions, line=line, column=column)
-    return document, problems
+            converter.note_at(key, "must hold keys and values")
+    place = start_of(node, name)
+    document = ExecutionDocument(name=name, values=values, positions=converter.positions, place=place)
+    return document, converter.problems
 
 
 def read_jobspec(path: str) -> ExecutionDocument:
@@ -111,7 +108,8 @@ def read_jobspec(path: str) -> ExecutionDocument:
     document = converter.value(node, _ANYTHING, "jobspec")
     if problems + converter.problems:
         raise source.refuse(problems + converter.problems)
-    return ExecutionDocument(name=source.name, values={"jobspec": document}, positions=converter.positions)
+    place = start_of(node, source.name)
+    return ExecutionDocument(name=source.name, values={"jobspec": document}, positions=converter.positions, place=place)
 
 
 def parse_input(text: str) -> Any:
@@ -127,7 +125,3 @@ def parse_input(text: str) -> Any:
     except InvalidInput as error:
         reason = str(error.details[0]["reason"]) if error.details else error.message.removeprefix("the value: ")
         raise InvalidInput(f"{reason.rstrip('.')}; text is quoted once more: '\"{text}\"'") from None
-
-
-def _at(position: tuple[int, int], key: str, reason: str) -> Problem:
-    return Problem(line=position[0], column=position[1], reason=reason, field=key)

@@ -19,7 +19,7 @@ from ctl.client.answers import Attribute, Document, RowChange
 from ctl.client.formats import to_yaml
 from ctl.client.kinds import Kind, Schema
 from ctl.client.nouns import FLEET, plural
-from ctl.client.scopes import LEVEL_FLAGS, Scope
+from ctl.client.scopes import KEYS, LEVEL_FLAGS, Scope
 from ctl.files.fleet import FIELDS
 
 #: First line of every export, by which files of an earlier one are known.
@@ -71,21 +71,17 @@ def exported_definitions(noun: str, rows: Iterable[RowChange]) -> list[Exported]
 
 def exported_rows(rows: Iterable[Attribute], kinds: Mapping[str, Kind]) -> list[Exported]:
     """Rows of known kinds, sorted."""
-    ordered = sorted(rows, key=lambda row: (kinds[str(row.kind)].number, _scope_key(row.scope)))
-    return [_exported_row(row, kinds[str(row.kind)]) for row in ordered]
-
-
-def _exported_row(row: Attribute, kind: Kind) -> Exported:
-    payload = in_order(row.payload, kind.schema)
-    return Exported(scope=row.scope, document={"kind": kind.noun, **row.scope.document(), **payload})
+    exported = []
+    for row in sorted(rows, key=lambda row: (kinds[str(row.kind)].number, _scope_key(row.scope))):
+        kind = kinds[str(row.kind)]
+        document = {"kind": kind.noun, **row.scope.document(), **in_order(row.payload, kind.schema)}
+        exported.append(Exported(scope=row.scope, document=document))
+    return exported
 
 
 def _scope_key(scope: Scope) -> tuple[Any, ...]:
     names = scope.document()
-    return (
-        _LEVELS.index(scope.level),
-        *(names.get(key, "") for key in ("project", "domain", "workflow", "launch_plan")),
-    )
+    return (_LEVELS.index(scope.level), *(names.get(key, "") for key in KEYS))
 
 
 def in_order(value: Any, schema: Schema) -> Any:

@@ -57,28 +57,23 @@ def convert_definition(node: yaml.Node, noun: str, file: str) -> tuple[str | Non
     frame: Schema = {"kind": _TEXT, "name": _TEXT, "version": {"type": "integer", "minimum": 1}}
     refused = {fold(key): _DECIDED.format(noun=noun) for key in _READ_ONLY[noun]}
     values = converter.mapping(node, {"properties": {**frame, **FIELDS[noun]}}, refused=refused)
-    problems, positions = converter.problems, converter.positions
     word, name, version = (values.pop(key, None) for key in ("kind", "name", "version"))
     if word is not None and find_noun(word, FLEET) != noun:
-        problems.append(_problem(positions, "kind", f"this is for {word}, not for {noun}"))
+        converter.note_at("kind", f"this is for {word}, not for {noun}")
     if name is not None:
         try:
             check_name(noun, name)
         except InvalidInput as error:
-            problems.append(_problem(positions, "name", error.message.rstrip(".")))
+            converter.note_at("name", error.message.rstrip("."))
     for member in values.get("members", []):
         member.setdefault("weight", 1)
-    return name, AttributeFile(name=file, scope=Scope(), payload=values, version=version, positions=positions), problems
+    definition = AttributeFile(name=file, scope=Scope(), payload=values, version=version, positions=converter.positions)
+    return name, definition, converter.problems
 
 
 def in_order(noun: str, payload: Mapping[str, Any]) -> Document:
     """A definition with its fields in the order they are written."""
     return {key: payload[key] for key in FIELDS[noun] if key in payload}
-
-
-def _problem(positions: Mapping[str, tuple[int, int]], key: str, reason: str) -> Problem:
-    line, column = positions[key]
-    return Problem(line=line, column=column, reason=reason, field=key)
 
 
 def parse_members(texts: Sequence[str], flag: str) -> list[Document]:

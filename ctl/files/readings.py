@@ -50,18 +50,22 @@ class DocumentReader(Generic[Item]):
         """Every document that files, directories and stdin hold."""
         for path in find_files(paths):
             self._read(path)
-        return self.finish()
+        return self._finish()
+
+    def parse(self, source: Source) -> list[Item]:
+        """Every document of one text."""
+        self._add(source)
+        return self._finish()
 
     def _read(self, path: str) -> None:
         try:
-            self.add(read_source(path, MAX_BYTES))
+            self._add(read_source(path, MAX_BYTES))
         except InvalidFile as error:
             if not error.details:
                 raise
             self._details += error.details
 
-    def add(self, source: Source) -> None:
-        """Take in the documents of one text."""
+    def _add(self, source: Source) -> None:
         try:
             nodes, problems = compose_all(source)
         except InvalidFile as error:
@@ -79,7 +83,7 @@ class DocumentReader(Generic[Item]):
         if problems:
             self._details += source.refuse(problems).details
 
-    def finish(self) -> list[Item]:
+    def _finish(self) -> list[Item]:
         """The documents, if there is no problem with any of them."""
         self._details += _duplicates(self._items)
         if self._details:

@@ -14,6 +14,7 @@ from ctl.client.calls.registrations import WORKFLOW
 from ctl.client.facts import INPUT_TYPES, SCHEMAS
 from ctl.client.kinds import Schema, built_in
 from ctl.client.words import fold
+from ctl.files.conversion import child_node
 from ctl.files.retries import RETRY_SCHEMA
 
 _TEXT: Schema = {"type": "string"}
@@ -123,10 +124,3 @@ def _default_schema(node: yaml.Node) -> Schema:
     if name == "list":
         return {"type": "array", "items": inner}
     return {"type": "object", "additionalProperties": inner or True} if name == "map" else {}
-
-
-def child_node(node: yaml.Node, name: str) -> yaml.Node | None:
-    """The value of a key in any spelling, if the node has it."""
-    if not isinstance(node, yaml.MappingNode):
-        return None
-    return next((part for key, part in node.value if fold(str(key.value)) == fold(name)), None)

@@ -28,13 +28,13 @@ import yaml
 
 from ctl.client.calls.registrations import LATEST, LAUNCH_PLAN, WORKFLOW, Identifier
 from ctl.client.errors import ClientError, InvalidInput, InvalidRequest
-from ctl.client.scopes import Scope, check_name
+from ctl.client.scopes import check_name
 from ctl.client.words import count, did_you_mean, fold
-from ctl.client.yaml_files import Problem, Source
-from ctl.files.attributes import AttributeFile
-from ctl.files.conversion import BAD, Converter
+from ctl.client.yaml_files import Problem
+from ctl.files.conversion import BAD, Converter, child_node
+from ctl.files.positions import Positions, find_request_position, start_of
 from ctl.files.readings import DocumentReader
-from ctl.files.registration_schemas import FRAME, child_node, document_properties, input_schema
+from ctl.files.registration_schemas import FRAME, document_properties, input_schema
 
 TITLES = {WORKFLOW: "workflow", LAUNCH_PLAN: "launch plan"}
 
@@ -69,14 +69,9 @@ class Registration:
     spec: Mapping[str, Any]  #: as the API takes it; of a launch plan without a workflow
     workflow: Mapping[str, str] | None = None  #: the workflow of a launch plan, as far as the document says
     active: bool | None = None  #: what the document says of a launch plan
-    file: AttributeFile  #: where each field stands
-    line: int
-    column: int
-
-    @property
-    def place(self) -> str:
-        """Where it starts: `train.yaml:12:1`."""
-        return f"{self.file.name}:{self.line}:{self.column}"
+    file: str  #: its name
+    positions: Positions
+    place: str  #: where it starts: `train.yaml:12:1`
 
     @property
     def identity(self) -> tuple[str | None, ...]:
@@ -123,8 +118,8 @@ class Registration:
             path = str(detail.get("field") or "")
             if error.name == "workflow_not_found" and self.noun == LAUNCH_PLAN:
                 path = f"spec.workflow_id.{path}".rstrip(".")
-            position = self._position(path)
-            detail["position"] = f"{self.file.name}:{position[0]}:{position[1]}" if position else self.place
+            position = find_request_position(self.positions, path, _PATHS)
+            detail["position"] = f"{self.file}:{position[0]}:{position[1]}" if position else self.place
             if isinstance(error, InvalidRequest):
                 detail["field"] = str(detail.get("field") or "").removeprefix("spec.")
             else:
@@ -135,18 +130,6 @@ class Registration:
             error.message = f"The admin refused {self.title}: {count(len(error.details), 'problem')}."
         return error
 
-    def _position(self, path: str) -> tuple[int, int] | None:
-        for start, keys in _PATHS.items():
-            if path == start or path.startswith((f"{start}.", f"{start}[")):
-                rest = path[len(start) :].lstrip(".")
-                candidates = [f"{key}.{rest}".strip(".") for key in keys]
-                break
-        else:
-            candidates = [path]
-        exact = (self.file.positions.get(each.replace("[", ".").replace("]", "")) for each in candidates)
-        above = (self.file.position(each, "") for each in candidates)
-        return next((found for found in [*exact, *above] if found), None)
-
 
 def read_registrations(paths: Sequence[str], noun: str | None = None) -> list[Registration]:
     """
@@ -154,17 +137,10 @@ def read_registrations(paths: Sequence[str], noun: str | None = None) -> list[Re
 
     With a `noun` documents of another kind are refused, and `kind` may be left out.
     """
-    return _reading(noun).read_all(paths)
+    return registration_reader(noun).read_all(paths)
 
 
-def parse_registrations(source: Source, noun: str | None = None) -> list[Registration]:
-    """As `read_registrations`, from text."""
-    reading = _reading(noun)
-    reading.add(source)
-    return reading.finish()
-
-
-def _reading(noun: str | None) -> DocumentReader[Registration]:
+def registration_reader(noun: str | None) -> DocumentReader[Registration]:
     return DocumentReader(lambda node, name: _registration(node, name, noun))
 
 
@@ -182,11 +158,11 @@ def _registration(node: yaml.MappingNode, name: str, expected: str | None) -> tu
     converter.problems = problems
     values = converter.mapping(node, {"properties": document_properties(node, noun)})
     frame = {key: values.pop(key) for key in FRAME if key in values}
-    problems += _frame_problems(frame, node, converter.positions)
+    _check_frame(frame, node, converter)
     if noun == WORKFLOW:
         spec = _workflow_spec(values, node, converter)
     else:
-        problems += _contradictions(values, node, converter.positions)
+        _check_launch_plan(values, node, converter)
         spec = _launch_spec(values)
     if frame.get("description"):
         spec = {"description": frame["description"], **spec}
@@ -199,9 +175,9 @@ def _registration(node: yaml.MappingNode, name: str, expected: str | None) -> tu
         spec=spec,
         workflow=_workflow(values) if noun == LAUNCH_PLAN else None,
         active=values.get("active"),
-        file=AttributeFile(name=name, scope=Scope(), payload=values, positions=converter.positions),
-        line=node.start_mark.line + 1,
-        column=node.start_mark.column + 1,
+        file=name,
+        positions=converter.positions,
+        place=start_of(node, name),
     ), problems
 
 
@@ -229,21 +205,16 @@ def _noun(node: yaml.MappingNode, expected: str | None) -> tuple[str | None, lis
     return noun, []
 
 
-def _frame_problems(
-    frame: Mapping[str, Any], node: yaml.MappingNode, positions: Mapping[str, tuple[int, int]]
-) -> list[Problem]:
-    problems = []
+def _check_frame(frame: Mapping[str, Any], node: yaml.MappingNode, converter: Converter) -> None:
     for key in ("name", "project", "domain", "version"):
         if key not in frame:
             continue
         try:
             check_name(key, frame[key])
         except InvalidInput as error:
-            line, column = positions[key]
-            problems.append(Problem(line=line, column=column, reason=error.message.rstrip("."), field=key))
-    if "name" not in positions:
-        problems.append(Problem.at(node.start_mark, "lacks name: what is it called?"))
-    return problems
+            converter.note_at(key, error.message.rstrip("."))
+    if "name" not in converter.positions:
+        converter.note(node, "lacks name: what is it called?")
 
 
 def _inputs(node: yaml.Node | None, converter: Converter) -> dict[str, Any]:
@@ -264,21 +235,15 @@ _SAME = (
 )
 
 
-def _contradictions(
-    values: Mapping[str, Any], node: yaml.MappingNode, positions: Mapping[str, tuple[int, int]]
-) -> list[Problem]:
-    problems = []
-    if "workflow" not in positions:
-        problems.append(Problem.at(node.start_mark, "lacks workflow: what does the launch plan launch?"))
+def _check_launch_plan(values: Mapping[str, Any], node: yaml.MappingNode, converter: Converter) -> None:
+    if "workflow" not in converter.positions:
+        converter.note(node, "lacks workflow: what does the launch plan launch?")
     pairs = [*_SAME]
     if isinstance(values.get("workflow"), dict) and "version" in values["workflow"]:
         pairs.append(("workflow", "workflow_version"))
     for first, second in pairs:
         if first in values and second in values:
-            line, column = positions[second]
-            reason = f"means the same as {first}: keep one of the two"
-            problems.append(Problem(line=line, column=column, reason=reason, field=second))
-    return problems
+            converter.note_at(second, f"means the same as {first}: keep one of the two")
 
 
 def _workflow(values: Mapping[str, Any]) -> dict[str, str]:

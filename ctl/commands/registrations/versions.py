@@ -104,7 +104,7 @@ def write_sample(
     from ctl.cli.new_files import write_new
     from ctl.files.execution_samples import execution_sample
 
-    text = execution_sample(key, id, inputs, given=given or {}, fixed=fixed or {}, now=datetime.now(UTC))
+    text = execution_sample(key, id, inputs, defaults=given or {}, fixed=fixed or {}, now=datetime.now(UTC))
     file = str(flags["exec_file"])
     if file == "-":
         session.printer.text(text)

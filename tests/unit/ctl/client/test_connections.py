@@ -45,12 +45,12 @@ class Handler(BaseHTTPRequestHandler):
             self.send_error(407)
             return
         host, port = self.path.rsplit(":", 1)
-        with socket.create_connection((host, int(port))) as there:
+        with socket.create_connection((host, int(port))) as target:
             self.send_response(200)
             self.end_headers()
-            back = threading.Thread(target=_pump, args=(there, self.connection))
+            back = threading.Thread(target=_pump, args=(target, self.connection))
             back.start()
-            _pump(self.connection, there)
+            _pump(self.connection, target)
             back.join()
         self.close_connection = True
 
@@ -240,13 +240,13 @@ def test_a_body_that_is_refused_before_its_end_is_told_why() -> None:
 
 def test_several_threads_may_ask_at_once() -> None:
     with serving() as server, open_to(f"http://127.0.0.1:{server.port}") as get:
-        found: list[bytes] = []
-        threads = [threading.Thread(target=lambda n=n: found.append(get(f"/{n}").content)) for n in range(8)]
+        contents: list[bytes] = []
+        threads = [threading.Thread(target=lambda n=n: contents.append(get(f"/{n}").content)) for n in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert sorted(found) == [f'{{"asked": "/{number}"}}'.encode() for number in range(8)]
+        assert sorted(contents) == [f'{{"asked": "/{number}"}}'.encode() for number in range(8)]
 
 
 def test_a_proxy_of_plain_http_is_told_the_whole_url_and_who_asks() -> None:

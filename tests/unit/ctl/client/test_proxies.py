@@ -15,7 +15,7 @@ def _no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variable", "value", "url", "found"),
+    ("variable", "value", "url", "proxy"),
     [
         ("HTTPS_PROXY", "http://proxy:3128", "https://rainbow.example.org", "proxy:3128"),
         ("https_proxy", "proxy:3128", "https://rainbow.example.org", "proxy:3128"),
@@ -26,10 +26,10 @@ def _no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_proxy_is_taken_from_the_environment(
-    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, url: str, found: str
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, url: str, proxy: str
 ) -> None:
     monkeypatch.setenv(variable, value)
-    assert str(find_proxy(url)) == found
+    assert str(find_proxy(url)) == proxy
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from ctl.client.errors import InvalidFile, InvalidInput
 from ctl.client.kinds import built_in
 from ctl.client.scopes import Scope
 from ctl.client.yaml_files import Source
-from ctl.files.document_sets import Declaration, KindWords, parse_documents, read_documents
+from ctl.files.document_sets import Declaration, KindWords, document_reader, read_documents
 from ctl.files.paths import find_files
 from ctl.files.readings import MAX_DOCUMENTS
 from tests.unit.ctl.kinds import PRIORITY
@@ -22,7 +22,7 @@ KINDS = KindWords(lambda: [*built_in(), PRIORITY])
 
 
 def parse(text: str) -> list[Declaration]:
-    return parse_documents(Source(name="f.yaml", text=text), KINDS)
+    return document_reader(KINDS).parse(Source(name="f.yaml", text=text))
 
 
 def problems(text: str) -> list[str]:
@@ -172,10 +172,10 @@ def test_problems_are_found_in_every_file(tmp_path: Path) -> None:
 def test_the_admin_is_asked_for_kinds_only_when_a_word_is_not_built_in() -> None:
     asked = []
     kinds = KindWords(lambda: asked.append(1) or [PRIORITY])  # type: ignore[func-returns-value]
-    parse_documents(Source(name="f", text=LABEL), kinds)
+    document_reader(kinds).parse(Source(name="f", text=LABEL))
     assert asked == []
     text = "kind: workflow-priority\ndomain: d\npriority: 1\n---\nkind: workflow-priority\ndomain: e\npriority: 1"
-    parse_documents(Source(name="f", text=text), kinds)
+    document_reader(kinds).parse(Source(name="f", text=text))
     assert asked == [1]
 
 

@@ -23,12 +23,14 @@ INPUTS: dict[str, Any] = {
 }
 
 
-def sample(key: str, inputs: dict[str, Any], **given: Any) -> str:
-    return execution_sample(key, ID, inputs, given=given.get("given", {}), fixed=given.get("fixed", {}), now=NOW)
+def sample(
+    key: str, inputs: dict[str, Any], defaults: dict[str, Any] | None = None, fixed: dict[str, Any] | None = None
+) -> str:
+    return execution_sample(key, ID, inputs, defaults=defaults or {}, fixed=fixed or {}, now=NOW)
 
 
 def test_a_launch_plans_defaults_go_before_the_workflows_and_what_it_fixes_is_told() -> None:
-    assert sample("workflow", INPUTS, given={"epochs": 7}, fixed={"seed": 42}) == (
+    assert sample("workflow", INPUTS, defaults={"epochs": 7}, fixed={"seed": 42}) == (
         'iamRoleARN: ""\n'
         "inputs:\n"
         "    # seed is fixed to 42\n"
@@ -45,10 +47,10 @@ def test_a_launch_plans_defaults_go_before_the_workflows_and_what_it_fixes_is_to
     )
 
 
-@pytest.mark.parametrize(("key", "what"), [("workflow", "workflow"), ("task", "task")])
-def test_the_file_reads_back_as_what_it_says(key: str, what: str) -> None:
+@pytest.mark.parametrize("key", ["workflow", "task"])
+def test_the_file_reads_back_as_what_it_says(key: str) -> None:
     [file] = parse_execution_files(Source(name="f.yaml", text=sample(key, INPUTS)))
-    assert (file.run_key, file.values[what], file.values["version"]) == (what, "my.flow", "1")
+    assert (file.run_key, file.values[key], file.values["version"]) == (key, "my.flow", "1")
     assert file.values["inputs"] == {"epochs": 3, "rate": 0.0, "name": "", "seed": 0, "shards": [0]}
     assert (file.values["targetProject"], file.values["targetDomain"]) == ("flytesnacks", "development")
 

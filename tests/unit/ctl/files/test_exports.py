@@ -12,7 +12,7 @@ from ctl.client.errors import InvalidInput
 from ctl.client.kinds import built_in
 from ctl.client.scopes import Scope
 from ctl.client.yaml_files import Source
-from ctl.files.document_sets import KindWords, parse_documents
+from ctl.files.document_sets import KindWords, document_reader
 from ctl.files.export_directories import write_directory
 from ctl.files.exports import (
     MARK,
@@ -103,8 +103,7 @@ def test_an_export_is_sorted_and_holds_neither_versions_nor_times() -> None:
 
 def test_the_order_in_which_rows_come_and_keys_stand_plays_no_part() -> None:
     turned = [
-        Attribute(scope=each.scope, payload=dict(reversed(each.payload.items())), kind=each.kind)
-        for each in reversed(ROWS)
+        Attribute(scope=row.scope, payload=dict(reversed(row.payload.items())), kind=row.kind) for row in reversed(ROWS)
     ]
     assert as_stream(exported_rows(turned, KINDS)) == as_stream(exported_rows(ROWS, KINDS))
 
@@ -112,14 +111,14 @@ def test_the_order_in_which_rows_come_and_keys_stand_plays_no_part() -> None:
 def test_the_order_of_a_list_is_kept() -> None:
     payload = {"overrides": [{"plugin_id": ["x"], "task_type": "z"}, {"task_type": "a", "plugin_id": ["y"]}]}
     [exported] = exported_rows([row("PLUGIN_OVERRIDE", payload, domain="d")], KINDS)
-    assert [next(iter(each.items())) for each in exported.document["overrides"]] == [
+    assert [next(iter(override.items())) for override in exported.document["overrides"]] == [
         ("task_type", "z"),
         ("task_type", "a"),
     ]
 
 
 def test_an_export_reads_back_as_what_it_was() -> None:
-    declarations = parse_documents(Source(name="e.yaml", text=STREAM), KindWords(lambda: KINDS.values()))
+    declarations = document_reader(KindWords(lambda: KINDS.values())).parse(Source(name="e.yaml", text=STREAM))
     assert declarations[0].change() == {
         "project_definition": {
             "id": "a",
@@ -129,8 +128,8 @@ def test_an_export_reads_back_as_what_it_was() -> None:
             "state": "ACTIVE",
         }
     }
-    assert {(each.identity, str(each.file.payload)) for each in declarations[1:]} == {
-        ((str(each.kind), each.scope), str(dict(_ordered(each)))) for each in ROWS
+    assert {(declaration.identity, str(declaration.file.payload)) for declaration in declarations[1:]} == {
+        ((str(row.kind), row.scope), str(dict(_ordered(row)))) for row in ROWS
     }
 
 
@@ -195,8 +194,8 @@ def test_the_fleet_is_sorted_by_name_and_each_part_has_a_file_of_its_own() -> No
         "---\nkind: cluster\nname: b\ncost: 1.5\nproperties:\n  a: 2\n  z: 1\n"
     )
     assert list(as_files(documents)) == ["pools/%2Egpu.yaml", "pools/cpu.yaml", "clusters/b.yaml"]
-    declarations = parse_documents(Source(name="e.yaml", text=as_stream(documents)), KindWords(built_in))
-    assert [each.title for each in declarations] == ["pool .gpu", "pool cpu", "cluster b"]
+    declarations = document_reader(KindWords(built_in)).parse(Source(name="e.yaml", text=as_stream(documents)))
+    assert [declaration.title for declaration in declarations] == ["pool .gpu", "pool cpu", "cluster b"]
 
 
 # Directories
@@ -254,6 +253,6 @@ def test_a_file_that_no_export_wrote_is_never_written_over(tmp_path: Path) -> No
 @example(text="---\nkind: project\n")
 def test_any_text_survives(text: str) -> None:
     stream = as_stream([exported_project({**PROJECT, "description": text, "labels": {"values": {text or "x": text}}})])
-    [declaration] = parse_documents(Source(name="e.yaml", text=stream), KindWords(lambda: KINDS.values()))
+    [declaration] = document_reader(KindWords(lambda: KINDS.values())).parse(Source(name="e.yaml", text=stream))
     definition = declaration.change()["project_definition"]
     assert (definition["description"], definition["labels"]) == (text, {"values": {text or "x": text}})

@@ -10,7 +10,7 @@ import pytest
 from ctl.client.errors import InvalidFile, InvalidInput
 from ctl.client.kinds import built_in
 from ctl.client.yaml_files import Source
-from ctl.files.document_sets import Declaration, KindWords, parse_documents
+from ctl.files.document_sets import Declaration, KindWords, document_reader
 from ctl.files.fleet import (
     changed_members,
     parse_amounts,
@@ -25,7 +25,7 @@ KINDS = KindWords(built_in)
 
 
 def parse(text: str) -> list[Declaration]:
-    return parse_documents(Source(name="f.yaml", text=text), KINDS)
+    return document_reader(KINDS).parse(Source(name="f.yaml", text=text))
 
 
 def problems(text: str) -> list[str]:

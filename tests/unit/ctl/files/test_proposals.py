@@ -9,7 +9,7 @@ from ctl.client.errors import Conflict, InvalidRequest
 from ctl.client.kinds import built_in
 from ctl.client.scopes import Scope
 from ctl.client.yaml_files import Source
-from ctl.files.document_sets import KindWords, parse_documents
+from ctl.files.document_sets import KindWords, document_reader
 from ctl.files.proposals import Proposal, moved_reason
 
 TEXT = """\
@@ -29,7 +29,7 @@ def noun(name: str) -> str:
 
 
 def proposal() -> Proposal:
-    documents = parse_documents(Source(name="f.yaml", text=TEXT), KINDS)
+    documents = document_reader(KINDS).parse(Source(name="f.yaml", text=TEXT))
     pruned = Attribute(scope=Scope(project="p", domain="d"), payload={}, kind="TASK_RESOURCE", version=9)
     return Proposal.from_documents(documents, [pruned])
 
@@ -89,14 +89,14 @@ def test_a_refusal_of_the_admin_is_found_in_the_documents() -> None:
 
 def test_a_part_of_the_fleet_is_known_by_its_name() -> None:
     text = "kind: pool\nname: gpu\nversion: 2\nmembers:\n- {id: a}\n- {id: b, weight: 3}\n"
-    documents = Proposal.from_documents(parse_documents(Source(name="f.yaml", text=text), KINDS))
-    found = trial({"index": 0, "action": "update", "resource_type": "POOL", "name": "gpu", "version": 4})
+    documents = Proposal.from_documents(document_reader(KINDS).parse(Source(name="f.yaml", text=text)))
+    changes = trial({"index": 0, "action": "update", "resource_type": "POOL", "name": "gpu", "version": 4})
     members = [{"id": "a", "weight": 1}, {"id": "b", "weight": 3}]
-    assert documents.expecting(found) == [
+    assert documents.expecting(changes) == [
         {"pool_definition": {"name": "gpu", "members": members}, "expected_version": 4}
     ]
     with pytest.raises(Conflict) as caught:
-        documents.check_versions(found, noun)
+        documents.check_versions(changes, noun)
     assert caught.value.lines()[1] == "  f.yaml:1:1: pool gpu: expected at version 2, now at version 4"
     detail = {"index": 0, "field": "pool_definition.members[1].weight", "reason": "is odd"}
     error = documents.locate(InvalidRequest("many words", details=[detail]))

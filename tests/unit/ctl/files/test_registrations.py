@@ -8,11 +8,11 @@ import pytest
 
 from ctl.client.errors import InvalidFile, InvalidInput, InvalidRequest, NotFound
 from ctl.client.yaml_files import Source
-from ctl.files.registrations import Registration, parse_registrations
+from ctl.files.registrations import Registration, registration_reader
 
 
 def parse(text: str, noun: str | None = None) -> list[Registration]:
-    return parse_registrations(Source(name="f.yaml", text=text), noun)
+    return registration_reader(noun).parse(Source(name="f.yaml", text=text))
 
 
 def problems(text: str, noun: str | None = None) -> list[str]:
