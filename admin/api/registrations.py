@@ -7,6 +7,7 @@ from typing import Any
 from admin.api.current import context
 from admin.api.operations import Operations
 from admin.core.problems import Invalid, Problem
+from admin.core.quantities import is_whole_number
 from admin.core.registrations import ACTIVE, Identifier
 from admin.messages.pages import key_of, token_of
 from admin.messages.registrations import (
@@ -120,7 +121,7 @@ def _key(token: str | None) -> tuple[str, int] | None:
     key = key_of(token, 2)
     if key is None:
         return None
-    if not (key[1].isascii() and key[1].isdecimal() and len(key[1]) < 19):
+    if not is_whole_number(key[1]):
         raise Invalid(Problem(field="token", reason="is not a token that a list gave; leave it out to start anew."))
     return key[0], int(key[1])
 

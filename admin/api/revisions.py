@@ -9,6 +9,7 @@ from admin.api.changes import changed_answer, options_of
 from admin.api.current import context
 from admin.api.operations import Operations
 from admin.core.problems import Invalid, Problem
+from admin.core.quantities import is_whole_number
 from admin.core.settings.kinds import Kind
 from admin.core.settings.scopes import check_scope
 from admin.messages.changes import ChangedAnswer, ChangesQuery
@@ -49,7 +50,7 @@ def list_revisions(query: dict[str, Any]) -> RevisionsAnswer:
     "GET", "/revisions/<number>", summary="Read a revision and its changes", answer=OneRevisionAnswer, errors=(400, 404)
 )
 def get_revision(number: str) -> OneRevisionAnswer:
-    if not (number.isascii() and number.isdecimal() and len(number) < 19):
+    if not is_whole_number(number):
         raise Invalid(Problem(field="number", reason="is not the number of a revision."))
     return OneRevisionAnswer.from_revision(*revisions.get_revision(context(), int(number)))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from admin.core.fleet_documents import member_problems
-from admin.core.problems import Invalid, Problem, closest, unknown_word
+from admin.core.problems import Problem, raise_problems, unknown_problem
 from admin.core.settings.builtin_kinds import TASK_RESOURCE
 from admin.core.settings.platform import PlatformValues
 from admin.core.settings.resolution import resolve
@@ -17,14 +17,14 @@ from admin.core.settings.warnings import excesses, zero_limits
 
 def check_document(document: Mapping[str, Any]) -> None:
     """Refuse a configuration whose keys contradict each other; Invalid with every problem."""
-    problems = [
-        *_domain_problems(document),
-        *_fleet_problems(document.get("clusters", {})),
-        *_agent_problems(document["agents"]),
-        *_tls_problems(document["server"].get("tls", {})),
-    ]
-    if problems:
-        raise Invalid(*problems)
+    raise_problems(
+        [
+            *_domain_problems(document),
+            *_fleet_problems(document.get("clusters", {})),
+            *_agent_problems(document["agents"]),
+            *_tls_problems(document["server"].get("tls", {})),
+        ]
+    )
 
 
 def check_task_resources(values: PlatformValues) -> None:
@@ -42,8 +42,7 @@ def check_task_resources(values: PlatformValues) -> None:
         Problem(field=f"task_resources.limits.{resource}", reason=reason)
         for resource in zero_limits(platform.payload.get("limits", {}))
     ]
-    if problems:
-        raise Invalid(*problems)
+    raise_problems(problems)
 
 
 def _domain_problems(document: Mapping[str, Any]) -> Iterator[Problem]:
@@ -51,8 +50,7 @@ def _domain_problems(document: Mapping[str, Any]) -> Iterator[Problem]:
     ids = [domain["id"] for domain in document["domains"]]
     for key, name in _mentioned_domains(document):
         if name not in ids:
-            reason = unknown_word("domain", name, ids)
-            yield Problem(field=f"{key}.{name}", reason=reason, closest=closest(name, ids))
+            yield unknown_problem(f"{key}.{name}", "domain", name, ids)
     for name in _repeated(ids):
         yield Problem(field="domains", reason=f"'{name}' is listed twice.")
 
@@ -87,7 +85,7 @@ def _fleet_problems(clusters: Mapping[str, Any]) -> Iterator[Problem]:
     pools = clusters.get("poolNameClusterMap", {})
     for name in clusters.get("poolStrategies", {}):
         if name not in pools:
-            yield Problem(field=f"clusters.poolStrategies.{name}", reason=unknown_word("pool", name, pools))
+            yield unknown_problem(f"clusters.poolStrategies.{name}", "pool", name, pools)
 
 
 def _agent_problems(agents: Mapping[str, int]) -> Iterator[Problem]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from admin.configuration.keys import CONFIGURATION
+from admin.core import names
 from admin.core.fields import Boolean, Field, Integer, Leaf, ListOf, Section
-from admin.core.problems import Invalid, Path, Problem, closest, unknown_word
+from admin.core.problems import Invalid, Path, unknown_problem
+from admin.core.quantities import is_whole_number
 
 #: The sections whose single values the environment may set; the rest are lists and maps, which belong in a file.
 _SECTIONS = ("server", "database", "logging", "attributes", "agents", "retention")
@@ -20,8 +21,7 @@ def environment_variables() -> dict[str, tuple[Path, Leaf]]:
     variables: dict[str, tuple[Path, Leaf]] = {}
     for section in _SECTIONS:
         for path, leaf in _single_values(CONFIGURATION.fields[section], (section,)):
-            words = [re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", part).upper() for part in path]
-            variables["RAINBOW_" + "_".join(words)] = (path, leaf)
+            variables["RAINBOW_" + "_".join(map(names.snake, path)).upper()] = (path, leaf)
     return variables
 
 
@@ -41,8 +41,7 @@ def read_environment(environment: Mapping[str, str]) -> dict[str, Any]:
         if not variable.startswith(_PREFIXES):
             continue
         if variable not in known:
-            reason = unknown_word("variable", variable, known)
-            raise Invalid(Problem(field=variable, reason=reason, closest=closest(variable, known)))
+            raise Invalid(unknown_problem(variable, "variable", variable, known))
         path, leaf = known[variable]
         section = document
         for part in path[:-1]:
@@ -52,7 +51,7 @@ def read_environment(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _parse(leaf: Leaf, text: str) -> Any:
-    if isinstance(leaf, Integer) and re.fullmatch(r"-?[0-9]{1,18}", text):
+    if isinstance(leaf, Integer) and is_whole_number(text.removeprefix("-")):
         return int(text)
     if isinstance(leaf, Boolean) and text in ("true", "false"):
         return text == "true"

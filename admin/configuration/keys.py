@@ -5,30 +5,103 @@
 
 from __future__ import annotations
 
-from admin.configuration.forms import ByDomain, ListedMap, NamedRecord, TemplateData
+from dataclasses import dataclass
+from typing import Any
+
 from admin.core import names
 from admin.core.fields import (
+    DNS_LABEL,
+    ENTITY_NAME,
     Age,
     Boolean,
     Choice,
     Duration,
+    Field,
     FreeForm,
     Integer,
     Leaf,
     ListOf,
     MapOf,
-    Number,
     Record,
+    Schema,
     Section,
     Text,
 )
-from admin.core.fleet_documents import MEMBERS, STRATEGY
+from admin.core.fleet.definitions import FleetKind
+from admin.core.fleet_documents import CLUSTER_AUTH, DEFINITIONS, MEMBERS, STRATEGY
+from admin.core.problems import Path, Problem, add_problem
 from admin.core.resources import CLUSTER_RESOURCES
 from admin.core.settings.builtin_kinds import TASK_RESOURCE, WORKFLOW_EXECUTION_CONFIG
 
-_NAME = Text(pattern=names.ENTITY_NAME, rule=names.ENTITY_NAME_RULE, max_length=255)
-_CAPACITY = {name: item for name, item in CLUSTER_RESOURCES.fields.items() if isinstance(item, Leaf)}
-_DOMAIN_ID = Text(pattern=names.DNS_LABEL, rule=names.DNS_LABEL_RULE)
+
+@dataclass(frozen=True, kw_only=True)
+class NamedRecord(Record):
+    """A record that may also be written as its id alone."""
+
+    def parse(self, value: Any, path: Path, problems: list[Problem]) -> dict[str, Any]:
+        return super().parse({"id": value} if isinstance(value, str) else value, path, problems)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TemplateData(Leaf):
+    """Template variables, as `name: text` or in Flyte's form `name: {value: text}`; a list of such maps will do."""
+
+    phrase = "a mapping of variables"
+
+    def parse(self, value: Any, path: Path, problems: list[Problem]) -> dict[str, Any]:
+        entries = value if isinstance(value, list) else [value]
+        if not all(isinstance(entry, dict) for entry in entries):
+            raise self.wrong_type()
+        merged = {name: item for entry in entries for name, item in entry.items()}
+        return {name: self._text(item, (*path, name), problems) for name, item in merged.items()}
+
+    def _text(self, item: Any, path: Path, problems: list[Problem]) -> str:
+        if isinstance(item, dict) and set(item) == {"value"}:
+            item = item["value"]
+        if isinstance(item, bool) or not isinstance(item, str | int | float):
+            reason = "is not text: write name: text, or name: {value: text}; valueFrom is not supported."
+            add_problem(problems, path, reason)
+        return str(item)
+
+    def details(self) -> Schema:
+        return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedMap(MapOf):
+    """A map that may also be written as a list of maps, as Flyte's files do to keep upper case."""
+
+    def read_branch(self, value: Any, path: Path, problems: list[Problem]) -> dict[str, Any]:
+        if isinstance(value, list) and all(isinstance(entry, dict) for entry in value):
+            value = {name: item for entry in value for name, item in entry.items()}
+        return super().read_branch(value, path, problems)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByDomain(Leaf):
+    """One boolean for every domain, or a mapping of domains to booleans."""
+
+    json_type = "boolean"
+    phrase = "a boolean or a mapping of domains to booleans"
+
+    def parse(self, value: Any, path: Path, problems: list[Problem]) -> bool | dict[str, bool]:
+        if isinstance(value, dict):
+            return {domain: Boolean().read(item, (*path, str(domain)), problems) for domain, item in value.items()}
+        if not isinstance(value, bool):
+            raise self.wrong_type()
+        return value
+
+    def details(self) -> Schema:
+        return {"type": ["boolean", "object"], "additionalProperties": {"type": "boolean"}}
+
+
+#: The fields of a cluster's definition, in the spelling of the file and each set as a whole.
+_CLUSTER: dict[str, Field] = {
+    "name": ENTITY_NAME,
+    **DEFINITIONS[FleetKind.CLUSTER].fields,
+    "auth": Record(fields={names.camel(name): field for name, field in CLUSTER_AUTH.fields.items()}),
+    "capacity": Record(fields=CLUSTER_RESOURCES.fields),
+}
 
 CONFIGURATION = Section(
     fields={
@@ -63,14 +136,14 @@ CONFIGURATION = Section(
                 "format": Choice(words=("json", "text"), description="One JSON object a line, or plain text."),
             }
         ),
-        "domains": ListOf(item=NamedRecord(required=("id",), fields={"id": _DOMAIN_ID, "name": Text(max_length=64)})),
+        "domains": ListOf(item=NamedRecord(required=("id",), fields={"id": DNS_LABEL, "name": Text(max_length=64)})),
         "projects": ListOf(
             min_items=0,
             max_items=10_000,
             item=NamedRecord(
                 required=("id",),
                 fields={
-                    "id": Text(pattern=names.DNS_LABEL, rule=names.DNS_LABEL_RULE),
+                    "id": DNS_LABEL,
                     "name": Text(max_length=64),
                     "description": Text(max_length=300),
                     "labels": FreeForm(),
@@ -99,12 +172,14 @@ CONFIGURATION = Section(
                 "executionQueues": ListOf(
                     min_items=0,
                     description="Queues and the tags they serve.",
-                    item=Record(required=("dynamic",), fields={"dynamic": _NAME, "attributes": ListOf(item=Text())}),
+                    item=Record(
+                        required=("dynamic",), fields={"dynamic": ENTITY_NAME, "attributes": ListOf(item=Text())}
+                    ),
                 ),
                 "workflowConfigs": ListOf(
                     min_items=0,
                     description="Tags for executions that no attribute gives any, by domain or for all.",
-                    item=Record(required=("tags",), fields={"domain": _DOMAIN_ID, "tags": ListOf(item=Text())}),
+                    item=Record(required=("tags",), fields={"domain": DNS_LABEL, "tags": ListOf(item=Text())}),
                 ),
             }
         ),
@@ -132,19 +207,7 @@ CONFIGURATION = Section(
                     min_items=0,
                     max_items=10_000,
                     description="The clusters.",
-                    item=Record(
-                        required=("name",),
-                        fields={
-                            "name": _NAME,
-                            "endpoint": Text(),
-                            "enabled": Boolean(),
-                            "auth": Record(fields={"type": Text(), "tokenPath": Text(), "certPath": Text()}),
-                            "cost": Number(minimum=0, maximum=1e12),
-                            "capacity": Record(fields=_CAPACITY),
-                            "properties": FreeForm(),
-                            "description": Text(max_length=1000),
-                        },
-                    ),
+                    item=Record(required=("name",), fields=_CLUSTER),
                 ),
                 "defaultExecutionLabel": Text(description="The label of executions that nothing else places."),
                 "defaultClusterPool": Text(description="The pool of executions that nothing else places."),
@@ -153,7 +216,8 @@ CONFIGURATION = Section(
         "clusterPools": Section(
             fields={
                 "clusterPoolAssignments": ListedMap(
-                    value=Record(required=("pool",), fields={"pool": _NAME}), description="The pool of each domain."
+                    value=Record(required=("pool",), fields={"pool": ENTITY_NAME}),
+                    description="The pool of each domain.",
                 )
             }
         ),

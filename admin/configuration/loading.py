@@ -14,6 +14,7 @@ from admin.configuration.keys import CONFIGURATION
 from admin.configuration.platform_values import platform_values
 from admin.configuration.settings import Agents, Domain, SeedProject, Server, Settings
 from admin.configuration.yaml_files import read_mapping
+from admin.core import names
 from admin.core.executions.launches import Rules
 from admin.core.executions.queues import Queue
 from admin.core.fields import Section, read
@@ -60,7 +61,7 @@ def _build_settings(document: Mapping[str, Any]) -> Settings:
     clusters, retention = document.get("clusters", {}), dict(document["retention"])
     retention_interval = retention.pop("interval")
     return Settings(
-        server=_server(document["server"]),
+        server=Server(**_snake_case(document["server"]), **_snake_case(document["server"].get("tls", {}), "tls_")),
         database_url=_absolute(document["database"].get("url") or _default_database_url()),
         database_pool_size=document["database"]["poolSize"],
         log_level=document["logging"]["level"],
@@ -72,7 +73,11 @@ def _build_settings(document: Mapping[str, Any]) -> Settings:
         platform=platform,
         rules=_rules(document, kinds, platform),
         fleet=tuple(_fleet(clusters)),
-        agents=_agents(document["agents"], clusters),
+        agents=Agents(
+            registration=clusters.get("registration", "open"),
+            secret_file=clusters.get("registrationSecretFile"),
+            **_snake_case(document["agents"]),
+        ),
         loop_interval_seconds=document["loops"]["intervalMilliseconds"] / 1000,
         loop_lease_seconds=document["loops"]["leaseSeconds"],
         retention=Retention(**retention),
@@ -81,18 +86,9 @@ def _build_settings(document: Mapping[str, Any]) -> Settings:
     )
 
 
-def _server(server: Mapping[str, Any]) -> Server:
-    return Server(
-        host=server["host"],
-        port=server["port"],
-        workers=server["workers"],
-        threads=server["threads"],
-        max_body_bytes=server["maxBodyBytes"],
-        graceful_shutdown_seconds=server["gracefulShutdownSeconds"],
-        api_token_file=server.get("apiTokenFile"),
-        tls_cert_file=server.get("tls", {}).get("certFile"),
-        tls_key_file=server.get("tls", {}).get("keyFile"),
-    )
+def _snake_case(section: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The single values of a section under the names that settings have for them."""
+    return {prefix + names.snake(key): value for key, value in section.items() if not isinstance(value, dict)}
 
 
 def _default_database_url() -> str:
@@ -117,20 +113,6 @@ def _seed_projects(items: list[dict[str, Any]]) -> Iterator[SeedProject]:
             description=item.get("description", ""),
             labels=read_labels(labels.get("values", labels), ("projects", str(index), "labels")),
         )
-
-
-def _agents(agents: Mapping[str, int], clusters: Mapping[str, Any]) -> Agents:
-    return Agents(
-        registration=clusters.get("registration", "open"),
-        secret_file=clusters.get("registrationSecretFile"),
-        lease_seconds=agents["leaseSeconds"],
-        wait_seconds=agents["waitSeconds"],
-        unreachable_seconds=agents["unreachableSeconds"],
-        lost_seconds=agents["lostSeconds"],
-        evictions_per_second=agents["evictionsPerSecond"],
-        log_limit_bytes=agents["logLimitBytes"],
-        output_limit_bytes=agents["outputLimitBytes"],
-    )
 
 
 def _rules(document: Mapping[str, Any], kinds: Kinds, platform: PlatformValues) -> Rules:

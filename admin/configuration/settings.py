@@ -41,9 +41,9 @@ class Server:
     threads: int
     max_body_bytes: int
     graceful_shutdown_seconds: int
-    api_token_file: str | None
-    tls_cert_file: str | None
-    tls_key_file: str | None
+    api_token_file: str | None = None
+    tls_cert_file: str | None = None
+    tls_key_file: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

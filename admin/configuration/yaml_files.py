@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from admin.core.problems import Invalid, Problem
+from admin.core.problems import invalid
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
@@ -24,15 +24,15 @@ def read_mapping(path: Path) -> dict[str, Any]:
         node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
         document = None if node is None else _value(node, set())
     except OSError as error:
-        raise Invalid(Problem(field=str(path), reason=f"cannot be read: {error.strerror}.")) from error
+        raise invalid(str(path), f"cannot be read: {error.strerror}.") from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
-        raise Invalid(Problem(field=where, reason=f"{error.problem}.")) from error
+        raise invalid(where, f"{error.problem}.") from error
     except (yaml.YAMLError, RecursionError, UnicodeDecodeError) as error:
-        raise Invalid(Problem(field=str(path), reason="is not YAML in UTF-8 that can be read.")) from error
+        raise invalid(str(path), "is not YAML in UTF-8 that can be read.") from error
     if not isinstance(document, dict | None):
-        raise Invalid(Problem(field=str(path), reason="is not a mapping of configuration keys."))
+        raise invalid(str(path), "is not a mapping of configuration keys.")
     return document or {}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from admin.core.problems import Invalid, Problem
+from admin.core.problems import invalid
 from admin.core.settings.kinds import Payload
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import Scope
@@ -148,8 +148,8 @@ def rows_after(rows: Iterable[Row], changes: Iterable[RowChange]) -> dict[Scope,
 def read_named(definition: object, field: str) -> tuple[str, Payload]:
     """The name and the payload of a definition, which the field holds together."""
     if not isinstance(definition, dict):
-        raise Invalid(Problem(field=field, reason="is not a mapping."))
+        raise invalid(field, "is not a mapping.")
     name = definition.get("name")
     if not isinstance(name, str) or not name:
-        raise Invalid(Problem(field=f"{field}.name", reason="is missing."))
+        raise invalid(f"{field}.name", "is missing.")
     return name, {key: value for key, value in definition.items() if key != "name"}

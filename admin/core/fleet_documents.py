@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from admin.core import names
-from admin.core.fields import Boolean, Choice, FreeForm, ListOf, Number, Record, Section, Text, read
+from admin.core.fields import ENTITY_NAME, Boolean, Choice, FreeForm, ListOf, Number, Record, Section, Text, read
 from admin.core.fleet.definitions import FleetKind
 from admin.core.placement.scores import STRATEGIES
-from admin.core.problems import Invalid, Path, Problem
+from admin.core.problems import Path, Problem, invalid, raise_problems
 from admin.core.resources import CLUSTER_RESOURCES
 
-_NAME = Text(pattern=names.ENTITY_NAME, rule=names.ENTITY_NAME_RULE, max_length=255)
 _DESCRIPTION = Text(max_length=1000, description="For people.")
 
 MEMBERS = ListOf(
@@ -21,19 +20,24 @@ MEMBERS = ListOf(
     description="Clusters and their weights; the order counts for spill.",
     item=Record(
         required=("id",),
-        fields={"id": _NAME, "weight": Number(minimum=0, maximum=1e12, description="Share of the work; 0 for none.")},
+        fields={
+            "id": ENTITY_NAME,
+            "weight": Number(minimum=0, maximum=1e12, description="Share of the work; 0 for none."),
+        },
     ),
 )
 STRATEGY = Choice(words=tuple(STRATEGIES), description="How a cluster is chosen; weighted.")
+
+CLUSTER_AUTH = Record(
+    description="How engines and consoles sign in.",
+    fields={"type": Text(), "token_path": Text(), "cert_path": Text()},
+)
 
 DEFINITIONS: Mapping[FleetKind, Section] = {
     FleetKind.CLUSTER: Section(
         fields={
             "endpoint": Text(max_length=2048, description="Where engines and consoles reach the cluster."),
-            "auth": Record(
-                description="How engines and consoles sign in.",
-                fields={"type": Text(), "token_path": Text(), "cert_path": Text()},
-            ),
+            "auth": CLUSTER_AUTH,
             "enabled": Boolean(description="Whether it takes part at all; true."),
             "cost": Number(minimum=0, maximum=1e12, description="Price of its work, in any unit, for `cheapest`."),
             "capacity": CLUSTER_RESOURCES,
@@ -51,14 +55,12 @@ def read_definition(kind: FleetKind, name: str, payload: Any) -> dict[str, Any]:
     normal: dict[str, Any] = read(DEFINITIONS[kind], payload)
     normal = {key: value for key, value in normal.items() if value is not None}
     if not names.is_entity_name(name):
-        raise Invalid(Problem(field="name", reason=f"is not a {kind.noun}'s name: use {names.ENTITY_NAME_RULE}."))
+        raise invalid("name", f"is not a {kind.noun}'s name: use {names.ENTITY_NAME_RULE}.")
     if kind is FleetKind.CLUSTER:
         return normal
     if "members" not in normal:
-        raise Invalid(Problem(field="members", reason=f"is missing: a {kind.noun} is a list of clusters."))
-    problems = list(member_problems(normal["members"], ("members",)))
-    if problems:
-        raise Invalid(*problems)
+        raise invalid("members", f"is missing: a {kind.noun} is a list of clusters.")
+    raise_problems(list(member_problems(normal["members"], ("members",))))
     normal["members"] = [{"id": member["id"], "weight": member.get("weight", 1)} for member in normal["members"]]
     return normal
 

@@ -57,6 +57,11 @@ def camel(name: str) -> str:
     return head + "".join(word[:1].upper() + word[1:] for word in tail)
 
 
+def snake(name: str) -> str:
+    """The snake_case spelling of a camelCase name."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
 def pattern_error(pattern: str) -> str:
     """Why a text is no regular expression, "" where it is one."""
     try:

@@ -33,6 +33,17 @@ class Invalid(Exception):
         self.problems = problems
 
 
+def invalid(field: str, reason: str) -> Invalid:
+    """An input with a single problem."""
+    return Invalid(Problem(field=field, reason=reason))
+
+
+def raise_problems(problems: Sequence[Problem]) -> None:
+    """Raise Invalid with all problems, if there are any."""
+    if problems:
+        raise Invalid(*problems)
+
+
 class Refused(Invalid):
     """An input that breaks a rule with an error name of its own."""
 
@@ -74,13 +85,19 @@ def unknown_word(noun: str, word: str, known: Iterable[str]) -> str:
     return f"unknown {noun} '{shorten(word)}'.{did_you_mean(near)} Known: {listed or 'none'}."
 
 
+def unknown_problem(field: str, noun: str, word: str, known: Iterable[str]) -> Problem:
+    """The problem of a word that is not one of the known ones, with those that come closest."""
+    words = list(known)
+    return Problem(field=field, reason=unknown_word(noun, word, words), closest=closest(word, words))
+
+
 def unknown_fields(unknown: Sequence[str], known: Iterable[str], path: str) -> Iterator[Problem]:
     """A problem for each unknown field; the first ones with similar known fields."""
     names = list(known)
     for number, name in enumerate(unknown):
         field = f"{path}.{shorten(name)}".lstrip(".")
         if number < _MOST_LOOKED_UP:
-            yield Problem(field=field, reason=unknown_word("field", name, names), closest=closest(name, names))
+            yield unknown_problem(field, "field", name, names)
         else:
             yield Problem(field=field, reason=f"unknown field '{shorten(name)}'.")
 

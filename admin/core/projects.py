@@ -9,7 +9,8 @@ from enum import Enum
 from typing import Any, TypedDict
 
 from admin.core.changes import PROJECT, RowChange
-from admin.core.problems import Invalid, Path, Problem, add_problem
+from admin.core.fields import read
+from admin.core.problems import Path, dotted, invalid
 from admin.core.settings.builtin_kinds import LABEL_VALUES
 from admin.core.settings.kinds import Payload
 
@@ -50,28 +51,17 @@ MOST_LABELS = 16
 
 def read_labels(values: Any, path: Path) -> dict[str, str]:
     """A project's labels, by the same rule as those of executions; Invalid with every problem."""
-    problems: list[Problem] = []
-    labels: dict[str, str] = LABEL_VALUES.read(values, path, problems)
-    if not problems and len(labels) > MOST_LABELS:
+    labels: dict[str, str] = read(LABEL_VALUES, values, path)
+    if len(labels) > MOST_LABELS:
         whole = path[:-1] if path[-1] == "values" else path
-        add_problem(problems, whole, f"has {len(labels)} entries; the most is {MOST_LABELS}.")
-    if problems:
-        raise Invalid(*problems)
+        raise invalid(dotted(whole), f"has {len(labels)} entries; the most is {MOST_LABELS}.")
     return labels
 
 
 def to_payload(project: Project) -> Payload:
     """The fields that people set, as revisions store them."""
-    return _to_payload(_values_of(project))
-
-
-def _values_of(project: Project) -> ProjectValues:
-    return {
-        "name": project.name,
-        "description": project.description,
-        "labels": project.labels,
-        "state": project.state,
-    }
+    name, description, labels, state = project.name, project.description, project.labels, project.state
+    return _to_payload({"name": name, "description": description, "labels": labels, "state": state})
 
 
 def _to_payload(values: ProjectValues) -> Payload:

@@ -28,6 +28,11 @@ AGE = DURATION.replace("(h|", "(d|h|")
 AGE_RULE = "an age above zero, such as 90d, 12h or 30m"
 
 
+def is_whole_number(text: str) -> bool:
+    """Whether a text is a whole number of zero or more in plain digits, few enough for a database's integer."""
+    return len(text) < 19 and text.isascii() and text.isdecimal()
+
+
 @lru_cache(maxsize=4096)
 def parse_quantity(text: str) -> Fraction:
     """The exact number of a quantity; ValueError with the rule where the text is none."""

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from admin.core import names
 from admin.core.executions.retries import RETRY
 from admin.core.executions.spec import IDENTIFIER, SETTINGS, null_targets
-from admin.core.fields import FreeForm, Record, Section, Text
+from admin.core.fields import FreeForm, Record, Section, read
 from admin.core.jobs.inputs import Input, check_values, declarations_payload, read_declarations
 from admin.core.jobs.job import JOB, read_job, without_nulls
 from admin.core.jobs.literals import plain_values
 from admin.core.jobs.templates import check_job_templates
-from admin.core.problems import Invalid, Problem, shorten
+from admin.core.problems import Problem, invalid, raise_problems, shorten
+from admin.core.settings.builtin_kinds import LINES
 from admin.core.settings.scopes import check_scope
 
 ACTIVE, INACTIVE = "ACTIVE", "INACTIVE"
@@ -22,7 +23,7 @@ ACTIVE, INACTIVE = "ACTIVE", "INACTIVE"
 #: Stands for the version that was registered last, so no version may have this name.
 LATEST = "latest"
 
-_DESCRIPTION = Text(pattern=r"[^\x00-\x08\x0b-\x1f\x7f]*", min_length=0, max_length=4000)
+_DESCRIPTION = replace(LINES, max_length=4000)
 
 WORKFLOW_SPEC = Section(
     fields={
@@ -61,29 +62,24 @@ def read_identifier(document: Mapping[str, Any], noun: str) -> Identifier:
     check_scope(project=document["project"], domain=document["domain"], workflow=document["name"])
     version = document["version"]
     if not names.is_entity_name(version) or version == LATEST:
-        raise Invalid(
-            Problem(
-                field="id.version",
-                reason=f"'{shorten(version)}' is not a {noun}'s version: use {names.ENTITY_NAME_RULE}, "
-                f"and not '{LATEST}', which means the newest.",
-            )
+        raise invalid(
+            "id.version",
+            f"'{shorten(version)}' is not a {noun}'s version: use {names.ENTITY_NAME_RULE}, "
+            f"and not '{LATEST}', which means the newest.",
         )
     return Identifier(**{key: document[key] for key in ("project", "domain", "name", "version")})
 
 
 def read_workflow(spec: Any) -> dict[str, Any]:
     """A workflow's spec in its normal form; Invalid with every problem."""
-    problems: list[Problem] = []
-    normal: dict[str, Any] = WORKFLOW_SPEC.read(spec, ("spec",), problems)
-    if problems:
-        raise Invalid(*problems)
+    normal: dict[str, Any] = read(WORKFLOW_SPEC, spec, ("spec",))
     if "job" not in normal:
-        raise Invalid(Problem(field="spec.job", reason="is missing: a workflow is a job with typed inputs."))
+        raise invalid("spec.job", "is missing: a workflow is a job with typed inputs.")
+    problems: list[Problem] = []
     job = read_job(normal["job"], ("spec", "job"))
     declared = read_declarations(normal.get("inputs") or {}, ("spec", "inputs"), problems)
     check_job_templates(job, declared, ("spec", "job"), problems)
-    if problems:
-        raise Invalid(*problems)
+    raise_problems(problems)
     workflow = {"description": normal.get("description"), "inputs": declarations_payload(declared), "job": job}
     return {name: value for name, value in workflow.items() if value}
 
@@ -95,13 +91,10 @@ def inputs_of(workflow_spec: Mapping[str, Any]) -> dict[str, Input]:
 
 def read_launch_plan(spec: Any) -> dict[str, Any]:
     """A launch plan's spec in its normal form, before its inputs are checked; Invalid with every problem."""
-    problems: list[Problem] = []
-    normal: dict[str, Any] = LAUNCH_PLAN_SPEC.read(spec, ("spec",), problems)
-    problems += [] if problems else null_targets(normal, ("spec",))
-    if not problems and not normal.get("workflow_id"):
-        problems.append(Problem(field="spec.workflow_id", reason="is missing: name the workflow and its version."))
-    if problems:
-        raise Invalid(*problems)
+    normal: dict[str, Any] = read(LAUNCH_PLAN_SPEC, spec, ("spec",))
+    raise_problems(null_targets(normal, ("spec",)))
+    if not normal.get("workflow_id"):
+        raise invalid("spec.workflow_id", "is missing: name the workflow and its version.")
     kept = {name: value for name, value in normal.items() if value not in (None, {}) or name in SETTINGS}
     return {**kept, "workflow_id": without_nulls(kept["workflow_id"])}
 
@@ -117,8 +110,7 @@ def with_inputs(launch_plan: Mapping[str, Any], workflow_spec: Mapping[str, Any]
             checked[part] = check_values(declared, plain_values(launch_plan[part], path, problems), path, problems)
     for name in sorted(set(checked.get("default_inputs", {})) & set(checked.get("fixed_inputs", {}))):
         problems.append(Problem(field=f"spec.fixed_inputs.{name}", reason="is a default input too; give it once."))
-    if problems:
-        raise Invalid(*problems)
+    raise_problems(problems)
     return checked
 
 

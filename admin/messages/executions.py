@@ -15,6 +15,7 @@ from admin.core.executions.lifecycle import Phase
 from admin.core.executions.selectors import parse_value
 from admin.core.executions.spec import request_warnings
 from admin.core.problems import Invalid, Problem, shorten
+from admin.core.quantities import is_whole_number
 from admin.errors import InvalidRequest
 from admin.messages.errors import OneError
 from admin.messages.pages import key_of, token_of
@@ -114,7 +115,7 @@ def place_of(token: str | None, sort_by: str, order: str) -> Place | None:
     if key is None:
         return None
     wrong = Invalid(Problem(field="token", reason="is not a token that this list gave; leave it out to start anew."))
-    if key[0] != order or not (key[2].isascii() and key[2].isdecimal() and len(key[2]) < 19):
+    if key[0] != order or not is_whole_number(key[2]):
         raise wrong
     try:
         return parse_value(sort_by, key[1]), int(key[2])

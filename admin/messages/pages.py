@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 from admin.core.problems import Invalid, Problem
+from admin.core.quantities import is_whole_number
 
 
 def token_of(key: tuple[str, ...]) -> str:
@@ -33,7 +34,7 @@ def number_of(token: str | None) -> int | None:
     key = key_of(token, 1)
     if key is None:
         return None
-    if not (key[0].isascii() and key[0].isdecimal() and len(key[0]) < 19):
+    if not is_whole_number(key[0]):
         raise Invalid(Problem(field="token", reason="is not a token that a list gave; leave it out to start anew."))
     return int(key[0])
 

@@ -11,6 +11,7 @@ from marshmallow import RAISE, Schema, ValidationError, fields, pre_load, valida
 
 from admin.core import names
 from admin.core.problems import Invalid, Problem, shorten, unknown_fields
+from admin.core.quantities import is_whole_number
 
 
 class Pattern(validate.Regexp):
@@ -143,7 +144,7 @@ class Whole(fields.Integer):
     """A whole number in plain digits; Python would also read 1_0 and digits of other scripts."""
 
     def _validated(self, value: Any) -> Any:
-        if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,18}", value) is None:
+        if isinstance(value, str) and not is_whole_number(value.removeprefix("-")):
             raise self.make_error("invalid", input=value)
         return super()._validated(value)
 

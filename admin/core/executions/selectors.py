@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any
 
 from admin.core.executions.lifecycle import Phase
-from admin.core.problems import Invalid, Problem, closest, shorten, unknown_word
+from admin.core.problems import Invalid, invalid, shorten, unknown_problem
 
 
 class FieldType(Enum):
@@ -90,9 +90,9 @@ def _condition(term: str) -> Condition:
         raise _invalid(term, "is not of the form function(field,value), such as eq(phase,QUEUED)")
     function, field, value = match.group(1), match.group(2).removeprefix("execution."), match.group(3)
     if function not in FUNCTIONS:
-        raise Invalid(_problem(unknown_word("filter function", function, FUNCTIONS), closest(function, FUNCTIONS)))
+        raise Invalid(unknown_problem("filters", "filter function", function, FUNCTIONS))
     if field not in FIELDS:
-        raise Invalid(_problem(unknown_word("field", field, FIELDS), closest(field, FIELDS)))
+        raise Invalid(unknown_problem("filters", "field", field, FIELDS))
     values = value.split(";") if function in ("value_in", "value_not_in") else [value]
     if function == "contains" and FIELDS[field] is not FieldType.TEXT:
         raise _invalid(term, f"searches for text, but {field} is a {FIELDS[field].value}")
@@ -118,10 +118,9 @@ def parse_value(field: str, text: str) -> Any:
 
 def _word(field: str, text: str) -> str:
     """One of the field's fixed values; states may be given by Flyte's numbers."""
-    known = WORDS[field]
     word = {"0": "ACTIVE", "1": "ARCHIVED"}.get(text, text) if field == "state" else text
-    if word and word not in known:
-        raise Invalid(Problem(field=field, reason=unknown_word(field, text, known), closest=closest(text, known)))
+    if word and word not in WORDS[field]:
+        raise Invalid(unknown_problem(field, field, text, WORDS[field]))
     return word
 
 
@@ -132,8 +131,4 @@ def parse_time(text: str) -> datetime:
 
 
 def _invalid(text: str, reason: str) -> Invalid:
-    return Invalid(_problem(f"'{shorten(text)}' {reason}."))
-
-
-def _problem(reason: str, near: tuple[str, ...] = ()) -> Problem:
-    return Problem(field="filters", reason=reason, closest=near)
+    return invalid("filters", f"'{shorten(text)}' {reason}.")

@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from admin.core import names
 from admin.core.executions.retries import RETRY
-from admin.core.fields import Choice, FreeForm, Integer, Record, Section, Text
+from admin.core.fields import (
+    DNS_LABEL,
+    ENTITY_NAME,
+    Choice,
+    FreeForm,
+    Integer,
+    Record,
+    Section,
+    Text,
+    numbered_choice,
+    read,
+)
 from admin.core.jobs.job import JOB, without_nulls
 from admin.core.placement.routes import Target
-from admin.core.problems import Invalid, Problem
+from admin.core.problems import Path, Problem, dotted, invalid, raise_problems
 from admin.core.settings import builtin_kinds as kinds
 
 #: An execution becomes a native job, so its name is one that Kubernetes accepts.
@@ -19,10 +29,7 @@ EXECUTION_NAME_RULE = (
     "lower-case letters, digits and '-', at most 63, starting with a letter and ending with a letter or digit"
 )
 
-_NAME = Text(pattern=names.ENTITY_NAME, rule=names.ENTITY_NAME_RULE, max_length=255)
-_DNS_LABEL = Text(pattern=names.DNS_LABEL, rule=names.DNS_LABEL_RULE)
-
-IDENTIFIER = {"project": _DNS_LABEL, "domain": _DNS_LABEL, "name": _NAME, "version": _NAME}
+IDENTIFIER = {"project": DNS_LABEL, "domain": DNS_LABEL, "name": ENTITY_NAME, "version": ENTITY_NAME}
 
 #: Settings that a launch plan's definition and a request may both give, over the attributes.
 SETTINGS: dict[str, Any] = {
@@ -50,23 +57,14 @@ EXECUTION_SPEC = Section(
         "retry": RETRY,
         "job": JOB,
         "jobspec": FreeForm(description="A jobspec: the simple form, the next generation's, or Flux's."),
-        "cluster": _NAME,
+        "cluster": ENTITY_NAME,
         "auth_role": Record(
             drop_empty=True, fields={"assumable_iam_role": Text(), "kubernetes_service_account": Text()}
         ),
         "metadata": Record(
             fields={
-                "mode": Choice(
-                    words=("MANUAL", "SCHEDULED", "SYSTEM", "RELAUNCH", "CHILD_WORKFLOW", "RECOVERED", "TRIGGER"),
-                    numbers={
-                        "MANUAL": 0,
-                        "SCHEDULED": 1,
-                        "SYSTEM": 2,
-                        "RELAUNCH": 3,
-                        "CHILD_WORKFLOW": 4,
-                        "RECOVERED": 5,
-                        "TRIGGER": 6,
-                    },
+                "mode": numbered_choice(
+                    "MANUAL", "SCHEDULED", "SYSTEM", "RELAUNCH", "CHILD_WORKFLOW", "RECOVERED", "TRIGGER"
                 ),
                 "principal": Text(min_length=0, max_length=255),
                 "nesting": Integer(minimum=0, maximum=1000),
@@ -76,25 +74,22 @@ EXECUTION_SPEC = Section(
 )
 
 
-def read_spec(spec: Any, path: tuple[str, ...] = ("spec",)) -> dict[str, Any]:
+def read_spec(spec: Any, path: Path = ("spec",)) -> dict[str, Any]:
     """A request's spec in its normal form; Invalid with every problem."""
-    problems: list[Problem] = []
-    normal: dict[str, Any] = EXECUTION_SPEC.read(spec, path, problems)
-    problems += [] if problems else null_targets(normal, path)
-    if not problems and not any(normal.get(name) for name in EXECUTION_SPEC.exclusive):
-        problems.append(Problem(field=".".join(path), reason="runs nothing: give one of launch_plan, job and jobspec."))
-    if problems:
-        raise Invalid(*problems)
+    normal: dict[str, Any] = read(EXECUTION_SPEC, spec, path)
+    raise_problems(null_targets(normal, path))
+    if not any(normal.get(name) for name in EXECUTION_SPEC.exclusive):
+        raise invalid(dotted(path), "runs nothing: give one of launch_plan, job and jobspec.")
     for name in ("launch_plan", "job", "jobspec", "cluster", "metadata", "auth_role"):
         if name in normal:
             normal[name] = without_nulls(normal[name])
     return _with_auth_role({name: value for name, value in normal.items() if value is not None or name in SETTINGS})
 
 
-def null_targets(settings: Mapping[str, Any], path: tuple[str, ...]) -> list[Problem]:
+def null_targets(settings: Mapping[str, Any], path: Path) -> list[Problem]:
     """Pools and labels that are null: attributes may unset what a broader scope says, requests and definitions not."""
     return [
-        Problem(field=".".join((*path, name, field)), reason="is null, which says nothing here: leave it out.")
+        Problem(field=dotted((*path, name, field)), reason="is null, which says nothing here: leave it out.")
         for name, field in (("cluster_assignment", "cluster_pool_name"), ("execution_cluster_label", "value"))
         if name in settings and settings[name].get(field, "") is None
     ]

@@ -8,6 +8,8 @@ of a field serves validation, merging, the documented JSON Schema and the flags 
 from admin.core.fields.branches import Branch, KeyedList, MapOf, Section, read
 from admin.core.fields.composites import DictOf, FreeForm, ListOf, Record
 from admin.core.fields.leaves import (
+    DNS_LABEL,
+    ENTITY_NAME,
     Age,
     Boolean,
     Choice,
@@ -21,9 +23,12 @@ from admin.core.fields.leaves import (
     Quantity,
     Schema,
     Text,
+    numbered_choice,
 )
 
 __all__ = [
+    "DNS_LABEL",
+    "ENTITY_NAME",
     "Age",
     "Boolean",
     "Branch",
@@ -45,5 +50,6 @@ __all__ = [
     "Schema",
     "Section",
     "Text",
+    "numbered_choice",
     "read",
 ]

@@ -11,7 +11,18 @@ from typing import Any, ClassVar
 from admin.core import names
 from admin.core.fields.composites import Record, without_null
 from admin.core.fields.leaves import PRINTABLE, Field, Leaf, Leaves, Schema, known_keys
-from admin.core.problems import Invalid, Path, Problem, add_problem, closest, dotted, quoted, shorten, unknown_word
+from admin.core.problems import (
+    Invalid,
+    Path,
+    Problem,
+    add_problem,
+    dotted,
+    invalid,
+    quoted,
+    raise_problems,
+    shorten,
+    unknown_problem,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,9 +53,9 @@ class Branch(Field):
     def nest(self, leaves: Leaves) -> Any:
         """The normal form again, from its leaves."""
 
-    @abstractmethod
     def find(self, text: str, path: Path = ()) -> Path:
         """The path that a dotted text names; Invalid with the closest known words where there is none."""
+        return (*path, text)  # of a free key, which may hold dots, so all that remains is the key
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,22 +122,17 @@ class Section(Branch):
     def find(self, text: str, path: Path = ()) -> Path:
         head, dot, rest = text.partition(".")
         if dot and not rest:
-            raise Invalid(
-                Problem(field=dotted((*path, shorten(head))), reason="is followed by a dot and nothing; name a field.")
-            )
+            raise invalid(dotted((*path, shorten(head))), "is followed by a dot and nothing; name a field.")
         name = next((name for name in self.fields if head in (name, names.camel(name))), None)
         if name is None:
-            reason = unknown_word("field", head, self.fields)
-            raise Invalid(Problem(field=dotted((*path, head)), reason=reason, closest=closest(head, self.fields)))
+            raise Invalid(unknown_problem(dotted((*path, head)), "field", head, self.fields))
         field = self.fields[name]
         if isinstance(field, Branch):
             if not rest:
-                reason = "holds several fields: name one of them."
-                raise Invalid(Problem(field=dotted((*path, name)), reason=reason))
+                raise invalid(dotted((*path, name)), "holds several fields: name one of them.")
             return field.find(rest, (*path, name))
         if rest:
-            reason = f"is a single value and has no field '{shorten(rest)}'."
-            raise Invalid(Problem(field=dotted((*path, name)), reason=reason))
+            raise invalid(dotted((*path, name)), f"is a single value and has no field '{shorten(rest)}'.")
         return (*path, name)
 
 
@@ -158,8 +164,9 @@ class MapOf(Branch):
         return self.value.read(item, (*path, key), problems)
 
     def schema(self) -> Schema:
-        schema: Schema = {"type": "object", "additionalProperties": self.value.schema()}
-        schema |= {
+        schema: Schema = {
+            "type": "object",
+            "additionalProperties": self.value.schema(),
             "maxProperties": self.max_entries,
             "propertyNames": {"pattern": f"^{self.key_pattern}$", "minLength": 1},
         }
@@ -177,9 +184,6 @@ class MapOf(Branch):
 
     def nest(self, leaves: Leaves) -> dict[str, Any]:
         return {path[0]: leaf for path, leaf in leaves.items()}
-
-    def find(self, text: str, path: Path = ()) -> Path:
-        return (*path, text)  # a key may hold dots, so all that remains is the key
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,10 +232,9 @@ class KeyedList(Branch):
         return {self.key: key, self.marker: None}
 
     def schema(self) -> Schema:
-        entry = without_null(self.entry.schema())
         schema: Schema = {
             "type": "array",
-            "items": entry,
+            "items": without_null(self.entry.schema()),
             "maxItems": self.max_entries,
             "x-rainbow-keyed-by": self.key,
         }
@@ -253,14 +256,10 @@ class KeyedList(Branch):
             for path, leaf in leaves.items()
         ]
 
-    def find(self, text: str, path: Path = ()) -> Path:
-        return (*path, text)
 
-
-def read(description: Branch, value: Any) -> Any:
-    """The normal form of a whole value, or Invalid with every problem in it."""
+def read(field: Field, value: Any, path: Path = ()) -> Any:
+    """The normal form of a value, or Invalid with every problem in it."""
     problems: list[Problem] = []
-    normal = description.read(value, (), problems)
-    if problems:
-        raise Invalid(*problems)
+    normal = field.read(value, path, problems)
+    raise_problems(problems)
     return normal

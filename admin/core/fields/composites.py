@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from admin.core.fields.leaves import Leaf, Schema, known_keys
+from admin.core.fields.leaves import Field, Leaf, Schema, known_keys
 from admin.core.problems import Path, Problem, add_problem, shorten
 
 Key = TypeVar("Key")
@@ -117,7 +117,7 @@ def without_null(schema: Schema) -> Schema:
 class Record(Leaf):
     """Several values that only make sense together, so that none is inherited alone."""
 
-    fields: Mapping[str, Leaf]
+    fields: Mapping[str, Field]
     required: tuple[str, ...] = ()
     drop_empty: bool = False  #: an empty text means "absent" here, as in Flyte's files
 

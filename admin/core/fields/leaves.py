@@ -145,6 +145,12 @@ class Text(Leaf):
         return details | {"pattern": f"^{self.pattern}$"}
 
 
+#: The name of a workflow, launch plan, cluster, pool or label.
+ENTITY_NAME = Text(pattern=names.ENTITY_NAME, rule=names.ENTITY_NAME_RULE, max_length=255)
+#: The id of a project or domain.
+DNS_LABEL = Text(pattern=names.DNS_LABEL, rule=names.DNS_LABEL_RULE)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Integer(Leaf):
     """A whole number within bounds."""
@@ -236,6 +242,11 @@ class Choice(Leaf):
     def details(self) -> Schema:
         details: Schema = {"enum": list(self.words)}
         return details | {"x-rainbow-enum-numbers": dict(self.numbers)} if self.numbers else details
+
+
+def numbered_choice(*words: str, description: str = "") -> Choice:
+    """One of the words that Flyte numbers from 0."""
+    return Choice(words=words, numbers={word: number for number, word in enumerate(words)}, description=description)
 
 
 @dataclass(frozen=True, kw_only=True)

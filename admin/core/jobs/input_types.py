@@ -8,7 +8,7 @@ from typing import Any
 
 from admin.core.fields import Boolean, Choice, Datetime, DictOf, Duration, Integer, Leaf, ListOf, Number, Schema
 from admin.core.fields.leaves import known_keys
-from admin.core.problems import Path, Problem, add_problem, closest, quoted, shorten, unknown_word
+from admin.core.problems import Path, Problem, add_problem, closest, dotted, quoted, shorten, unknown_problem
 
 #: How deep lists and maps may nest.
 DEEPEST = 8
@@ -128,7 +128,7 @@ def read_type(
     elif not isinstance(word, str):
         add_problem(problems, where, f"{quoted(word)} is not a type: give one of {', '.join(TYPES)}.")
     elif word not in TYPES:
-        add_problem(problems, where, unknown_word("type", word, TYPES), closest(word, TYPES))
+        problems.append(unknown_problem(dotted(where), "type", word, TYPES))
     else:
         return _build_type(word, entries, path, problems, depth)
     return None

@@ -10,7 +10,7 @@ from typing import Any, Final
 from admin.core import names
 from admin.core.jobs.input_types import InputText, InputType, read_type
 from admin.core.jobs.literals import LITERALS
-from admin.core.problems import Invalid, Path, Problem, add_problem, closest, quoted, shorten, unknown_word
+from admin.core.problems import Path, Problem, add_problem, dotted, quoted, raise_problems, shorten, unknown_problem
 
 INPUT_NAME = r"[A-Za-z_][A-Za-z0-9_]{0,62}"
 INPUT_NAME_RULE = "letters, digits and '_', at most 63, not starting with a digit"
@@ -128,8 +128,7 @@ def bind(
     for name, input_ in declared.items():
         if name not in bound and name not in refused:
             add_problem(problems, (*path, name), f"is missing: give '{name}', {input_.type.phrase}.")
-    if problems:
-        raise Invalid(*problems)
+    raise_problems(problems)
     return {name: bound[name] for name in declared}
 
 
@@ -142,8 +141,7 @@ def check_values(declared: Mapping[str, Input], values: Any, path: Path, problem
     for name, value in values.items():
         input_ = declared.get(name)
         if input_ is None:
-            reason = unknown_word("input", str(name), declared)
-            add_problem(problems, (*path, shorten(name)), reason, closest(str(name), declared))
+            problems.append(unknown_problem(dotted((*path, shorten(name))), "input", str(name), declared))
             continue
         before = len(problems)
         normal = input_.type.read(value, (*path, name), problems)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from admin.core import names
-from admin.core.fields import Duration, FreeForm, Integer, ListOf, MapOf, Section, Text
-from admin.core.problems import Invalid, Problem, Refused
+from admin.core.fields import Duration, FreeForm, Integer, ListOf, MapOf, Section, Text, read
+from admin.core.problems import Problem, Refused, dotted, invalid
 from admin.core.quantities import parse_quantity
 from admin.core.resources import LARGEST, TASK_RESOURCES, parse_demand, task_resource_fields
 from admin.core.settings.builtin_kinds import ANNOTATION_VALUES, LABEL_VALUES
@@ -49,17 +49,13 @@ JOB = Section(
 
 def read_job(document: Any, path: tuple[str, ...]) -> dict[str, Any]:
     """A job in its normal form, before settings are applied; Invalid with every problem."""
-    problems: list[Problem] = []
-    job: dict[str, Any] = JOB.read(document, path, problems)
-    if problems:
-        raise Invalid(*problems)
-    return check_runs(without_nulls(job), path)
+    return check_runs(without_nulls(read(JOB, document, path)), path)
 
 
 def check_runs(job: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
     """The job, if it has a command or an image; Invalid where it has neither."""
     if not job.get("command") and not job.get("image"):
-        raise Invalid(Problem(field=".".join(path), reason="runs nothing: give a command, an image, or both."))
+        raise invalid(dotted(path), "runs nothing: give a command, an image, or both.")
     return job
 
 

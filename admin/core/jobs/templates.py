@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from admin.core.problems import Path, Problem, add_problem, closest, shorten, unknown_word
+from admin.core.problems import Path, Problem, add_problem, dotted, shorten, unknown_problem
 
 #: `{{ … }}` with no brace between them, so that JSON in an argument is left alone and searching takes one pass.
 _EXPRESSION = re.compile(r"\{\{([^{}]*)\}\}")
@@ -45,7 +45,7 @@ def check_template(template: str, known: Collection[str], path: Path, problems: 
         if name is None:
             add_problem(problems, path, f"'{{{{{shorten(expression)}}}}}' is not known: {_RULE}.")
         elif name not in known:
-            add_problem(problems, path, unknown_word("input", name, known), closest(name, known))
+            problems.append(unknown_problem(dotted(path), "input", name, known))
 
 
 def _input_name(expression: str) -> str | None:

@@ -22,7 +22,6 @@ class Filter:
     """A question to all candidates; those that fail it are not chosen."""
 
     name: str  #: as it stands in trails
-    question: str  #: what it asks of a cluster, one sentence
     code: str  #: why an execution waits where this filter drops every candidate
     drop: Callable[[Sequence[Candidate], Workload], Drops]
     is_permanent: bool = False  #: whether waiting cannot help: the job is too much for the cluster, busy or not
@@ -74,32 +73,6 @@ def _silence(cluster: Cluster) -> str:
     return f"is {cluster.health.value}" if cluster.state.admitted else "waits to be admitted"
 
 
-WEIGHT = Filter(
-    name="weight",
-    question="Does the pool or label give it a weight above 0?",
-    code="NO_CLUSTERS",
-    drop=_weightless,
-)
-ENABLED = Filter(
-    name="enabled",
-    question="Does it take part in the fleet?",
-    code="CLUSTERS_DISABLED",
-    drop=_disabled,
-)
-CORDONED = Filter(
-    name="cordoned",
-    question="Does it take new work, neither cordoned nor draining?",
-    code="CLUSTERS_CORDONED",
-    drop=_cordoned,
-)
-REACHABLE = Filter(
-    name="reachable",
-    question="Is it admitted, and has its agent synced lately or never yet?",
-    code="CLUSTERS_UNREACHABLE",
-    drop=_unreachable,
-)
-
-
 def _too_small(candidates: Sequence[Candidate], workload: Workload) -> Drops:
     demand = workload.demand
     return {
@@ -126,21 +99,6 @@ def _compare(resources: Iterable[str], demand: Amounts, amounts: Amounts, verb: 
     )
 
 
-LARGE_ENOUGH = Filter(
-    name="large-enough",
-    question="Is its capacity at least what the job demands?",
-    code="CLUSTERS_TOO_SMALL",
-    drop=_too_small,
-    is_permanent=True,
-)
-ROOM = Filter(
-    name="room",
-    question="Is what it has free now at least what the job demands?",
-    code="CLUSTERS_FULL",
-    drop=_full,
-)
-
-
 def _missing_plugin(candidates: Sequence[Candidate], workload: Workload) -> Drops:
     if not workload.plugins:
         return {}
@@ -160,19 +118,14 @@ def _declined(candidates: Sequence[Candidate], workload: Workload) -> Drops:
     }
 
 
-PLUGINS = Filter(
-    name="plugins",
-    question="Does its agent offer one of the plugins that the job needs?",
-    code="PLUGIN_MISSING",
-    drop=_missing_plugin,
-)
-DECLINED = Filter(
-    name="declined",
-    question="Has its agent not declined this execution before?",
-    code="CLUSTERS_DECLINED",
-    drop=_declined,
-)
-
+WEIGHT = Filter(name="weight", code="NO_CLUSTERS", drop=_weightless)
+ENABLED = Filter(name="enabled", code="CLUSTERS_DISABLED", drop=_disabled)
+CORDONED = Filter(name="cordoned", code="CLUSTERS_CORDONED", drop=_cordoned)
+REACHABLE = Filter(name="reachable", code="CLUSTERS_UNREACHABLE", drop=_unreachable)
+LARGE_ENOUGH = Filter(name="large-enough", code="CLUSTERS_TOO_SMALL", drop=_too_small, is_permanent=True)
+PLUGINS = Filter(name="plugins", code="PLUGIN_MISSING", drop=_missing_plugin)
+DECLINED = Filter(name="declined", code="CLUSTERS_DECLINED", drop=_declined)
+ROOM = Filter(name="room", code="CLUSTERS_FULL", drop=_full)
 
 #: The filters of every candidate, in their order.
 FILTERS = (WEIGHT, ENABLED, CORDONED, REACHABLE, LARGE_ENOUGH, PLUGINS, DECLINED)

@@ -22,7 +22,6 @@ class Strategy:
     """How a pool chooses among the clusters that are able."""
 
     name: str  #: as pools name it
-    description: str  #: one sentence for people
     score: Score
     looks_at_load: bool = False  #: whether the score depends on what clusters run at the moment
     needs_room: bool = False  #: whether full clusters are passed over; elsewhere work waits at the cluster itself
@@ -47,13 +46,11 @@ def _start_seconds(candidate: Candidate, workload: Workload) -> float | None:
 _ALL = (
     Strategy(
         name=DEFAULT_STRATEGY,
-        description="By weight alone.",
         score=lambda candidate, workload: 0.0,
         score_by_position=lambda position: 0.0,
     ),
     Strategy(
         name="spill",
-        description="In the listed order, the next cluster when one is full.",
         score=lambda candidate, workload: float(candidate.position),
         score_by_position=float,
         looks_at_load=True,
@@ -61,19 +58,16 @@ _ALL = (
     ),
     Strategy(
         name="least-loaded",
-        description="The emptiest cluster first.",
         score=_utilization,
         looks_at_load=True,
         needs_room=True,
     ),
     Strategy(
         name="cheapest",
-        description="The least cost first.",
         score=lambda candidate, workload: candidate.cluster.cost,
     ),
     Strategy(
         name="soonest",
-        description="The earliest start first.",
         score=_start_seconds,
         looks_at_load=True,
     ),

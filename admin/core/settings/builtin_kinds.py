@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from admin.core import names
 from admin.core.fields import (
+    ENTITY_NAME,
     Boolean,
-    Choice,
     Duration,
     FreeForm,
     Integer,
@@ -16,6 +18,7 @@ from admin.core.fields import (
     Record,
     Section,
     Text,
+    numbered_choice,
 )
 from admin.core.resources import task_resource_fields
 from admin.core.settings.kinds import Kind, Merge, NameList
@@ -29,11 +32,8 @@ def _task_resource_spec(description: str) -> Section:
     return Section(description=description, fields={name: resources.get(name, storage) for name in order})
 
 
-def _reference(description: str) -> Text:
-    return Text(pattern=names.ENTITY_NAME, rule=names.ENTITY_NAME_RULE, max_length=255, description=description)
-
-
 _SHORT = Text(max_length=255)
+LINES = Text(pattern=r"[^\x00-\x08\x0b-\x1f\x7f]*", min_length=0, max_length=16384)
 
 LABEL_VALUES = MapOf(
     description="Kubernetes labels for the execution.",
@@ -41,12 +41,7 @@ LABEL_VALUES = MapOf(
     key_rule=names.QUALIFIED_NAME_RULE,
     value=Text(pattern=names.LABEL_VALUE, rule=names.LABEL_VALUE_RULE, min_length=0, max_length=63),
 )
-ANNOTATION_VALUES = MapOf(
-    description="Kubernetes annotations for the execution.",
-    key_pattern=names.QUALIFIED_NAME,
-    key_rule=names.QUALIFIED_NAME_RULE,
-    value=Text(pattern=r"[^\x00-\x08\x0b-\x1f\x7f]*", min_length=0, max_length=16384),
-)
+ANNOTATION_VALUES = replace(LABEL_VALUES, description="Kubernetes annotations for the execution.", value=LINES)
 
 TASK_RESOURCE = Kind(
     number=0,
@@ -79,7 +74,7 @@ CLUSTER_RESOURCE = Kind(
                 key_pattern=r"[A-Za-z_][A-Za-z0-9_.-]{0,254}",
                 key_rule="letters, digits, '_', '.' and '-', at most 255, starting with a letter or '_'",
                 reserved=("namespace", "project", "domain"),
-                value=Text(pattern=r"[^\x00-\x08\x0b-\x1f\x7f]*", min_length=0, max_length=16384),
+                value=LINES,
             )
         }
     ),
@@ -103,7 +98,7 @@ EXECUTION_CLUSTER_LABEL = Kind(
     noun="execution-cluster-label",
     payload_key="execution_cluster_label",
     description="The label whose clusters run the executions of this scope.",
-    payload=Section(fields={"value": _reference("Name of a label, or of a single cluster.")}),
+    payload=Section(fields={"value": replace(ENTITY_NAME, description="Name of a label, or of a single cluster.")}),
     refers_to={("value",): NameList.LABEL},
     example={"value": "mycluster"},
 )
@@ -117,11 +112,7 @@ QUALITY_OF_SERVICE = Kind(
     payload=Section(
         exclusive=("tier", "spec"),
         fields={
-            "tier": Choice(
-                words=("UNDEFINED", "HIGH", "MEDIUM", "LOW"),
-                numbers={"UNDEFINED": 0, "HIGH": 1, "MEDIUM": 2, "LOW": 3},
-                description="A named urgency.",
-            ),
+            "tier": numbered_choice("UNDEFINED", "HIGH", "MEDIUM", "LOW", description="A named urgency."),
             "spec": Section(
                 fields={"queueing_budget": Duration(description="The longest wait before running, such as 600s.")}
             ),
@@ -148,10 +139,8 @@ PLUGIN_OVERRIDE = Kind(
                     fields={
                         "task_type": _SHORT,
                         "plugin_id": ListOf(item=_SHORT, description="Plugins, the preferred one first."),
-                        "missing_plugin_behavior": Choice(
-                            words=("FAIL", "USE_DEFAULT"),
-                            numbers={"FAIL": 0, "USE_DEFAULT": 1},
-                            description="What to do where no listed plugin is offered.",
+                        "missing_plugin_behavior": numbered_choice(
+                            "FAIL", "USE_DEFAULT", description="What to do where no listed plugin is offered."
                         ),
                     },
                 ),
@@ -166,7 +155,7 @@ _SECRET = Record(
         "group": _SHORT,
         "group_version": _SHORT,
         "key": _SHORT,
-        "mount_requirement": Choice(words=("ANY", "ENV_VAR", "FILE"), numbers={"ANY": 0, "ENV_VAR": 1, "FILE": 2}),
+        "mount_requirement": numbered_choice("ANY", "ENV_VAR", "FILE"),
         "env_var": _SHORT,
     },
     drop_empty=True,
@@ -193,7 +182,7 @@ _SECURITY_CONTEXT = Section(
                 drop_empty=True,
                 fields={
                     "name": _SHORT,
-                    "type": Choice(words=("CLIENT_CREDENTIALS",), numbers={"CLIENT_CREDENTIALS": 0}),
+                    "type": numbered_choice("CLIENT_CREDENTIALS"),
                     "client": _OAUTH2_CLIENT,
                     "idp_discovery_endpoint": _SHORT,
                     "token_endpoint": _SHORT,
@@ -210,13 +199,7 @@ _EXECUTION_ENV_ASSIGNMENTS = ListOf(
             "node_ids": ListOf(item=_SHORT),
             "task_type": _SHORT,
             "execution_env": Record(
-                fields={
-                    "name": _SHORT,
-                    "type": _SHORT,
-                    "extant": FreeForm(),
-                    "spec": FreeForm(),
-                    "version": _SHORT,
-                }
+                fields={"name": _SHORT, "type": _SHORT, "extant": FreeForm(), "spec": FreeForm(), "version": _SHORT}
             ),
         }
     ),
@@ -232,9 +215,7 @@ WORKFLOW_EXECUTION_CONFIG = Kind(
     payload=Section(
         fields={
             "max_parallelism": Integer(
-                minimum=0,
-                maximum=2**31 - 1,
-                description="Most nodes of one execution at once; 0 for no limit.",
+                minimum=0, maximum=2**31 - 1, description="Most nodes of one execution at once; 0 for no limit."
             ),
             "security_context": _SECURITY_CONTEXT,
             "raw_output_data_config": Section(
@@ -277,7 +258,7 @@ CLUSTER_ASSIGNMENT = Kind(
     noun="cluster-pool-attribute",
     payload_key="cluster_assignment",
     description="The cluster pool that runs the executions of this scope.",
-    payload=Section(fields={"cluster_pool_name": _reference("Name of a cluster pool.")}),
+    payload=Section(fields={"cluster_pool_name": replace(ENTITY_NAME, description="Name of a cluster pool.")}),
     refers_to={("cluster_pool_name",): NameList.POOL},
     example={"cluster_pool_name": "gpu"},
 )

@@ -8,6 +8,7 @@ from typing import Any
 
 from admin.core import names
 from admin.core.fields import (
+    DNS_LABEL,
     Boolean,
     Choice,
     Duration,
@@ -22,17 +23,26 @@ from admin.core.fields import (
     Text,
     read,
 )
-from admin.core.problems import Invalid, Problem, add_problem, dotted, unknown_word
+from admin.core.problems import (
+    Invalid,
+    Problem,
+    add_problem,
+    dotted,
+    invalid,
+    raise_problems,
+    unknown_problem,
+)
 from admin.core.settings.builtin_kinds import BUILTIN_KINDS
 from admin.core.settings.kinds import Kind, Kinds, Merge, noun_of
 from admin.core.settings.scopes import STORED_LEVELS, Level
 
 FIRST_DECLARED_NUMBER = 10
 
-#: Words that the command line uses for other things.
-_TAKEN_NOUNS = frozenset(
-    {"all", "cluster", "context", "domain", "event", "execution", "kind", "label", "launchplan", "placement", "pool"}
-    | {"placement-counts", "project", "revision", "task", "token", "token-pool", "warnings", "workflow"}
+#: Words that the command line uses for other things; a test compares them with the nouns of `rainbowctl`.
+TAKEN_NOUNS = frozenset(
+    {"all", "cluster", "cluster-event", "cluster-state", "context", "domain", "event", "execution", "execution-event"}
+    | {"kind", "label", "launchplan", "output", "placement", "placement-counts", "pool", "project", "revision", "task"}
+    | {"token", "token-pool", "warnings", "workflow"}
 )
 
 #: Words that attribute files use beside the fields of a payload.
@@ -76,14 +86,13 @@ _FIELD_DECLARATION = Section(
     },
 )
 
-KIND_DECLARATION = Section(
+#: All of a declaration but its levels and fields.
+_KIND_DECLARATION = Section(
     fields={
         "number": Integer(minimum=FIRST_DECLARED_NUMBER, maximum=9999, description="Its number, from 10."),
-        "noun": Text(pattern=names.DNS_LABEL, rule=names.DNS_LABEL_RULE, description="Its command-line word."),
+        "noun": replace(DNS_LABEL, description="Its command-line word."),
         "description": Text(description="One sentence for help and documentation."),
-        "levels": ListOf(item=Text(), description="Where it may be set; 'all' or a list of levels."),
         "merge": Choice(words=tuple(merge.value for merge in Merge), description="How rows join: replace or leaf."),
-        "fields": MapOf(value=Text(), description="Its fields by name."),
     },
 )
 
@@ -95,11 +104,9 @@ def registry(declarations: Mapping[str, Any]) -> Kinds:
     for name, declaration in declarations.items():
         try:
             kinds[name] = _adjust(kinds[name], declaration) if name in kinds else _declare(name, declaration)
-        except Invalid as invalid:
-            problems += [_under(f"kinds.{name}", problem) for problem in invalid.problems]
-    problems += _clashes(kinds.values())
-    if problems:
-        raise Invalid(*problems)
+        except Invalid as error:
+            problems += [_under(f"kinds.{name}", problem) for problem in error.problems]
+    raise_problems([*problems, *_clashes(kinds.values())])
     return Kinds(kinds.values())
 
 
@@ -109,11 +116,11 @@ def _under(prefix: str, problem: Problem) -> Problem:
 
 def _adjust(kind: Kind, declaration: Any) -> Kind:
     """A built-in kind with the merge rule that configuration gives it; nothing else may be changed."""
-    adjusted = read(Section(fields={"merge": KIND_DECLARATION.fields["merge"]}), declaration)
+    adjusted = read(Section(fields={"merge": _KIND_DECLARATION.fields["merge"]}), declaration)
     merge = Merge(adjusted.get("merge") or kind.merge.value)
     if merge is Merge.LEAF and kind.payload.exclusive:
         choices = " and ".join(kind.payload.exclusive)
-        raise Invalid(Problem(field="merge", reason=f"{choices} exclude each other, so rows can only replace."))
+        raise invalid("merge", f"{choices} exclude each other, so rows can only replace.")
     return replace(kind, merge=merge)
 
 
@@ -122,17 +129,15 @@ def _declare(name: str, declaration: Any) -> Kind:
     if not names.matches(names.KIND_NAME, name):
         add_problem(problems, (), f"'{name}' is not a kind name: use {names.KIND_NAME_RULE}.")
     document = declaration if isinstance(declaration, dict) else {}
-    own = ("levels", "fields")  # read below, for they are more than the leaves that describe them
-    head = Section(fields={key: field for key, field in KIND_DECLARATION.fields.items() if key not in own})
-    entries = head.read({key: value for key, value in document.items() if key not in own}, (), problems)
+    head = {key: value for key, value in document.items() if key not in ("levels", "fields")}
+    entries = _KIND_DECLARATION.read(head, (), problems)
     if not isinstance(declaration, dict):
         add_problem(problems, (), "is not a mapping: give number, fields, merge and levels.")
     if document.get("number") is None:
         add_problem(problems, ("number",), f"is missing: choose one from {FIRST_DECLARED_NUMBER} on.")
     fields = dict(_read_fields(document.get("fields"), problems))
     levels = _read_levels(document.get("levels", "all"), problems)
-    if problems:
-        raise Invalid(*problems)
+    raise_problems(problems)
     return Kind(
         number=entries["number"],
         name=name,
@@ -157,7 +162,7 @@ def _read_levels(words: Any, problems: list[Problem]) -> tuple[Level, ...]:
     spelled = {str(word): str(word).replace("_", "-").replace(" ", "-") for word in words}
     for word, level in spelled.items():
         if level not in known:
-            add_problem(problems, ("levels",), unknown_word("level", word, known))
+            problems.append(unknown_problem("levels", "level", word, known))
     return tuple(level for level in STORED_LEVELS if level.value in spelled.values())
 
 
@@ -174,34 +179,28 @@ def _read_fields(declarations: Any, problems: list[Problem]) -> Iterator[tuple[s
             add_problem(problems, where, f"'{name}' means something else in attribute files; choose another name.")
         try:
             yield name, _read_field({"type": declaration} if isinstance(declaration, str) else declaration)
-        except Invalid as invalid:
-            problems += [_under(dotted(where), problem) for problem in invalid.problems]
+        except Invalid as error:
+            problems += [_under(dotted(where), problem) for problem in error.problems]
 
 
 def _read_field(declaration: Any) -> Field:
-    problems: list[Problem] = []
     default = None
     if isinstance(declaration, dict):  # a default is of the field's own type, and read by the field
         default = declaration.get("default")
         declaration = {key: value for key, value in declaration.items() if key != "default"}
-    entries = _FIELD_DECLARATION.read(declaration, (), problems)
-    if problems:
-        raise Invalid(*problems)
+    entries = read(_FIELD_DECLARATION, declaration)
     word = entries.get("type") or ("string" if "enum" in entries else None)
     if word not in _TYPES:
-        raise Invalid(Problem(field="type", reason=unknown_word("type", str(word), _TYPES)))
+        raise Invalid(unknown_problem("type", "type", str(word), _TYPES))
     type_ = _TYPES[word]
     for key in entries.keys() - _COMMON - _PARAMETERS.get(type_, set()):
-        raise Invalid(Problem(field=key, reason=f"has no meaning for the type {type_}."))
+        raise invalid(key, f"has no meaning for the type {type_}.")
     field = _build_field(type_, entries)
     if default is None:
         return field
     if not isinstance(field, Leaf):
-        raise Invalid(Problem(field="default", reason="a map has no default."))
-    normal = field.read(default, ("default",), problems)
-    if problems:
-        raise Invalid(*problems)
-    return replace(field, default=normal)
+        raise invalid("default", "a map has no default.")
+    return replace(field, default=read(field, default, ("default",)))
 
 
 def _build_field(type_: str, entries: dict[str, Any]) -> Field:
@@ -219,7 +218,7 @@ def _build_field(type_: str, entries: dict[str, Any]) -> Field:
             return Duration(description=description)
     item = _read_field({"type": entries.get("items") or "string"})
     if not isinstance(item, Leaf) or isinstance(item, ListOf):
-        raise Invalid(Problem(field="items", reason="lists and maps hold plain values only."))
+        raise invalid("items", "lists and maps hold plain values only.")
     if type_ == "list":
         return ListOf(item=item, description=description)
     return MapOf(value=item, description=description)
@@ -228,12 +227,12 @@ def _build_field(type_: str, entries: dict[str, Any]) -> Field:
 def _build_number(type_: str, entries: dict[str, Any], description: str) -> Leaf:
     bounds = {key: entries[key] for key in ("minimum", "maximum") if entries.get(key) is not None}
     if type_ == "int" and any(bound != int(bound) for bound in bounds.values()):
-        raise Invalid(Problem(field="minimum", reason="the bounds of an int are whole numbers."))
+        raise invalid("minimum", "the bounds of an int are whole numbers.")
     leaf: Integer | Number = Number(description=description, **bounds)
     if type_ == "int":
         leaf = Integer(description=description, **{key: int(bound) for key, bound in bounds.items()})
     if leaf.minimum > leaf.maximum:
-        raise Invalid(Problem(field="minimum", reason="is above maximum."))
+        raise invalid("minimum", "is above maximum.")
     return leaf
 
 
@@ -245,7 +244,7 @@ def _build_text(entries: dict[str, Any], description: str) -> Leaf:
     if pattern is None:
         return text
     if names.pattern_error(pattern):
-        raise Invalid(Problem(field="pattern", reason=f"is not a regular expression: {names.pattern_error(pattern)}."))
+        raise invalid("pattern", f"is not a regular expression: {names.pattern_error(pattern)}.")
     return replace(text, pattern=f"(?:{pattern})", rule=f"text that matches {pattern}")
 
 
@@ -274,10 +273,9 @@ def _sample(field: Field) -> Any:
 def _clashes(kinds: Iterable[Kind]) -> Iterator[Problem]:
     """Kinds with the number, noun or payload key of another, and nouns that the command line uses otherwise."""
     for kind in kinds:
-        if kind.noun in _TAKEN_NOUNS:
-            yield Problem(
-                field=f"kinds.{kind.name}.noun", reason=f"'{kind.noun}' means something else; choose another."
-            )
+        if kind.noun in TAKEN_NOUNS:
+            reason = f"'{kind.noun}' means something else; choose another."
+            yield Problem(field=f"kinds.{kind.name}.noun", reason=reason)
     for attribute in ("number", "noun", "payload_key"):
         seen: dict[Any, str] = {}
         for kind in kinds:

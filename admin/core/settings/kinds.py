@@ -10,7 +10,7 @@ from typing import Any
 
 from admin.core import names
 from admin.core.fields import Leaves, Section, read
-from admin.core.problems import Invalid, Path, Problem, closest, shorten, unknown_word
+from admin.core.problems import Invalid, Path, invalid, shorten, unknown_problem
 from admin.core.settings.scopes import STORED_LEVELS, Level
 
 Payload = dict[str, Any]
@@ -53,13 +53,13 @@ class Kind:
         """A payload in its normal form, or Invalid with every problem in it."""
         try:
             normal: Payload = read(self.payload, payload)
-        except Invalid as invalid:
-            problems = (replace(problem, field=problem.field or self.payload_key) for problem in invalid.problems)
+        except Invalid as error:
+            problems = (replace(problem, field=problem.field or self.payload_key) for problem in error.problems)
             raise Invalid(*problems) from None
         if not normal:
             known = ", ".join(self.payload.fields)
             reason = f"says nothing: give at least one of {known}, or delete the attribute to inherit."
-            raise Invalid(Problem(field=self.payload_key, reason=reason))
+            raise invalid(self.payload_key, reason)
         return normal
 
     def leaves(self, payload: Payload) -> Leaves:
@@ -74,8 +74,7 @@ class Kind:
         """Invalid where this kind has no rows at a level."""
         if level not in self.levels:
             allowed = ", ".join(allowed.value for allowed in self.levels)
-            reason = f"{self.name} has no {level.value} level; set it at one of: {allowed}."
-            raise Invalid(Problem(field="resource_type", reason=reason))
+            raise invalid("resource_type", f"{self.name} has no {level.value} level; set it at one of: {allowed}.")
 
 
 class Kinds:
@@ -83,7 +82,7 @@ class Kinds:
 
     def __init__(self, kinds: Iterable[Kind]) -> None:
         self._by_name = {kind.name: kind for kind in sorted(kinds, key=lambda kind: kind.number)}
-        self._by_word = {word: kind for kind in self._by_name.values() for word in _words(kind)}
+        self._by_word = {word: kind for kind in self for word in (str(kind.number), kind.name.lower(), kind.noun)}
 
     def __iter__(self) -> Iterator[Kind]:
         return iter(self._by_name.values())
@@ -98,30 +97,22 @@ class Kinds:
         """The kind that a request names by number, name or noun; Invalid with the closest ones where there is none."""
         kind = self._by_word.get(word.strip().lower())
         if kind is None:
-            reason = unknown_word("kind", word, self._by_name)
-            raise Invalid(Problem(field="resource_type", reason=reason, closest=closest(word, self._by_name)))
+            raise Invalid(unknown_problem("resource_type", "kind", word, self._by_name))
         return kind
 
     def of_payload(self, matching_attributes: Any) -> tuple[Kind, Any]:
         """The kind that the only payload of a body belongs to, and that payload unchecked."""
-        where = "matching_attributes"
+        where, keys = "matching_attributes", [kind.payload_key for kind in self]
         if not isinstance(matching_attributes, dict) or not matching_attributes:
-            keys = ", ".join(kind.payload_key for kind in self)
-            raise Invalid(Problem(field=where, reason=f"is missing: give one payload, one of {keys}."))
+            raise invalid(where, f"is missing: give one payload, one of {', '.join(keys)}.")
         if len(matching_attributes) > 1:
             listed = shorten(", ".join(sorted(matching_attributes)), 200)
-            raise Invalid(Problem(field=where, reason=f"holds several payloads ({listed}): send one at a time."))
+            raise invalid(where, f"holds several payloads ({listed}): send one at a time.")
         [(key, payload)] = matching_attributes.items()
         for kind in self:
             if key in (kind.payload_key, names.camel(kind.payload_key), kind.name):
                 return kind, payload
-        keys_known = [kind.payload_key for kind in self]
-        reason = unknown_word("payload", key, keys_known)
-        raise Invalid(Problem(field=f"{where}.{shorten(key)}", reason=reason, closest=closest(key, keys_known)))
-
-
-def _words(kind: Kind) -> set[str]:
-    return {str(kind.number), kind.name.lower(), kind.noun}
+        raise Invalid(unknown_problem(f"{where}.{shorten(key)}", "payload", key, keys))
 
 
 def noun_of(name: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from admin.core.fields import Leaves
-from admin.core.problems import Invalid, Path, Problem, dotted
+from admin.core.problems import Invalid, Path, dotted, invalid
 from admin.core.settings.kinds import Kind, Payload
 
 
@@ -28,7 +28,7 @@ def apply_patch(
         _check_unused(path, changes, removals)
         removals.add(path)
     if not changes and not removals:
-        raise Invalid(Problem(field="", reason="changes nothing: give set, unset or inherit."))
+        raise invalid("", "changes nothing: give set, unset or inherit.")
     leaves = {path: leaf for path, leaf in kind.leaves(payload).items() if path not in removals} | changes
     after = kind.nest(leaves)
     return kind.read(after) if after else {}
@@ -36,7 +36,7 @@ def apply_patch(
 
 def _check_unused(path: Path, changes: Leaves, removals: set[Path]) -> None:
     if path in changes or path in removals:
-        raise Invalid(Problem(field=dotted(path), reason="stands twice in the patch: set, unset or inherit it, once."))
+        raise invalid(dotted(path), "stands twice in the patch: set, unset or inherit it, once.")
 
 
 def _set_leaves(kind: Kind, values: Mapping[str, Any]) -> Leaves:
@@ -47,12 +47,12 @@ def _set_leaves(kind: Kind, values: Mapping[str, Any]) -> Leaves:
     for text in values.keys() - nested.keys():
         path = kind.payload.find(text)
         if path in leaves:
-            raise Invalid(Problem(field=dotted(path), reason="is set twice in the patch."))
+            raise invalid(dotted(path), "is set twice in the patch.")
         try:
             leaf = kind.leaves(kind.read(kind.nest({path: values[text]})))
-        except Invalid as invalid:  # the problems name fields of a payload that the writer never wrote
-            raise Invalid(*(replace(problem, field=dotted(path)) for problem in invalid.problems)) from None
+        except Invalid as error:  # the problems name fields of a payload that the writer never wrote
+            raise Invalid(*(replace(problem, field=dotted(path)) for problem in error.problems)) from None
         if set(leaf) != {path}:
-            raise Invalid(Problem(field=dotted(path), reason="is given a value that names another entry."))
+            raise invalid(dotted(path), "is given a value that names another entry.")
         leaves |= leaf
     return leaves

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from admin.core import names
-from admin.core.problems import Invalid, Problem, shorten
+from admin.core.problems import Problem, raise_problems, shorten
 
 
 class Level(Enum):
@@ -139,9 +139,7 @@ def check_scope(*, domain: str = "", project: str = "", workflow: str = "", laun
     Whether the project and domain exist is not asked here.
     """
     scope = Scope(domain=domain, project=project, workflow=workflow, launch_plan=launch_plan)
-    problems = [*_ill_formed(scope), *_missing(scope)]
-    if problems:
-        raise Invalid(*problems)
+    raise_problems([*_ill_formed(scope), *_missing(scope)])
     return scope
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from admin.core.problems import Invalid, Path, Problem, closest, did_you_mean, dotted
+from admin.core.problems import Invalid, Path, Problem, closest, did_you_mean, dotted, raise_problems
 from admin.core.quantities import parse_quantity
 from admin.core.settings.builtin_kinds import TASK_RESOURCE
 from admin.core.settings.kinds import Kind, Merge, NameList
@@ -186,8 +186,8 @@ def _outdated(kind: Kind, row: Row) -> Iterator[Warning]:
         return
     try:
         kind.read(row.payload)
-    except Invalid as invalid:
-        problem = invalid.problems[0]
+    except Invalid as error:
+        problem = error.problems[0]
         message = f"Was stored when {kind.name} was declared otherwise, and no longer fits: {problem} Write it anew."
         yield _warn(kind, row, WarningCode.OUTDATED_PAYLOAD, problem.field, message)
 
@@ -209,10 +209,8 @@ def check_row(kind: Kind, row: Row, around: Surroundings, *, refuse_unknown_name
     _check_defaults(kind, row, around)
     warnings = warnings_of(kind, row, around)
     unknown = [warning for warning in warnings if warning.code in UNKNOWN_NAME_CODES]
-    if refuse_unknown_names and unknown:
-        raise Invalid(
-            *(Problem(field=warning.field, reason=warning.message, closest=warning.closest) for warning in unknown)
-        )
+    if refuse_unknown_names:
+        raise_problems([Problem(field=each.field, reason=each.message, closest=each.closest) for each in unknown])
     return warnings
 
 
@@ -227,8 +225,7 @@ def _check_defaults(kind: Kind, row: Row, around: Surroundings) -> None:
         for excess in around.excesses(kind, row)
         if excess.default_origin.scope == row.scope
     ]
-    if problems:
-        raise Invalid(*problems)
+    raise_problems(problems)
 
 
 def zero_limits(limits: Mapping[str, str | None]) -> list[str]:

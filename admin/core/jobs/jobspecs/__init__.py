@@ -11,7 +11,7 @@ from typing import Any
 
 from admin.core.jobs.jobspecs import flux, next_generation, simple
 from admin.core.jobs.jobspecs.documents import read_mapping
-from admin.core.problems import Invalid, Path, Problem
+from admin.core.problems import Path, Problem, raise_problems
 
 #: The first form that matches a document reads it.
 FORMS = (flux.FORM, next_generation.FORM, simple.FORM)
@@ -25,6 +25,5 @@ def read_jobspec(document: Mapping[str, Any], path: Path) -> dict[str, Any]:
     if not problems:
         form = next(form for form in FORMS if form.matches(jobspec))
         job = form.read(jobspec, path, problems)
-    if problems:
-        raise Invalid(*problems)
+    raise_problems(problems)
     return {name: value for name, value in job.items() if value not in ({}, [], None)}

@@ -18,7 +18,7 @@ from admin.core.jobs.jobspecs.documents import (
     without_unsupported,
 )
 from admin.core.jobs.jobspecs.slots import GroupSlots
-from admin.core.problems import Path, Problem, add_problem, closest, quoted, shorten, unknown_word
+from admin.core.problems import Path, Problem, add_problem, dotted, quoted, shorten, unknown_problem
 
 _REMEDIES = {
     "groups": "create one execution for each task",
@@ -86,7 +86,7 @@ def _group_of(task: Mapping[str, Any], groups: Mapping[str, Any], path: Path, pr
     if not isinstance(name, str):
         add_problem(problems, path, f"{quoted(name)} is not the name of a resource group.")
     elif name not in groups:
-        add_problem(problems, path, unknown_word("resource group", name, groups), closest(name, groups))
+        problems.append(unknown_problem(dotted(path), "resource group", name, groups))
     else:
         return name
     return None

@@ -15,7 +15,7 @@ from admin.core.jobs.jobspecs.documents import (
     read_mapping,
     without_unsupported,
 )
-from admin.core.problems import Path, Problem, add_problem, closest, dotted, quoted, unknown_word
+from admin.core.problems import Path, Problem, add_problem, dotted, quoted, unknown_problem
 from admin.core.quantities import parse_quantity
 
 #: The types of resource that a slot holds, and a job's names for them.
@@ -130,7 +130,7 @@ class Slots(ABC):
         elif not isinstance(unit, str):
             add_problem(self.problems, path, "is missing: say what is counted, such as GB.")
         elif unit not in _UNITS:
-            add_problem(self.problems, path, unknown_word("unit", unit, _UNITS), closest(unit, _UNITS))
+            self.problems.append(unknown_problem(dotted(path), "unit", unit, _UNITS))
         else:
             return _UNITS[unit]
         return ""
@@ -142,8 +142,7 @@ class Slots(ABC):
         elif type_ in _TYPES:
             add_problem(self.problems, where, f"a {type_} cannot stand here: give one of {', '.join(known)}.")
         else:
-            word = str(type_)
-            add_problem(self.problems, where, unknown_word("resource type", word, known), closest(word, known))
+            self.problems.append(unknown_problem(dotted(where), "resource type", str(type_), known))
 
     def _missing(self, path: Path, reason: str) -> None:
         """Report that something is missing, unless a problem with it or what is around it was reported before."""

@@ -31,7 +31,7 @@ def _odd(candidates: Sequence[Candidate], _: Workload) -> dict[int, str]:
     return {candidate.position: "is odd" for candidate in candidates if candidate.position % 2}
 
 
-ODD = Filter(name="odd", question="Is its position even?", code="CLUSTERS_ODD", drop=_odd)
+ODD = Filter(name="odd", code="CLUSTERS_ODD", drop=_odd)
 
 
 def test_a_filter_added_to_the_list_gives_its_verdict_on_every_candidate() -> None:
@@ -47,10 +47,9 @@ def test_a_filter_added_to_the_list_gives_its_verdict_on_every_candidate() -> No
     ]
 
 
-def test_filters_have_names_codes_and_questions_of_their_own() -> None:
+def test_filters_have_names_and_codes_of_their_own() -> None:
     assert len(BY_NAME) == len(FILTERS_WITH_ROOM)
     assert len({filter_.code for filter_ in FILTERS_WITH_ROOM}) == len(FILTERS_WITH_ROOM)
-    assert all(filter_.question.endswith("?") for filter_ in FILTERS_WITH_ROOM)
 
 
 def test_the_documentation_lists_every_filter_in_order_and_every_code_and_strategy() -> None:
