@@ -39,64 +39,37 @@ def root() -> Group:
         PROGRAM,
         help="Rainbow decides where work runs, and can always say why. rainbowctl sets, shows and explains settings.",
         entries={
-            "get": Entry(summary="Show what is set", place="ctl.commands.verbs:get"),
-            "create": Entry(
-                summary="Create a project, part of the fleet, or run something", place="ctl.commands.verbs:create"
-            ),
-            "update": Entry(summary="Change a setting, a project or the fleet", place="ctl.commands.verbs:update"),
-            "delete": Entry(
-                summary="Delete a setting or part of the fleet, or end executions", place="ctl.commands.verbs:delete"
-            ),
-            "edit": Entry(summary="Change a setting in your editor", place="ctl.commands.verbs:edit"),
-            "apply": Entry(summary="Apply files or a plan, as one change", place="ctl.commands.changes.apply:apply"),
-            "diff": Entry(summary="Show what applying files would change", place="ctl.commands.changes.diff:diff"),
-            "plan": Entry(summary="Show it, and save it as a plan to apply", place="ctl.commands.changes.plan:plan"),
-            "export": Entry(summary="Write what is set as files to apply", place="ctl.commands.changes.export:export"),
-            "history": Entry(
-                summary="Show who changed what, when and why", place="ctl.commands.changes.history:history"
-            ),
-            "rollback": Entry(
-                summary="Undo a change, or go back to a revision", place="ctl.commands.changes.rollback:rollback"
-            ),
-            "explain": Entry(
-                summary="Show what applies, and where it comes from", place="ctl.commands.explain:explain"
-            ),
-            "place": Entry(
-                summary="Show where something would run, and why", place="ctl.commands.placement.place:place"
-            ),
-            "simulate": Entry(
-                summary="Show which executions a change would move", place="ctl.commands.placement.simulate:simulate"
-            ),
+            "get": Entry(summary="Show what is set", place="verbs:get"),
+            "create": Entry(summary="Create a project, part of the fleet, or run something", place="verbs:create"),
+            "update": Entry(summary="Change a setting, a project or the fleet", place="verbs:update"),
+            "delete": Entry(summary="Delete a setting or part of the fleet, or end executions", place="verbs:delete"),
+            "edit": Entry(summary="Change a setting in your editor", place="verbs:edit"),
+            "apply": Entry(summary="Apply files or a plan, as one change", place="changes.apply:apply"),
+            "diff": Entry(summary="Show what applying files would change", place="changes.diff:diff"),
+            "plan": Entry(summary="Show it, and save it as a plan to apply", place="changes.plan:plan"),
+            "export": Entry(summary="Write what is set as files to apply", place="changes.export:export"),
+            "history": Entry(summary="Show who changed what, when and why", place="changes.history:history"),
+            "rollback": Entry(summary="Undo a change, or go back to a revision", place="changes.rollback:rollback"),
+            "explain": Entry(summary="Show what applies, and where it comes from", place="explain:explain"),
+            "place": Entry(summary="Show where something would run, and why", place="placement.place:place"),
+            "simulate": Entry(summary="Show which executions a change would move", place="placement.simulate:simulate"),
             "redecide": Entry(
-                summary="Decide waiting executions again, with current settings",
-                place="ctl.commands.placement.redecide:redecide",
+                summary="Decide waiting executions again, with current settings", place="placement.redecide:redecide"
             ),
-            "wait": Entry(summary="Wait for an execution", place="ctl.commands.verbs:wait"),
-            "logs": Entry(summary="Show the output of an execution", place="ctl.commands.executions.logs:logs"),
-            "register": Entry(
-                summary="Register workflows and launch plans", place="ctl.commands.registrations.register:register"
-            ),
-            "enable": Entry(summary="Enable clusters", place="ctl.commands.fleet.switches:enable"),
-            "disable": Entry(summary="Disable clusters", place="ctl.commands.fleet.switches:disable"),
-            "cordon": Entry(summary="Give clusters no new work", place="ctl.commands.fleet.switches:cordon"),
-            "uncordon": Entry(
-                summary="Give cordoned clusters new work again", place="ctl.commands.fleet.switches:uncordon"
-            ),
-            "drain": Entry(summary="Move the work of clusters elsewhere", place="ctl.commands.fleet.switches:drain"),
-            "undrain": Entry(
-                summary="Give drained clusters new work again", place="ctl.commands.fleet.switches:undrain"
-            ),
-            "admit": Entry(summary="Admit pending clusters", place="ctl.commands.fleet.switches:admit"),
-            "rotate": Entry(summary="Replace a cluster's token", place="ctl.commands.verbs:rotate"),
-            "config": Entry(
-                summary="Contexts: endpoint, token, project and domain", place="ctl.commands.config:config"
-            ),
-            "completion": Entry(
-                summary="Completion for bash, zsh and fish", place="ctl.commands.completion:completion"
-            ),
-            "version": Entry(
-                summary="Versions of client and admin", place="ctl.commands.version:version", aliases=("versions",)
-            ),
+            "wait": Entry(summary="Wait for an execution", place="verbs:wait"),
+            "logs": Entry(summary="Show the output of an execution", place="executions.logs:logs"),
+            "register": Entry(summary="Register workflows and launch plans", place="verbs:register"),
+            "enable": Entry(summary="Enable clusters", place="fleet.switches:enable"),
+            "disable": Entry(summary="Disable clusters", place="fleet.switches:disable"),
+            "cordon": Entry(summary="Give clusters no new work", place="fleet.switches:cordon"),
+            "uncordon": Entry(summary="Give cordoned clusters new work again", place="fleet.switches:uncordon"),
+            "drain": Entry(summary="Move the work of clusters elsewhere", place="fleet.switches:drain"),
+            "undrain": Entry(summary="Give drained clusters new work again", place="fleet.switches:undrain"),
+            "admit": Entry(summary="Admit pending clusters", place="fleet.switches:admit"),
+            "rotate": Entry(summary="Replace a cluster's token", place="verbs:rotate"),
+            "config": Entry(summary="Contexts: endpoint, token, project and domain", place="config:config"),
+            "completion": Entry(summary="Completion for bash, zsh and fish", place="completion:completion"),
+            "version": Entry(summary="Versions of client and admin", place="version:version", aliases=("versions",)),
         },
         examples=[
             "rainbowctl get execution-cluster-label -p flyteexamples -d development",

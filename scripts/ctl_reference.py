@@ -12,11 +12,10 @@ from pathlib import Path
 import click
 
 from ctl.cli.groups import PROGRAM, Group
-from ctl.cli.options import Argument, GlobalOption, global_options
+from ctl.cli.options import GLOBAL_OPTIONS, Argument, GlobalOption
 from ctl.client.kinds import Kind, built_in
-from ctl.commands.attributes.command import attribute_command
 from ctl.commands.attributes.fields import leaf_options
-from ctl.commands.verbs import KindGroup
+from ctl.commands.verbs import KindGroup, attribute_command
 from ctl.main import root
 
 FOLDER = Path(__file__).parents[1] / "docs/rainbowctl"
@@ -138,7 +137,7 @@ def _index() -> str:
     lines += ["The [guide](../rainbowctl.md) shows how they go together.", "", "| page | commands |", "|---|---|"]
     lines += [f"| [{page}]({page}.md) | {', '.join(f'`{name}`' for name in names)} |" for page, names in PAGES.items()]
     lines += ["", "## Global flags", "", "Every command takes these, before the verb or after the noun.", ""]
-    return "\n".join([*lines, *_table(global_options())]) + "\n"
+    return "\n".join([*lines, *_table(GLOBAL_OPTIONS)]) + "\n"
 
 
 def _common(verb: str, command: click.Command, kind: Kind) -> list[click.Parameter]:

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from ctl.cli.session import Session
-from ctl.client.contexts import config_path, load_configuration, load_settings
+from ctl.client.contexts import config_path, load_configuration
 from ctl.client.errors import RainbowError
 from ctl.client.kinds import Kind, built_in
 
@@ -21,28 +21,28 @@ _SECONDS = 1.0
 _MOST_EXECUTIONS = 100
 
 
-def project_ids(session: Session, incomplete: str) -> list[str]:
-    return _starting(incomplete, _ask(session, lambda client: [str(each["id"]) for each in client.projects("ALL")]))
+def project_ids(session: Session) -> list[str]:
+    return _ask(session, lambda client: [str(project["id"]) for project in client.projects("ALL")])
 
 
-def domain_ids(session: Session, incomplete: str) -> list[str]:
-    return _starting(incomplete, _ask(session, lambda client: [str(each["id"]) for each in client.domains()]))
+def domain_ids(session: Session) -> list[str]:
+    return _ask(session, lambda client: [str(domain["id"]) for domain in client.domains()])
 
 
-def definition_names(session: Session, noun: str, incomplete: str) -> list[str]:
+def definition_names(session: Session, noun: str) -> list[str]:
     """Names of clusters, pools or labels."""
-    return _starting(incomplete, _ask(session, lambda client: [str(each["name"]) for each in client.definitions(noun)]))
+    return _ask(session, lambda client: [str(definition["name"]) for definition in client.definitions(noun)])
 
 
-def context_names(session: Session, incomplete: str) -> list[str]:
+def context_names(session: Session) -> list[str]:
     try:
-        return _starting(incomplete, load_configuration(config_path(session.typed)).contexts)
+        return list(load_configuration(config_path(session.typed)).contexts)
     except RainbowError:
         return []
 
 
-def kind_nouns(session: Session, incomplete: str) -> list[str]:
-    return _starting(incomplete, (kind.noun for kind in (*built_in(), *declared_kinds(session))))
+def kind_nouns(session: Session) -> list[str]:
+    return [kind.noun for kind in (*built_in(), *declared_kinds(session))]
 
 
 def declared_kinds(session: Session) -> list[Kind]:
@@ -50,15 +50,15 @@ def declared_kinds(session: Session) -> list[Kind]:
     return [kind for kind in _ask(session, lambda client: client.kinds()) if kind.declared]
 
 
-def execution_names(session: Session, incomplete: str) -> list[str]:
+def execution_names(session: Session) -> list[str]:
     """The latest executions of the project and domain in force."""
 
     def question(client: Client) -> list[str]:
-        settings = load_settings(session.typed)
-        executions = client.executions(settings.project.value, settings.domain.value, limit=_MOST_EXECUTIONS)
-        return [str(execution["id"]["name"]) for execution in islice(executions, _MOST_EXECUTIONS)]
+        project, domain = session.settings.project.value, session.settings.domain.value
+        executions = islice(client.executions(project, domain, limit=_MOST_EXECUTIONS), _MOST_EXECUTIONS)
+        return [str(execution["id"]["name"]) for execution in executions]
 
-    return _starting(incomplete, _ask(session, question))
+    return _ask(session, question)
 
 
 def _ask(session: Session, question: Callable[[Client], Iterable[T]]) -> list[T]:
@@ -67,7 +67,3 @@ def _ask(session: Session, question: Callable[[Client], Iterable[T]]) -> list[T]
             return list(question(client))
     except RainbowError:
         return []
-
-
-def _starting(incomplete: str, names: Iterable[str]) -> list[str]:
-    return [name for name in names if name.startswith(incomplete)]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from ctl.cli.options import GlobalOption, domain_option, global_options, project_option
+from ctl.cli.options import GLOBAL_OPTIONS, GlobalOption, domain_option, project_option
 from ctl.cli.session import Session
 from ctl.client.errors import InvalidInput
 from ctl.client.words import did_you_mean
@@ -25,7 +25,7 @@ HELP_NAMES = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
 class Command(click.Command):
-    """A command with the global flags; `takes` says which of project and domain it has a use for."""
+    """A command with the global flags."""
 
     def __init__(
         self,
@@ -33,30 +33,27 @@ class Command(click.Command):
         run: Callable[..., None],
         *,
         help: str,
-        short_help: str = "",
         examples: Sequence[str] = (),
         params: Sequence[click.Parameter] = (),
-        takes: Sequence[str] = (),
     ) -> None:
-        taken = {option for param in params for option in param.opts}
+        own_names = {name for param in params for name in param.opts}
         super().__init__(
             name,
             callback=click.pass_obj(run),
             # A flag of the command's own, as --timeout of `wait`, stands for the global one.
-            params=[*params, *(option for option in global_options() if not taken.intersection(option.opts))],
+            params=[*params, *(option for option in GLOBAL_OPTIONS if not own_names.intersection(option.opts))],
             help=help,
-            short_help=short_help,
             epilog=example_text(examples),
             context_settings=HELP_NAMES,
         )
-        self.takes = tuple(takes)
 
     def invoke(self, ctx: click.Context) -> Any:
         session = ctx.ensure_object(Session)
         session.check_output()
+        own_names = {name for param in self.params for name in param.opts}
         for key, flag in (("project", "-p"), ("domain", "-d")):
             # Typed before the verb, where every command seems to take it.
-            if session.typed.get(key) is not None and key not in self.takes:
+            if session.typed.get(key) is not None and flag not in own_names:
                 raise InvalidInput(f"{ctx.command_path.removeprefix('rainbowctl ')} takes no {key}: leave out {flag}.")
         return super().invoke(ctx)
 
@@ -64,12 +61,24 @@ class Command(click.Command):
         format_options(self, ctx, formatter)
 
 
+def command(
+    name: str,
+    *,
+    help: str,
+    examples: Sequence[str],
+    params: Sequence[click.Parameter] = (),
+    cls: type[Command] = Command,
+) -> Callable[[Callable[..., None]], Command]:
+    """Turns a function of the session and the parameters into a command."""
+    return lambda run: cls(name, run, help=help, examples=examples, params=params)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Entry:
     """Where a command of a group is found, and what it is for."""
 
     summary: str
-    place: str  #: module and function, `ctl.commands.projects.get:get_project`, called without arguments
+    place: str  #: module below `ctl.commands`, and name: `projects.get:get_project`
     aliases: tuple[str, ...] = ()
 
 
@@ -92,7 +101,7 @@ class Group(click.Group):
             params=[
                 project_option("Project, for commands that take one."),
                 domain_option("Domain."),
-                *global_options(),
+                *GLOBAL_OPTIONS,
             ],
             epilog=(example_text(examples) + epilog) or None,
             context_settings=HELP_NAMES,
@@ -107,9 +116,8 @@ class Group(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         for word, entry in self.entries.items():
             if name == word or name in entry.aliases:
-                module, _, function = entry.place.partition(":")
-                command: click.Command = getattr(import_module(module), function)()
-                return command
+                module, _, command = entry.place.partition(":")
+                return cast(click.Command, getattr(import_module(f"ctl.commands.{module}"), command))
         return None
 
     def resolve_command(

@@ -40,62 +40,116 @@ class GlobalOption(Option):
     """An option that every command takes and the session remembers."""
 
 
-def global_options() -> list[click.Parameter]:
-    """Fresh global options, for one command."""
-    return [
-        _stored(["--endpoint", "--admin.endpoint"], "endpoint", "URL", "Where the admin listens."),
-        _stored(["--context"], "context", "NAME", "Context to use.", complete_context),
-        _stored(["-c", "--config"], "config", "FILE", "File with contexts."),
-        _stored(["--token-file", "--tokenFile"], "token_file", "FILE", "File that holds the bearer token."),
-        _stored(
-            ["--ca-file", "--caFile", "--admin.caCertFilePath"],
-            "ca_file",
-            "FILE",
-            "Certificate authorities to trust for https.",
-        ),
-        _stored(["--timeout"], "timeout", "SECONDS", "How long to wait for an answer."),
-        _stored(["-o", "--output"], "output", "|".join(FORMATS), "Output format.", complete_format),
-        GlobalOption(["-q", "--quiet"], is_flag=True, expose_value=False, callback=_quiet, help="Print no notes."),
-        GlobalOption(
-            ["--no-headers", "--noHeaders"],
-            is_flag=True,
-            expose_value=False,
-            callback=_no_headers,
-            help="Tables without headers.",
-        ),
-    ]
+def option(*words: str, parameter: str | None = None, **settings: Any) -> Option:
+    """
+    An option by its words in camelCase, each of which is read in kebab-case too.
+
+    Its value is passed to the command as `parameter`, which is the only word in snake_case by default.
+    """
+    names = flags(*words)
+    return Option([*names, parameter or names[-1].removeprefix("--").replace("-", "_")], **settings)
+
+
+Completer = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def completer(names: str, *arguments: str) -> Completer:
+    """Completes what a function of `ctl.cli.completion` names; that module is loaded when a shell asks."""
+
+    def complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+        from ctl.cli import completion
+
+        known: list[str] = getattr(completion, names)(ctx.ensure_object(Session), *arguments)
+        return [name for name in known if name.startswith(incomplete)]
+
+    return complete
+
+
+def definition_completer(noun: str) -> Completer:
+    """Completes the names of clusters, pools or labels."""
+    return completer("definition_names", noun)
+
+
+complete_kind = completer("kind_nouns")
+
+
+def _complete_format(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in FORMATS if name.startswith(incomplete.lower())]
+
+
+def _stored(
+    names: list[str],
+    key: str,
+    metavar: str,
+    help: str,
+    complete: Completer | None = None,
+    cls: type[click.Option] = GlobalOption,
+) -> click.Option:
+    def store(ctx: click.Context, _param: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            ctx.ensure_object(Session).typed[key] = parse_format(value) if key == "output" else value
+
+    return cls(
+        [*names, f"stored_{key}"],
+        metavar=metavar,
+        help=help,
+        expose_value=False,
+        callback=store,
+        shell_complete=complete,
+    )
+
+
+def _switch(names: list[str], attribute: str, setting: bool, help: str) -> click.Option:
+    def store(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+        if value:
+            setattr(ctx.ensure_object(Session), attribute, setting)
+
+    return GlobalOption(names, is_flag=True, expose_value=False, callback=store, help=help)
+
+
+#: Options of every command.
+GLOBAL_OPTIONS: Sequence[click.Option] = [
+    _stored(["--endpoint", "--admin.endpoint"], "endpoint", "URL", "Where the admin listens."),
+    _stored(["--context"], "context", "NAME", "Context to use.", completer("context_names")),
+    _stored(["-c", "--config"], "config", "FILE", "File with contexts."),
+    _stored(["--token-file", "--tokenFile"], "token_file", "FILE", "File that holds the bearer token."),
+    _stored(
+        ["--ca-file", "--caFile", "--admin.caCertFilePath"],
+        "ca_file",
+        "FILE",
+        "Certificate authorities to trust for https.",
+    ),
+    _stored(["--timeout"], "timeout", "SECONDS", "How long to wait for an answer."),
+    _stored(["-o", "--output"], "output", "|".join(FORMATS), "Output format.", _complete_format),
+    _switch(["-q", "--quiet"], "is_quiet", True, "Print no notes."),
+    _switch(["--no-headers", "--noHeaders"], "has_headers", False, "Tables without headers."),
+]
 
 
 def project_option(help: str = "Project.") -> click.Parameter:
-    return _stored(["-p", "--project"], "project", "PROJECT", help, complete_project, cls=Option)
+    return _stored(["-p", "--project"], "project", "PROJECT", help, completer("project_ids"), cls=Option)
 
 
 def domain_option(help: str = "Domain.") -> click.Parameter:
-    return _stored(["-d", "--domain"], "domain", "DOMAIN", help, complete_domain, cls=Option)
+    return _stored(["-d", "--domain"], "domain", "DOMAIN", help, completer("domain_ids"), cls=Option)
 
 
-def workflow_parameters() -> list[click.Parameter]:
-    """The rest of a scope: the workflow as an argument or a flag, and the launch plan."""
+LAUNCH_PLAN_WORDS = ("launchplan", "launch-plan", "launchPlan")
+
+
+def scope_parameters() -> list[click.Parameter]:
+    """Every part of a scope; the workflow as an argument or a flag."""
     argument = Argument(
         "workflow", required=False, metavar="[WORKFLOW]", explanation="Workflow of the project and domain."
     )
-    return [argument, *_workflow_options("Workflow, also as an argument.")]
+    return [argument, *_workflow_options("Workflow, also as an argument."), project_option(), domain_option()]
 
 
 def _workflow_options(help: str) -> list[click.Parameter]:
     return [
         Option(["-w", "--workflow", "workflow_flag"], metavar="WORKFLOW", help=help),
-        Option(
-            ["--launchplan", "--launch-plan", "--launchPlan", "launch_plan"],
-            metavar="NAME",
-            help="Launch plan of the workflow.",
-        ),
+        option(*LAUNCH_PLAN_WORDS, parameter="launch_plan", metavar="NAME", help="Launch plan of the workflow."),
     ]
-
-
-def scope_parameters() -> list[click.Parameter]:
-    """Every part of a scope."""
-    return [*workflow_parameters(), project_option(), domain_option()]
 
 
 def filter_parameters(rows: str = "Rows", everything: str | None = None) -> list[click.Parameter]:
@@ -135,7 +189,7 @@ def force_option(help: str) -> click.Parameter:
 
 
 def dry_run_option(help: str = "Let the admin check it, and change nothing.") -> click.Parameter:
-    return Option([*flags("dryRun"), "dry_run"], is_flag=True, help=help)
+    return option("dryRun", is_flag=True, help=help)
 
 
 def message_option() -> click.Parameter:
@@ -146,8 +200,31 @@ def strict_option(help: str = "Exit with 7 if there are warnings.") -> click.Par
     return Option(["--strict"], is_flag=True, help=help)
 
 
+def show_diff_option() -> click.Parameter:
+    return option("showDiff", is_flag=True, help="Show the differences even if many rows change.")
+
+
+def assumed_files_option(help: str = "Assume that these documents are applied. Repeatable.") -> click.Parameter:
+    return Option(["--with", "files"], metavar="FILE|DIR|-", multiple=True, help=help)
+
+
+def limit_option() -> click.Parameter:
+    return option(
+        "limit", metavar="N", type=click.IntRange(min=1), default=20, show_default=True, help="How many at most."
+    )
+
+
+def write_options(force: str) -> list[click.Parameter]:
+    """The flags of a command that writes; `force` says what --force does."""
+    return [dry_run_option(), force_option(force), message_option()]
+
+
+def strict_write_option() -> click.Parameter:
+    return strict_option("Exit with 7 if there are warnings; the change is still written.")
+
+
 def text_option(
-    names: Sequence[str], parameter: str, metavar: str, help: str, *, noun: str | None = None
+    *words: str, metavar: str, help: str, parameter: str | None = None, noun: str | None = None
 ) -> click.Parameter:
     """
     A flag with a text, which must not be empty: an empty one would silently be ignored.
@@ -155,7 +232,9 @@ def text_option(
     `noun` is cluster, pool or label where it names one.
     """
     complete = definition_completer(noun) if noun else None
-    return Option([*names, parameter], metavar=metavar, callback=require_text, help=help, shell_complete=complete)
+    return option(
+        *words, parameter=parameter, metavar=metavar, help=help, callback=require_text, shell_complete=complete
+    )
 
 
 def require_text(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -163,77 +242,3 @@ def require_text(ctx: click.Context, param: click.Parameter, value: str | None) 
     if value is not None and not value.strip():
         raise click.BadParameter("is empty: give a value, or leave it out.", ctx, param)
     return value
-
-
-Completer = Callable[[click.Context, click.Parameter, str], list[str]]
-
-
-def _stored(
-    names: list[str],
-    key: str,
-    metavar: str,
-    help: str,
-    complete: Completer | None = None,
-    cls: type[click.Option] = GlobalOption,
-) -> click.Option:
-    def store(ctx: click.Context, _param: click.Parameter, value: str | None) -> None:
-        if value is not None:
-            ctx.ensure_object(Session).typed[key] = parse_format(value) if key == "output" else value
-
-    return cls(
-        [*names, f"stored_{key}"],
-        metavar=metavar,
-        help=help,
-        expose_value=False,
-        callback=store,
-        shell_complete=complete,
-    )
-
-
-def _quiet(ctx: click.Context, _param: click.Parameter, value: Any) -> None:
-    if value:
-        ctx.ensure_object(Session).is_quiet = True
-
-
-def _no_headers(ctx: click.Context, _param: click.Parameter, value: Any) -> None:
-    if value:
-        ctx.ensure_object(Session).has_headers = False
-
-
-def complete_project(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    from ctl.cli.completion import project_ids
-
-    return project_ids(ctx.ensure_object(Session), incomplete)
-
-
-def complete_domain(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    from ctl.cli.completion import domain_ids
-
-    return domain_ids(ctx.ensure_object(Session), incomplete)
-
-
-def complete_kind(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    from ctl.cli.completion import kind_nouns
-
-    return kind_nouns(ctx.ensure_object(Session), incomplete)
-
-
-def definition_completer(noun: str) -> Completer:
-    """Completes the names of clusters, pools or labels."""
-
-    def complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-        from ctl.cli.completion import definition_names
-
-        return definition_names(ctx.ensure_object(Session), noun, incomplete)
-
-    return complete
-
-
-def complete_context(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    from ctl.cli.completion import context_names
-
-    return context_names(ctx.ensure_object(Session), incomplete)
-
-
-def complete_format(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    return [name for name in FORMATS if name.startswith(incomplete.lower())]

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, Any
 
 from ctl.client.errors import InvalidInput, RainbowError
 from ctl.client.formats import printable, to_json, to_yaml
 from ctl.client.words import did_you_mean, listed
+
+#: What a column of a table shows: a field of the row, or what a function makes of the row.
+Column = str | Callable[[Any], Any]
+Columns = Mapping[str, Column]
 
 FORMATS = ("table", "wide", "json", "yaml", "name")
 
@@ -40,6 +44,11 @@ class Printer:
     def is_wide(self) -> bool:
         return self.format == "wide"
 
+    @property
+    def report_stream(self) -> IO[str]:
+        """Where a plan or a difference is shown: beside the data where a program reads that."""
+        return sys.stdout if self.is_table else sys.stderr
+
     def without_headers(self) -> Printer:
         """The same without headers, for rows that continue a table."""
         return replace(self, has_headers=False)
@@ -61,6 +70,15 @@ class Printer:
         """A warning; with --quiet too."""
         print(paint(f"warning: {text}", "yellow", sys.stderr), file=sys.stderr)
 
+    def warnings(self, warnings: Iterable[Mapping[str, Any]], already_shown: Iterable[Mapping[str, Any]] = ()) -> None:
+        """The warnings of an answer, without those that were shown already."""
+        from ctl.client.answers import warning_text
+
+        shown = {warning_text(warning) for warning in already_shown}
+        for text in map(warning_text, warnings):
+            if text not in shown:
+                self.warning(text)
+
     def document(self, document: Any) -> None:
         """An answer as JSON or YAML."""
         self.text(to_json(document) if self.format == "json" else to_yaml(document))
@@ -80,6 +98,29 @@ class Printer:
             self.document(document)
         return True
 
+    def show(
+        self,
+        names: Iterable[str],
+        rows: Sequence[Any],
+        document: Any,
+        columns: Columns,
+        wide: Columns | None = None,
+        *,
+        empty: str = "",
+    ) -> None:
+        """
+        Print an answer in the format asked for: names, the document as it came, or a table of its rows.
+
+        `wide` are the columns that `-o wide` adds; `empty` is noted where there are no rows.
+        """
+        if self.machine_output(names, document):
+            return
+        if rows:
+            table = {**columns, **((wide or {}) if self.is_wide else {})}
+            self.table(list(table), [[cell_text(row, column) for column in table.values()] for row in rows])
+        elif empty:
+            self.note(empty)
+
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """A table: drawn on a terminal, plain aligned columns anywhere else."""
         cells = [[printable(cell) for cell in row] for row in rows]
@@ -90,9 +131,15 @@ class Printer:
             sys.stdout.write(plain_table(header, cells))
 
 
+def cell_text(row: Any, column: Column) -> str:
+    """The text of one cell; empty where the row has nothing to show."""
+    value = row.get(column) if isinstance(column, str) else column(row)
+    return "" if value is None else str(value)
+
+
 def text_cells(document: Mapping[str, Any], *keys: str) -> list[str]:
     """Cells of plain fields; empty where there is none."""
-    return ["" if document.get(key) is None else str(document[key]) for key in keys]
+    return [cell_text(document, key) for key in keys]
 
 
 def plain_table(header: list[str] | None, rows: list[list[str]]) -> str:

@@ -1,15 +1,27 @@
-"""Questions at a terminal."""
+"""Questions at a terminal, and --strict."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from ctl.client.errors import Declined
+from ctl.client.errors import Declined, WarningsFound
+from ctl.client.words import count
 
 
 def is_terminal() -> bool:
     """Whether someone is there to answer."""
     return sys.stdin is not None and sys.stdin.isatty()
+
+
+def asks(flags: Mapping[str, Any]) -> bool:
+    """Whether a change is asked about: at a terminal, unless --force or --dryRun is given."""
+    return is_terminal() and not flags["force"] and not flags["dry_run"]
+
+
+def confirm_write() -> None:
+    confirm("Write this?", "Not confirmed: nothing was written.")
 
 
 def confirm(question: str, refusal: str) -> None:
@@ -20,3 +32,9 @@ def confirm(question: str, refusal: str) -> None:
         print(file=sys.stderr)
     if answer.strip().lower() not in {"y", "yes"}:
         raise Declined(refusal)
+
+
+def check_strict(flags: Mapping[str, Any], warnings: Sequence[Any], outcome: str) -> None:
+    """Fail on warnings where --strict is given; `outcome` says what became of the change."""
+    if flags["strict"] and warnings:
+        raise WarningsFound(f"{count(len(warnings), 'warning')} under --strict; {outcome}.")

@@ -202,7 +202,7 @@ def _sole_payload(wrapped: Any) -> Document:
     return dict(next(iter(wrapped.values()), None) or {}) if wrapped else {}
 
 
-def warning_text(warning: Document) -> str:
+def warning_text(warning: Mapping[str, Any]) -> str:
     """A warning of the admin as one line of text."""
     text = str(warning.get("message", warning.get("code", "")))
     closest = [str(word) for word in warning.get("closest") or [] if str(word) not in text]

@@ -25,7 +25,7 @@ def flags(*words: str) -> list[str]:
     """Declarations of one flag: each camelCase word also in kebab-case (`--attrFile`, `--attr-file`)."""
     declared = []
     for word in words:
-        kebab = re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: "-" + match[1].lower(), word)
+        kebab = re.sub(r"(?<=[a-z0-9])([A-Z]+)", lambda match: "-" + match[1].lower(), word)
         declared += [f"--{word}", f"--{kebab}"]
     return list(dict.fromkeys(declared))
 

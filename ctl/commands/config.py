@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-import click
-
-from ctl.cli.groups import Command, Entry, Group
-from ctl.cli.options import Argument, Option, complete_context, domain_option, project_option
+from ctl.cli.groups import Entry, Group, command
+from ctl.cli.options import Argument, completer, domain_option, option, project_option
 from ctl.cli.output import Printer
 from ctl.cli.session import Session
 from ctl.client.contexts import (
@@ -23,176 +21,153 @@ from ctl.client.contexts import (
 )
 from ctl.client.endpoints import parse_endpoint
 from ctl.client.errors import InvalidInput, NothingSet
-from ctl.client.words import flags as flag_names
 
-_PLACE = "ctl.commands.config:"
 _MASK = "********"
+_NAME = Argument("name", explanation="Name of the context.", shell_complete=completer("context_names"))
 
 
-def config() -> click.Command:
-    return Group(
-        "config",
-        help="Contexts: named sets of endpoint, token, project and domain, kept in a file.",
-        entries={
-            "set-context": Entry(summary="Create a context, or change one", place=f"{_PLACE}set_context"),
-            "use-context": Entry(summary="Set the current context", place=f"{_PLACE}use_context"),
-            "get-contexts": Entry(summary="List the contexts", place=f"{_PLACE}get_contexts"),
-            "current-context": Entry(summary="Show the current context", place=f"{_PLACE}current_context"),
-            "delete-context": Entry(summary="Delete a context", place=f"{_PLACE}delete_context"),
-            "view": Entry(summary="Show all settings in force, and where it comes from", place=f"{_PLACE}view"),
-        },
-        examples=[
-            "rainbowctl config set-context staging --endpoint https://rainbow.example.org --token-file ~/staging.token",
-            "rainbowctl config use-context staging",
-            "rainbowctl config view",
-        ],
-    )
+config = Group(
+    "config",
+    help="Contexts: named sets of endpoint, token, project and domain, kept in a file.",
+    entries={
+        "set-context": Entry(summary="Create a context, or change one", place="config:set_context"),
+        "use-context": Entry(summary="Set the current context", place="config:use_context"),
+        "get-contexts": Entry(summary="List the contexts", place="config:get_contexts"),
+        "current-context": Entry(summary="Show the current context", place="config:current_context"),
+        "delete-context": Entry(summary="Delete a context", place="config:delete_context"),
+        "view": Entry(summary="Show all settings in force, and where it comes from", place="config:view"),
+    },
+    examples=[
+        "rainbowctl config set-context staging --endpoint https://rainbow.example.org --token-file ~/staging.token",
+        "rainbowctl config use-context staging",
+        "rainbowctl config view",
+    ],
+)
 
 
-def set_context() -> click.Command:
-    def run(session: Session, name: str) -> None:
-        changes = {key: str(value) for key in CONTEXT_KEYS if (value := session.typed.get(key)) is not None}
-        _check(name, changes)
-        for key in ("token_file", "ca_file"):
-            if changes.get(key):
-                # The context is used from other directories too.
-                changes[key] = str(Path(changes[key]).expanduser().absolute())
-        known = _configuration(session, may_be_missing=True)
-        entry = {key: value for key, value in {**known.contexts.get(name, {}), **changes}.items() if value}
-        current = known.current_context or name
-        save_configuration(replace(known, contexts={**known.contexts, name: entry}, current_context=current))
-        state = "Changed" if name in known.contexts else "Made"
-        _note(session, f"{state} context {name} in {known.path}.{' It is in use.' if current == name else ''}")
-
-    return Command(
-        "set-context",
-        run,
-        help="Create a context, or change its settings: --endpoint, --token-file, --ca-file, --project, --domain, "
-        "--timeout. An empty value removes a setting. The first context becomes the current one.",
-        params=[
-            _name_argument(),
-            project_option("Default project."),
-            domain_option("Default domain."),
-        ],
-        takes=("project", "domain"),
-        examples=[
-            "rainbowctl config set-context local --endpoint http://127.0.0.1:8088",
-            "rainbowctl config set-context staging --project flyteexamples --domain development",
-        ],
-    )
+@command(
+    "set-context",
+    help="Create a context, or change its settings: --endpoint, --token-file, --ca-file, --project, --domain, "
+    "--timeout. An empty value removes a setting. The first context becomes the current one.",
+    params=[
+        _NAME,
+        project_option("Default project."),
+        domain_option("Default domain."),
+    ],
+    examples=[
+        "rainbowctl config set-context local --endpoint http://127.0.0.1:8088",
+        "rainbowctl config set-context staging --project flyteexamples --domain development",
+    ],
+)
+def set_context(session: Session, name: str) -> None:
+    changes = {key: str(value) for key in CONTEXT_KEYS if (value := session.typed.get(key)) is not None}
+    _check(name, changes)
+    for key in ("token_file", "ca_file"):
+        if changes.get(key):
+            # The context is used from other directories too.
+            changes[key] = str(Path(changes[key]).expanduser().absolute())
+    known = _configuration(session, may_be_missing=True)
+    entry = {key: value for key, value in {**known.contexts.get(name, {}), **changes}.items() if value}
+    current = known.current_context or name
+    save_configuration(replace(known, contexts={**known.contexts, name: entry}, current_context=current))
+    state = "Changed" if name in known.contexts else "Made"
+    _note(session, f"{state} context {name} in {known.path}.{' It is in use.' if current == name else ''}")
 
 
-def use_context() -> click.Command:
-    def run(session: Session, name: str) -> None:
-        known = _configuration(session)
-        known.context(name, "as typed")
-        save_configuration(replace(known, current_context=name))
-        _note(session, f"Context {name} is in use.")
-
-    return Command(
-        "use-context",
-        run,
-        help="Set the current context.",
-        params=[_name_argument()],
-        examples=["rainbowctl config use-context staging"],
-    )
+@command(
+    "use-context",
+    help="Set the current context.",
+    params=[_NAME],
+    examples=["rainbowctl config use-context staging"],
+)
+def use_context(session: Session, name: str) -> None:
+    known = _configuration(session)
+    known.context(name, "as typed")
+    save_configuration(replace(known, current_context=name))
+    _note(session, f"Context {name} is in use.")
 
 
-def delete_context() -> click.Command:
-    def run(session: Session, name: str) -> None:
-        known = _configuration(session)
-        known.context(name, "as typed")
-        left = {other: entry for other, entry in known.contexts.items() if other != name}
-        was_current = known.current_context == name
-        save_configuration(
-            replace(known, contexts=left, current_context=None if was_current else known.current_context)
-        )
-        _note(session, f"Deleted context {name}.{' No context is in use now.' if was_current else ''}")
-
-    return Command(
-        "delete-context",
-        run,
-        help="Delete a context.",
-        params=[_name_argument()],
-        examples=["rainbowctl config delete-context staging"],
-    )
+@command(
+    "delete-context",
+    help="Delete a context.",
+    params=[_NAME],
+    examples=["rainbowctl config delete-context staging"],
+)
+def delete_context(session: Session, name: str) -> None:
+    known = _configuration(session)
+    known.context(name, "as typed")
+    left = {other: entry for other, entry in known.contexts.items() if other != name}
+    was_current = known.current_context == name
+    save_configuration(replace(known, contexts=left, current_context=None if was_current else known.current_context))
+    _note(session, f"Deleted context {name}.{' No context is in use now.' if was_current else ''}")
 
 
-def current_context() -> click.Command:
-    def run(session: Session) -> None:
-        context = session.settings.context
-        if not context.value:
-            raise NothingSet("No context is in use: make one with `rainbowctl config set-context NAME --endpoint URL`.")
-        if session.printer.format in {"json", "yaml"}:
-            session.printer.document({"current_context": context.value, "origin": context.origin})
-        else:
-            session.printer.line(context.value)
-
-    return Command(
-        "current-context",
-        run,
-        help="Show the current context.",
-        examples=["rainbowctl config current-context"],
-    )
+@command(
+    "current-context",
+    help="Show the current context.",
+    examples=["rainbowctl config current-context"],
+)
+def current_context(session: Session) -> None:
+    context = session.settings.context
+    if not context.value:
+        raise NothingSet("No context is in use: make one with `rainbowctl config set-context NAME --endpoint URL`.")
+    if session.printer.format in {"json", "yaml"}:
+        session.printer.document({"current_context": context.value, "origin": context.origin})
+    else:
+        session.printer.line(context.value)
 
 
-def get_contexts() -> click.Command:
-    def run(session: Session) -> None:
-        known, printer = session.settings.configuration, session.printer
-        current = session.settings.context.value
-        document = {**({"current_context": current} if current else {}), "contexts": known.contexts}
-        if printer.machine_output((f"context/{name}" for name in known.contexts), document):
-            return
-        if known.contexts:
-            rows = [
-                ["*" if name == current else "", name, *(entry.get(key, "") for key in CONTEXT_KEYS)]
-                for name, entry in known.contexts.items()
-            ]
-            printer.table(["CURRENT", "NAME", *(key.upper().replace("_", " ") for key in CONTEXT_KEYS)], rows)
-        else:
-            printer.note(f"There are no contexts in {known.path}.")
-
-    return Command("get-contexts", run, help="List the contexts.", examples=["rainbowctl config get-contexts"])
-
-
-def view() -> click.Command:
-    def run(session: Session) -> None:
-        settings = session.settings
-        shown = {
-            "config": Setting(value=str(settings.configuration.path), origin=config_path(session.typed).origin),
-            "context": settings.context,
-            "endpoint": settings.endpoint,
-            "token": replace(settings.token_text, value=_MASK if settings.token_text.value else None),
-            "token_file": settings.token_file,
-            "ca_file": settings.ca_file,
-            "project": settings.project,
-            "domain": settings.domain,
-            "timeout": settings.timeout,
-            "output": replace(settings.output, value=session.printer.format),
-        }
-        if session.printer.is_table or session.printer.format == "name":
-            rows = [[key, setting.value or "", setting.origin] for key, setting in shown.items()]
-            session.printer.table(["SETTING", "VALUE", "FROM"], rows)
-        else:
-            known = {key: setting for key, setting in shown.items() if setting.value is not None}
-            session.printer.document({k: {"value": s.value, "origin": s.origin} for k, s in known.items()})
-
-    return Command(
-        "view",
-        run,
-        help="Show all settings in force and where it comes from: a flag, a variable, the context, or the default.",
-        params=[
-            project_option(),
-            domain_option(),
-            Option([*flag_names("showOrigin"), "show_origin"], is_flag=True, expose_value=False, hidden=True),
-        ],
-        takes=("project", "domain"),
-        examples=["rainbowctl config view", "rainbowctl --context staging config view -o json"],
-    )
+@command(
+    "get-contexts",
+    help="List the contexts.",
+    examples=["rainbowctl config get-contexts"],
+)
+def get_contexts(session: Session) -> None:
+    known, printer = session.settings.configuration, session.printer
+    current = session.settings.context.value
+    document = {**({"current_context": current} if current else {}), "contexts": known.contexts}
+    if printer.machine_output((f"context/{name}" for name in known.contexts), document):
+        return
+    if known.contexts:
+        rows = [
+            ["*" if name == current else "", name, *(entry.get(key, "") for key in CONTEXT_KEYS)]
+            for name, entry in known.contexts.items()
+        ]
+        printer.table(["CURRENT", "NAME", *(key.upper().replace("_", " ") for key in CONTEXT_KEYS)], rows)
+    else:
+        printer.note(f"There are no contexts in {known.path}.")
 
 
-def _name_argument() -> Argument:
-    return Argument("name", explanation="Name of the context.", shell_complete=complete_context)
+@command(
+    "view",
+    help="Show all settings in force and where it comes from: a flag, a variable, the context, or the default.",
+    params=[
+        project_option(),
+        domain_option(),
+        option("showOrigin", is_flag=True, expose_value=False, hidden=True),
+    ],
+    examples=["rainbowctl config view", "rainbowctl --context staging config view -o json"],
+)
+def view(session: Session) -> None:
+    settings = session.settings
+    shown = {
+        "config": Setting(value=str(settings.configuration.path), origin=config_path(session.typed).origin),
+        "context": settings.context,
+        "endpoint": settings.endpoint,
+        "token": replace(settings.token_text, value=_MASK if settings.token_text.value else None),
+        "token_file": settings.token_file,
+        "ca_file": settings.ca_file,
+        "project": settings.project,
+        "domain": settings.domain,
+        "timeout": settings.timeout,
+        "output": replace(settings.output, value=session.printer.format),
+    }
+    if session.printer.is_table or session.printer.format == "name":
+        rows = [[key, setting.value or "", setting.origin] for key, setting in shown.items()]
+        session.printer.table(["SETTING", "VALUE", "FROM"], rows)
+    else:
+        known = {key: setting for key, setting in shown.items() if setting.value is not None}
+        session.printer.document({k: {"value": s.value, "origin": s.origin} for k, s in known.items()})
 
 
 def _configuration(session: Session, may_be_missing: bool = False) -> Configuration:

@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-import click
-
-from ctl.cli.groups import Command
-from ctl.cli.options import Argument, complete_domain
+from ctl.cli.groups import command
+from ctl.cli.options import Argument, completer
 from ctl.cli.session import Session
 from ctl.client.errors import NotFound
 from ctl.client.words import did_you_mean
 
 
-def get_domain() -> click.Command:
-    def run(session: Session, domain: str | None) -> None:
-        domains = session.client.domains()
-        if domain is not None:
-            known = [str(entry["id"]) for entry in domains]
-            domains = [entry for entry in domains if entry["id"] == domain]
-            if not domains:
-                raise NotFound(f"There is no domain {domain!r}.{did_you_mean(domain, known)}", name="domain_not_found")
-        printer = session.printer
-        document = domains if domain is None else domains[0]
-        if not printer.machine_output((f"domain/{entry['id']}" for entry in domains), document):
-            printer.table(["ID", "NAME"], [[str(entry["id"]), str(entry.get("name", ""))] for entry in domains])
-
-    return Command(
-        "domain",
-        run,
-        help="Show the domains, which every project has.",
-        params=[
-            Argument(
-                "domain", required=False, metavar="[ID]", explanation="One domain.", shell_complete=complete_domain
-            )
-        ],
-        examples=["rainbowctl get domain", "rainbowctl get domains -o name"],
-    )
+@command(
+    "domain",
+    help="Show the domains, which every project has.",
+    params=[
+        Argument(
+            "domain", required=False, metavar="[ID]", explanation="One domain.", shell_complete=completer("domain_ids")
+        )
+    ],
+    examples=["rainbowctl get domain", "rainbowctl get domains -o name"],
+)
+def get_domain(session: Session, domain: str | None) -> None:
+    domains = session.client.domains()
+    if domain is not None:
+        known = [str(entry["id"]) for entry in domains]
+        domains = [entry for entry in domains if entry["id"] == domain]
+        if not domains:
+            raise NotFound(f"There is no domain {domain!r}.{did_you_mean(domain, known)}", name="domain_not_found")
+    printer = session.printer
+    document = domains if domain is None else domains[0]
+    if not printer.machine_output((f"domain/{entry['id']}" for entry in domains), document):
+        printer.table(["ID", "NAME"], [[str(entry["id"]), str(entry.get("name", ""))] for entry in domains])

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ctl.cli.groups import Command
+from ctl.cli.groups import command
 from ctl.cli.options import Option, at_option, kind_argument, scope_parameters
 from ctl.cli.scopes import resolve_scope
 from ctl.cli.session import Session
@@ -31,56 +31,50 @@ candidate with the result of each filter and its score; and the choice. -o wide 
 """
 
 
-def explain() -> click.Command:
-    def run(session: Session, kind: str | None, **flags: Any) -> None:
-        if kind in {"execution", "executions"}:
-            from ctl.commands.executions.explain import explain_execution
+@command(
+    "explain",
+    help=_HELP,
+    params=[
+        kind_argument("[KIND|all|execution]", "Noun, name or number, or execution; all without one."),
+        *scope_parameters(),
+        Option(
+            ["--with", "files"],
+            metavar="FILE|DIR|-",
+            multiple=True,
+            help="Assume that these documents are applied. Repeatable.",
+        ),
+        at_option("As of this revision."),
+        Option(["--decision"], metavar="N", type=click.IntRange(min=1), help="With execution: an earlier decision."),
+    ],
+    examples=[
+        "rainbowctl explain execution-cluster-label -p flyteexamples -d development",
+        "rainbowctl explain task-resource-attribute -p flyteexamples -d development my.workflow",
+        "rainbowctl explain all -d production -o json",
+        "rainbowctl explain task-resource-attribute -p flyteexamples -d development --with limits.yaml",
+        "rainbowctl explain all -p flyteexamples -d development --at 12",
+        "rainbowctl explain execution nightly -p flyteexamples -d development",
+    ],
+)
+def explain(session: Session, kind: str | None, **flags: Any) -> None:
+    if kind in {"execution", "executions"}:
+        from ctl.commands.executions.explain import explain_execution
 
-            explain_execution(session, flags)
-            return
-        if flags["decision"] is not None:
-            raise InvalidInput("--decision goes with `rainbowctl explain execution NAME`: leave it out.")
-        scope = resolve_scope(session, flags)
-        chosen = None if kind is None or kind == "all" else session.client.kind(kind)
-        document = _document(session, scope, chosen, flags)
-        printer = session.printer
-        if printer.format == "name":
-            kinds = kinds_of(session, chosen, document["values"])
-            for value in document["values"]:
-                printer.line(scope.name(kinds[value["resource_type"]].noun))
-        elif not printer.is_table:
-            printer.document(document)
-        else:
-            show_values(session, scope, document["values"], chosen)
-
-    return Command(
-        "explain",
-        run,
-        help=_HELP,
-        takes=("project", "domain"),
-        params=[
-            kind_argument("[KIND|all|execution]", "Noun, name or number, or execution; all without one."),
-            *scope_parameters(),
-            Option(
-                ["--with", "files"],
-                metavar="FILE|DIR|-",
-                multiple=True,
-                help="Assume that these documents are applied. Repeatable.",
-            ),
-            at_option("As of this revision."),
-            Option(
-                ["--decision"], metavar="N", type=click.IntRange(min=1), help="With execution: an earlier decision."
-            ),
-        ],
-        examples=[
-            "rainbowctl explain execution-cluster-label -p flyteexamples -d development",
-            "rainbowctl explain task-resource-attribute -p flyteexamples -d development my.workflow",
-            "rainbowctl explain all -d production -o json",
-            "rainbowctl explain task-resource-attribute -p flyteexamples -d development --with limits.yaml",
-            "rainbowctl explain all -p flyteexamples -d development --at 12",
-            "rainbowctl explain execution nightly -p flyteexamples -d development",
-        ],
-    )
+        explain_execution(session, flags)
+        return
+    if flags["decision"] is not None:
+        raise InvalidInput("--decision goes with `rainbowctl explain execution NAME`: leave it out.")
+    scope = resolve_scope(session, flags)
+    chosen = None if kind is None or kind == "all" else session.client.kind(kind)
+    document = _document(session, scope, chosen, flags)
+    printer = session.printer
+    if printer.format == "name":
+        kinds = kinds_of(session, chosen, document["values"])
+        for value in document["values"]:
+            printer.line(scope.name(kinds[value["resource_type"]].noun))
+    elif not printer.is_table:
+        printer.document(document)
+    else:
+        show_values(session, scope, document["values"], chosen)
 
 
 def _document(session: Session, scope: Scope, kind: Kind | None, flags: Mapping[str, Any]) -> Document:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import click
-
-from ctl.cli.groups import Command
+from ctl.cli.groups import command
 from ctl.cli.options import kind_argument
 from ctl.cli.session import Session
 from ctl.client.errors import NotFound
@@ -18,31 +16,28 @@ from ctl.client.words import did_you_mean
 _EXAMPLE_SCOPE = {"project": "flyteexamples", "domain": "development"}
 
 
-def get_kind() -> click.Command:
-    def run(session: Session, kind: str | None) -> None:
-        entries = session.client.kinds_document()["kinds"]
-        kinds = [Kind.from_document(entry) for entry in entries]
-        if kind is None:
-            _list(session, kinds, entries)
-            return
-        chosen = by_word(kinds, kind)
-        if chosen is None:
-            nouns = [known.noun for known in kinds]
-            raise NotFound(f"There is no kind {kind!r}.{did_you_mean(kind, nouns)}", name="kind_not_found")
-        if not session.printer.machine_output([f"kind/{chosen.noun}"], entries[kinds.index(chosen)]):
-            _describe(session, chosen)
-
-    return Command(
-        "kind",
-        run,
-        help="Show the kinds of settings, built in and declared, or one of them with its fields and an example file.",
-        params=[kind_argument("[KIND]", "Noun, name or number.")],
-        examples=[
-            "rainbowctl get kind",
-            "rainbowctl get kind task-resource-attribute",
-            "rainbowctl get kind 3 -o json",
-        ],
-    )
+@command(
+    "kind",
+    help="Show the kinds of settings, built in and declared, or one of them with its fields and an example file.",
+    params=[kind_argument("[KIND]", "Noun, name or number.")],
+    examples=[
+        "rainbowctl get kind",
+        "rainbowctl get kind task-resource-attribute",
+        "rainbowctl get kind 3 -o json",
+    ],
+)
+def get_kind(session: Session, kind: str | None) -> None:
+    entries = session.client.kinds_document()["kinds"]
+    kinds = [Kind.from_document(entry) for entry in entries]
+    if kind is None:
+        _list(session, kinds, entries)
+        return
+    chosen = by_word(kinds, kind)
+    if chosen is None:
+        nouns = [known.noun for known in kinds]
+        raise NotFound(f"There is no kind {kind!r}.{did_you_mean(kind, nouns)}", name="kind_not_found")
+    if not session.printer.machine_output([f"kind/{chosen.noun}"], entries[kinds.index(chosen)]):
+        _describe(session, chosen)
 
 
 def _list(session: Session, kinds: list[Kind], entries: list[dict[str, object]]) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
 
 import click
 
 from ctl.cli.groups import Entry, Group
-from ctl.cli.options import domain_option, global_options, project_option
+from ctl.cli.options import GLOBAL_OPTIONS, domain_option, project_option
 from ctl.cli.session import Session
 from ctl.client.errors import ClientError
 from ctl.client.kinds import Kind, built_in, by_word
@@ -27,8 +28,26 @@ plural `s`.
 """
 
 
-class KindGroup(Group):
+class NounGroup(Group):
+    """A verb that takes nouns, in singular and plural."""
+
+    def __init__(
+        self, name: str, *, help: str, entries: Mapping[str, Entry], examples: Sequence[str], epilog: str = ""
+    ) -> None:
+        super().__init__(name, help=help, entries=entries, examples=examples, epilog=epilog, word="noun")
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        for noun in (name, plural(name), name.removesuffix("s")):
+            if command := super().get_command(ctx, noun):
+                return command
+        return None
+
+
+class KindGroup(NounGroup):
     """A verb that takes its own nouns and those of all kinds."""
+
+    def __init__(self, name: str, *, help: str, entries: Mapping[str, Entry], examples: Sequence[str]) -> None:
+        super().__init__(name, help=help, entries=entries, examples=examples, epilog=_DECLARED)
 
     def find_other_command(self, ctx: click.Context, name: str, args: list[str]) -> click.Command | None:
         session = ctx.ensure_object(Session)
@@ -36,11 +55,7 @@ class KindGroup(Group):
         if kind is None:
             _remember_flags(session, args)
             kind = self._declared(ctx, session, name)
-        if kind is None:
-            return None
-        from ctl.commands.attributes.command import attribute_command
-
-        return attribute_command(str(self.name), kind)
+        return attribute_command(str(self.name), kind) if kind else None
 
     def _declared(self, ctx: click.Context, session: Session, name: str) -> Kind | None:
         seconds = _COMPLETION_SECONDS if ctx.resilient_parsing else _LOOKUP_SECONDS
@@ -94,14 +109,16 @@ def _remember_flags(session: Session, args: list[str]) -> None:
     """
     scout = click.Command(
         "scout",
-        params=[project_option(), domain_option(), *global_options()],
+        params=[project_option(), domain_option(), *GLOBAL_OPTIONS],
         context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
     )
     scout.make_context("scout", list(args), obj=session, resilient_parsing=True)
 
 
-def _execution(summary: str, place: str) -> Entry:
-    return Entry(summary=summary, place=f"ctl.commands.executions.{place}", aliases=("executions",))
+def attribute_command(verb: str, kind: Kind) -> click.Command:
+    """The command for one verb and one kind."""
+    module = import_module(f"ctl.commands.attributes.{verb}")
+    return cast(click.Command, getattr(module, f"{verb}_attribute")(kind))
 
 
 def _fleet(verb: str) -> dict[str, Entry]:
@@ -112,177 +129,129 @@ def _fleet(verb: str) -> dict[str, Entry]:
         "label": "A label: clusters that settings route by",
     }
     return {
-        noun: Entry(
-            summary=summary,
-            place=f"ctl.commands.fleet.{collection(noun)}:{verb}_{json_key(noun)}",
-            aliases=(plural(noun),),
-        )
+        noun: Entry(summary=summary, place=f"fleet.{collection(noun)}:{verb}_{json_key(noun)}")
         for noun, summary in summaries.items()
     }
 
 
-def _token(summary: str, verb: str) -> Entry:
-    return Entry(summary=summary, place=f"ctl.commands.fleet.tokens:{verb}_token", aliases=("tokens",))
+def _launchplan(summary: str, place: str) -> Entry:
+    return Entry(summary=summary, place=f"registrations.{place}", aliases=("launch-plan",))
 
 
-def _registered(noun: str, verb: str, summary: str) -> Entry:
-    module = "launchplans" if noun == "launchplan" else "workflows"
-    aliases = (f"{noun}s", "launch-plan", "launch-plans") if noun == "launchplan" else (f"{noun}s",)
-    return Entry(summary=summary, place=f"ctl.commands.registrations.{module}:{verb}_{noun}", aliases=aliases)
+get = KindGroup(
+    "get",
+    help="Show settings, projects, the fleet and executions.",
+    entries={
+        "project": Entry(summary="Projects", place="projects.get:get_project"),
+        "domain": Entry(summary="Domains", place="domains:get_domain"),
+        "kind": Entry(summary="Kinds: what can be set, and their fields", place="kinds:get_kind"),
+        "warnings": Entry(summary="Warnings about stored settings", place="warnings:get_warnings"),
+        "execution": Entry(summary="Executions", place="executions.get:get_execution"),
+        "execution-event": Entry(
+            summary="What happened to an execution", place="executions.events:get_execution_event"
+        ),
+        "output": Entry(summary="Output files of an execution", place="executions.outputs:get_output"),
+        "placement-counts": Entry(
+            summary="How many executions went where", place="placement.counts:get_placement_counts"
+        ),
+        **_fleet("get"),
+        "cluster-event": Entry(summary="What happened to a cluster", place="fleet.clusters:get_cluster_event"),
+        "token": Entry(summary="Tokens of a cluster's agent", place="fleet.tokens:get_token"),
+        "workflow": Entry(summary="Workflows and their versions", place="registrations.workflows:get_workflow"),
+        "task": Entry(
+            summary="The same as workflow: tasks are registered as workflows",
+            place="registrations.workflows:get_task",
+        ),
+        "launchplan": _launchplan("Launch plans and their versions", "launchplans:get_launchplan"),
+    },
+    examples=[
+        "rainbowctl get execution-cluster-label -p flyteexamples -d development",
+        "rainbowctl get task-resource-attributes -A -o wide",
+        "rainbowctl get project",
+    ],
+)
 
+create = NounGroup(
+    "create",
+    help="Create something new.",
+    entries={
+        "project": Entry(summary="A project", place="projects.create:create_project"),
+        "execution": Entry(summary="An execution: run something", place="executions.create:create_execution"),
+        **_fleet("create"),
+        "workflow": Entry(summary="A version of a workflow", place="registrations.create:create_workflow"),
+        "launchplan": _launchplan("A version of a launch plan", "create:create_launchplan"),
+    },
+    examples=[
+        "rainbowctl create project --id flyteexamples --name 'Flyte examples'",
+        "rainbowctl create execution -p flyteexamples -d development -- python train.py",
+    ],
+)
 
-def get() -> click.Command:
-    return KindGroup(
-        "get",
-        word="noun",
-        help="Show settings, projects, the fleet and executions.",
-        entries={
-            "project": Entry(summary="Projects", place="ctl.commands.projects.get:get_project", aliases=("projects",)),
-            "domain": Entry(summary="Domains", place="ctl.commands.domains:get_domain", aliases=("domains",)),
-            "kind": Entry(
-                summary="Kinds: what can be set, and their fields",
-                place="ctl.commands.kinds:get_kind",
-                aliases=("kinds",),
-            ),
-            "warnings": Entry(
-                summary="Warnings about stored settings",
-                place="ctl.commands.warnings:get_warnings",
-                aliases=("warning",),
-            ),
-            "execution": _execution("Executions", "get:get_execution"),
-            "execution-event": Entry(
-                summary="What happened to an execution",
-                place="ctl.commands.executions.events:get_execution_event",
-                aliases=("execution-events",),
-            ),
-            "output": Entry(
-                summary="Output files of an execution",
-                place="ctl.commands.executions.outputs:get_output",
-                aliases=("outputs",),
-            ),
-            "placement-counts": Entry(
-                summary="How many executions went where",
-                place="ctl.commands.placement.counts:get_placement_counts",
-                aliases=("placement-count",),
-            ),
-            **_fleet("get"),
-            "cluster-event": Entry(
-                summary="What happened to a cluster",
-                place="ctl.commands.fleet.clusters:get_cluster_event",
-                aliases=("cluster-events",),
-            ),
-            "token": _token("Tokens of a cluster's agent", "get"),
-            "workflow": _registered("workflow", "get", "Workflows and their versions"),
-            "task": _registered("task", "get", "The same as workflow: tasks are registered as workflows"),
-            "launchplan": _registered("launchplan", "get", "Launch plans and their versions"),
-        },
-        examples=[
-            "rainbowctl get execution-cluster-label -p flyteexamples -d development",
-            "rainbowctl get task-resource-attributes -A -o wide",
-            "rainbowctl get project",
-        ],
-        epilog=_DECLARED,
-    )
+update = KindGroup(
+    "update",
+    help="Change something: shows the difference, asks on a terminal, then writes.",
+    entries={
+        "project": Entry(
+            summary="A project's name, description, labels or state", place="projects.update:update_project"
+        ),
+        "execution": Entry(
+            summary="Archive an execution, or make it active again", place="executions.update:update_execution"
+        ),
+        **_fleet("update"),
+        "cluster-state": Entry(
+            summary="The state of a cluster, in place of its agent", place="fleet.clusters:update_cluster_state"
+        ),
+        "launchplan": _launchplan("Activate or deactivate a launch plan", "launchplans:update_launchplan"),
+    },
+    examples=[
+        "rainbowctl update execution-cluster-label --attrFile ec.yaml",
+        "rainbowctl update task-resource-attribute -p flyteexamples -d development --limits.memory 2Gi",
+    ],
+)
 
+edit = KindGroup(
+    "edit",
+    help="Change what is set at one scope in your editor: $VISUAL, else $EDITOR, else vi.",
+    entries={},
+    examples=["rainbowctl edit task-resource-attribute -p flyteexamples -d development"],
+)
 
-def create() -> click.Command:
-    return Group(
-        "create",
-        word="noun",
-        help="Create something new.",
-        entries={
-            "project": Entry(
-                summary="A project", place="ctl.commands.projects.create:create_project", aliases=("projects",)
-            ),
-            "execution": _execution("An execution: run something", "create:create_execution"),
-            **_fleet("create"),
-            "workflow": _registered("workflow", "create", "A version of a workflow"),
-            "launchplan": _registered("launchplan", "create", "A version of a launch plan"),
-        },
-        examples=[
-            "rainbowctl create project --id flyteexamples --name 'Flyte examples'",
-            "rainbowctl create execution -p flyteexamples -d development -- python train.py",
-        ],
-    )
+delete = KindGroup(
+    "delete",
+    help="Delete a setting at exactly one scope, or part of the fleet; end executions; revoke tokens.",
+    entries={
+        "execution": Entry(summary="End executions", place="executions.delete:delete_execution"),
+        **_fleet("delete"),
+        "token": Entry(summary="Revoke a token of a cluster's agent", place="fleet.tokens:delete_token"),
+    },
+    examples=[
+        "rainbowctl delete execution-cluster-label -p flyteexamples -d development",
+        "rainbowctl delete execution nightly -p flyteexamples -d development --cause 'wrong inputs'",
+    ],
+)
 
+rotate = NounGroup(
+    "rotate",
+    help="Replace a secret by a new one.",
+    entries={"token": Entry(summary="The token of a cluster's agent", place="fleet.tokens:rotate_token")},
+    examples=["rainbowctl rotate token a --newTokenFile a.token"],
+)
 
-def update() -> click.Command:
-    return KindGroup(
-        "update",
-        word="noun",
-        help="Change something: shows the difference, asks on a terminal, then writes.",
-        entries={
-            "project": Entry(
-                summary="A project's name, description, labels or state",
-                place="ctl.commands.projects.update:update_project",
-                aliases=("projects",),
-            ),
-            "execution": _execution("Archive an execution, or make it active again", "update:update_execution"),
-            **_fleet("update"),
-            "cluster-state": Entry(
-                summary="The state of a cluster, in place of its agent",
-                place="ctl.commands.fleet.clusters:update_cluster_state",
-            ),
-            "launchplan": _registered("launchplan", "update", "Activate or deactivate a launch plan"),
-        },
-        examples=[
-            "rainbowctl update execution-cluster-label --attrFile ec.yaml",
-            "rainbowctl update task-resource-attribute -p flyteexamples -d development --limits.memory 2Gi",
-        ],
-        epilog=_DECLARED,
-    )
+wait = NounGroup(
+    "wait",
+    help="Wait for a condition.",
+    entries={
+        "execution": Entry(
+            summary="Until an execution is in a phase, on a cluster, or finished",
+            place="executions.wait:wait_execution",
+        )
+    },
+    examples=["rainbowctl wait execution nightly -p flyteexamples -d development --for=phase=SUCCEEDED"],
+)
 
-
-def edit() -> click.Command:
-    return KindGroup(
-        "edit",
-        word="noun",
-        help="Change what is set at one scope in your editor: $VISUAL, else $EDITOR, else vi.",
-        entries={},
-        examples=["rainbowctl edit task-resource-attribute -p flyteexamples -d development"],
-        epilog=_DECLARED,
-    )
-
-
-def delete() -> click.Command:
-    return KindGroup(
-        "delete",
-        word="noun",
-        help="Delete a setting at exactly one scope, or part of the fleet; end executions; revoke tokens.",
-        entries={
-            "execution": _execution("End executions", "delete:delete_execution"),
-            **_fleet("delete"),
-            "token": _token("Revoke a token of a cluster's agent", "delete"),
-        },
-        examples=[
-            "rainbowctl delete execution-cluster-label -p flyteexamples -d development",
-            "rainbowctl delete execution nightly -p flyteexamples -d development --cause 'wrong inputs'",
-        ],
-        epilog=_DECLARED,
-    )
-
-
-def rotate() -> click.Command:
-    return Group(
-        "rotate",
-        word="noun",
-        help="Replace a secret by a new one.",
-        entries={"token": _token("The token of a cluster's agent", "rotate")},
-        examples=["rainbowctl rotate token a --newTokenFile a.token"],
-    )
-
-
-def wait() -> click.Command:
-    return Group(
-        "wait",
-        word="noun",
-        help="Wait for a condition.",
-        entries={
-            "execution": Entry(
-                summary="Until an execution is in a phase, on a cluster, or finished",
-                place="ctl.commands.executions.wait:wait_execution",
-                aliases=("executions",),
-            )
-        },
-        examples=["rainbowctl wait execution nightly -p flyteexamples -d development --for=phase=SUCCEEDED"],
-    )
+register = NounGroup(
+    "register",
+    help="Register workflows and launch plans.",
+    entries={"files": Entry(summary="From files and directories", place="registrations.register:register_files")},
+    examples=["rainbowctl register files flows/ -p flytesnacks -d development --version v1"],
+)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import click
-
-from ctl.cli.groups import Command
+from ctl.cli.groups import command
 from ctl.cli.options import strict_option
 from ctl.cli.output import Printer
 from ctl.cli.session import Session
@@ -15,23 +13,20 @@ from ctl.client.nouns import noun_of
 from ctl.client.words import count
 
 
-def get_warnings() -> click.Command:
-    def run(session: Session, strict: bool) -> None:
-        warnings = session.client.warnings()
-        printer = session.printer
-        names = (RowChange.from_document(warning).short(_noun(warning)) for warning in warnings)
-        if not printer.machine_output(names, warnings):
-            _show(printer, warnings)
-        if strict and warnings:
-            raise WarningsFound(f"{count(len(warnings), 'warning')} under --strict.")
-
-    return Command(
-        "warnings",
-        run,
-        help="Show the current warnings: stored settings that name something unknown or contradict others.",
-        params=[strict_option()],
-        examples=["rainbowctl get warnings", "rainbowctl get warnings --strict -o json"],
-    )
+@command(
+    "warnings",
+    help="Show the current warnings: stored settings that name something unknown or contradict others.",
+    params=[strict_option()],
+    examples=["rainbowctl get warnings", "rainbowctl get warnings --strict -o json"],
+)
+def get_warnings(session: Session, strict: bool) -> None:
+    warnings = session.client.warnings()
+    printer = session.printer
+    names = (RowChange.from_document(warning).short(_noun(warning)) for warning in warnings)
+    if not printer.machine_output(names, warnings):
+        _show(printer, warnings)
+    if strict and warnings:
+        raise WarningsFound(f"{count(len(warnings), 'warning')} under --strict.")
 
 
 def _show(printer: Printer, warnings: list[Document]) -> None:

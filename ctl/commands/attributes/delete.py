@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import click
-
-from ctl.cli.diffs import print_diff, unified
+from ctl.cli.diffs import show_difference
 from ctl.cli.groups import Command
-from ctl.cli.options import Option, dry_run_option, force_option, message_option, scope_parameters
-from ctl.cli.prompts import confirm, is_terminal
-from ctl.cli.scopes import default_scope, place, scope_for, typed_scope
+from ctl.cli.options import option, scope_parameters, write_options
+from ctl.cli.prompts import asks, confirm
+from ctl.cli.scopes import place, scope_for
 from ctl.cli.session import Session, local_user
-from ctl.client.answers import Attribute, Document, warning_text
+from ctl.client.answers import Document
 from ctl.client.errors import ClientError, NotFound
 from ctl.client.kinds import Kind
 from ctl.client.schemas import summary
-from ctl.client.scopes import Scope, check_level, describe_origin
-from ctl.client.words import flags as flag_names
-from ctl.commands.attributes.update import check_expected_version, own_row
-
-if TYPE_CHECKING:
-    from ctl.files.attributes import AttributeFile
+from ctl.client.scopes import Scope, describe_origin
+from ctl.commands.attributes.update import check_expected_version, own_row, read_file
 
 _HELP = """{description}
 
@@ -33,9 +26,12 @@ exit status is 0.
 """
 
 
-def delete_attribute(kind: Kind) -> click.Command:
+def delete_attribute(kind: Kind) -> Command:
     def run(session: Session, **flags: Any) -> None:
-        scope, file = _scope_and_file(session, kind, flags)
+        if flags["attr_file"] is None:
+            scope, file = scope_for(session, kind, flags), None
+        else:
+            scope, file = read_file(session, kind, flags)
         row = own_row(session, kind, scope, file)
         if row is None:
             _answer(session, kind, scope, {"deleted": False, "dry_run": flags["dry_run"], "warnings": []})
@@ -43,10 +39,10 @@ def delete_attribute(kind: Kind) -> click.Command:
             return
         if file is not None and not flags["force"]:
             check_expected_version(file, row)
-        asks = is_terminal() and not flags["force"] and not flags["dry_run"]
-        if asks or not session.printer.is_quiet:
-            _show(session, kind, scope, row)
-        if asks:
+        is_asked = asks(flags)
+        title, labels = f"{place(kind, scope)} (level {scope.level})", (f"version {row.version}", "deleted")
+        show_difference(session, title, row.payload, None, labels, is_asked=is_asked)
+        if is_asked:
             confirm("Delete this?", "Not confirmed: nothing was deleted.")
         _delete(session, kind, scope, None if flags["force"] else row.version, flags)
 
@@ -54,18 +50,14 @@ def delete_attribute(kind: Kind) -> click.Command:
         kind.noun,
         run,
         help=_HELP.format(description=kind.description or kind.name),
-        short_help=kind.title,
-        takes=("project", "domain"),
         params=[
             *scope_parameters(),
-            Option(
-                [*flag_names("attrFile"), "attr_file"],
+            option(
+                "attrFile",
                 metavar="FILE",
                 help="Take the scope from a file; its payload is checked, but not used. - is stdin.",
             ),
-            dry_run_option(),
-            force_option("Do not ask, and delete the row even if it has changed."),
-            message_option(),
+            *write_options("Do not ask, and delete the row even if it has changed."),
         ],
         examples=[
             f"rainbowctl delete {kind.noun} -p flyteexamples -d development",
@@ -73,23 +65,6 @@ def delete_attribute(kind: Kind) -> click.Command:
             f"rainbowctl delete {kind.noun} --attrFile file.yaml --force -m 'no longer needed'",
         ],
     )
-
-
-def _scope_and_file(session: Session, kind: Kind, flags: Mapping[str, Any]) -> tuple[Scope, AttributeFile | None]:
-    if flags["attr_file"] is None:
-        return scope_for(session, kind, flags), None
-    from ctl.files.attributes import read_attribute_file
-
-    file = read_attribute_file(str(flags["attr_file"]), kind)
-    scope = file.scope_with(typed_scope(session, flags), default_scope(session))
-    check_level(scope, kind.noun, kind.levels)
-    return scope, file
-
-
-def _show(session: Session, kind: Kind, scope: Scope, row: Attribute) -> None:
-    stream = sys.stdout if session.printer.is_table else sys.stderr
-    print(f"{place(kind, scope)} (level {scope.level})", file=stream)
-    print_diff(unified(row.payload, None, (f"version {row.version}", "deleted")), stream)
 
 
 def _delete(session: Session, kind: Kind, scope: Scope, version: int | None, flags: Mapping[str, Any]) -> None:
@@ -101,8 +76,7 @@ def _delete(session: Session, kind: Kind, scope: Scope, version: int | None, fla
         if_match=version,
         dry_run=flags["dry_run"],
     )
-    for warning in change.warnings:
-        session.printer.warning(warning_text(warning))
+    session.printer.warnings(change.warnings)
     _answer(session, kind, scope, change.document)
     if flags["dry_run"]:
         session.printer.note("Dry run: nothing was deleted.")

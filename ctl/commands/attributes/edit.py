@@ -7,10 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import click
-
 from ctl.cli.groups import Command
-from ctl.cli.options import dry_run_option, message_option, scope_parameters, strict_option
+from ctl.cli.options import dry_run_option, message_option, scope_parameters, strict_write_option
 from ctl.cli.scopes import place, scope_for
 from ctl.cli.session import Session
 from ctl.client.answers import Attribute
@@ -31,7 +29,7 @@ the top; if you save it unchanged, nothing is written, and the path of the file 
 """
 
 
-def edit_attribute(kind: Kind) -> click.Command:
+def edit_attribute(kind: Kind) -> Command:
     def run(session: Session, **flags: Any) -> None:
         _Editing(session, kind, scope_for(session, kind, flags), flags).run()
 
@@ -39,14 +37,7 @@ def edit_attribute(kind: Kind) -> click.Command:
         kind.noun,
         run,
         help=_HELP.format(description=kind.description or kind.name),
-        short_help=kind.title,
-        takes=("project", "domain"),
-        params=[
-            *scope_parameters(),
-            dry_run_option(),
-            message_option(),
-            strict_option("Exit with 7 if there are warnings; the change is still written."),
-        ],
+        params=[*scope_parameters(), dry_run_option(), message_option(), strict_write_option()],
         examples=[
             f"rainbowctl edit {kind.noun} -p flyteexamples -d development",
             f"EDITOR='code --wait' rainbowctl edit {kind.noun} -d development -m 'as agreed'",
@@ -64,50 +55,41 @@ class _Editing:
         self.flags = flags
 
     def run(self) -> None:
-        from ctl.cli.editors import (
-            edit,
-            editor_command,
-            is_empty,
-            is_kept,
-            new_file,
-            text_to_edit,
-            with_problems,
-            without_problems,
-        )
+        from ctl.cli import editors
 
-        command = editor_command()
+        command = editors.editor_command()
         row = own_row(self.session, self.kind, self.scope)
         effective = next(iter(self.session.client.effective(self.scope, self.kind)), None)
-        first = shown = text_to_edit(self.kind, self.scope, row, effective)
-        path = new_file(shown)
+        first = shown = editors.text_to_edit(self.kind, self.scope, row, effective)
+        path = editors.new_file(shown)
         problem: RainbowError | None = None
         try:
             while True:
-                text = edit(path, command)
+                text = editors.edit(path, command)
                 if text == shown and problem is not None:
                     raise problem
-                if text == shown or is_empty(text):
+                if text == shown or editors.is_empty(text):
                     path.unlink()
                     self.session.printer.note("Cancelled: nothing was changed.")
                     return
-                bare = without_problems(text)
+                bare = editors.without_problems(text)
                 try:
                     self._write(bare, row, path)
                     path.unlink()
                     return
                 except (InvalidFile, InvalidRequest) as error:
                     problem = error
-                    shown = with_problems(bare, error, path)
+                    shown = editors.with_problems(bare, error, path)
                     path.write_text(shown, encoding="utf-8")
         except WarningsFound:
             path.unlink()
             raise
         except RainbowError as error:
-            if is_kept(path, first):
+            if editors.is_kept(path, first):
                 error.message = f"{error.message} What you wrote is kept in {path}."
             raise
         except BaseException:
-            if is_kept(path, first):
+            if editors.is_kept(path, first):
                 self.session.printer.note(f"What you wrote is kept in {path}.")
             raise
 

@@ -6,17 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import click
-
 from ctl.cli.groups import Command
-from ctl.cli.options import Option, at_option, force_option, scope_parameters
+from ctl.cli.options import Option, at_option, force_option, option, scope_parameters
 from ctl.cli.scopes import place, scope_for
 from ctl.cli.session import Session
 from ctl.client.answers import Attribute, Document, Effective
 from ctl.client.errors import InvalidInput, NotFound, NothingSet
 from ctl.client.kinds import Kind
 from ctl.client.scopes import Scope, describe_origin
-from ctl.client.words import flags as flag_names
 from ctl.files.attribute_documents import attribute_yaml, flat, sample_yaml
 
 _HELP = """{description}
@@ -29,7 +26,7 @@ is set, the file holds a sample.
 """
 
 
-def get_attribute(kind: Kind) -> click.Command:
+def get_attribute(kind: Kind) -> Command:
     def run(session: Session, **flags: Any) -> None:
         if flags["watch"] and (flags["attr_file"] or flags["at"] is not None):
             raise InvalidInput("--watch shows what changes from now on; leave out --attrFile and --at.")
@@ -49,13 +46,11 @@ def get_attribute(kind: Kind) -> click.Command:
         kind.noun,
         run,
         help=_HELP.format(description=kind.description or kind.name, noun=kind.noun),
-        short_help=kind.title,
-        takes=("project", "domain"),
         params=[
             *scope_parameters(),
             Option(["-A", "--all", "all_scopes"], is_flag=True, help="The rows of all scopes; -p, -d … filter them."),
             Option(["--exact"], is_flag=True, help="Only the row stored at this scope, nothing inherited."),
-            Option([*flag_names("attrFile"), "attr_file"], metavar="FILE", help="Write the value to a file."),
+            option("attrFile", metavar="FILE", help="Write the value to a file."),
             force_option("Overwrite the file without asking."),
             at_option("As it was at this revision."),
             Option(["--watch"], is_flag=True, help="Show it again whenever it changes, until Ctrl-C."),

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ctl.cli.diffs import print_diff, unified
+from ctl.cli.diffs import show_difference
 from ctl.cli.groups import Command
-from ctl.cli.options import (
-    Option,
-    dry_run_option,
-    force_option,
-    global_options,
-    message_option,
-    scope_parameters,
-    strict_option,
-)
-from ctl.cli.prompts import confirm, is_terminal
+from ctl.cli.options import GLOBAL_OPTIONS, Option, option, scope_parameters, strict_write_option, write_options
+from ctl.cli.prompts import asks, check_strict, confirm_write
 from ctl.cli.scopes import default_scope, place, scope_for, typed_scope
 from ctl.cli.session import Session, local_user
-from ctl.client.answers import Attribute, Change, warning_text
-from ctl.client.errors import Conflict, InvalidInput, InvalidRequest, NotFound, WarningsFound
+from ctl.client.answers import Attribute, Change
+from ctl.client.errors import Conflict, InvalidInput, InvalidRequest, NotFound
 from ctl.client.kinds import Kind
 from ctl.client.schemas import fields, leaf_values
 from ctl.client.scopes import Scope, check_level
-from ctl.client.words import count
-from ctl.client.words import flags as flag_names
 from ctl.commands.attributes.fields import Edit, edit_from_flags, leaf_options
 
 if TYPE_CHECKING:
@@ -48,17 +37,13 @@ change.
 """
 
 
-def update_attribute(kind: Kind) -> click.Command:
+def update_attribute(kind: Kind) -> Command:
     def run(session: Session, **flags: Any) -> None:
         Update(session, kind, flags).run()
 
     own: list[click.Parameter] = [
         *scope_parameters(),
-        Option(
-            [*flag_names("attrFile"), "attr_file"],
-            metavar="FILE",
-            help="File with the scope and the payload; - is stdin.",
-        ),
+        option("attrFile", metavar="FILE", help="File with the scope and the payload; - is stdin."),
         Option(["--set", "set_path"], metavar="PATH=VALUE", multiple=True, help="Set one leaf by its path."),
         Option(
             ["--unset"], metavar="PATH", multiple=True, help="Unset a leaf: no value here, none inherited. Repeatable."
@@ -69,18 +54,14 @@ def update_attribute(kind: Kind) -> click.Command:
             multiple=True,
             help="Remove a leaf from the row, so that it inherits. Repeatable.",
         ),
-        dry_run_option(),
-        force_option("Do not ask, and overwrite changes made in the meantime."),
-        message_option(),
-        strict_option("Exit with 7 if there are warnings; the change is still written."),
+        *write_options("Do not ask, and overwrite changes made in the meantime."),
+        strict_write_option(),
     ]
-    taken = {name for param in [*own, *global_options()] for name in param.opts} | {"--help"}
+    taken = {name for param in [*own, *GLOBAL_OPTIONS] for name in param.opts} | {"--help"}
     return Command(
         kind.noun,
         run,
         help=_HELP.format(description=kind.description or kind.name),
-        short_help=kind.title,
-        takes=("project", "domain"),
         params=[*leaf_options(kind, taken), *own],
         examples=_examples(kind),
     )
@@ -109,7 +90,7 @@ class Update:
         self.printer = session.printer
         self.kind = kind
         self.flags = flags
-        self.may_ask = may_ask
+        self.is_asked = may_ask and asks(flags)
         self.file: AttributeFile | None = None
 
     def run(self) -> None:
@@ -118,29 +99,36 @@ class Update:
 
     def carry_out(self, scope: Scope, edit: Edit, row: Attribute | None) -> None:
         """Show what an edit of the row as it was read would change, and write it."""
-        conditions: dict[str, Any] = {} if self.flags["force"] else _conditions(row)
+        expected = {"if_match": row.version} if row else {"if_none_match": True}
+        conditions: dict[str, Any] = {} if self.flags["force"] else expected
         trial = self._send(edit, scope, dry_run=True, **conditions)
-        for warning in trial.warnings:
-            self.printer.warning(warning_text(warning))
+        self.printer.warnings(trial.warnings)
         if not trial.changed:
             self._answer(scope, {**trial.document, "dry_run": self.flags["dry_run"]})
             self.printer.note(f"No changes: {place(self.kind, scope)} is already as requested.")
-            self._strict(trial, "nothing needed to be written")
+            check_strict(self.flags, trial.warnings, "nothing needed to be written")
             return
         if self.file is not None and not self.flags["force"]:
             check_expected_version(self.file, row)
-        self._show(scope, row, trial)
+        before = trial.before if trial.before is not None else (row.payload if row else None)
+        labels = (f"version {row.version}" if row else "not set", "after this update")
+        title = f"{place(self.kind, scope)} (level {scope.level})"
+        show_difference(self.session, title, before, trial.payload, labels, is_asked=self.is_asked)
         if self.flags["dry_run"]:
             self._answer(scope, trial.document)
             self.printer.note("Dry run: nothing was written.")
-            self._strict(trial, "nothing was written")
+            check_strict(self.flags, trial.warnings, "nothing was written")
             return
-        if self._asks():
-            confirm("Write this?", "Not confirmed: nothing was written.")
-        self._write(edit, scope, trial, conditions)
-
-    def _asks(self) -> bool:
-        return self.may_ask and is_terminal() and not self.flags["force"] and not self.flags["dry_run"]
+        if self.is_asked:
+            confirm_write()
+        change = self._send(edit, scope, **conditions)
+        self.printer.warnings(change.warnings, trial.warnings)
+        self._answer(scope, change.document)
+        if change.version is None:
+            self.printer.note(f"Updated: nothing is left of {place(self.kind, scope)}; it inherits again.")
+        else:
+            self.printer.note(f"Updated {place(self.kind, scope)}: version {change.version}.")
+        check_strict(self.flags, change.warnings, "the change was written")
 
     def _scope_and_edit(self) -> tuple[Scope, Edit]:
         edit = edit_from_flags(self.kind, self.flags)
@@ -154,18 +142,8 @@ class Update:
             raise InvalidInput(
                 "--attrFile sets the whole payload, flags for fields change single leaves: use one or the other."
             )
-        return self._from_file(str(self.flags["attr_file"]))
-
-    def _from_file(self, path: str) -> tuple[Scope, Edit]:
-        from ctl.files.attributes import read_attribute_file
-
-        file = self.file = read_attribute_file(path, self.kind)
-        if not file.payload:
-            names = ", ".join(self.kind.schema.get("properties", {}))
-            raise InvalidInput(f"{file.name} sets nothing: give at least one of {names}; to remove a row, use delete.")
-        scope = file.scope_with(typed_scope(self.session, self.flags), default_scope(self.session))
-        check_level(scope, self.kind.noun, self.kind.levels)
-        return scope, Edit(payload=file.payload)
+        scope, self.file = read_file(self.session, self.kind, self.flags, needs_payload=True)
+        return scope, Edit(payload=self.file.payload)
 
     def _send(self, edit: Edit, scope: Scope, **conditions: Any) -> Change:
         try:
@@ -180,38 +158,23 @@ class Update:
         except InvalidRequest as error:
             raise (self.file.locate(error, self.kind) if self.file else error) from None
 
-    def _show(self, scope: Scope, row: Attribute | None, trial: Change) -> None:
-        if self.printer.is_quiet and not self._asks():
-            return
-        stream = sys.stdout if self.printer.is_table else sys.stderr
-        print(f"{place(self.kind, scope)} (level {scope.level})", file=stream)
-        before = trial.before if trial.before is not None else (row.payload if row else None)
-        labels = (f"version {row.version}" if row else "not set", "after this update")
-        print_diff(unified(before, trial.payload, labels), stream)
-
-    def _write(self, edit: Edit, scope: Scope, trial: Change, conditions: Mapping[str, Any]) -> None:
-        change = self._send(edit, scope, **conditions)
-        shown = [warning_text(warning) for warning in trial.warnings]
-        for text in map(warning_text, change.warnings):
-            if text not in shown:
-                self.printer.warning(text)
-        self._answer(scope, change.document)
-        if change.version is None:
-            self.printer.note(f"Updated: nothing is left of {place(self.kind, scope)}; it inherits again.")
-        else:
-            self.printer.note(f"Updated {place(self.kind, scope)}: version {change.version}.")
-        self._strict(change, "the change was written")
-
     def _answer(self, scope: Scope, document: Mapping[str, Any]) -> None:
         self.printer.machine_output([scope.name(self.kind.noun)], document)
 
-    def _strict(self, change: Change, outcome: str) -> None:
-        if self.flags["strict"] and change.warnings:
-            raise WarningsFound(f"{count(len(change.warnings), 'warning')} under --strict; {outcome}.")
 
+def read_file(
+    session: Session, kind: Kind, flags: Mapping[str, Any], *, needs_payload: bool = False
+) -> tuple[Scope, AttributeFile]:
+    """The file of --attrFile, and the scope that it and the command line name."""
+    from ctl.files.attributes import read_attribute_file
 
-def _conditions(row: Attribute | None) -> dict[str, Any]:
-    return {"if_match": row.version} if row else {"if_none_match": True}
+    file = read_attribute_file(str(flags["attr_file"]), kind)
+    if needs_payload and not file.payload:
+        names = ", ".join(kind.schema.get("properties", {}))
+        raise InvalidInput(f"{file.name} sets nothing: give at least one of {names}; to remove a row, use delete.")
+    scope = file.scope_with(typed_scope(session, flags), default_scope(session))
+    check_level(scope, kind.noun, kind.levels)
+    return scope, file
 
 
 def check_expected_version(file: AttributeFile, row: Attribute | None) -> None:

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import click
-
-from ctl.cli.groups import Command
-from ctl.cli.options import Argument, Option, dry_run_option, force_option, message_option, strict_option
+from ctl.cli.groups import command
+from ctl.cli.options import Argument, dry_run_option, force_option, message_option, option, strict_option
 from ctl.cli.progress import step
 from ctl.cli.prompts import confirm, is_terminal
 from ctl.cli.session import Session
 from ctl.client.answers import ChangeSet
 from ctl.client.errors import InvalidInput
 from ctl.client.words import count
-from ctl.client.words import flags as flag_names
 from ctl.commands.changes.documents import DOCUMENTS, PRUNE, document_parameters, propose, send, try_out
 from ctl.commands.changes.reports import all_or_nothing, answer, check_strict, counts, show_plan, tell_warnings
 from ctl.files.proposals import Proposal
@@ -36,39 +33,35 @@ _AGAIN = "Check with `rainbowctl diff` what would change now, then apply again."
 _NEW_PLAN = "Check them with `rainbowctl history`, then make a new plan."
 
 
-def apply() -> click.Command:
-    def run(session: Session, plan: str | None, **flags: Any) -> None:
-        if plan is None:
-            _Apply(session, flags, propose(session, flags), _AGAIN).run()
-        else:
-            _Apply(session, flags, _planned(session, plan, flags), _NEW_PLAN).run()
-
-    return Command(
-        "apply",
-        run,
-        help=_HELP,
-        takes=("project", "domain"),
-        params=[
-            Argument("plan", required=False, metavar="[PLAN]", explanation="File that `rainbowctl plan --out` wrote."),
-            *document_parameters(),
-            Option(
-                [*flag_names("showDiff"), "show_diff"],
-                is_flag=True,
-                help="Show the differences even if many rows change.",
-            ),
-            dry_run_option(),
-            force_option("Do not ask, and ignore versions in documents and the endpoint in a plan."),
-            message_option(),
-            strict_option("Exit with 7 if there are warnings; the change is still written."),
-        ],
-        examples=[
-            "rainbowctl apply -f settings/ -m 'more memory for everyone'",
-            "rainbowctl apply -f project.yaml -f limits.yaml --dryRun",
-            "rainbowctl export -p flyteexamples | sed s/gpu-a/gpu-b/ | rainbowctl apply -f -",
-            "rainbowctl apply -f settings/ --prune -p flyteexamples --force",
-            "rainbowctl apply week.plan",
-        ],
-    )
+@command(
+    "apply",
+    help=_HELP,
+    params=[
+        Argument("plan", required=False, metavar="[PLAN]", explanation="File that `rainbowctl plan --out` wrote."),
+        *document_parameters(),
+        option(
+            "showDiff",
+            is_flag=True,
+            help="Show the differences even if many rows change.",
+        ),
+        dry_run_option(),
+        force_option("Do not ask, and ignore versions in documents and the endpoint in a plan."),
+        message_option(),
+        strict_option("Exit with 7 if there are warnings; the change is still written."),
+    ],
+    examples=[
+        "rainbowctl apply -f settings/ -m 'more memory for everyone'",
+        "rainbowctl apply -f project.yaml -f limits.yaml --dryRun",
+        "rainbowctl export -p flyteexamples | sed s/gpu-a/gpu-b/ | rainbowctl apply -f -",
+        "rainbowctl apply -f settings/ --prune -p flyteexamples --force",
+        "rainbowctl apply week.plan",
+    ],
+)
+def apply(session: Session, plan: str | None, **flags: Any) -> None:
+    if plan is None:
+        _Apply(session, flags, propose(session, flags), _AGAIN).run()
+    else:
+        _Apply(session, flags, _planned(session, plan, flags), _NEW_PLAN).run()
 
 
 def _planned(session: Session, path: str, flags: Mapping[str, Any]) -> Proposal:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ctl.cli.groups import Command
+from ctl.cli.groups import command
 from ctl.cli.session import Session
 from ctl.commands.changes.documents import DOCUMENTS, PRUNE, document_parameters, propose, try_out
 from ctl.commands.changes.reports import answer, counts, show_rows, tell_warnings
@@ -25,30 +25,26 @@ Exit status: 0 when nothing would change, 1 when something would, 2 for any erro
 """
 
 
-def diff() -> click.Command:
-    def run(session: Session, **flags: Any) -> None:
-        session.error_status = EXIT_ERROR
-        trial = try_out(session, propose(session, flags), remedy="Look again.")
-        tell_warnings(session, trial.warnings)
-        if session.printer.is_table:
-            show_rows(session, trial.changed_rows, with_diffs=True)
-        answer(session, trial)
-        if not trial.changed:
-            session.printer.note("No differences.")
-            return
-        session.printer.note(f"{counts(trial, planned=True)}.")
-        sys.stdout.flush()
-        raise click.exceptions.Exit(EXIT_DIFFERENT)
-
-    return Command(
-        "diff",
-        run,
-        help=_HELP,
-        takes=("project", "domain"),
-        params=document_parameters(),
-        examples=[
-            "rainbowctl diff -f settings/",
-            "rainbowctl diff -f settings/ --prune -p flyteexamples",
-            "rainbowctl diff -f - -o json < settings.yaml",
-        ],
-    )
+@command(
+    "diff",
+    help=_HELP,
+    params=document_parameters(),
+    examples=[
+        "rainbowctl diff -f settings/",
+        "rainbowctl diff -f settings/ --prune -p flyteexamples",
+        "rainbowctl diff -f - -o json < settings.yaml",
+    ],
+)
+def diff(session: Session, **flags: Any) -> None:
+    session.error_status = EXIT_ERROR
+    trial = try_out(session, propose(session, flags), remedy="Look again.")
+    tell_warnings(session, trial.warnings)
+    if session.printer.is_table:
+        show_rows(session, trial.changed_rows, with_diffs=True)
+    answer(session, trial)
+    if not trial.changed:
+        session.printer.note("No differences.")
+        return
+    session.printer.note(f"{counts(trial, planned=True)}.")
+    sys.stdout.flush()
+    raise click.exceptions.Exit(EXIT_DIFFERENT)

@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import click
-
-from ctl.cli.groups import Command
+from ctl.cli.groups import command
 from ctl.cli.options import Argument, Option, at_option, complete_kind, filter_parameters, force_option
 from ctl.cli.progress import step
 from ctl.cli.scopes import scope_filters
@@ -34,47 +32,43 @@ into a directory that is not empty: files of an earlier export that are no longe
 """
 
 
-def export() -> click.Command:
-    def run(session: Session, kinds: tuple[str, ...], **flags: Any) -> None:
-        if flags["directory"] and flags["out_file"]:
-            raise InvalidInput("--dir writes many files, --file one: keep one of the two.")
-        with step(session.printer, "Reading what is set"):
-            documents = _documents(session, kinds, flags)
-        _write(session, documents, flags)
-
-    return Command(
-        "export",
-        run,
-        help=_HELP,
-        takes=("project", "domain"),
-        params=[
-            Argument(
-                "kinds",
-                nargs=-1,
-                required=False,
-                metavar="[KIND…]",
-                explanation="Only these kinds, or cluster, pool, label; all without one.",
-                shell_complete=complete_kind,
-            ),
-            *filter_parameters(),
-            Option(["--dir", "directory"], metavar="DIR", help="Write one file for each scope below a directory."),
-            Option(["-f", "--file", "out_file"], metavar="FILE", help="Write one file; stdout by default."),
-            Option(
-                ["--projects/--no-projects", " /--noProjects", "with_projects"],
-                default=None,
-                help="Export projects too, or not; on by default, except with --at.",
-            ),
-            at_option("Attributes as they were at this revision, without projects and the fleet."),
-            force_option("Overwrite FILE; export into a DIR that is not empty."),
-        ],
-        examples=[
-            "rainbowctl export > everything.yaml",
-            "rainbowctl export -p flyteexamples --dir settings",
-            "rainbowctl export execution-cluster-label task-resource-attribute -d production --no-projects",
-            "rainbowctl export cluster pool label > fleet.yaml",
-            "rainbowctl export --at 12 -f before.yaml",
-        ],
-    )
+@command(
+    "export",
+    help=_HELP,
+    params=[
+        Argument(
+            "kinds",
+            nargs=-1,
+            required=False,
+            metavar="[KIND…]",
+            explanation="Only these kinds, or cluster, pool, label; all without one.",
+            shell_complete=complete_kind,
+        ),
+        *filter_parameters(),
+        Option(["--dir", "directory"], metavar="DIR", help="Write one file for each scope below a directory."),
+        Option(["-f", "--file", "out_file"], metavar="FILE", help="Write one file; stdout by default."),
+        Option(
+            ["--projects/--no-projects", " /--noProjects", "with_projects"],
+            default=None,
+            help="Export projects too, or not; on by default, except with --at.",
+        ),
+        at_option("Attributes as they were at this revision, without projects and the fleet."),
+        force_option("Overwrite FILE; export into a DIR that is not empty."),
+    ],
+    examples=[
+        "rainbowctl export > everything.yaml",
+        "rainbowctl export -p flyteexamples --dir settings",
+        "rainbowctl export execution-cluster-label task-resource-attribute -d production --no-projects",
+        "rainbowctl export cluster pool label > fleet.yaml",
+        "rainbowctl export --at 12 -f before.yaml",
+    ],
+)
+def export(session: Session, kinds: tuple[str, ...], **flags: Any) -> None:
+    if flags["directory"] and flags["out_file"]:
+        raise InvalidInput("--dir writes many files, --file one: keep one of the two.")
+    with step(session.printer, "Reading what is set"):
+        documents = _documents(session, kinds, flags)
+    _write(session, documents, flags)
 
 
 def _documents(session: Session, words: Sequence[str], flags: Mapping[str, Any]) -> list[Any]:

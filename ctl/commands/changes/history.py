@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from ctl.cli.groups import Command
+from ctl.cli.groups import command
 from ctl.cli.options import Option, kind_argument, scope_parameters
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session
@@ -36,47 +36,41 @@ The author is anonymous while the admin does not know its users; the name that t
 """
 
 
-def history() -> click.Command:
-    def run(session: Session, what: str | None, **flags: Any) -> None:
-        if what is not None and what.isdecimal():
-            _refuse_filters(session, what, flags)
-            _show_one(session, session.client.revision(int(what)))
-        elif what is not None and (between := re.fullmatch(r"([0-9]{1,18})\.\.([0-9]{1,18})", what)):
-            _refuse_filters(session, what, flags)
-            _show_difference(session, int(between[1]), int(between[2]))
-        else:
-            _show_list(session, list(_find_revisions(session, what, flags)))
-
-    return Command(
-        "history",
-        run,
-        help=_HELP,
-        takes=("project", "domain"),
-        params=[
-            kind_argument(
-                "[REVISION|FROM..TO|NOUN]", "Number of a revision, two numbers, or a kind.", parameter="what"
-            ),
-            *scope_parameters(),
-            Option(["--author"], metavar="WHO", help="By this author, verified or claimed."),
-            Option(["--since"], metavar="TIME", help="Made since then: 24h, 7d, 2026-03-01, 2026-03-01T12:00."),
-            Option(["--until"], metavar="TIME", help="Made until then; a day is included."),
-            Option(
-                ["--limit"],
-                metavar="N",
-                type=click.IntRange(min=1),
-                default=20,
-                show_default=True,
-                help="How many at most.",
-            ),
-        ],
-        examples=[
-            "rainbowctl history",
-            "rainbowctl history 12",
-            "rainbowctl history 9..12",
-            "rainbowctl history task-resource-attribute -p flyteexamples --since 24h",
-            "rainbowctl history --author ann --limit 100 -o json",
-        ],
-    )
+@command(
+    "history",
+    help=_HELP,
+    params=[
+        kind_argument("[REVISION|FROM..TO|NOUN]", "Number of a revision, two numbers, or a kind.", parameter="what"),
+        *scope_parameters(),
+        Option(["--author"], metavar="WHO", help="By this author, verified or claimed."),
+        Option(["--since"], metavar="TIME", help="Made since then: 24h, 7d, 2026-03-01, 2026-03-01T12:00."),
+        Option(["--until"], metavar="TIME", help="Made until then; a day is included."),
+        Option(
+            ["--limit"],
+            metavar="N",
+            type=click.IntRange(min=1),
+            default=20,
+            show_default=True,
+            help="How many at most.",
+        ),
+    ],
+    examples=[
+        "rainbowctl history",
+        "rainbowctl history 12",
+        "rainbowctl history 9..12",
+        "rainbowctl history task-resource-attribute -p flyteexamples --since 24h",
+        "rainbowctl history --author ann --limit 100 -o json",
+    ],
+)
+def history(session: Session, what: str | None, **flags: Any) -> None:
+    if what is not None and what.isdecimal():
+        _refuse_filters(session, what, flags)
+        _show_one(session, session.client.revision(int(what)))
+    elif what is not None and (between := re.fullmatch(r"([0-9]{1,18})\.\.([0-9]{1,18})", what)):
+        _refuse_filters(session, what, flags)
+        _show_difference(session, int(between[1]), int(between[2]))
+    else:
+        _show_list(session, list(_find_revisions(session, what, flags)))
 
 
 def _refuse_filters(session: Session, number: str, flags: Mapping[str, Any]) -> None:

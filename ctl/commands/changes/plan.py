@@ -6,12 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import click
-
-from ctl.cli.groups import Command
-from ctl.cli.options import Option, force_option, strict_option
+from ctl.cli.groups import command
+from ctl.cli.options import Option, force_option, option, strict_option
 from ctl.cli.session import Session, local_user
-from ctl.client.words import flags as flag_names
 from ctl.commands.changes.documents import DOCUMENTS, PRUNE, document_parameters, propose, try_out
 from ctl.commands.changes.reports import answer, check_strict, show_plan, tell_warnings
 
@@ -28,42 +25,38 @@ or not: if one of them has changed since, apply refuses it with exit status 5.
 """
 
 
-def plan() -> click.Command:
-    def run(session: Session, **flags: Any) -> None:
-        proposal = propose(session, flags)
-        trial = try_out(session, proposal, remedy="Look again.")
-        tell_warnings(session, trial.warnings)
-        if not flags["force"]:
-            proposal.check_versions(trial, session.client.noun)
-        if not session.printer.is_quiet:
-            show_plan(session, trial, with_diffs=True if flags["show_diff"] else None)
-        answer(session, trial)
-        if flags["out"]:
-            _write_plan(session, str(flags["out"]), proposal.expecting(trial), trial.revision, is_forced=flags["force"])
-        check_strict(trial, is_strict=flags["strict"], outcome_words="nothing was written to the admin")
-
-    return Command(
-        "plan",
-        run,
-        help=_HELP,
-        takes=("project", "domain"),
-        params=[
-            *document_parameters(),
-            Option(["--out"], metavar="FILE", help="Write the plan to a file."),
-            Option(
-                [*flag_names("showDiff"), "show_diff"],
-                is_flag=True,
-                help="Show the differences even if many rows change.",
-            ),
-            force_option("Overwrite FILE, and ignore versions in documents."),
-            strict_option(),
-        ],
-        examples=[
-            "rainbowctl plan -f settings/",
-            "rainbowctl plan -f settings/ --prune -p flyteexamples --out week.plan",
-            "rainbowctl apply week.plan",
-        ],
-    )
+@command(
+    "plan",
+    help=_HELP,
+    params=[
+        *document_parameters(),
+        Option(["--out"], metavar="FILE", help="Write the plan to a file."),
+        option(
+            "showDiff",
+            is_flag=True,
+            help="Show the differences even if many rows change.",
+        ),
+        force_option("Overwrite FILE, and ignore versions in documents."),
+        strict_option(),
+    ],
+    examples=[
+        "rainbowctl plan -f settings/",
+        "rainbowctl plan -f settings/ --prune -p flyteexamples --out week.plan",
+        "rainbowctl apply week.plan",
+    ],
+)
+def plan(session: Session, **flags: Any) -> None:
+    proposal = propose(session, flags)
+    trial = try_out(session, proposal, remedy="Look again.")
+    tell_warnings(session, trial.warnings)
+    if not flags["force"]:
+        proposal.check_versions(trial, session.client.noun)
+    if not session.printer.is_quiet:
+        show_plan(session, trial, with_diffs=True if flags["show_diff"] else None)
+    answer(session, trial)
+    if flags["out"]:
+        _write_plan(session, str(flags["out"]), proposal.expecting(trial), trial.revision, is_forced=flags["force"])
+    check_strict(trial, is_strict=flags["strict"], outcome_words="nothing was written to the admin")
 
 
 def _write_plan(session: Session, path: str, changes: list[dict[str, Any]], revision: int, *, is_forced: bool) -> None:

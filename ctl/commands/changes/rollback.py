@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import click
-
-from ctl.cli.groups import Command
+from ctl.cli.groups import command
 from ctl.cli.options import (
     Option,
     dry_run_option,
     force_option,
     kind_argument,
     message_option,
+    option,
     revision_number,
     scope_parameters,
     strict_option,
@@ -24,7 +23,6 @@ from ctl.cli.session import Session, local_user
 from ctl.client.answers import ChangeSet
 from ctl.client.errors import Conflict, InvalidInput
 from ctl.client.words import count
-from ctl.client.words import flags as flag_names
 from ctl.commands.changes.reports import all_or_nothing, answer, check_strict, counts, show_plan, tell_warnings
 from ctl.files.proposals import moved_reason
 
@@ -41,62 +39,58 @@ confirmation on a terminal; without one, a rollback of more than one scope needs
 """
 
 
-def rollback() -> click.Command:
-    def run(session: Session, what: str | None, **flags: Any) -> None:
-        target = _rollback_target(session, what, flags)
-        reasons = {"message": flags["message"], "claimed_by": local_user()}
-        trial = _send(session, target, dry_run=True)
-        tell_warnings(session, trial.warnings)
-        if not trial.changed:
-            answer(session, trial)
-            session.printer.note("No changes: everything is as it was then.")
-            return
-        asks = is_terminal() and not flags["force"] and not flags["dry_run"]
-        if asks or not session.printer.is_quiet:
-            show_plan(session, trial, with_diffs=True if flags["show_diff"] else None)
-        if flags["dry_run"]:
-            answer(session, trial)
-            session.printer.note("Dry run: nothing was written.")
-            return
-        if asks:
-            confirm("Write this?", "Not confirmed: nothing was written.")
-        elif not flags["force"]:
-            _check_size(trial)
-        with all_or_nothing(trial.revision):
-            planned = {} if flags["force"] else {"expected_head": trial.revision}
-            outcome = _send(session, {**target, **reasons, **planned})
-        tell_warnings(session, outcome.warnings, trial.warnings)
-        answer(session, outcome)
-        session.printer.note(f"Rolled back as revision {outcome.revision}: {counts(outcome)}.")
-        check_strict(outcome, is_strict=flags["strict"], outcome_words="the change was written")
-
-    return Command(
-        "rollback",
-        run,
-        help=_HELP,
-        takes=("project", "domain"),
-        params=[
-            kind_argument("[REVISION|NOUN]", "Revision to undo; with --to a kind.", parameter="what"),
-            *scope_parameters(),
-            Option(["--to"], metavar="REVISION", callback=revision_number, help="Go back to this revision."),
-            Option(["--everything"], is_flag=True, help="With --to: all rows and projects."),
-            Option(
-                [*flag_names("showDiff"), "show_diff"],
-                is_flag=True,
-                help="Show the differences even if many rows change.",
-            ),
-            dry_run_option(),
-            force_option("Do not ask, and ignore revisions made since the plan was shown."),
-            message_option(),
-            strict_option("Exit with 7 if there are warnings; the change is still written."),
-        ],
-        examples=[
-            "rainbowctl rollback 12 -m 'the limits were too low'",
-            "rainbowctl rollback --to 9 -p flyteexamples -d development",
-            "rainbowctl rollback --to 9 task-resource-attribute -d development --dryRun",
-            "rainbowctl rollback --to 9 --everything --force",
-        ],
-    )
+@command(
+    "rollback",
+    help=_HELP,
+    params=[
+        kind_argument("[REVISION|NOUN]", "Revision to undo; with --to a kind.", parameter="what"),
+        *scope_parameters(),
+        Option(["--to"], metavar="REVISION", callback=revision_number, help="Go back to this revision."),
+        Option(["--everything"], is_flag=True, help="With --to: all rows and projects."),
+        option(
+            "showDiff",
+            is_flag=True,
+            help="Show the differences even if many rows change.",
+        ),
+        dry_run_option(),
+        force_option("Do not ask, and ignore revisions made since the plan was shown."),
+        message_option(),
+        strict_option("Exit with 7 if there are warnings; the change is still written."),
+    ],
+    examples=[
+        "rainbowctl rollback 12 -m 'the limits were too low'",
+        "rainbowctl rollback --to 9 -p flyteexamples -d development",
+        "rainbowctl rollback --to 9 task-resource-attribute -d development --dryRun",
+        "rainbowctl rollback --to 9 --everything --force",
+    ],
+)
+def rollback(session: Session, what: str | None, **flags: Any) -> None:
+    target = _rollback_target(session, what, flags)
+    reasons = {"message": flags["message"], "claimed_by": local_user()}
+    trial = _send(session, target, dry_run=True)
+    tell_warnings(session, trial.warnings)
+    if not trial.changed:
+        answer(session, trial)
+        session.printer.note("No changes: everything is as it was then.")
+        return
+    asks = is_terminal() and not flags["force"] and not flags["dry_run"]
+    if asks or not session.printer.is_quiet:
+        show_plan(session, trial, with_diffs=True if flags["show_diff"] else None)
+    if flags["dry_run"]:
+        answer(session, trial)
+        session.printer.note("Dry run: nothing was written.")
+        return
+    if asks:
+        confirm("Write this?", "Not confirmed: nothing was written.")
+    elif not flags["force"]:
+        _check_size(trial)
+    with all_or_nothing(trial.revision):
+        planned = {} if flags["force"] else {"expected_head": trial.revision}
+        outcome = _send(session, {**target, **reasons, **planned})
+    tell_warnings(session, outcome.warnings, trial.warnings)
+    answer(session, outcome)
+    session.printer.note(f"Rolled back as revision {outcome.revision}: {counts(outcome)}.")
+    check_strict(outcome, is_strict=flags["strict"], outcome_words="the change was written")
 
 
 def _rollback_target(session: Session, what: str | None, flags: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from ctl.cli.options import Option, dry_run_option, require_text, text_option
+from ctl.cli.groups import command
+from ctl.cli.options import Option, dry_run_option, option, require_text, text_option
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import AlreadyCreated, InvalidInput, NotFound
 from ctl.client.executions import Execution, ExecutionId
-from ctl.client.words import flags as flag_names
 from ctl.commands.executions.options import RunCommand, execution_id, run_parameters
 from ctl.commands.executions.requests import requests_from_flags, send_request
 from ctl.commands.executions.tables import show_executions, tell_warnings
@@ -49,59 +49,56 @@ Creating an execution again with the same NAME and the same request starts nothi
 """
 
 
-def create_execution() -> click.Command:
-    def run(session: Session, **flags: Any) -> None:
-        _check_following(session, flags)
-        how = _repeats(flags)
-        if how:
-            _report(session, _repeat(session, how, flags), flags, is_named=flags["name"] is not None)
-            return
-        request, *others = requests = requests_from_flags(session, flags)
-        if others:
-            from ctl.commands.executions.create_many import create_many
-
-            create_many(session, requests, flags)
-        else:
-            _report(session, _create(session, request, flags), flags, is_named="name" in request.body)
-
-    return RunCommand(
-        "execution",
-        run,
-        help=_HELP,
-        takes=("project", "domain"),
-        params=[
-            *run_parameters(),
-            text_option(["--relaunch"], "relaunch", "NAME", "Run an earlier execution again."),
-            text_option(["--recover"], "recover", "NAME", "Run an execution that did not succeed again."),
-            dry_run_option("Let the admin check and decide everything, and create nothing."),
-            Option(
-                [*flag_names("idempotencyKey"), "idempotency_key"],
-                metavar="KEY",
-                callback=_checked_key,
-                help="Create executions without a name only once under this key, however often they are sent.",
-            ),
-            Option(["--watch"], is_flag=True, help="Show each change until it is finished."),
-            Option(["--logs"], is_flag=True, help="Show its output until it is finished."),
-        ],
-        examples=[
-            "rainbowctl create execution -p flytesnacks -d development --launchplan train --input epochs=5",
-            "rainbowctl create execution nightly -p flytesnacks -d development --execFile exec.yaml --clusterPool gpu",
-            "rainbowctl create execution -p flytesnacks -d development --execFile sweep.yaml -o json",
-            "rainbowctl create execution -p flytesnacks -d development --cpu 2 --memory 4Gi -- python train.py --fast",
-            "rainbowctl create execution -p flytesnacks -d development --jobspec job.yaml --watch",
-            "rainbowctl create execution -p flytesnacks -d development --retries 2 --logs -- make data",
-            "rainbowctl create execution -p flytesnacks -d development --relaunch nightly --clusterPool spare",
-            "rainbowctl create execution -p flytesnacks -d development --workflow train --dryRun -o yaml",
-        ],
-    )
-
-
 def _checked_key(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     require_text(ctx, param, value)
     if value is not None and not (value.isascii() and value.isprintable() and len(value) <= _LONGEST_KEY):
         reason = f"must be printable ASCII, at most {_LONGEST_KEY} characters."
         raise click.BadParameter(reason, ctx, param)
     return value
+
+
+@command(
+    "execution",
+    cls=RunCommand,
+    help=_HELP,
+    params=[
+        *run_parameters(),
+        text_option("relaunch", metavar="NAME", help="Run an earlier execution again."),
+        text_option("recover", metavar="NAME", help="Run an execution that did not succeed again."),
+        dry_run_option("Let the admin check and decide everything, and create nothing."),
+        option(
+            "idempotencyKey",
+            metavar="KEY",
+            callback=_checked_key,
+            help="Create executions without a name only once under this key, however often they are sent.",
+        ),
+        Option(["--watch"], is_flag=True, help="Show each change until it is finished."),
+        Option(["--logs"], is_flag=True, help="Show its output until it is finished."),
+    ],
+    examples=[
+        "rainbowctl create execution -p flytesnacks -d development --launchplan train --input epochs=5",
+        "rainbowctl create execution nightly -p flytesnacks -d development --execFile exec.yaml --clusterPool gpu",
+        "rainbowctl create execution -p flytesnacks -d development --execFile sweep.yaml -o json",
+        "rainbowctl create execution -p flytesnacks -d development --cpu 2 --memory 4Gi -- python train.py --fast",
+        "rainbowctl create execution -p flytesnacks -d development --jobspec job.yaml --watch",
+        "rainbowctl create execution -p flytesnacks -d development --retries 2 --logs -- make data",
+        "rainbowctl create execution -p flytesnacks -d development --relaunch nightly --clusterPool spare",
+        "rainbowctl create execution -p flytesnacks -d development --workflow train --dryRun -o yaml",
+    ],
+)
+def create_execution(session: Session, **flags: Any) -> None:
+    _check_following(session, flags)
+    how = _repeats(flags)
+    if how:
+        _report(session, _repeat(session, how, flags), flags, is_named=flags["name"] is not None)
+        return
+    request, *others = requests = requests_from_flags(session, flags)
+    if others:
+        from ctl.commands.executions.create_many import create_many
+
+        create_many(session, requests, flags)
+    else:
+        _report(session, _create(session, request, flags), flags, is_named="name" in request.body)
 
 
 def _check_following(session: Session, flags: Mapping[str, Any]) -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import click
-
-from ctl.cli.groups import Command
+from ctl.cli.groups import command
 from ctl.cli.options import dry_run_option, force_option, text_option
 from ctl.cli.prompts import confirm, is_terminal
 from ctl.cli.session import Session, local_user
@@ -37,38 +35,34 @@ as it is, and the exit status is 0. Asks for confirmation on a terminal; without
 """
 
 
-def delete_execution() -> click.Command:
-    def run(session: Session, names: tuple[str, ...], **flags: Any) -> None:
-        if bool(names) == (flags["selector"] is not None):
-            remedy = "keep one of the two" if names else "give one of the two"
-            raise InvalidInput(f"NAME or --selector selects the executions to end: {remedy}.")
-        if names:
-            if flags["all_projects"]:
-                raise InvalidInput("--allProjects goes with --selector: leave it out.")
-            _delete_named(session, [execution_id(session, name) for name in dict.fromkeys(names)], flags)
-        else:
-            _delete_selected(session, flags)
-
-    return Command(
-        "execution",
-        run,
-        help=_HELP,
-        takes=("project", "domain"),
-        params=[
-            name_argument(parameter="names", required=False, nargs=-1, metavar="[NAME …]"),
-            *scope_options("With --selector: of all projects."),
-            selector_option("End all executions that match these terms."),
-            text_option(["--cause"], "cause", "TEXT", "Why; kept with the execution."),
-            dry_run_option("Show what would be ended, and end nothing."),
-            force_option("Do not ask."),
-        ],
-        examples=[
-            "rainbowctl delete execution nightly -p flytesnacks -d development --cause 'wrong inputs'",
-            "rainbowctl delete execution --selector 'phase=QUEUED,cluster=east' --allProjects --dryRun",
-            "rainbowctl delete execution --selector 'workflow=train,created_at<7d' -p flytesnacks --force",
-            "rainbowctl get execution -p flytesnacks --phase QUEUED -o name | xargs rainbowctl delete execution",
-        ],
-    )
+@command(
+    "execution",
+    help=_HELP,
+    params=[
+        name_argument(parameter="names", required=False, nargs=-1, metavar="[NAME …]"),
+        *scope_options("With --selector: of all projects."),
+        selector_option("End all executions that match these terms."),
+        text_option("cause", metavar="TEXT", help="Why; kept with the execution."),
+        dry_run_option("Show what would be ended, and end nothing."),
+        force_option("Do not ask."),
+    ],
+    examples=[
+        "rainbowctl delete execution nightly -p flytesnacks -d development --cause 'wrong inputs'",
+        "rainbowctl delete execution --selector 'phase=QUEUED,cluster=east' --allProjects --dryRun",
+        "rainbowctl delete execution --selector 'workflow=train,created_at<7d' -p flytesnacks --force",
+        "rainbowctl get execution -p flytesnacks --phase QUEUED -o name | xargs rainbowctl delete execution",
+    ],
+)
+def delete_execution(session: Session, names: tuple[str, ...], **flags: Any) -> None:
+    if bool(names) == (flags["selector"] is not None):
+        remedy = "keep one of the two" if names else "give one of the two"
+        raise InvalidInput(f"NAME or --selector selects the executions to end: {remedy}.")
+    if names:
+        if flags["all_projects"]:
+            raise InvalidInput("--allProjects goes with --selector: leave it out.")
+        _delete_named(session, [execution_id(session, name) for name in dict.fromkeys(names)], flags)
+    else:
+        _delete_selected(session, flags)
 
 
 def _delete_named(session: Session, ids: Sequence[ExecutionId], flags: Mapping[str, Any]) -> None:

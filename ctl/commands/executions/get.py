@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from ctl.cli.groups import Command
-from ctl.cli.options import Option, require_text, text_option
+from ctl.cli.groups import command
+from ctl.cli.options import LAUNCH_PLAN_WORDS, Option, option, require_text, text_option
 from ctl.cli.session import Session
 from ctl.cli.watching import Backoff
 from ctl.client.answers import Document
@@ -20,7 +20,6 @@ from ctl.client.executions import Execution, parse_phase, parse_state
 from ctl.client.facts import SORT_FIELDS
 from ctl.client.selectors import filters, find_field, parse_selector
 from ctl.client.times import parse_time
-from ctl.client.words import flags as flag_names
 from ctl.commands.executions.options import SELECTOR, execution_id, name_argument, scope_options, selected_scope
 from ctl.commands.executions.tables import show_events, show_executions
 
@@ -60,70 +59,64 @@ shows everything about one execution: the request, the job, the settings and the
 """
 
 
-def get_execution() -> click.Command:
-    def run(session: Session, name: str | None, **flags: Any) -> None:
-        if flags["node_id"] is not None:
-            raise InvalidInput("--nodeID: an execution is one job, without nodes: leave it out.")
-        if name is not None:
-            _show_one(session, name, flags)
-        elif flags["details"]:
-            raise InvalidInput("--details shows one execution: give its NAME.")
-        elif flags["watch"]:
-            _watch(session, flags)
-        else:
-            _list(session, flags)
-
-    return Command(
-        "execution",
-        run,
-        help=_HELP,
-        takes=("project", "domain"),
-        params=[
-            name_argument(required=False, metavar="[NAME]"),
-            *scope_options(),
-            *_filters(),
-            *_paging(),
-            Option(["--details"], is_flag=True, help="Everything about one execution."),
-            Option(["--watch"], is_flag=True, help="Show it again whenever it changes."),
-            Option(["--nodeID", "--node-id", "node_id"], metavar="ID", hidden=True),
-        ],
-        examples=[
-            "rainbowctl get execution -p flytesnacks -d development",
-            "rainbowctl get executions --allProjects --phase QUEUED --reason CLUSTERS_FULL",
-            'rainbowctl get execution -p flytesnacks --filter.fieldSelector "phase=QUEUED,cluster in (a;b)" -o wide',
-            "rainbowctl get execution nightly -p flytesnacks -d development --details",
-            "rainbowctl get execution nightly -p flytesnacks -d development --watch",
-            "rainbowctl get execution -p flytesnacks --since 1h -o name",
-        ],
-    )
-
-
 def _filters() -> list[click.Parameter]:
     return [
-        text_option(["--phase"], "phase", "PHASE[,PHASE]", "In one of these phases."),
-        text_option(["--reason"], "reason", "CODE", "With this reason, such as CLUSTERS_FULL."),
-        text_option(["--cluster"], "cluster", "NAME", "On this cluster.", noun="cluster"),
-        text_option(["--pool"], "pool", "NAME", "Placed by this pool.", noun="pool"),
-        text_option(["--label"], "label", "NAME", "Placed by this execution cluster label.", noun="label"),
-        text_option(["--workflow"], "workflow", "NAME", "Of this workflow."),
-        text_option(["--launchplan", "--launch-plan", "--launchPlan"], "launch_plan", "NAME", "Of this launch plan."),
-        text_option(["--version"], "version", "VERSION", "Of this version."),
-        text_option(["--state"], "state", "STATE", "ACTIVE, the default, ARCHIVED, or ALL."),
-        text_option(["--since"], "since", "TIME", "Created since then: 24h, 7d, 2026-03-01, 2026-03-01T12:00."),
-        Option(
-            [*flag_names("filter.fieldSelector"), "selector"], metavar="TERMS", callback=require_text, help="See above."
-        ),
+        text_option("phase", metavar="PHASE[,PHASE]", help="In one of these phases."),
+        text_option("reason", metavar="CODE", help="With this reason, such as CLUSTERS_FULL."),
+        text_option("cluster", metavar="NAME", help="On this cluster.", noun="cluster"),
+        text_option("pool", metavar="NAME", help="Placed by this pool.", noun="pool"),
+        text_option("label", metavar="NAME", help="Placed by this execution cluster label.", noun="label"),
+        text_option("workflow", metavar="NAME", help="Of this workflow."),
+        text_option(*LAUNCH_PLAN_WORDS, parameter="launch_plan", metavar="NAME", help="Of this launch plan."),
+        text_option("version", metavar="VERSION", help="Of this version."),
+        text_option("state", metavar="STATE", help="ACTIVE, the default, ARCHIVED, or ALL."),
+        text_option("since", metavar="TIME", help="Created since then: 24h, 7d, 2026-03-01, 2026-03-01T12:00."),
+        option("filter.fieldSelector", parameter="selector", metavar="TERMS", callback=require_text, help="See above."),
     ]
 
 
 def _paging() -> list[click.Parameter]:
     whole = click.IntRange(min=1)
     return [
-        text_option(flag_names("filter.sortBy"), "sort_by", "FIELD", f"Sort by {', '.join(SORT_FIELDS)}."),
+        text_option("filter.sortBy", parameter="sort_by", metavar="FIELD", help=f"Sort by {', '.join(SORT_FIELDS)}."),
         Option(["--filter.asc", "is_ascending"], is_flag=True, help="Smallest or oldest first."),
         Option(["--filter.limit", "limit"], metavar="N", type=whole, help=f"How many at most, {_LIMIT} by default."),
         Option(["--filter.page", "page"], metavar="N", type=whole, help="Page to show, from 1."),
     ]
+
+
+@command(
+    "execution",
+    help=_HELP,
+    params=[
+        name_argument(required=False, metavar="[NAME]"),
+        *scope_options(),
+        *_filters(),
+        *_paging(),
+        Option(["--details"], is_flag=True, help="Everything about one execution."),
+        Option(["--watch"], is_flag=True, help="Show it again whenever it changes."),
+        Option(["--nodeID", "--node-id", "node_id"], metavar="ID", hidden=True),
+    ],
+    examples=[
+        "rainbowctl get execution -p flytesnacks -d development",
+        "rainbowctl get executions --allProjects --phase QUEUED --reason CLUSTERS_FULL",
+        'rainbowctl get execution -p flytesnacks --filter.fieldSelector "phase=QUEUED,cluster in (a;b)" -o wide',
+        "rainbowctl get execution nightly -p flytesnacks -d development --details",
+        "rainbowctl get execution nightly -p flytesnacks -d development --watch",
+        "rainbowctl get execution -p flytesnacks --since 1h -o name",
+    ],
+)
+def get_execution(session: Session, name: str | None, **flags: Any) -> None:
+    if flags["node_id"] is not None:
+        raise InvalidInput("--nodeID: an execution is one job, without nodes: leave it out.")
+    if name is not None:
+        _show_one(session, name, flags)
+    elif flags["details"]:
+        raise InvalidInput("--details shows one execution: give its NAME.")
+    elif flags["watch"]:
+        _watch(session, flags)
+    else:
+        _list(session, flags)
 
 
 def _show_one(session: Session, name: str, flags: Mapping[str, Any]) -> None:

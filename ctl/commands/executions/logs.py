@@ -11,15 +11,15 @@ from threading import Thread
 
 import click
 
-from ctl.cli.groups import Command
-from ctl.cli.options import Option, domain_option, project_option
+from ctl.cli.groups import command
+from ctl.cli.options import Option
 from ctl.cli.session import Session
 from ctl.cli.watching import Backoff
 from ctl.client.client import Client
 from ctl.client.errors import InvalidInput, ServerError, Unreachable
 from ctl.client.executions import Execution, ExecutionId
 from ctl.client.logs import STREAMS, Stream, last_lines
-from ctl.commands.executions.options import execution_id, name_argument
+from ctl.commands.executions.options import execution_id, execution_parameters
 
 _BOTH = "both"
 _WAIT_SECONDS = 30
@@ -36,44 +36,38 @@ output, up to a limit; a warning says if the rest is missing.
 """
 
 
-def logs() -> click.Command:
-    def run(session: Session, name: str, is_followed: bool, attempt: int | None, stream: str, tail: int | None) -> None:
-        if session.typed.get("output") not in (None, "table"):
-            raise InvalidInput("logs prints the output of the execution unchanged: leave out -o.")
-        id = execution_id(session, name)
-        streams = STREAMS if stream == _BOTH else (stream,)
-        if is_followed:
-            follow_logs(session, id, streams, attempt=attempt, tail=tail)
-        else:
-            _show(session, id, streams, attempt, tail)
-
-    return Command(
-        "logs",
-        run,
-        help=_HELP,
-        takes=("project", "domain"),
-        params=[
-            name_argument(),
-            project_option(),
-            domain_option(),
-            Option(["-f", "--follow", "is_followed"], is_flag=True, help="Follow the output until it is finished."),
-            Option(["--attempt"], metavar="N", type=click.IntRange(min=1), help="Attempt to show; the last one."),
-            Option(
-                ["--stream"],
-                metavar="|".join([*STREAMS, _BOTH]),
-                type=click.Choice([*STREAMS, _BOTH], case_sensitive=False),
-                default=_BOTH,
-                show_default=True,
-                help="Stream to show.",
-            ),
-            Option(["--tail"], metavar="N", type=click.IntRange(min=0), help="Only the last lines of each stream."),
-        ],
-        examples=[
-            "rainbowctl logs nightly -p flytesnacks -d development",
-            "rainbowctl logs nightly -p flytesnacks -d development -f --tail 20",
-            "rainbowctl logs flytesnacks/development/nightly --attempt 1 --stream stderr 2> first-try.log",
-        ],
-    )
+@command(
+    "logs",
+    help=_HELP,
+    params=[
+        *execution_parameters(),
+        Option(["-f", "--follow", "is_followed"], is_flag=True, help="Follow the output until it is finished."),
+        Option(["--attempt"], metavar="N", type=click.IntRange(min=1), help="Attempt to show; the last one."),
+        Option(
+            ["--stream"],
+            metavar="|".join([*STREAMS, _BOTH]),
+            type=click.Choice([*STREAMS, _BOTH], case_sensitive=False),
+            default=_BOTH,
+            show_default=True,
+            help="Stream to show.",
+        ),
+        Option(["--tail"], metavar="N", type=click.IntRange(min=0), help="Only the last lines of each stream."),
+    ],
+    examples=[
+        "rainbowctl logs nightly -p flytesnacks -d development",
+        "rainbowctl logs nightly -p flytesnacks -d development -f --tail 20",
+        "rainbowctl logs flytesnacks/development/nightly --attempt 1 --stream stderr 2> first-try.log",
+    ],
+)
+def logs(session: Session, name: str, is_followed: bool, attempt: int | None, stream: str, tail: int | None) -> None:
+    if session.typed.get("output") not in (None, "table"):
+        raise InvalidInput("logs prints the output of the execution unchanged: leave out -o.")
+    id = execution_id(session, name)
+    streams = STREAMS if stream == _BOTH else (stream,)
+    if is_followed:
+        follow_logs(session, id, streams, attempt=attempt, tail=tail)
+    else:
+        _show(session, id, streams, attempt, tail)
 
 
 def _show(session: Session, id: ExecutionId, names: Sequence[str], attempt: int | None, tail: int | None) -> None:

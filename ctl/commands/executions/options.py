@@ -9,10 +9,13 @@ import click
 
 from ctl.cli.groups import Command
 from ctl.cli.options import (
+    LAUNCH_PLAN_WORDS,
     Argument,
     Option,
+    completer,
     definition_completer,
     domain_option,
+    option,
     project_option,
     require_text,
     text_option,
@@ -23,7 +26,6 @@ from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
 from ctl.client.executions import ExecutionId, parse_id
 from ctl.client.facts import SELECTOR_FIELDS
-from ctl.client.words import flags as flag_names
 from ctl.client.words import listed, parse_pair
 from ctl.files.retries import MOST_ATTEMPTS, ON_LOST
 
@@ -55,14 +57,13 @@ def name_argument(
     **settings: Any,
 ) -> Argument:
     """The name of an execution."""
-    settings |= {"metavar": metavar, "shell_complete": complete_execution}
+    settings |= {"metavar": metavar, "shell_complete": completer("execution_names")}
     return Argument(parameter, explanation=explanation, **settings)
 
 
-def complete_execution(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    from ctl.cli.completion import execution_names
-
-    return execution_names(ctx.ensure_object(Session), incomplete)
+def execution_parameters() -> list[click.Parameter]:
+    """One execution: its name, and the project and domain it is in."""
+    return [name_argument(), project_option(), domain_option()]
 
 
 def execution_id(session: Session, name: str) -> ExecutionId:
@@ -81,7 +82,7 @@ def scope_options(everywhere: str = "Of all projects, even if the context names 
     return [
         project_option("Of this project."),
         domain_option("Of this domain."),
-        Option(["-A", *flag_names("allProjects"), "all_projects"], is_flag=True, help=everywhere),
+        Option(["-A", "--allProjects", "--all-projects", "all_projects"], is_flag=True, help=everywhere),
     ]
 
 
@@ -144,16 +145,15 @@ def run_parameters() -> list[click.Parameter]:
         project_option("Project: where the launch plan or workflow is, and where it runs without --targetProject."),
         domain_option("Domain, likewise."),
         text_option(
-            flag_names("execFile"),
-            "exec_file",
-            "FILE",
-            "File with what to run and how; - is stdin.",
+            "execFile",
+            metavar="FILE",
+            help="File with what to run and how; - is stdin.",
         ),
-        text_option(["--launchplan", "--launch-plan", "--launchPlan"], "launch_plan", "NAME", "Launch plan to run."),
-        text_option(["--workflow"], "workflow", "NAME", "Workflow to run, without a launch plan."),
-        text_option(["--task"], "task", "NAME", "Task to run; the same as --workflow."),
-        text_option(["--version"], "version", "VERSION", "Its version; by default the active one, else the latest."),
-        text_option(["--jobspec"], "jobspec", "FILE", "Jobspec to run: simple form, next-gen, or Flux V1. - is stdin."),
+        text_option(*LAUNCH_PLAN_WORDS, parameter="launch_plan", metavar="NAME", help="Launch plan to run."),
+        text_option("workflow", metavar="NAME", help="Workflow to run, without a launch plan."),
+        text_option("task", metavar="NAME", help="Task to run; the same as --workflow."),
+        text_option("version", metavar="VERSION", help="Its version; by default the active one, else the latest."),
+        text_option("jobspec", metavar="FILE", help="Jobspec to run: simple form, next-gen, or Flux V1. - is stdin."),
         Option(
             ["--input", "inputs"],
             metavar="NAME=VALUE",
@@ -170,26 +170,30 @@ def run_parameters() -> list[click.Parameter]:
 
 def _placing() -> list[click.Parameter]:
     return [
-        text_option(flag_names("clusterPool"), "cluster_pool", "POOL", "Cluster pool to run in.", noun="pool"),
-        Option(
-            [*flag_names("executionClusterLabel", "targetExecutionCluster"), "cluster_label"],
+        text_option("clusterPool", metavar="POOL", help="Cluster pool to run in.", noun="pool"),
+        option(
+            "executionClusterLabel",
+            "targetExecutionCluster",
+            parameter="cluster_label",
             metavar="LABEL",
             multiple=True,
             callback=_one_label,
             shell_complete=definition_completer("label"),
             help="Execution cluster label to run under; a pool takes precedence.",
         ),
-        text_option(["--cluster"], "cluster", "NAME", "Cluster to run on.", noun="cluster"),
-        text_option(flag_names("targetProject"), "target_project", "PROJECT", "Project to run in, if not -p."),
-        text_option(flag_names("targetDomain"), "target_domain", "DOMAIN", "Domain to run in, if not -d."),
+        text_option("cluster", metavar="NAME", help="Cluster to run on.", noun="cluster"),
+        text_option("targetProject", metavar="PROJECT", help="Project to run in, if not -p."),
+        text_option("targetDomain", metavar="DOMAIN", help="Domain to run in, if not -d."),
     ]
 
 
 def _identity() -> list[click.Parameter]:
     return [
-        text_option(flag_names("kubeServiceAcct"), "service_account", "NAME", "Kubernetes service account to run as."),
-        text_option(["--iamRoleARN", "--iam-role-arn"], "iam_role", "ARN", "IAM role to run as."),
-        Option([*flag_names("overwriteCache"), "overwrite_cache"], is_flag=True, help="Overwrite cached results."),
+        text_option(
+            "kubeServiceAcct", parameter="service_account", metavar="NAME", help="Kubernetes service account to run as."
+        ),
+        text_option("iamRoleARN", parameter="iam_role", metavar="ARN", help="IAM role to run as."),
+        option("overwriteCache", is_flag=True, help="Overwrite cached results."),
         _pairs_option("--label", "labels", "Label of the execution. Repeatable."),
         _pairs_option("--annotation", "annotations", "Annotation of the execution. Repeatable."),
         _pairs_option("--env", "envs", "Environment variable. Repeatable."),
@@ -205,9 +209,9 @@ def _retrying() -> list[click.Parameter]:
             help="How often to run it again if it does not succeed. Any of --retries, --backoff and --onLost replaces "
             "the retry policy of the launch plan.",
         ),
-        text_option(["--backoff"], "backoff", "DURATION", "The wait before the second attempt, doubled for each: 10s."),
-        Option(
-            [*flag_names("onLost"), "on_lost"],
+        text_option("backoff", metavar="DURATION", help="The wait before the second attempt, doubled for each: 10s."),
+        option(
+            "onLost",
             metavar="|".join(ON_LOST),
             type=click.Choice(ON_LOST, case_sensitive=False),
             help="What to do if its cluster is lost after it may have started; fail by default.",
@@ -218,13 +222,13 @@ def _retrying() -> list[click.Parameter]:
 def _job() -> list[click.Parameter]:
     whole = click.IntRange(min=1)
     return [
-        text_option(["--image"], "image", "IMAGE", "Container image of an ad hoc job."),
-        text_option(["--cpu"], "cpu", "QUANTITY", "CPU of each task: 2, 500m."),
-        text_option(["--memory"], "memory", "QUANTITY", "Memory of each task: 4Gi."),
-        text_option(["--gpu"], "gpu", "QUANTITY", "GPUs of each task."),
+        text_option("image", metavar="IMAGE", help="Container image of an ad hoc job."),
+        text_option("cpu", metavar="QUANTITY", help="CPU of each task: 2, 500m."),
+        text_option("memory", metavar="QUANTITY", help="Memory of each task: 4Gi."),
+        text_option("gpu", metavar="QUANTITY", help="GPUs of each task."),
         Option(["--nodes"], metavar="N", type=whole, help="Nodes of the job."),
         Option(["--tasks"], metavar="N", type=whole, help="Tasks of the job."),
-        text_option(["--duration"], "duration", "DURATION", "How long it may run: 90s, 1h."),
+        text_option("duration", metavar="DURATION", help="How long it may run: 90s, 1h."),
     ]
 
 

@@ -7,9 +7,7 @@ import sys
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import click
-
-from ctl.cli.groups import Command
+from ctl.cli.groups import command
 from ctl.cli.options import Argument, domain_option, force_option, project_option, text_option
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -25,39 +23,35 @@ files, below a directory instead.
 """
 
 
-def get_output() -> click.Command:
-    def run(session: Session, name: str, path: str | None, directory: str | None, force: bool) -> None:
-        id = execution_id(session, name)
-        outputs = session.client.execution_outputs(id)
-        chosen = outputs if path is None else [_named(id, path, outputs)]
-        if directory is not None:
-            _write(session, Path(directory), chosen, is_forced=force)
-        elif force:
-            raise InvalidInput("--force needs --directory DIR: give both, or none.")
-        elif path is not None and session.printer.is_table:
-            _print(session, chosen[0])
-        else:
-            _list(session, id, chosen, chosen if path is None else chosen[0])
-
-    return Command(
-        "output",
-        run,
-        help=_HELP,
-        takes=("project", "domain"),
-        params=[
-            name_argument(),
-            Argument("path", required=False, metavar="[PATH]", explanation="Path of one file, as listed."),
-            project_option(),
-            domain_option(),
-            text_option(["--directory"], "directory", "DIR", "Write below this directory; it is created if necessary."),
-            force_option("Overwrite existing files."),
-        ],
-        examples=[
-            "rainbowctl get output nightly -p flytesnacks -d development",
-            "rainbowctl get output nightly metrics.json -p flytesnacks -d development | jq .loss",
-            "rainbowctl get outputs flytesnacks/development/nightly --directory results",
-        ],
-    )
+@command(
+    "output",
+    help=_HELP,
+    params=[
+        name_argument(),
+        Argument("path", required=False, metavar="[PATH]", explanation="Path of one file, as listed."),
+        project_option(),
+        domain_option(),
+        text_option("directory", metavar="DIR", help="Write below this directory; it is created if necessary."),
+        force_option("Overwrite existing files."),
+    ],
+    examples=[
+        "rainbowctl get output nightly -p flytesnacks -d development",
+        "rainbowctl get output nightly metrics.json -p flytesnacks -d development | jq .loss",
+        "rainbowctl get outputs flytesnacks/development/nightly --directory results",
+    ],
+)
+def get_output(session: Session, name: str, path: str | None, directory: str | None, force: bool) -> None:
+    id = execution_id(session, name)
+    outputs = session.client.execution_outputs(id)
+    chosen = outputs if path is None else [_named(id, path, outputs)]
+    if directory is not None:
+        _write(session, Path(directory), chosen, is_forced=force)
+    elif force:
+        raise InvalidInput("--force needs --directory DIR: give both, or none.")
+    elif path is not None and session.printer.is_table:
+        _print(session, chosen[0])
+    else:
+        _list(session, id, chosen, chosen if path is None else chosen[0])
 
 
 def _named(id: ExecutionId, path: str, outputs: list[Document]) -> Document:

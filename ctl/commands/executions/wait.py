@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import click
-
-from ctl.cli.groups import Command
-from ctl.cli.options import Option, domain_option, project_option, text_option
+from ctl.cli.groups import command
+from ctl.cli.options import Option, text_option
 from ctl.cli.session import Session
 from ctl.client.errors import EndedOtherwise, InvalidInput
 from ctl.client.executions import Execution, ExecutionId, parse_phase
@@ -16,7 +14,7 @@ from ctl.client.facts import FINISHED_PHASES
 from ctl.client.times import format_duration, parse_duration
 from ctl.client.words import listed
 from ctl.commands.executions.follow import follow
-from ctl.commands.executions.options import execution_id, name_argument
+from ctl.commands.executions.options import execution_id, execution_parameters
 from ctl.commands.executions.tables import show_executions
 
 _HELP = """Wait for a condition of an execution, and exit with 0 as soon as it holds.
@@ -63,48 +61,43 @@ def _of_phases(phases: frozenset[str]) -> Goal:
     )
 
 
-def wait_execution() -> click.Command:
-    def run(session: Session, name: str, goal: str, limit: str | None) -> None:
-        parsed = parse_goal(goal)
-        seconds = None if limit is None else parse_duration(limit, "--timeout")
-        id = execution_id(session, name)
-        last = None
-        for last in follow(session, id, seconds=seconds):
-            if parsed.is_reached(last):
-                _answer(session, last)
-                session.printer.note(f"Execution {id} is {last.summary()}.")
-                return
-        assert last is not None, "following starts with the execution as it is"
-        if last.is_finished:
-            _passed_through(session, id, parsed, last)
+@command(
+    "execution",
+    help=_HELP,
+    params=[
+        *execution_parameters(),
+        Option(["--for", "goal"], metavar="GOAL", default="finished", show_default=True, help="Condition to wait for."),
+        text_option(
+            "timeout",
+            parameter="limit",
+            metavar="DURATION",
+            help="How long to wait: 90s, 5m, 1h30m; without limit by default.",
+        ),
+    ],
+    examples=[
+        "rainbowctl wait execution nightly -p flytesnacks -d development --for=phase=SUCCEEDED --timeout 5m",
+        "rainbowctl wait execution nightly -p flytesnacks -d development --for=phase=SUCCEEDED,FAILED",
+        "rainbowctl wait execution flytesnacks/development/nightly --for=placed --timeout 30s",
+        "rainbowctl wait execution nightly -p flytesnacks -d development --for=cluster=east",
+    ],
+)
+def wait_execution(session: Session, name: str, goal: str, limit: str | None) -> None:
+    parsed = parse_goal(goal)
+    seconds = None if limit is None else parse_duration(limit, "--timeout")
+    id = execution_id(session, name)
+    last = None
+    for last in follow(session, id, seconds=seconds):
+        if parsed.is_reached(last):
+            _answer(session, last)
+            session.printer.note(f"Execution {id} is {last.summary()}.")
             return
-        _answer(session, last)
-        waited = f"{seconds:g}s" if seconds and seconds < 60 else format_duration(seconds or 0)
-        raise EndedOtherwise(f"Execution {id} was not {parsed.words} within {waited}: it is {last.summary()}.")
-
-    return Command(
-        "execution",
-        run,
-        help=_HELP,
-        takes=("project", "domain"),
-        params=[
-            name_argument(),
-            project_option(),
-            domain_option(),
-            Option(
-                ["--for", "goal"], metavar="GOAL", default="finished", show_default=True, help="Condition to wait for."
-            ),
-            text_option(
-                ["--timeout"], "limit", "DURATION", "How long to wait: 90s, 5m, 1h30m; without limit by default."
-            ),
-        ],
-        examples=[
-            "rainbowctl wait execution nightly -p flytesnacks -d development --for=phase=SUCCEEDED --timeout 5m",
-            "rainbowctl wait execution nightly -p flytesnacks -d development --for=phase=SUCCEEDED,FAILED",
-            "rainbowctl wait execution flytesnacks/development/nightly --for=placed --timeout 30s",
-            "rainbowctl wait execution nightly -p flytesnacks -d development --for=cluster=east",
-        ],
-    )
+    assert last is not None, "following starts with the execution as it is"
+    if last.is_finished:
+        _passed_through(session, id, parsed, last)
+        return
+    _answer(session, last)
+    waited = f"{seconds:g}s" if seconds and seconds < 60 else format_duration(seconds or 0)
+    raise EndedOtherwise(f"Execution {id} was not {parsed.words} within {waited}: it is {last.summary()}.")
 
 
 def _passed_through(session: Session, id: ExecutionId, goal: Goal, last: Execution) -> None:

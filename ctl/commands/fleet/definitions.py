@@ -10,9 +10,11 @@ import click
 
 from ctl.cli.groups import Command
 from ctl.cli.options import Argument, Option, definition_completer, dry_run_option, message_option
+from ctl.cli.output import Columns
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import Document, warning_text
 from ctl.client.errors import InvalidInput, InvalidRequest
+from ctl.client.nouns import plural
 
 if TYPE_CHECKING:
     from ctl.files.attributes import AttributeFile
@@ -26,24 +28,20 @@ class Part:
 
     noun: str
     about: str  #: what it is, in a sentence
-    columns: Sequence[str]
-    wide_columns: Sequence[str]
-    cells: Callable[[Document], list[str]]
-    wide_cells: Callable[[Document], list[str]]
-    parameters: Callable[[], list[click.Parameter]]  #: flags for its fields
-    #: flags that change single entries of a field
-    changing: Callable[[], list[click.Parameter]] = list
-    filters: Callable[[], list[click.Parameter]] = list
+    columns: Columns
+    wide_columns: Columns
+    parameters: Sequence[click.Parameter]  #: flags for its fields
+    changing: Sequence[click.Parameter] = ()  #: flags that change single entries of a field
+    filters: Sequence[click.Parameter] = ()
     set: Callable[[Document, Flags], Document]  #: a definition with the flags applied
     examples: Mapping[str, Sequence[str]]  #: by verb
 
     def is_given(self, flags: Flags) -> bool:
         """Whether a flag sets a field."""
-        names = [param.name for param in [*self.parameters(), *self.changing()]]
-        return any(flags.get(str(name)) not in (None, ()) for name in names)
+        return any(flags.get(str(param.name)) not in (None, ()) for param in [*self.parameters, *self.changing])
 
 
-def get_definition(part: Part) -> click.Command:
+def get_definition(part: Part) -> Command:
     def run(session: Session, name: str | None, **filters: Any) -> None:
         if name is not None:
             _refuse_filters(name, filters)
@@ -51,16 +49,15 @@ def get_definition(part: Part) -> click.Command:
             show(session, part, [definition], definition)
             return
         definitions = list(session.client.definitions(part.noun, **filters))
-        show(session, part, definitions, definitions)
-        if not definitions and session.printer.is_table:
-            make = f"`rainbowctl create {part.noun} NAME` creates one."
-            session.printer.note(f"No {part.noun}s match." if any(filters.values()) else f"No {part.noun}s yet: {make}")
+        nouns, make = plural(part.noun), f"`rainbowctl create {part.noun} NAME` creates one."
+        empty = f"No {nouns} match." if any(filters.values()) else f"No {nouns} yet: {make}"
+        show(session, part, definitions, definitions, empty=empty)
 
     return Command(
         part.noun,
         run,
-        help=f"Show {part.noun}s: all of them, or one by its name. {part.about}",
-        params=[name_argument(part), *part.filters()],
+        help=f"Show {plural(part.noun)}: all of them, or one by its name. {part.about}",
+        params=[name_argument(part), *part.filters],
         examples=part.examples["get"],
     )
 
@@ -70,7 +67,7 @@ def _refuse_filters(name: str, filters: Flags) -> None:
         raise InvalidInput(f"{name} names one, and --{next(iter(filters))} filters the list: leave out one of the two.")
 
 
-def create_definition(part: Part) -> click.Command:
+def create_definition(part: Part) -> Command:
     def run(session: Session, name: str | None, **flags: Any) -> None:
         name, file = name_and_file(part, name, flags)
         payload = apply_fields(part, {}, file, flags)
@@ -97,7 +94,7 @@ def create_definition(part: Part) -> click.Command:
         part.noun,
         run,
         help=f"{part.about}\n\nCreates one from flags or a file. One that exists already is not changed.",
-        params=[name_argument(part), *part.parameters(), file_option(), dry_run_option(), message_option()],
+        params=[name_argument(part), *part.parameters, file_option(), dry_run_option(), message_option()],
         examples=part.examples["create"],
     )
 
@@ -175,17 +172,7 @@ def report(session: Session, part: Part, name: str, answer: Document) -> None:
     session.printer.machine_output([f"{part.noun}/{name}"], answer)
 
 
-def show(session: Session, part: Part, definitions: list[Document], document: Any) -> None:
+def show(session: Session, part: Part, definitions: list[Document], document: Any, *, empty: str = "") -> None:
     """Print definitions as a table, or the document as it came."""
-    printer = session.printer
-    if printer.machine_output((f"{part.noun}/{definition['name']}" for definition in definitions), document):
-        return
-    if definitions:
-        columns = [*part.columns, *(part.wide_columns if printer.is_wide else [])]
-        printer.table(
-            columns,
-            [
-                part.cells(definition) + (part.wide_cells(definition) if printer.is_wide else [])
-                for definition in definitions
-            ],
-        )
+    names = (f"{part.noun}/{definition['name']}" for definition in definitions)
+    session.printer.show(names, definitions, document, part.columns, part.wide_columns, empty=empty)

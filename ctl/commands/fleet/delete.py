@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import click
-
 from ctl.cli.groups import Command
 from ctl.cli.options import Argument, definition_completer, dry_run_option, force_option, message_option
 from ctl.cli.prompts import confirm, is_terminal
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import Document
 from ctl.client.errors import Conflict
+from ctl.client.nouns import plural
 from ctl.client.words import count, listed
 from ctl.commands.fleet.definitions import Part, show_warnings
 
-_HELP = """Delete {noun}s by their names.
+_HELP = """Delete {nouns} by their names.
 
 A {noun} that is in use is not deleted: its users are listed, and the exit status is 5. --force deletes it anyway. Of
 several names, all are deleted, or none if one is in use. Asks for confirmation on a terminal. If there is no {noun} of
@@ -24,7 +23,7 @@ that name, there is nothing to delete, and the exit status is 0.
 """
 
 
-def delete_definition(part: Part) -> click.Command:
+def delete_definition(part: Part) -> Command:
     def run(session: Session, names: tuple[str, ...], **flags: Any) -> None:
         names = tuple(dict.fromkeys(names))
         trials = _tried(session, part, names, is_forced=flags["force"])
@@ -52,14 +51,14 @@ def delete_definition(part: Part) -> click.Command:
     return Command(
         part.noun,
         run,
-        help=_HELP.format(noun=part.noun),
+        help=_HELP.format(noun=part.noun, nouns=plural(part.noun)),
         params=[
             Argument(
                 "names",
                 nargs=-1,
                 required=True,
                 metavar="NAME…",
-                explanation=f"Names of {part.noun}s.",
+                explanation=f"Names of {plural(part.noun)}.",
                 shell_complete=definition_completer(part.noun),
             ),
             dry_run_option(),

@@ -3,48 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import click
 
-from ctl.cli.options import Option
-from ctl.cli.output import text_cells
+from ctl.cli.groups import Command
+from ctl.cli.options import Option, option
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
-from ctl.client.words import flags as flag_names
 from ctl.commands.fleet.definitions import Flags, Part, create_definition, get_definition
 from ctl.commands.fleet.delete import delete_definition
 from ctl.commands.fleet.update import update_definition
 
+MEMBERS = Option(
+    ["--member", "members"],
+    metavar="CLUSTER=WEIGHT",
+    multiple=True,
+    help="A cluster and its weight, 1 by default. Repeatable; replaces all members.",
+)
+DESCRIPTION = Option(["--description"], metavar="TEXT", help="For people.")
 
-def member_parameters() -> list[click.Parameter]:
-    return [
-        Option(
-            ["--member", "members"],
-            metavar="CLUSTER=WEIGHT",
-            multiple=True,
-            help="A cluster and its weight, 1 by default. Repeatable; replaces all members.",
-        ),
-        Option(["--description"], metavar="TEXT", help="For people."),
-    ]
-
-
-def changing_parameters() -> list[click.Parameter]:
-    return [
-        Option(
-            [*flag_names("addMember"), "added"],
-            metavar="CLUSTER=WEIGHT",
-            multiple=True,
-            help="Add a cluster at the end, or change the weight of a member. Repeatable.",
-        ),
-        Option(
-            [*flag_names("removeMember"), "removed"],
-            metavar="CLUSTER",
-            multiple=True,
-            help="Remove a member. Repeatable.",
-        ),
-    ]
+_CHANGING = [
+    option(
+        "addMember",
+        parameter="added",
+        metavar="CLUSTER=WEIGHT",
+        multiple=True,
+        help="Add a cluster at the end, or change the weight of a member. Repeatable.",
+    ),
+    option(
+        "removeMember",
+        parameter="removed",
+        metavar="CLUSTER",
+        multiple=True,
+        help="Remove a member. Repeatable.",
+    ),
+]
 
 
 def set_members(definition: Document, flags: Mapping[str, Any]) -> Document:
@@ -77,36 +71,37 @@ def member_part(
     about: str,
     examples: Mapping[str, Sequence[str]],
     fields: Sequence[str] = (),
-    parameters: Callable[[], list[click.Parameter]] = member_parameters,
+    parameters: Sequence[click.Parameter] = (MEMBERS, DESCRIPTION),
     set: Callable[[Document, Flags], Document] = set_members,
 ) -> Part:
     """Pools or labels, as the commands handle them; `fields` are what they have beside members and description."""
-
-    def cells(group: Document) -> list[str]:
-        from ctl.files.fleet import show_members
-
-        return [*text_cells(group, "name", *fields), show_members(group.get("members")), *text_cells(group, "source")]
-
     return Part(
         noun=noun,
         about=about,
-        columns=("NAME", *(field.upper() for field in fields), "MEMBERS", "SOURCE"),
-        wide_columns=("EXPECTED", "VERSION", "DESCRIPTION"),
-        cells=cells,
-        wide_cells=_wide_cells,
+        columns={
+            "NAME": "name",
+            **{field.upper(): field for field in fields},
+            "MEMBERS": _members,
+            "SOURCE": "source",
+        },
+        wide_columns={"EXPECTED": _expected, "VERSION": "version", "DESCRIPTION": "description"},
         parameters=parameters,
-        changing=changing_parameters,
+        changing=_CHANGING,
         set=set,
         examples=examples,
     )
 
 
-def _wide_cells(group: Document) -> list[str]:
-    expected = [str(member["id"]) for member in group.get("members") or [] if member.get("expected")]
-    return [", ".join(expected), *text_cells(group, "version", "description")]
+def _members(group: Document) -> str:
+    from ctl.files.fleet import show_members
+
+    return show_members(group.get("members"))
 
 
-def commands(part: Part) -> tuple[Callable[[], click.Command], ...]:
-    """What makes the commands that get, create, update and delete one."""
-    makers = (get_definition, create_definition, update_definition, delete_definition)
-    return tuple(partial(make, part) for make in makers)
+def _expected(group: Document) -> str:
+    return ", ".join(str(member["id"]) for member in group.get("members") or [] if member.get("expected"))
+
+
+def commands(part: Part) -> tuple[Command, Command, Command, Command]:
+    """The commands that get, create, update and delete one."""
+    return get_definition(part), create_definition(part), update_definition(part), delete_definition(part)

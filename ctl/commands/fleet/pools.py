@@ -10,19 +10,15 @@ import click
 from ctl.cli.options import Option
 from ctl.client.answers import Document
 from ctl.client.facts import SCHEMAS
-from ctl.commands.fleet.members import commands, member_parameters, member_part, set_members, with_text
+from ctl.commands.fleet.members import DESCRIPTION, MEMBERS, commands, member_part, set_members, with_text
 
-
-def _parameters() -> list[click.Parameter]:
-    strategies = SCHEMAS["pool"]["properties"]["strategy"]["enum"]
-    strategy = Option(
-        ["--strategy"],
-        type=click.Choice(strategies, case_sensitive=False),
-        metavar="|".join(strategies),
-        help="How a cluster is chosen.",
-    )
-    members, *rest = member_parameters()
-    return [members, strategy, *rest]
+_STRATEGIES = SCHEMAS["pool"]["properties"]["strategy"]["enum"]
+_STRATEGY = Option(
+    ["--strategy"],
+    type=click.Choice(_STRATEGIES, case_sensitive=False),
+    metavar="|".join(_STRATEGIES),
+    help="How a cluster is chosen.",
+)
 
 
 def _set(definition: Document, flags: Mapping[str, Any]) -> Document:
@@ -38,7 +34,7 @@ get_pool, create_pool, update_pool, delete_pool = commands(
             "cheapest or soonest."
         ),
         fields=("strategy",),
-        parameters=_parameters,
+        parameters=(MEMBERS, _STRATEGY, DESCRIPTION),
         set=_set,
         examples={
             "get": ["rainbowctl get pool", "rainbowctl get pool gpu -o yaml", "rainbowctl get pools -o wide"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import click
 
@@ -15,73 +15,49 @@ from ctl.client.errors import InvalidInput
 from ctl.client.times import to_second
 from ctl.client.words import count
 
-_ABOUT = {
-    "enable": "Enable clusters: they become candidates for work again.",
-    "disable": "Disable clusters: they get no work, and requests that name one are refused.",
-    "cordon": (
-        "Cordon clusters: they get no new work, and executions that wait there are decided again. `uncordon` undoes it."
+
+@dataclass(frozen=True, kw_only=True)
+class _Switch:
+    about: str
+    done: str  #: of a cluster that was changed
+    state: str  #: of a cluster that was so already
+
+
+_SWITCHES = {
+    "enable": _Switch(about="Enable clusters: they become candidates for work again.", done="Enabled", state="enabled"),
+    "disable": _Switch(
+        about="Disable clusters: they get no work, and requests that name one are refused.",
+        done="Disabled",
+        state="disabled",
     ),
-    "uncordon": "Uncordon clusters: they get new work again.",
-    "drain": (
-        "Drain clusters: they get no new work, and executions that wait there are decided again. Running executions "
-        "may finish until the deadline; then they are ended, and run again elsewhere if their `retry` allows it. "
-        "Without --deadline they are not ended. `undrain` undoes it."
+    "cordon": _Switch(
+        about="Cordon clusters: they get no new work, and executions that wait there are decided again. `uncordon` "
+        "undoes it.",
+        done="Cordoned",
+        state="cordoned",
     ),
-    "undrain": "Stop draining clusters: they get new work again.",
-    "admit": "Admit pending clusters, which registered under a new name while `clusters.registration` is `approve`.",
-}
-_DONE = {
-    "enable": "Enabled",
-    "disable": "Disabled",
-    "cordon": "Cordoned",
-    "uncordon": "Uncordoned",
-    "drain": "Draining",
-    "undrain": "Undrained",
-    "admit": "Admitted",
-}
-_WAS = {
-    "enable": "enabled",
-    "disable": "disabled",
-    "cordon": "cordoned",
-    "uncordon": "not cordoned",
-    "drain": "draining",
-    "undrain": "not draining",
-    "admit": "admitted",
+    "uncordon": _Switch(about="Uncordon clusters: they get new work again.", done="Uncordoned", state="not cordoned"),
+    "drain": _Switch(
+        about="Drain clusters: they get no new work, and executions that wait there are decided again. Running "
+        "executions may finish until the deadline; then they are ended, and run again elsewhere if their `retry` "
+        "allows it. Without --deadline they are not ended. `undrain` undoes it.",
+        done="Draining",
+        state="draining",
+    ),
+    "undrain": _Switch(
+        about="Stop draining clusters: they get new work again.", done="Undrained", state="not draining"
+    ),
+    "admit": _Switch(
+        about="Admit pending clusters, which registered under a new name while `clusters.registration` is `approve`.",
+        done="Admitted",
+        state="admitted",
+    ),
 }
 
 
-def enable() -> click.Command:
-    return _switch("enable")
+def _command(verb: str, *more: click.Parameter, example: str = "") -> Command:
+    switch = _SWITCHES[verb]
 
-
-def disable() -> click.Command:
-    return _switch("disable")
-
-
-def cordon() -> click.Command:
-    return _switch("cordon")
-
-
-def uncordon() -> click.Command:
-    return _switch("uncordon")
-
-
-def drain() -> click.Command:
-    deadline = text_option(
-        ["--deadline"], "deadline", "DURATION", "How long running work may take to finish: 10m, 1h30m."
-    )
-    return _switch("drain", deadline, example=" --deadline 10m")
-
-
-def undrain() -> click.Command:
-    return _switch("undrain")
-
-
-def admit() -> click.Command:
-    return _switch("admit")
-
-
-def _switch(verb: str, *more: click.Parameter, example: str = "") -> click.Command:
     def run(session: Session, words: tuple[str, ...], reason: str | None, deadline: str | None = None) -> None:
         names = _names(verb, words)
         client = session.client
@@ -93,15 +69,16 @@ def _switch(verb: str, *more: click.Parameter, example: str = "") -> click.Comma
             answer = client.switch_cluster(name, verb, reason=reason, claimed_by=local_user(), deadline=deadline)
             answers.append(answer)
             if answer.get("changed"):
-                session.printer.note(f"{_DONE[verb]} cluster {name}{_remaining_work(verb, answer)}.")
+                session.printer.note(f"{switch.done} cluster {name}{_remaining_work(verb, answer)}.")
             else:
-                session.printer.note(f"No changes: cluster {name} is {_WAS[verb]} already.")
-        _report(session, names, answers)
+                session.printer.note(f"No changes: cluster {name} is {switch.state} already.")
+        document = answers[0] if len(answers) == 1 else answers
+        session.printer.machine_output((f"cluster/{name}" for name in names), document)
 
     return Command(
         verb,
         run,
-        help=f"{_ABOUT[verb]} This is recorded as an event of the cluster (`get cluster-event`), not as a revision.",
+        help=f"{switch.about} This is recorded as an event of the cluster (`get cluster-event`), not as a revision.",
         params=[
             Argument(
                 "words",
@@ -133,5 +110,14 @@ def _names(verb: str, words: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _report(session: Session, names: Sequence[str], answers: list[Any]) -> None:
-    session.printer.machine_output((f"cluster/{name}" for name in names), answers[0] if len(answers) == 1 else answers)
+enable = _command("enable")
+disable = _command("disable")
+cordon = _command("cordon")
+uncordon = _command("uncordon")
+drain = _command(
+    "drain",
+    text_option("deadline", metavar="DURATION", help="How long running work may take to finish: 10m, 1h30m."),
+    example=" --deadline 10m",
+)
+undrain = _command("undrain")
+admit = _command("admit")

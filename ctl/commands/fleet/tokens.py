@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import click
-
-from ctl.cli.groups import Command
+from ctl.cli.groups import command
 from ctl.cli.options import Argument, definition_completer, force_option, text_option
 from ctl.cli.prompts import confirm, is_terminal
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
 from ctl.client.times import to_second
-from ctl.client.words import flags as flag_names
 
 _GET_HELP = """Show the tokens of a cluster, newest first; never their secrets.
 
@@ -32,70 +30,69 @@ A cluster without a live token can register again. To replace a token without a 
 """
 
 
-def get_token() -> click.Command:
-    def run(session: Session, cluster: str) -> None:
-        tokens = session.client.cluster_tokens(cluster)
-        printer = session.printer
-        if printer.machine_output((f"token/{cluster}/{token['prefix']}" for token in tokens), tokens):
-            return
-        if tokens:
-            columns = ["PREFIX", "STATE", "CREATED", "LAST USED", "EXPIRES", "REVOKED"]
-            printer.table(columns, [_cells(token) for token in tokens])
-        else:
-            printer.note(f"Cluster {cluster} has no tokens: its agent has not registered.")
+_CLUSTER = Argument("cluster", explanation="Name of the cluster.", shell_complete=definition_completer("cluster"))
 
-    return Command(
-        "token",
-        run,
-        help=_GET_HELP,
-        params=[_cluster_argument()],
-        examples=["rainbowctl get token a", "rainbowctl get tokens a -o json"],
+
+@command(
+    "token",
+    help=_GET_HELP,
+    params=[_CLUSTER],
+    examples=["rainbowctl get token a", "rainbowctl get tokens a -o json"],
+)
+def get_token(session: Session, cluster: str) -> None:
+    tokens = session.client.cluster_tokens(cluster)
+    session.printer.show(
+        (f"token/{cluster}/{token['prefix']}" for token in tokens),
+        tokens,
+        tokens,
+        {
+            "PREFIX": "prefix",
+            "STATE": "state",
+            "CREATED": _second("created_at"),
+            "LAST USED": _second("last_used_at"),
+            "EXPIRES": _second("expires_at"),
+            "REVOKED": _second("revoked_at"),
+        },
+        empty=f"Cluster {cluster} has no tokens: its agent has not registered.",
     )
 
 
-def _cells(token: Document) -> list[str]:
-    times = (to_second(str(token.get(f"{word}_at") or "")) for word in ("created", "last_used", "expires", "revoked"))
-    return [str(token.get("prefix", "")), str(token.get("state", "")), *times]
+def _second(key: str) -> Callable[[Document], str]:
+    return lambda token: to_second(str(token.get(key) or ""))
 
 
-def rotate_token() -> click.Command:
-    def run(session: Session, cluster: str, overlap: str | None, file: str | None) -> None:
-        if file is not None:
-            _check_writable(Path(file))
-        elif session.printer.format == "name":
-            raise InvalidInput(
-                "-o name would lose the token, which is shown once: leave it out, or write it to a file."
-            )
-        answer = session.client.rotate_token(cluster, overlap=overlap)
-        _deliver_token(session, answer, file)
-        session.printer.note(
-            f"Token {answer['prefix']} of cluster {cluster} is valid now, older ones until the overlap ends. It is not "
-            "shown again."
-        )
-
-    return Command(
-        "token",
-        run,
-        help=_ROTATE_HELP,
-        params=[
-            _cluster_argument(),
-            text_option(
-                ["--overlap"],
-                "overlap",
-                "DURATION",
-                "How long older tokens stay valid; 10m by default, 0s revokes them at once.",
-            ),
-            text_option(
-                flag_names("newTokenFile"),
-                "file",
-                "FILE",
-                "Write the new token to this file, with mode 0600, not to stdout.",
-            ),
-        ],
-        examples=[
-            "rainbowctl rotate token a --newTokenFile /etc/rainbow/a.token",
-            "rainbowctl rotate token a --overlap 1h > a.token",
-        ],
+@command(
+    "token",
+    help=_ROTATE_HELP,
+    params=[
+        _CLUSTER,
+        text_option(
+            "overlap",
+            metavar="DURATION",
+            help="How long older tokens stay valid; 10m by default, 0s revokes them at once.",
+        ),
+        text_option(
+            "newTokenFile",
+            parameter="file",
+            metavar="FILE",
+            help="Write the new token to this file, with mode 0600, not to stdout.",
+        ),
+    ],
+    examples=[
+        "rainbowctl rotate token a --newTokenFile /etc/rainbow/a.token",
+        "rainbowctl rotate token a --overlap 1h > a.token",
+    ],
+)
+def rotate_token(session: Session, cluster: str, overlap: str | None, file: str | None) -> None:
+    if file is not None:
+        _check_writable(Path(file))
+    elif session.printer.format == "name":
+        raise InvalidInput("-o name would lose the token, which is shown once: leave it out, or write it to a file.")
+    answer = session.client.rotate_token(cluster, overlap=overlap)
+    _deliver_token(session, answer, file)
+    session.printer.note(
+        f"Token {answer['prefix']} of cluster {cluster} is valid now, older ones until the overlap ends. It is not "
+        "shown again."
     )
 
 
@@ -127,30 +124,23 @@ def _deliver_token(session: Session, answer: Document, file: str | None) -> None
         printer.line(str(answer["token"]))
 
 
-def delete_token() -> click.Command:
-    def run(session: Session, cluster: str, prefix: str, force: bool) -> None:
-        if is_terminal() and not force:
-            confirm(f"Revoke token {prefix} of cluster {cluster}?", "Not confirmed: nothing was revoked.")
-        answer = session.client.revoke_token(cluster, prefix)
-        session.printer.machine_output([f"token/{cluster}/{prefix}"], answer)
-        session.printer.note(
-            f"Revoked token {prefix} of cluster {cluster}."
-            if answer.get("changed")
-            else f"No changes: token {prefix} of cluster {cluster} was already expired or revoked."
-        )
-
-    return Command(
-        "token",
-        run,
-        help=_DELETE_HELP,
-        params=[
-            _cluster_argument(),
-            Argument("prefix", explanation="The first 8 characters after rbc-, as `get token` shows them."),
-            force_option("Do not ask."),
-        ],
-        examples=["rainbowctl delete token a 1f2e3d4c", "rainbowctl delete token a 1f2e3d4c --force"],
+@command(
+    "token",
+    help=_DELETE_HELP,
+    params=[
+        _CLUSTER,
+        Argument("prefix", explanation="The first 8 characters after rbc-, as `get token` shows them."),
+        force_option("Do not ask."),
+    ],
+    examples=["rainbowctl delete token a 1f2e3d4c", "rainbowctl delete token a 1f2e3d4c --force"],
+)
+def delete_token(session: Session, cluster: str, prefix: str, force: bool) -> None:
+    if is_terminal() and not force:
+        confirm(f"Revoke token {prefix} of cluster {cluster}?", "Not confirmed: nothing was revoked.")
+    answer = session.client.revoke_token(cluster, prefix)
+    session.printer.machine_output([f"token/{cluster}/{prefix}"], answer)
+    session.printer.note(
+        f"Revoked token {prefix} of cluster {cluster}."
+        if answer.get("changed")
+        else f"No changes: token {prefix} of cluster {cluster} was already expired or revoked."
     )
-
-
-def _cluster_argument() -> Argument:
-    return Argument("cluster", explanation="Name of the cluster.", shell_complete=definition_completer("cluster"))

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
 from typing import Any
 
-import click
-
-from ctl.cli.diffs import print_diff, unified
+from ctl.cli.diffs import show_difference
 from ctl.cli.groups import Command
 from ctl.cli.options import dry_run_option, force_option, message_option
-from ctl.cli.prompts import confirm, is_terminal
+from ctl.cli.prompts import asks, confirm_write
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import RowChange
 from ctl.client.errors import Conflict, InvalidInput, NotFound
+from ctl.client.nouns import json_key
 from ctl.commands.fleet.definitions import (
     Part,
     apply_fields,
@@ -35,9 +32,41 @@ meantime, it is refused with exit status 5. --force does not ask, and overwrites
 """
 
 
-def update_definition(part: Part) -> click.Command:
+def update_definition(part: Part) -> Command:
     def run(session: Session, **flags: Any) -> None:
-        _Update(session, part, flags).run()
+        if flags["file"] is None and not part.is_given(flags):
+            names = [param.opts[0] for param in part.parameters]
+            raise InvalidInput(f"Nothing to update: give {', '.join(names[:-1])} or {names[-1]}, or --file FILE.")
+        name, file = name_and_file(part, flags["name"], flags)
+        row = stored(session, part, name)
+        payload = apply_fields(part, row.before or {}, file, flags)
+        if file is not None and not flags["force"]:
+            _check_version(file.name, file.version, row)
+        conditions: dict[str, Any] = {} if flags["force"] else {"if_match": row.version}
+
+        def send(**more: Any) -> dict[str, Any]:
+            return session.client.put_definition(part.noun, name, payload, **conditions, **more)
+
+        trial = send_write(file, lambda: send(dry_run=True))
+        texts = show_warnings(session, trial)
+        if not trial.get("changed"):
+            report(session, part, name, trial)
+            session.printer.note(f"No changes: {part.noun} {name} is already as requested.")
+            return
+        is_asked = asks(flags)
+        before, after = (in_order(part.noun, definition) for definition in (row.before or {}, payload))
+        labels = (f"version {row.version}", "after this update")
+        show_difference(session, f"{part.noun} {name}", before, after, labels, is_asked=is_asked)
+        if is_asked:
+            confirm_write()
+        if flags["dry_run"]:
+            report(session, part, name, trial)
+            session.printer.note("Dry run: nothing was written.")
+            return
+        answer = send(message=flags["message"], claimed_by=local_user())
+        show_warnings(session, answer, texts)
+        report(session, part, name, answer)
+        session.printer.note(f"Updated {part.noun} {name}: version {answer.get('version')}.")
 
     return Command(
         part.noun,
@@ -45,8 +74,8 @@ def update_definition(part: Part) -> click.Command:
         help=_HELP.format(about=part.about),
         params=[
             name_argument(part),
-            *part.parameters(),
-            *part.changing(),
+            *part.parameters,
+            *part.changing,
             file_option(),
             dry_run_option(),
             force_option("Do not ask, and overwrite changes made in the meantime."),
@@ -54,55 +83,6 @@ def update_definition(part: Part) -> click.Command:
         ],
         examples=part.examples["update"],
     )
-
-
-class _Update:
-    """One update, step by step: what is stored, what it becomes, the question, the write."""
-
-    def __init__(self, session: Session, part: Part, flags: Mapping[str, Any]) -> None:
-        self.session = session
-        self.part = part
-        self.flags = flags
-
-    def run(self) -> None:
-        if self.flags["file"] is None and not self.part.is_given(self.flags):
-            names = [param.opts[0] for param in self.part.parameters()]
-            raise InvalidInput(f"Nothing to update: give {', '.join(names[:-1])} or {names[-1]}, or --file FILE.")
-        name, file = name_and_file(self.part, self.flags["name"], self.flags)
-        row = stored(self.session, self.part, name)
-        payload = apply_fields(self.part, row.before or {}, file, self.flags)
-        if file is not None and not self.flags["force"]:
-            _check_version(file.name, file.version, row)
-        conditions: dict[str, Any] = {} if self.flags["force"] else {"if_match": row.version}
-
-        def send(**more: Any) -> dict[str, Any]:
-            return self.session.client.put_definition(self.part.noun, name, payload, **conditions, **more)
-
-        trial = send_write(file, lambda: send(dry_run=True))
-        texts = show_warnings(self.session, trial)
-        if not trial.get("changed"):
-            report(self.session, self.part, name, trial)
-            self.session.printer.note(f"No changes: {self.part.noun} {name} is already as requested.")
-            return
-        self._confirmed(name, row, payload)
-        if self.flags["dry_run"]:
-            report(self.session, self.part, name, trial)
-            self.session.printer.note("Dry run: nothing was written.")
-            return
-        answer = send(message=self.flags["message"], claimed_by=local_user())
-        show_warnings(self.session, answer, texts)
-        report(self.session, self.part, name, answer)
-        self.session.printer.note(f"Updated {self.part.noun} {name}: version {answer.get('version')}.")
-
-    def _confirmed(self, name: str, row: RowChange, payload: Mapping[str, Any]) -> None:
-        asks = is_terminal() and not self.flags["force"] and not self.flags["dry_run"]
-        if asks or not self.session.printer.is_quiet:
-            stream = sys.stdout if self.session.printer.is_table else sys.stderr
-            print(f"{self.part.noun} {name}", file=stream)
-            before, after = (in_order(self.part.noun, each) for each in (row.before or {}, payload))
-            print_diff(unified(before, after, (f"version {row.version}", "after this update")), stream)
-        if asks:
-            confirm("Write this?", "Not confirmed: nothing was written.")
 
 
 def stored(session: Session, part: Part, name: str) -> RowChange:
@@ -115,7 +95,7 @@ def stored(session: Session, part: Part, name: str) -> RowChange:
         )
     for row in session.client.stored_definitions(part.noun, [definition]):
         return row
-    raise NotFound(f"{part.noun.capitalize()} {name!r} no longer exists.", name=f"{part.noun}_not_found")
+    raise NotFound(f"{part.noun.capitalize()} {name!r} no longer exists.", name=f"{json_key(part.noun)}_not_found")
 
 
 def _check_version(file: str, expected: int | None, row: RowChange) -> None:

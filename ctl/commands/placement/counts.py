@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from ctl.cli.groups import Command
+from ctl.cli.groups import command
 from ctl.cli.options import Option
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -25,35 +25,31 @@ _LONGEST_BAR = 60
 _SHORTEST_BAR = 5
 
 
-def get_placement_counts() -> click.Command:
-    def run(session: Session, **flags: Any) -> None:
-        since = parse_time(flags["since"], "--since", now=datetime.now(UTC))
-        where: dict[str, Any] = selected_scope(session, flags)
-        answer = session.client.placement_counts(flags["by"], since, **where)
-        _print(session, answer, since, where)
-
-    return Command(
-        "placement-counts",
-        run,
-        help="Show how many executions went where, the largest number first.",
-        takes=("project", "domain"),
-        params=[
-            Option(
-                ["--by"],
-                type=click.Choice(_BY, case_sensitive=False),
-                default="cluster",
-                show_default=True,
-                help="What to count by.",
-            ),
-            since_option(),
-            *scope_options(),
-        ],
-        examples=[
-            "rainbowctl get placement-counts",
-            "rainbowctl get placement-counts --by reason --since 7d -p flytesnacks",
-            "rainbowctl get placement-counts --by pool --allProjects -o json",
-        ],
-    )
+@command(
+    "placement-counts",
+    help="Show how many executions went where, the largest number first.",
+    params=[
+        Option(
+            ["--by"],
+            type=click.Choice(_BY, case_sensitive=False),
+            default="cluster",
+            show_default=True,
+            help="What to count by.",
+        ),
+        since_option(),
+        *scope_options(),
+    ],
+    examples=[
+        "rainbowctl get placement-counts",
+        "rainbowctl get placement-counts --by reason --since 7d -p flytesnacks",
+        "rainbowctl get placement-counts --by pool --allProjects -o json",
+    ],
+)
+def get_placement_counts(session: Session, **flags: Any) -> None:
+    since = parse_time(flags["since"], "--since", now=datetime.now(UTC))
+    where: dict[str, Any] = selected_scope(session, flags)
+    answer = session.client.placement_counts(flags["by"], since, **where)
+    _print(session, answer, since, where)
 
 
 def _print(session: Session, answer: Document, since: str, where: Mapping[str, str]) -> None:

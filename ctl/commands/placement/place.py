@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
+from ctl.cli.groups import command
 from ctl.cli.options import Option
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -26,40 +25,37 @@ The choice among equally good clusters depends on the name of the execution; giv
 """
 
 
-def place() -> click.Command:
-    def run(session: Session, files: tuple[str, ...], **flags: Any) -> None:
-        request, *others = requests_from_flags(session, flags)
-        if others:
-            raise InvalidInput(
-                f"place takes one execution, and {flags['exec_file']} holds {len(others) + 1}: keep one of them."
-            )
-        proposal = Proposal.from_documents(read(session, files) if files else [])
+@command(
+    "place",
+    cls=RunCommand,
+    help=_HELP,
+    params=[
+        *run_parameters(),
+        Option(
+            ["--with", "files"],
+            metavar="FILE|DIR|-",
+            multiple=True,
+            help="Assume that these documents are applied. Repeatable.",
+        ),
+    ],
+    examples=[
+        "rainbowctl place -p flytesnacks -d development --launchplan train",
+        "rainbowctl place -p flytesnacks -d development --clusterPool gpu --gpu 1 -- python train.py",
+        "rainbowctl place -p flytesnacks -d development --workflow train --with new-pools.yaml -o wide",
+    ],
+)
+def place(session: Session, files: tuple[str, ...], **flags: Any) -> None:
+    request, *others = requests_from_flags(session, flags)
+    if others:
+        raise InvalidInput(
+            f"place takes one execution, and {flags['exec_file']} holds {len(others) + 1}: keep one of them."
+        )
+    proposal = Proposal.from_documents(read(session, files) if files else [])
 
-        def send(request: Request) -> Document:
-            try:
-                return session.client.place(request.body, proposal.changes)
-            except InvalidRequest as error:
-                raise proposal.locate(error) from None
+    def send(request: Request) -> Document:
+        try:
+            return session.client.place(request.body, proposal.changes)
+        except InvalidRequest as error:
+            raise proposal.locate(error) from None
 
-        print_explanation(session, send_request(session, request, send))
-
-    return RunCommand(
-        "place",
-        run,
-        help=_HELP,
-        takes=("project", "domain"),
-        params=[
-            *run_parameters(),
-            Option(
-                ["--with", "files"],
-                metavar="FILE|DIR|-",
-                multiple=True,
-                help="Assume that these documents are applied. Repeatable.",
-            ),
-        ],
-        examples=[
-            "rainbowctl place -p flytesnacks -d development --launchplan train",
-            "rainbowctl place -p flytesnacks -d development --clusterPool gpu --gpu 1 -- python train.py",
-            "rainbowctl place -p flytesnacks -d development --workflow train --with new-pools.yaml -o wide",
-        ],
-    )
+    print_explanation(session, send_request(session, request, send))

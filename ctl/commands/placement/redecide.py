@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
-from ctl.cli.groups import Command
+from ctl.cli.groups import command
 from ctl.cli.options import dry_run_option, force_option
 from ctl.cli.prompts import confirm, is_terminal
 from ctl.cli.session import Session
@@ -26,44 +24,38 @@ confirmation on a terminal; without one it needs --force.
 """
 
 
-def redecide() -> click.Command:
-    def run(session: Session, **flags: Any) -> None:
-        if flags["selector"] is None:
-            raise InvalidInput("Which executions? Give --selector, as in --selector cluster=east.")
-        selector = selector_document(session, flags)
-        trial = session.client.redecide(selector, dry_run=True)
-        if flags["dry_run"] or not trial.get("changed"):
-            _print(session, trial)
-            end = "Dry run: nothing was decided." if flags["dry_run"] else "Nothing to decide."
-            session.printer.note(f"{_summary(trial)} {end}")
-            return
-        if not flags["force"]:
-            if not is_terminal():
-                raise InvalidInput(
-                    f"{_summary(trial)} There is no terminal to ask at: use --force. Nothing was decided."
-                )
-            _print(session, trial)
-            confirm(f"{_summary(trial)} Decide them again?", "Not confirmed: nothing was decided.")
-        outcome = session.client.redecide(selector)
-        _print(session, outcome)
-        session.printer.note(f"Decided {count(int(outcome.get('changed') or 0), 'execution')} again.")
-
-    return Command(
-        "redecide",
-        run,
-        help=_HELP,
-        takes=("project", "domain"),
-        params=[
-            *scope_options(),
-            selector_option("Executions that match these terms."),
-            dry_run_option("Show what would move, and move nothing."),
-            force_option("Do not ask."),
-        ],
-        examples=[
-            "rainbowctl redecide --selector 'phase=QUEUED,pool=gpu' -p flytesnacks --dryRun",
-            "rainbowctl redecide --selector reason=CLUSTERS_FULL --allProjects --force",
-        ],
-    )
+@command(
+    "redecide",
+    help=_HELP,
+    params=[
+        *scope_options(),
+        selector_option("Executions that match these terms."),
+        dry_run_option("Show what would move, and move nothing."),
+        force_option("Do not ask."),
+    ],
+    examples=[
+        "rainbowctl redecide --selector 'phase=QUEUED,pool=gpu' -p flytesnacks --dryRun",
+        "rainbowctl redecide --selector reason=CLUSTERS_FULL --allProjects --force",
+    ],
+)
+def redecide(session: Session, **flags: Any) -> None:
+    if flags["selector"] is None:
+        raise InvalidInput("Which executions? Give --selector, as in --selector cluster=east.")
+    selector = selector_document(session, flags)
+    trial = session.client.redecide(selector, dry_run=True)
+    if flags["dry_run"] or not trial.get("changed"):
+        _print(session, trial)
+        end = "Dry run: nothing was decided." if flags["dry_run"] else "Nothing to decide."
+        session.printer.note(f"{_summary(trial)} {end}")
+        return
+    if not flags["force"]:
+        if not is_terminal():
+            raise InvalidInput(f"{_summary(trial)} There is no terminal to ask at: use --force. Nothing was decided.")
+        _print(session, trial)
+        confirm(f"{_summary(trial)} Decide them again?", "Not confirmed: nothing was decided.")
+    outcome = session.client.redecide(selector)
+    _print(session, outcome)
+    session.printer.note(f"Decided {count(int(outcome.get('changed') or 0), 'execution')} again.")
 
 
 def _summary(answer: Document) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ctl.cli.groups import Command
+from ctl.cli.groups import command
 from ctl.cli.options import Option
 from ctl.cli.progress import step
 from ctl.cli.session import Session
@@ -27,36 +27,32 @@ Nothing is written and nothing moves. {DOCUMENTS}
 """
 
 
-def simulate() -> click.Command:
-    def run(session: Session, files: tuple[str, ...], **flags: Any) -> None:
-        if not files:
-            raise InvalidInput("Which documents? Give --with FILE, --with DIR, or --with - for stdin.")
-        since = parse_time(flags["since"], "--since", now=datetime.now(UTC))
-        where: dict[str, Any] = selected_scope(session, flags)
-        proposal = Proposal.from_documents(read(session, files))
-        try:
-            with step(session.printer, "Deciding again"):
-                answer = session.client.simulate(proposal.changes, since, **where, limit=flags["limit"])
-        except InvalidRequest as error:
-            raise proposal.locate(error) from None
-        _print(session, answer, since, where)
-
-    return Command(
-        "simulate",
-        run,
-        help=_HELP,
-        takes=("project", "domain"),
-        params=[
-            Option(["--with", "files"], metavar="FILE|DIR|-", multiple=True, help="Documents to assume. Repeatable."),
-            since_option(),
-            *scope_options(),
-            Option(["--limit"], metavar="N", type=click.IntRange(min=1), help="How many executions to list at most."),
-        ],
-        examples=[
-            "rainbowctl simulate --with new-pools.yaml --since 24h",
-            "rainbowctl simulate --with settings/ --since 7d -p flytesnacks -d production",
-        ],
-    )
+@command(
+    "simulate",
+    help=_HELP,
+    params=[
+        Option(["--with", "files"], metavar="FILE|DIR|-", multiple=True, help="Documents to assume. Repeatable."),
+        since_option(),
+        *scope_options(),
+        Option(["--limit"], metavar="N", type=click.IntRange(min=1), help="How many executions to list at most."),
+    ],
+    examples=[
+        "rainbowctl simulate --with new-pools.yaml --since 24h",
+        "rainbowctl simulate --with settings/ --since 7d -p flytesnacks -d production",
+    ],
+)
+def simulate(session: Session, files: tuple[str, ...], **flags: Any) -> None:
+    if not files:
+        raise InvalidInput("Which documents? Give --with FILE, --with DIR, or --with - for stdin.")
+    since = parse_time(flags["since"], "--since", now=datetime.now(UTC))
+    where: dict[str, Any] = selected_scope(session, flags)
+    proposal = Proposal.from_documents(read(session, files))
+    try:
+        with step(session.printer, "Deciding again"):
+            answer = session.client.simulate(proposal.changes, since, **where, limit=flags["limit"])
+    except InvalidRequest as error:
+        raise proposal.locate(error) from None
+    _print(session, answer, since, where)
 
 
 def _print(session: Session, answer: Document, since: str, where: Mapping[str, str]) -> None:

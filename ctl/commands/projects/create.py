@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import click
-
-from ctl.cli.groups import Command
+from ctl.cli.groups import command
 from ctl.cli.session import Session, local_user
 from ctl.client.errors import Conflict, InvalidInput, NotFound
 from ctl.commands.projects.fields import file_fields, flag_fields, ids, one_id, project_parameters
@@ -15,33 +13,29 @@ from ctl.commands.projects.tables import print_projects
 from ctl.files.projects import READ_ONLY
 
 
-def create_project() -> click.Command:
-    def run(session: Session, **flags: Any) -> None:
-        fields = file_fields(flags) if flags["file"] else flag_fields(flags)
-        id = one_id(ids(session, flags) | {str(flags["file"]): fields.pop("id", None)})
-        if id is None:
-            raise InvalidInput("The project needs an id: give --id ID.")
-        _refuse_decided(fields)
-        if flags["dry_run"]:
-            _dry_run(session, id, fields)
-            return
-        created = session.client.create_project(id, message=flags["message"], claimed_by=local_user(), **fields)
-        if session.printer.is_table:
-            session.printer.note(f"Created project {id}.")
-        else:
-            print_projects(session, [created], created)
-
-    return Command(
-        "project",
-        run,
-        help="Create a project. Its id cannot be changed; name, description and labels can.",
-        params=project_parameters("the new project"),
-        takes=("project",),
-        examples=[
-            "rainbowctl create project --id flyteexamples --name 'Flyte examples' --labels team=ml,tier=gold",
-            "rainbowctl create project --file project.yaml",
-        ],
-    )
+@command(
+    "project",
+    help="Create a project. Its id cannot be changed; name, description and labels can.",
+    params=project_parameters("the new project"),
+    examples=[
+        "rainbowctl create project --id flyteexamples --name 'Flyte examples' --labels team=ml,tier=gold",
+        "rainbowctl create project --file project.yaml",
+    ],
+)
+def create_project(session: Session, **flags: Any) -> None:
+    fields = file_fields(flags) if flags["file"] else flag_fields(flags)
+    id = one_id(ids(session, flags) | {str(flags["file"]): fields.pop("id", None)})
+    if id is None:
+        raise InvalidInput("The project needs an id: give --id ID.")
+    _refuse_decided(fields)
+    if flags["dry_run"]:
+        _dry_run(session, id, fields)
+        return
+    created = session.client.create_project(id, message=flags["message"], claimed_by=local_user(), **fields)
+    if session.printer.is_table:
+        session.printer.note(f"Created project {id}.")
+    else:
+        print_projects(session, [created], created)
 
 
 def _refuse_decided(fields: dict[str, Any]) -> None:

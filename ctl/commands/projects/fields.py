@@ -7,13 +7,12 @@ from typing import Any
 
 import click
 
-from ctl.cli.options import Argument, Option, complete_project, force_option, message_option, project_option
+from ctl.cli.options import Argument, Option, completer, force_option, message_option, option, project_option
 from ctl.cli.options import dry_run_option as dry_run
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, NotFound
 from ctl.client.words import did_you_mean, parse_pair
-from ctl.client.words import flags as flag_names
 from ctl.client.yaml_files import Problem
 from ctl.files.projects import FILE_SCHEMA
 
@@ -30,8 +29,8 @@ def project_parameters(which: str) -> list[click.Parameter]:
         Option(["--file"], metavar="FILE", help="File with id, name, description, labels and state; - is stdin."),
         Option(["--activate"], is_flag=True, help="Make it active."),
         Option(["--archive"], is_flag=True, help="Archive it."),
-        Option([*flag_names("activateProject"), "activateProject"], is_flag=True, hidden=True),
-        Option([*flag_names("archiveProject"), "archiveProject"], is_flag=True, hidden=True),
+        option("activateProject", parameter="activateProject", is_flag=True, hidden=True),
+        option("archiveProject", parameter="archiveProject", is_flag=True, hidden=True),
         dry_run("Show what would change and send nothing; the admin does not check it."),
         force_option("Do not ask."),
         message_option(),
@@ -41,7 +40,9 @@ def project_parameters(which: str) -> list[click.Parameter]:
 def id_argument() -> Argument:
     """The id of a project, as an argument."""
     explanation = "Id of the project."
-    return Argument("project", required=False, metavar="[ID]", explanation=explanation, shell_complete=complete_project)
+    return Argument(
+        "project", required=False, metavar="[ID]", explanation=explanation, shell_complete=completer("project_ids")
+    )
 
 
 def ids(session: Session, flags: Mapping[str, Any]) -> dict[str, str | None]:

@@ -6,10 +6,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-import click
-
 from ctl.cli.diffs import print_diff, unified
-from ctl.cli.groups import Command
+from ctl.cli.groups import command
 from ctl.cli.prompts import confirm, is_terminal
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import Document
@@ -26,52 +24,48 @@ difference and asks for confirmation on a terminal. An archived project keeps it
 """
 
 
-def update_project() -> click.Command:
-    def run(session: Session, **flags: Any) -> None:
-        _note_deprecated(session, flags)
-        fields = file_fields(flags) if flags["file"] else flag_fields(flags)
-        id = one_id(ids(session, flags) | {str(flags["file"]): fields.pop("id", None)})
-        if id is None:
-            raise InvalidInput("Which project? Give its id as an argument or with --id.")
-        expected = fields.pop("version", None)
-        if not fields:
-            raise InvalidInput("Nothing to update: give --name, --description, --labels, --activate or --archive.")
-        current = read_project(session, id)
-        _drop_read_only(fields, current)
-        changes = {key: value for key, value in fields.items() if not _says(current, key, value)}
-        if not changes:
-            _answer(session, id, current)
-            session.printer.note(f"No changes: project {id} is already as requested.")
-            return
-        if not flags["force"]:
-            _check_version(str(flags["file"]), expected, current)
-        _confirmed(session, id, current, changes, flags)
-        if flags["dry_run"]:
-            _answer(session, id, {**current, **changes})
-            session.printer.note("Dry run: nothing was written.")
-            return
-        updated = session.client.update_project(
-            id,
-            message=flags["message"],
-            claimed_by=local_user(),
-            if_match=None if flags["force"] else current.get("version"),
-            **changes,
-        )
-        _answer(session, id, updated)
-        session.printer.note(f"Updated project {id}.")
-
-    return Command(
-        "project",
-        run,
-        help=_HELP,
-        params=project_parameters("the project"),
-        takes=("project",),
-        examples=[
-            "rainbowctl update project flyteexamples --description 'Examples to learn from'",
-            "rainbowctl update project --id flyteexamples --labels team=ml,tier=gold",
-            "rainbowctl update project flyteexamples --archive --force",
-        ],
+@command(
+    "project",
+    help=_HELP,
+    params=project_parameters("the project"),
+    examples=[
+        "rainbowctl update project flyteexamples --description 'Examples to learn from'",
+        "rainbowctl update project --id flyteexamples --labels team=ml,tier=gold",
+        "rainbowctl update project flyteexamples --archive --force",
+    ],
+)
+def update_project(session: Session, **flags: Any) -> None:
+    _note_deprecated(session, flags)
+    fields = file_fields(flags) if flags["file"] else flag_fields(flags)
+    id = one_id(ids(session, flags) | {str(flags["file"]): fields.pop("id", None)})
+    if id is None:
+        raise InvalidInput("Which project? Give its id as an argument or with --id.")
+    expected = fields.pop("version", None)
+    if not fields:
+        raise InvalidInput("Nothing to update: give --name, --description, --labels, --activate or --archive.")
+    current = read_project(session, id)
+    _drop_read_only(fields, current)
+    changes = {key: value for key, value in fields.items() if not _says(current, key, value)}
+    if not changes:
+        _answer(session, id, current)
+        session.printer.note(f"No changes: project {id} is already as requested.")
+        return
+    if not flags["force"]:
+        _check_version(str(flags["file"]), expected, current)
+    _confirmed(session, id, current, changes, flags)
+    if flags["dry_run"]:
+        _answer(session, id, {**current, **changes})
+        session.printer.note("Dry run: nothing was written.")
+        return
+    updated = session.client.update_project(
+        id,
+        message=flags["message"],
+        claimed_by=local_user(),
+        if_match=None if flags["force"] else current.get("version"),
+        **changes,
     )
+    _answer(session, id, updated)
+    session.printer.note(f"Updated project {id}.")
 
 
 def _note_deprecated(session: Session, flags: Mapping[str, Any]) -> None:

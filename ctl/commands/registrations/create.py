@@ -113,9 +113,7 @@ def complete(session: Session, items: Sequence[Registration], flags: Mapping[str
     return sorted(whole, key=lambda item: item.noun == LAUNCH_PLAN)
 
 
-def create_registered(noun: str, word: str, examples: Sequence[str], *more: click.Parameter) -> click.Command:
-    """`create workflow` and `create launchplan`."""
-
+def _create(noun: str, word: str, examples: Sequence[str], *more: click.Parameter) -> Command:
     def run(session: Session, **flags: Any) -> None:
         items = complete(session, read_registrations([flags["file"]], noun), flags)
         registrar = Registrar(session, dry_run=flags["dry_run"])
@@ -129,7 +127,6 @@ def create_registered(noun: str, word: str, examples: Sequence[str], *more: clic
         word,
         run,
         help=f"Register a {TITLES[noun]} from a file; `kind` may be left out.\n\n{DOCUMENTS}",
-        takes=("project", "domain"),
         params=[
             Option(
                 ["-f", "--file"], metavar="FILE", required=True, help="File with one or more documents; - is stdin."
@@ -174,3 +171,22 @@ def _answer(session: Session, word: str, outcomes: Sequence[Registered]) -> None
     names = ("/".join([word, *outcome.item.id.document().values()]) for outcome in outcomes)
     answers = [outcome.answer for outcome in outcomes]
     session.printer.machine_output(names, answers[0] if len(answers) == 1 else answers)
+
+
+create_workflow = _create(
+    WORKFLOW,
+    "workflow",
+    [
+        "rainbowctl create workflow --file train.yaml -p flytesnacks -d development",
+        "rainbowctl create workflow --file train.yaml -p flytesnacks -d development --version v2 --dryRun",
+    ],
+)
+create_launchplan = _create(
+    LAUNCH_PLAN,
+    "launchplan",
+    [
+        "rainbowctl create launchplan --file nightly.yaml -p flytesnacks -d development --activate",
+        "rainbowctl create launchplan --file nightly.yaml -p flytesnacks -d development --version v2 --dryRun",
+    ],
+    activate_option(),
+)

@@ -8,13 +8,12 @@ from typing import Any
 
 import click
 
-from ctl.cli.groups import Command, Entry, Group
-from ctl.cli.options import Argument, Option, domain_option, dry_run_option, project_option
+from ctl.cli.groups import command
+from ctl.cli.options import Argument, domain_option, dry_run_option, option, project_option
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.calls.registrations import LAUNCH_PLAN
 from ctl.client.errors import ClientError, InvalidInput, RainbowError, Unreachable
-from ctl.client.words import flags as flag_names
 from ctl.client.words import fold
 from ctl.commands.registrations.create import (
     DOCUMENTS,
@@ -50,94 +49,76 @@ _REFUSED = {
 }
 
 
-def register() -> click.Command:
-    return Group(
-        "register",
-        word="noun",
-        help="Register workflows and launch plans.",
-        entries={
-            "files": Entry(
-                summary="From files and directories",
-                place="ctl.commands.registrations.register:register_files",
-                aliases=("file",),
-            )
-        },
-        examples=["rainbowctl register files flows/ -p flytesnacks -d development --version v1"],
-    )
-
-
-def register_files() -> click.Command:
-    def run(session: Session, files: tuple[str, ...], **flags: Any) -> None:
-        items = [_with_defaults(item, flags) for item in complete(session, read_registrations(files), flags)]
-        results, failure = _register_all(session, items, flags)
-        _show(session, results)
-        failed = sum(result.status == _FAILED for result in results)
-        if isinstance(failure, Unreachable):
-            raise failure
-        if failed:
-            raise RainbowError(f"{failed} of {len(results)} could not be registered.")
-        if flags["dry_run"]:
-            session.printer.note("Dry run: nothing was registered.")
-
-    return Command(
-        "files",
-        run,
-        help=_HELP,
-        takes=("project", "domain"),
-        params=[
-            Argument(
-                "files",
-                nargs=-1,
-                required=True,
-                metavar="FILE|DIR|-…",
-                explanation="Files, directories, or - for stdin.",
-            ),
-            project_option("Project of documents without one."),
-            domain_option("Domain of documents without one."),
-            version_option(),
-            activate_option(),
-            Option(
-                [*flag_names("continueOnError"), "continue_on_error"],
-                is_flag=True,
-                help="Continue after a refusal.",
-            ),
-            dry_run_option("Let the admin check them, and register nothing."),
-            Option(
-                [*flag_names("assumableIamRole"), "iam_role"],
-                metavar="ARN",
-                help="IAM role of launch plans without an identity.",
-            ),
-            Option(
-                [*flag_names("k8sServiceAccount", "k8ServiceAccount"), "service_account"],
-                metavar="NAME",
-                help="Kubernetes service account of launch plans without an identity.",
-            ),
-            Option(
-                [*flag_names("outputLocationPrefix"), "output_prefix"],
-                metavar="URL",
-                help="Output prefix of launch plans without one.",
-            ),
-            *(_refused_option(word, reason) for word, reason in _REFUSED.items()),
-        ],
-        examples=[
-            "rainbowctl register files train.yaml -p flytesnacks -d development",
-            "rainbowctl register files flows/ -p flytesnacks -d staging --version v2 --activate",
-            "rainbowctl register files flows/ -p flytesnacks -d staging --version v2 --dryRun",
-            "printf 'kind: workflow\\nname: hello\\njob: {command: [echo, hi]}\\n' | "
-            "rainbowctl register files - -p flytesnacks -d development --version v1",
-        ],
-    )
-
-
 def _refused_option(word: str, reason: str) -> click.Option:
     def refuse(_ctx: click.Context, _param: click.Parameter, value: Any) -> None:
         if value:
             raise InvalidInput(f"--{word} of flytectl is not supported: {reason}.")
 
     takes_value = word in {"sourceUploadPath", "destinationDirectory"}
-    return Option(
-        flag_names(word), is_flag=not takes_value, hidden=True, expose_value=False, callback=refuse, is_eager=True
-    )
+    return option(word, is_flag=not takes_value, hidden=True, expose_value=False, callback=refuse, is_eager=True)
+
+
+@command(
+    "files",
+    help=_HELP,
+    params=[
+        Argument(
+            "files",
+            nargs=-1,
+            required=True,
+            metavar="FILE|DIR|-…",
+            explanation="Files, directories, or - for stdin.",
+        ),
+        project_option("Project of documents without one."),
+        domain_option("Domain of documents without one."),
+        version_option(),
+        activate_option(),
+        option(
+            "continueOnError",
+            is_flag=True,
+            help="Continue after a refusal.",
+        ),
+        dry_run_option("Let the admin check them, and register nothing."),
+        option(
+            "assumableIamRole",
+            parameter="iam_role",
+            metavar="ARN",
+            help="IAM role of launch plans without an identity.",
+        ),
+        option(
+            "k8sServiceAccount",
+            "k8ServiceAccount",
+            parameter="service_account",
+            metavar="NAME",
+            help="Kubernetes service account of launch plans without an identity.",
+        ),
+        option(
+            "outputLocationPrefix",
+            parameter="output_prefix",
+            metavar="URL",
+            help="Output prefix of launch plans without one.",
+        ),
+        *(_refused_option(word, reason) for word, reason in _REFUSED.items()),
+    ],
+    examples=[
+        "rainbowctl register files train.yaml -p flytesnacks -d development",
+        "rainbowctl register files flows/ -p flytesnacks -d staging --version v2 --activate",
+        "rainbowctl register files flows/ -p flytesnacks -d staging --version v2 --dryRun",
+        "printf 'kind: workflow\\nname: hello\\njob: {command: [echo, hi]}\\n' | "
+        "rainbowctl register files - -p flytesnacks -d development --version v1",
+    ],
+)
+def register_files(session: Session, files: tuple[str, ...], **flags: Any) -> None:
+    items = [_with_defaults(item, flags) for item in complete(session, read_registrations(files), flags)]
+    results, failure = _register_all(session, items, flags)
+    _show(session, results)
+    failed = sum(result.status == _FAILED for result in results)
+    if isinstance(failure, Unreachable):
+        raise failure
+    if failed:
+        raise RainbowError(f"{failed} of {len(results)} could not be registered.")
+    if flags["dry_run"]:
+        session.printer.note("Dry run: nothing was registered.")
 
 
 def _with_defaults(item: Registration, flags: Mapping[str, Any]) -> Registration:

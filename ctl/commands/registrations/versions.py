@@ -2,109 +2,136 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ctl.cli.options import Argument, Option, domain_option, force_option, project_option
+from ctl.cli.options import Argument, Option, domain_option, force_option, option, project_option
+from ctl.cli.output import Columns
+from ctl.cli.scopes import project_domain
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.calls.registrations import LATEST, Identifier
 from ctl.client.errors import InvalidInput, NotFound
 from ctl.client.words import did_you_mean
-from ctl.client.words import flags as flag_names
 
 Flags = Mapping[str, Any]
 
 
-def read_parameters(what: str) -> list[click.Parameter]:
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """What a file for `create execution` is made from."""
+
+    key: str  #: under which the file names what it runs
+    inputs: Mapping[str, Any]
+    defaults: Mapping[str, Any]  #: values of inputs that may be changed
+    fixed: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How the versions of one noun are read and shown."""
+
+    noun: str  #: in the API
+    word: str  #: on the command line
+    title: str  #: in sentences
+    columns: Columns  #: of the list of names
+    version_columns: Columns  #: of the versions of one name
+    single_columns: Columns  #: of one version
+    read: Callable[[Session, Identifier, bool], Document]  #: one version; the flag tells whether it was chosen
+    sample: Callable[[Session, Document], Sample]
+
+    def run(self, session: Session, name: str | None, flags: Flags, **filters: str | None) -> None:
+        """Show the names, the versions of one name, or one version; or write a file to run it."""
+        self._check_flags(session, name, flags)
+        project, domain = project_domain(session)
+        if name is None:
+            documents = list(session.client.registered(self.noun, project, domain, **filters))
+            empty = (
+                f"No {self.title} is registered in project {project}, domain {domain}: `rainbowctl register files` "
+                "does that."
+            )
+            self._show(session, documents, documents, self.columns, empty=empty)
+            return
+        version = _chosen_version(flags)
+        if version is None and not flags["exec_file"]:
+            documents = self._versions(session, project, domain, name)
+            self._show(session, documents, documents, self.version_columns)
+            return
+        id = Identifier(project=project, domain=domain, name=name, version=version or LATEST)
+        document = self.read(session, id, version is not None)
+        if flags["exec_file"]:
+            _write_sample(session, flags, Identifier.from_document(document["id"]), self.sample(session, document))
+        else:
+            self._show(session, [document], document, self.single_columns)
+
+    def _check_flags(self, session: Session, name: str | None, flags: Flags) -> None:
+        """Refuse flags that need a name where there is none, and -o with a file that has its own format."""
+        if flags["exec_file"] and session.typed.get("output"):
+            raise InvalidInput("--execFile writes YAML to a file; leave out -o.")
+        for key, flag in (("version", "--version"), ("latest", "--latest"), ("exec_file", "--execFile")):
+            if name is None and flags[key]:
+                raise InvalidInput(f"{flag} is about one {self.title}: give its name.")
+
+    def _versions(self, session: Session, project: str, domain: str, name: str) -> list[Document]:
+        """All versions of one name, newest first; an error that names the closest where there are none."""
+        try:
+            documents = list(session.client.registered(self.noun, project, domain, name))
+        except NotFound as error:
+            if not error.name.endswith("_not_found") or error.details:
+                raise
+            documents = []
+        if not documents:
+            known = [str(document["id"]["name"]) for document in session.client.registered(self.noun, project, domain)]
+            raise NotFound(
+                f"No {self.title} is called {name!r} in project {project}, domain {domain}.{did_you_mean(name, known)}",
+                name=f"{self.noun}_not_found",
+            )
+        return documents
+
+    def _show(
+        self, session: Session, rows: Sequence[Document], document: Any, columns: Columns, *, empty: str = ""
+    ) -> None:
+        names = ("/".join([self.word, *Identifier.from_document(row["id"]).document().values()]) for row in rows)
+        session.printer.show(names, rows, document, columns, empty=empty)
+
+
+def read_parameters(title: str) -> list[click.Parameter]:
     """The flags that all of them take."""
     return [
-        Argument("name", required=False, metavar="[NAME]", explanation=f"Name of the {what}: its versions."),
+        Argument("name", required=False, metavar="[NAME]", explanation=f"Name of the {title}: its versions."),
         project_option(),
         domain_option(),
         Option(["--version"], metavar="V", help="Only this version."),
         Option(["--latest"], is_flag=True, help="Only the version registered last."),
-        Option(
-            [*flag_names("execFile"), "exec_file"],
-            metavar="FILE",
-            help="Write a file for `rainbowctl create execution --execFile`.",
-        ),
+        option("execFile", metavar="FILE", help="Write a file for `rainbowctl create execution --execFile`."),
         force_option("Overwrite the file without asking."),
     ]
 
 
-def check_flags(session: Session, name: str | None, flags: Flags, what: str) -> None:
-    """Refuse flags that need a name where there is none, and -o with a file that has its own format."""
-    if flags["exec_file"] and session.typed.get("output"):
-        raise InvalidInput("--execFile writes YAML to a file; leave out -o.")
-    if name is not None:
-        return
-    for key, flag in (("version", "--version"), ("latest", "--latest"), ("exec_file", "--execFile")):
-        if flags[key]:
-            raise InvalidInput(f"{flag} is about one {what}: give its name.")
+def id_part(key: str) -> Callable[[Document], str | None]:
+    """A column: one part of the identifier."""
+    return lambda document: document["id"].get(key)
 
 
-def wanted_version(flags: Flags) -> str | None:
-    """The version that the flags choose, if they do."""
+def _chosen_version(flags: Flags) -> str | None:
     if flags["version"] and flags["latest"] and flags["version"] != LATEST:
         raise InvalidInput("--version and --latest contradict each other: keep one.")
     return LATEST if flags["latest"] else flags["version"]
 
 
-def versions(session: Session, noun: str, what: str, project: str, domain: str, name: str) -> list[Document]:
-    """All versions of one name, newest first; an error that names the closest where there are none."""
-    try:
-        documents = list(session.client.registered(noun, project, domain, name))
-    except NotFound as error:
-        if not error.name.endswith("_not_found") or error.details:
-            raise
-        documents = []
-    if not documents:
-        known = [str(document["id"]["name"]) for document in session.client.registered(noun, project, domain)]
-        raise NotFound(
-            f"No {what} is called {name!r} in project {project}, domain {domain}.{did_you_mean(name, known)}",
-            name=f"{noun}_not_found",
-        )
-    return documents
-
-
-def show(session: Session, word: str, rows: list[Document], document: Any, table: Mapping[str, Any]) -> None:
-    """Print versions as a table, whose columns are functions, or the document as it came."""
-    printer = session.printer
-    names = ("/".join([word, *Identifier.from_document(row["id"]).document().values()]) for row in rows)
-    if printer.machine_output(names, document):
-        return
-    if rows:
-        printer.table(list(table), [[str(cell(row) or "") for cell in table.values()] for row in rows])
-
-
-def note_empty(session: Session, what: str, project: str, domain: str) -> None:
-    """Note in a table that nothing is registered."""
-    if session.printer.is_table:
-        session.printer.note(
-            f"No {what} is registered in project {project}, domain {domain}: `rainbowctl register files` does that."
-        )
-
-
-def write_sample(
-    session: Session,
-    flags: Flags,
-    key: str,
-    id: Identifier,
-    inputs: Mapping[str, Any],
-    *,
-    given: Mapping[str, Any] | None = None,
-    fixed: Mapping[str, Any] | None = None,
-) -> None:
+def _write_sample(session: Session, flags: Flags, id: Identifier, sample: Sample) -> None:
     """Write a file that an execution can be created from."""
     from ctl.cli.new_files import write_new
     from ctl.files.execution_samples import execution_sample
 
-    text = execution_sample(key, id, inputs, defaults=given or {}, fixed=fixed or {}, now=datetime.now(UTC))
+    text = execution_sample(
+        sample.key, id, sample.inputs, defaults=sample.defaults, fixed=sample.fixed, now=datetime.now(UTC)
+    )
     file = str(flags["exec_file"])
     if file == "-":
         session.printer.text(text)
@@ -114,12 +141,3 @@ def write_sample(
         f"Wrote {file} for {id.name} version {id.version}: change its inputs, then run `rainbowctl create execution "
         f"--execFile {file}`."
     )
-
-
-def id_part(key: str) -> Any:
-    """A column: one part of the identifier."""
-    return lambda each: each["id"].get(key)
-
-
-def created_at(each: Document) -> Any:
-    return each.get("created_at")
