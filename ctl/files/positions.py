@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-
-import yaml
+from typing import TYPE_CHECKING
 
 from ctl.client.errors import InvalidRequest
 from ctl.client.words import count
+
+if TYPE_CHECKING:
+    import yaml
 
 Position = tuple[int, int]
 #: Line and column, from 1, by the dotted path of a field.
