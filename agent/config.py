@@ -1,17 +1,6 @@
 """Configuration of the agent: one YAML file, whose keys can be overridden on the command line.
 
-endpoint: https://rainbow.example.org    # where the admin listens
-cluster: alpha                           # the name this cluster registered with
-engine: slurm                            # local, slurm, or one that an installed package provides
-engineOptions: {}                        # options of the engine; unknown ones are refused
-stateDirectory: /var/lib/rainbow-agent   # used by one agent only; on a disk that survives a reboot
-tokenFile: /etc/rainbow/alpha.token      # written by `rainbow-agent register`
-caFile: /etc/rainbow/ca.pem              # certificate authorities to trust for https
-slots: 10                                # executions at once
-want: 10                                 # new executions to take with one sync
-pollSeconds: 0.5                         # how often the engine is asked for the states of its jobs
-plugins: []                              # plugins that this cluster offers
-properties: {}                           # anything else to report of this cluster
+`rainbow-agent run --help` explains each key.
 """
 
 from __future__ import annotations
@@ -21,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from ctl.client.errors import InvalidFile
@@ -55,20 +44,41 @@ class Config:
     properties: Mapping[str, Any] = field(default_factory=dict)
 
 
-#: The type of each key of the file, and the name of that type.
-_KEYS: dict[str, tuple[type | tuple[type, ...], str]] = {
-    "endpoint": (str, "a URL"),
-    "cluster": (str, "a name"),
-    "engine": (str, "a name"),
-    "engineOptions": (dict, "a mapping"),
-    "stateDirectory": (str, "a path"),
-    "tokenFile": (str, "a path"),
-    "caFile": (str, "a path"),
-    "slots": (int, "a whole number"),
-    "want": (int, "a whole number"),
-    "pollSeconds": ((int, float), "a number"),
-    "plugins": (list, "a list"),
-    "properties": (dict, "a mapping"),
+class _Key(NamedTuple):
+    """What the value of a key must be."""
+
+    type: type | tuple[type, ...]
+    type_name: str
+    is_valid: Callable[[Any], bool] = lambda value: True
+    requirement: str = ""
+
+
+def _is_cluster_name(text: str) -> bool:
+    return re.fullmatch(r"[A-Za-z0-9_.-]{1,255}", text) is not None and text not in (".", "..")
+
+
+def _is_url(text: str) -> bool:
+    parts = urlsplit(text)
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
+
+
+def _is_count(number: int) -> bool:
+    return 1 <= number <= _MOST
+
+
+_KEYS = {
+    "endpoint": _Key(str, "a URL", _is_url, "written as http://HOST:PORT or https://HOST:PORT"),
+    "cluster": _Key(str, "a name", _is_cluster_name, "letters, digits, '_', '.' and '-'"),
+    "engine": _Key(str, "a name"),
+    "engineOptions": _Key(dict, "a mapping"),
+    "stateDirectory": _Key(str, "a path"),
+    "tokenFile": _Key(str, "a path"),
+    "caFile": _Key(str, "a path"),
+    "slots": _Key(int, "a whole number", _is_count, f"from 1 to {_MOST}"),
+    "want": _Key(int, "a whole number", _is_count, f"from 1 to {_MOST}"),
+    "pollSeconds": _Key((int, float), "a number", lambda number: 0.01 <= number <= 60, "from 0.01 to 60"),
+    "plugins": _Key(list, "a list", lambda names: all(isinstance(name, str) for name in names), "a list of names"),
+    "properties": _Key(dict, "a mapping"),
 }
 
 
@@ -126,31 +136,11 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _check(key: str, value: Any) -> None:
     """Refuse a value that is invalid for its key."""
-    expected_type, type_name = _KEYS[key]
-    if not isinstance(value, expected_type) or isinstance(value, bool):
-        raise ConfigError(f"{key}: must be {type_name}, is {value!r}")
-    if rule := _RULES.get(key):
-        is_valid, requirement = rule
-        if not is_valid(value):
-            raise ConfigError(f"{key}: must be {requirement}, is {value!r}")
-
-
-def _is_url(text: str) -> bool:
-    parts = urlsplit(text)
-    return parts.scheme in ("http", "https") and bool(parts.hostname)
-
-
-_RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "slots": (lambda number: 1 <= number <= _MOST, f"from 1 to {_MOST}"),
-    "want": (lambda number: 1 <= number <= _MOST, f"from 1 to {_MOST}"),
-    "pollSeconds": (lambda number: 0.01 <= number <= 60, "from 0.01 to 60"),
-    "cluster": (
-        lambda name: re.fullmatch(r"[A-Za-z0-9_.-]{1,255}", name) is not None and name not in (".", ".."),
-        "letters, digits, '_', '.' and '-'",
-    ),
-    "endpoint": (_is_url, "written as http://HOST:PORT or https://HOST:PORT"),
-    "plugins": (lambda names: all(isinstance(name, str) for name in names), "a list of names"),
-}
+    expected = _KEYS[key]
+    if not isinstance(value, expected.type) or isinstance(value, bool):
+        raise ConfigError(f"{key}: must be {expected.type_name}, is {value!r}")
+    if not expected.is_valid(value):
+        raise ConfigError(f"{key}: must be {expected.requirement}, is {value!r}")
 
 
 def _path(text: str | None, base: Path) -> Path | None:

@@ -40,51 +40,38 @@ def main() -> None:
     """
 
 
+#: Options of several commands that set a key of the configuration: flag, key, variable, metavar and help.
+_OPTIONS = (
+    ("--cluster", "cluster", "RAINBOW_CLUSTER", "NAME", "Name of the cluster."),
+    ("--endpoint", "endpoint", "RAINBOW_ENDPOINT", "URL", "URL of the admin; default http://127.0.0.1:8088."),
+    (
+        *("--token-file", "tokenFile", "RAINBOW_TOKEN_FILE", "FILE"),
+        "File of the cluster's token; default `token` in the state directory.",
+    ),
+    ("--ca-file", "caFile", "RAINBOW_CA_FILE", "FILE", "CA certificate, for https."),
+    (
+        *("--state-directory", "stateDirectory", "RAINBOW_AGENT_STATE", "DIRECTORY"),
+        "Where the agent keeps its state; default ~/.local/state/rainbow/agent/CLUSTER.",
+    ),
+)
+
+
 def _options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options that name the cluster, its admin and its token."""
-    for option in reversed(
-        [
-            click.option(
-                "-c",
-                "--config",
-                "file",
-                envvar="RAINBOW_AGENT_CONFIG",
-                metavar="FILE",
-                help="Configuration file, YAML.",
-            ),
-            click.option("--cluster", envvar="RAINBOW_CLUSTER", metavar="NAME", help="Name of the cluster."),
-            click.option(
-                "--endpoint",
-                envvar="RAINBOW_ENDPOINT",
-                metavar="URL",
-                help="URL of the admin; default http://127.0.0.1:8088.",
-            ),
-            click.option(
-                "--token-file",
-                envvar="RAINBOW_TOKEN_FILE",
-                metavar="FILE",
-                help="File of the cluster's token; default `token` in the state directory.",
-            ),
-            click.option("--ca-file", envvar="RAINBOW_CA_FILE", metavar="FILE", help="CA certificate, for https."),
-            click.option(
-                "--state-directory",
-                envvar="RAINBOW_AGENT_STATE",
-                metavar="DIRECTORY",
-                help="Where the agent keeps its state; default ~/.local/state/rainbow/agent/CLUSTER.",
-            ),
-        ]
-    ):
-        command = option(command)
-    return command
+    for flag, key, variable, metavar, text in reversed(_OPTIONS):
+        command = click.option(flag, key, envvar=variable, metavar=metavar, help=text)(command)
+    file = click.option(
+        *("-c", "--config", "file"), envvar="RAINBOW_AGENT_CONFIG", metavar="FILE", help="Configuration file, YAML."
+    )
+    return file(command)
 
 
 def _config(file: str | None, **options: Any) -> Config:
+    """The configuration in a file, overridden by options, which are named as the keys are."""
     from agent.config import ConfigError, default_config_file, load_config
 
-    keys = {"token_file": "tokenFile", "ca_file": "caFile", "state_directory": "stateDirectory"}
     try:
-        path = Path(file) if file else default_config_file()
-        return load_config(path, {keys.get(name, name): value for name, value in options.items()})
+        return load_config(Path(file) if file else default_config_file(), options)
     except ConfigError as error:
         _fail(str(error))
 
@@ -155,23 +142,19 @@ def run(file: str | None, once: bool, drain: bool, quiet: bool, **options: Any) 
     With --once the agent starts what is offered, reports what has ended, and exits; running executions go on. The
     admin's agents.leaseSeconds must then be longer than the time between two runs.
     """
-    from agent.crashes import check_crash_variable
-
-    if problem := check_crash_variable():
-        _fail(problem)
-    sys.exit(_run(_config(file, **options), once=once, drain=drain, quiet=quiet))
-
-
-def _run(config: Config, *, once: bool, drain: bool, quiet: bool) -> int:
     import logging
     import signal
 
+    from agent.crashes import check_crash_variable
     from agent.loop import Agent
     from agent.state_directory import StateDirectory, StateError
     from agent.status import StatusHandler, StatusLine
     from agent.transport import AdminClient, Token
     from ctl.client.errors import RainbowError
 
+    if problem := check_crash_variable():
+        _fail(problem)
+    config = _config(file, **options)
     line = StatusLine(sys.stderr)
     log = logging.getLogger("rainbow.agent")
     log.handlers = [StatusHandler(line)]
@@ -188,10 +171,11 @@ def _run(config: Config, *, once: bool, drain: bool, quiet: bool) -> int:
         agent = Agent(config, engine, state, client)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: agent.stop(drain=drain))
-        return agent.run(once=once, watch=line.update)
+        status = agent.run(once=once, watch=line.update)
     finally:
         line.clear()
         state.close()
+    sys.exit(status)
 
 
 def _engine(config: Config, directory: Path) -> Engine:
@@ -226,22 +210,17 @@ def register(file: str | None, secret_file: str | None, **options: Any) -> None:
     The token is printed once, and written to the token file with mode 0600. It cannot be shown again: if it is lost,
     revoke it with `rainbowctl delete token` and register again.
     """
-    from agent.registration import TokenFileError, prepare_token_file, write_token
-    from agent.registration import register as request_token
-    from agent.transport import AdminClient, describe
-    from ctl.client.errors import RainbowError
+    from agent.registration import register
+    from agent.transport import AdminClient
 
     config = _config(file, **options)
-    try:
-        prepare_token_file(config.token_file, may_exist=False)
+
+    def request_token() -> str:
         description = _description(config)
         client = AdminClient(config.endpoint, ca_file=config.ca_file)
-        token = request_token(client, config.cluster, _secret(secret_file), description)
-    except RainbowError as error:
-        _fail(describe(error))
-    except (TokenFileError, KeyError) as error:
-        _fail(str(error))
-    _store_token(write_token, config, token, f"Registered cluster {config.cluster}.")
+        return register(client, config.cluster, _secret(secret_file), description)
+
+    _renew_token(config, request_token, f"Registered cluster {config.cluster}.", may_exist=False)
 
 
 def _description(config: Config) -> dict[str, Any]:
@@ -287,32 +266,37 @@ def rotate(file: str | None, overlap: str, **options: Any) -> None:
     The token file is replaced; a running agent reads it at its next sync. The present token stays valid for the
     overlap, for others that use it.
     """
-    from agent.registration import TokenFileError, prepare_token_file, write_token
-    from agent.registration import rotate as request_token
-    from agent.transport import AdminClient, Token, describe
-    from ctl.client.errors import RainbowError
+    from agent.registration import rotate
+    from agent.transport import AdminClient, Token
 
     config = _config(file, **options)
-    try:
-        prepare_token_file(config.token_file, may_exist=True)
+
+    def request_token() -> str:
         client = AdminClient(config.endpoint, token=Token(config.token_file), ca_file=config.ca_file)
-        token = request_token(client, config.cluster, overlap)
+        return rotate(client, config.cluster, overlap)
+
+    message = f"Cluster {config.cluster} has a new token; the old one expires in {overlap}."
+    _renew_token(config, request_token, message, may_exist=True)
+
+
+def _renew_token(config: Config, request_token: Callable[[], str], message: str, *, may_exist: bool) -> None:
+    """Get a token, and print it before it is written: it cannot be shown again if writing fails."""
+    from agent.registration import TokenFileError, prepare_token_file, write_token
+    from agent.transport import describe
+    from ctl.client.errors import RainbowError
+
+    try:
+        prepare_token_file(config.token_file, may_exist=may_exist)
+        token = request_token()
     except RainbowError as error:
         _fail(describe(error))
     except (TokenFileError, KeyError) as error:
         _fail(str(error))
-    _store_token(
-        write_token, config, token, f"Cluster {config.cluster} has a new token; the old one expires in {overlap}."
-    )
-
-
-def _store_token(write: Callable[[Path, str], None], config: Config, token: str, message: str) -> None:
-    """Print a token before writing it to its file, because it cannot be shown again if writing fails."""
     click.echo(message, err=True)
     click.echo("Its token, which is not shown again:", err=True)
     click.echo(token)
     try:
-        write(config.token_file, token)
+        write_token(config.token_file, token)
     except OSError as error:
         _fail(f"the token cannot be written to {config.token_file}: {error.strerror}: copy it there from above")
     click.echo(f"It is stored in {config.token_file}, readable by its owner only.", err=True)

@@ -174,16 +174,6 @@ def find_engine(name: str) -> Factory:
     return factory
 
 
-def check_command(task: Task, engine: str, *, ignores_images: bool) -> str:
-    """Why an engine that runs commands, and no images, must decline a task; or an empty text."""
-    if task.job.get("image") and not ignores_images:
-        return (
-            f"the {engine} engine runs commands, not images: leave out the image, or set engineOptions.ignoreImage "
-            "to run the command without it"
-        )
-    return "" if task.job.get("command") else f"the {engine} engine needs a command"
-
-
 def parse_seconds(options: Mapping[str, Any], name: str, least: int = 0) -> float:
     """An engine option that is a number of seconds; OptionError if it is not."""
     value = options[name]

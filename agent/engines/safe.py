@@ -31,15 +31,13 @@ class SafeEngine:
         self._engine = engine
 
     def version(self) -> str:
-        """The back end's version."""
         return _contain(self._engine.version)
 
     def capacity(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What there is and what is free."""
         return _contain(self._engine.capacity)
 
     def check(self, task: Task) -> str:
-        """Why the task must be declined, or an empty text; a job that the engine cannot read is declined."""
+        """A job that the engine cannot read is declined."""
         try:
             return self._engine.check(task)
         except EngineError:
@@ -48,33 +46,25 @@ class SafeEngine:
             return f"the {self.name} engine cannot read the job: {error}"
 
     def submit(self, task: Task) -> Handle:
-        """Start the task, or queue it."""
         return _contain(self._engine.submit, task)
 
     def find(self, key: str) -> Handle | None:
-        """The job of that key."""
         return _contain(self._engine.find, key)
 
     def states(self, handles: Sequence[Handle]) -> dict[str, NativeState]:
-        """The state of each job by key."""
         return _contain(self._engine.states, handles)
 
     def cancel(self, handle: Handle) -> None:
-        """End the job and everything it started."""
         _contain(self._engine.cancel, handle)
 
     def logs(self, handle: Handle, stream: str, offset: int, limit: int) -> bytes:
-        """A piece of stdout or stderr."""
         return _contain(self._engine.logs, handle, stream, offset, limit)
 
     def read_output(self, handle: Handle, path: str, limit: int) -> tuple[bytes, int, bool] | None:
-        """A file in the job's working directory."""
         return _contain(self._engine.read_output, handle, path, limit)
 
     def eta(self, task: Task) -> float | None:
-        """Seconds until the task would start."""
         return _contain(self._engine.eta, task)
 
     def forget(self, handle: Handle) -> None:
-        """Remove what is kept about a finished job."""
         _contain(self._engine.forget, handle)

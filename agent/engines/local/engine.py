@@ -17,25 +17,14 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import agent
 from agent.clocks import SYSTEM_CLOCK, Clock, boot_id
-from agent.engines import task_files
-from agent.engines.base import (
-    EngineUnavailable,
-    Handle,
-    NativePhase,
-    NativeState,
-    OptionError,
-    Task,
-    check_command,
-    parse_seconds,
-    refuse_unknown,
-)
+from agent.engines.base import EngineUnavailable, Handle, NativePhase, NativeState, OptionError, Task
+from agent.engines.command_engine import CommandEngine, is_locked
 from agent.engines.local import processes
 from agent.engines.local.job_files import CANCEL, ENDED, LOCK, STARTED, TASK
-from agent.engines.task_files import is_locked
 from agent.files import read_json, write_json
 from agent.quantities import parse_quantity, per_task, round_up
 
@@ -43,27 +32,23 @@ _STARTING_SECONDS = 30.0
 #: The variables of the agent's own environment that a job gets, unless the job sets them.
 _INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR")
 _MEMORY_LIMITS = ("address-space", "resident", "none")
-_OPTIONS = {"ignoreImage": False, "memoryLimit": "address-space", "graceSeconds": 5, "keepSeconds": 3600}
 
 
-class LocalEngine:
+class LocalEngine(CommandEngine):
     """Runs commands as processes of this machine."""
 
     name = "local"
+    defaults: ClassVar[Mapping[str, Any]] = {
+        "ignoreImage": False,
+        "memoryLimit": "address-space",
+        "graceSeconds": 5,
+        "keepSeconds": 3600,
+    }
 
     def __init__(self, options: Mapping[str, Any], directory: Path, *, clock: Clock = SYSTEM_CLOCK) -> None:
-        refuse_unknown(options, _OPTIONS)
-        options = {**_OPTIONS, **options}
-        self.ignores_images = options["ignoreImage"]
-        if not isinstance(self.ignores_images, bool):
-            raise OptionError("engineOptions.ignoreImage: must be true or false")
-        self.memory_limit = options["memoryLimit"]
-        if self.memory_limit not in _MEMORY_LIMITS:
+        super().__init__(options, directory, clock=clock)
+        if self.options["memoryLimit"] not in _MEMORY_LIMITS:
             raise OptionError(f"engineOptions.memoryLimit: must be one of {', '.join(_MEMORY_LIMITS)}")
-        self.grace_seconds = parse_seconds(options, "graceSeconds")
-        self.keep_seconds = parse_seconds(options, "keepSeconds")
-        self.directory = directory
-        self._clock = clock
         self._cores = sorted(os.sched_getaffinity(0))
         #: Child processes, which must be reaped when they have ended.
         self._supervisors: set[int] = set()
@@ -87,7 +72,7 @@ class LocalEngine:
     def check(self, task: Task) -> str:
         """Accept commands that fit on this machine."""
         resources = task.job.get("resources", {})
-        if reason := check_command(task, self.name, ignores_images=self.ignores_images):
+        if reason := self._check_command(task):
             return reason
         if resources.get("nodes", 1) > 1:
             return f"the local engine has 1 node, the job asks for {resources['nodes']}"
@@ -103,9 +88,8 @@ class LocalEngine:
     def submit(self, task: Task) -> Handle:
         """Start a supervisor, without waiting for it to start the job."""
         self._reap()
-        directory = self.directory / task.key
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        plan = self._plan(task, task_files.working_directory(directory, task.job.get("working_directory")))
+        directory, work = self._make_directories(task)
+        plan = self._plan(task, work)
         write_json(directory / TASK, plan, is_durable=False)
         lock = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -134,14 +118,15 @@ class LocalEngine:
             },
             "tasks": tasks,
             "time_limit_seconds": task.time_limit_seconds,
-            "grace_seconds": self.grace_seconds,
+            "grace_seconds": self.options["graceSeconds"],
             "cpu": str(float(_requested(task, "cpu"))),
             "memory": str(round_up(_requested(task, "memory"))),
             "cores": self._least_used_cores(round_up(cpu * tasks)) if cpu else None,
         }
-        if memory and self.memory_limit != "none":
+        if memory and self.options["memoryLimit"] != "none":
+            is_address_space = self.options["memoryLimit"] == "address-space"
             plan["memory_bytes"] = round_up(memory * tasks)
-            plan["address_space_bytes"] = round_up(memory) if self.memory_limit == "address-space" else None
+            plan["address_space_bytes"] = round_up(memory) if is_address_space else None
         return plan
 
     def _least_used_cores(self, number: int) -> list[int] | None:
@@ -227,31 +212,18 @@ class LocalEngine:
             self._state(handle.key)
             return
         requested_at = (directory / CANCEL).stat().st_mtime
-        is_overdue = self._clock.now().timestamp() - requested_at > self.grace_seconds + 10
+        is_overdue = self._clock.now().timestamp() - requested_at > self.options["graceSeconds"] + 10
         # The lock is held, so the process id is the supervisor's.
         with contextlib.suppress(ProcessLookupError):
             os.kill(int(handle.native_id), signal.SIGKILL if is_overdue else signal.SIGTERM)
         if is_overdue:
             self._kill_marked(handle.key)
 
-    def logs(self, handle: Handle, stream: str, offset: int, limit: int) -> bytes:
-        """A piece of what the job printed."""
-        return task_files.read_log(self.directory / handle.key, stream, offset, limit)
-
-    def read_output(self, handle: Handle, path: str, limit: int) -> tuple[bytes, int, bool] | None:
-        """A file in the job's working directory, or with an absolute path."""
-        plan = read_json(self.directory / handle.key / TASK)
-        return None if plan is None else task_files.read_output(Path(plan["work"]) / path, limit)
-
     def eta(self, task: Task) -> float | None:
         """0 if the task fits beside the running jobs: nothing is ever queued."""
         free = self.capacity()[1]
         fits = all(_requested(task, name) <= parse_quantity(free[name]) for name in ("cpu", "memory"))
         return 0.0 if fits else None
-
-    def forget(self, handle: Handle) -> None:
-        """Remove the job's directory after keepSeconds, for which it can still be inspected."""
-        task_files.forget(self.directory / handle.key, self.keep_seconds)
 
     def _running_plans(self) -> list[dict[str, Any]]:
         self._plans = {key: plan for key, plan in self._plans.items() if _is_running(self.directory / key)}

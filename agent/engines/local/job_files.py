@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-#: What to run; written by the engine before the supervisor starts.
+#: What to run; written by the engine before the supervisor starts, and named as `CommandEngine` expects it.
 TASK = "task.json"
 #: Locked (flock) by the supervisor as long as it lives.
 LOCK = "lock"

@@ -14,10 +14,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from agent.clocks import SYSTEM_CLOCK, Clock
-from agent.engines import task_files
 from agent.engines.base import (
     EngineUnavailable,
     Handle,
@@ -26,60 +25,51 @@ from agent.engines.base import (
     OptionError,
     SubmitRefused,
     Task,
-    check_command,
     parse_seconds,
-    refuse_unknown,
 )
+from agent.engines.command_engine import TASK, CommandEngine, is_locked
 from agent.engines.slurm.commands import NativeJob, Refusal, SlurmCommands
-from agent.engines.slurm.job_files import CANCELLED, LOCK, TASK, TERMINATED, marked_id, read_ending
+from agent.engines.slurm.job_files import CANCELLED, LOCK, TERMINATED, marked_id, read_ending
 from agent.engines.slurm.nodes import Partitions, sum_capacity
 from agent.engines.slurm.script import arguments, batch_script, check_environment
 from agent.engines.slurm.states import phase_of, recorded_state, state_of
-from agent.engines.task_files import is_locked
-from agent.files import read_json, write_json
+from agent.files import write_json
 
-_OPTIONS: dict[str, Any] = {
-    "configuration": "",  # path of slurm.conf, if it is not the default
-    "account": "",
-    "arguments": [],  # more arguments for sbatch: a constraint, a quality of service, a reservation
-    "ignoreImage": False,
-    "graceSeconds": 5,
-    "keepSeconds": 3600,
-    "timeoutSeconds": 5,
-}
 #: Slurm gives a start more than ten years away if it cannot tell.
 _LONGEST_ETA_SECONDS = 10 * 365 * 86400.0
 #: How long a job that Slurm does not know is asked for again before it counts as unknown.
 _LAG_SECONDS = 30.0
 
 
-class SlurmEngine:
+class SlurmEngine(CommandEngine):
     """Runs commands as batch jobs."""
 
     name = "slurm"
+    defaults: ClassVar[Mapping[str, Any]] = {
+        "configuration": "",  # path of slurm.conf, if it is not the default
+        "account": "",
+        "arguments": [],  # more arguments for sbatch: a constraint, a quality of service, a reservation
+        "ignoreImage": False,
+        "graceSeconds": 5,
+        "keepSeconds": 3600,
+        "timeoutSeconds": 5,
+    }
     #: Longer than the default, because all users share the controller.
     poll_seconds = 2.0
     #: Jobs belong to the cluster, not to the agent's machine.
     is_shared = True
 
     def __init__(self, options: Mapping[str, Any], directory: Path, *, clock: Clock = SYSTEM_CLOCK) -> None:
-        refuse_unknown(options, _OPTIONS)
-        options = {**_OPTIONS, **options}
+        super().__init__(options, directory, clock=clock)
         for name in ("configuration", "account"):
-            if not isinstance(options[name], str):
+            if not isinstance(self.options[name], str):
                 raise OptionError(f"engineOptions.{name}: must be a text")
-        for name in ("graceSeconds", "keepSeconds", "timeoutSeconds"):
-            options[name] = parse_seconds(options, name, least=1 if name == "timeoutSeconds" else 0)
-        if not isinstance(options["ignoreImage"], bool):
-            raise OptionError("engineOptions.ignoreImage: must be true or false")
-        words = options["arguments"]
+        timeout_seconds = self.options["timeoutSeconds"] = parse_seconds(self.options, "timeoutSeconds", least=1)
+        words = self.options["arguments"]
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             raise OptionError("engineOptions.arguments: must be a list of texts, each an argument of sbatch")
-        self.directory = directory
-        self.options = options
-        self.commands = SlurmCommands(options["configuration"], options["timeoutSeconds"], clock)
+        self.commands = SlurmCommands(self.options["configuration"], timeout_seconds, clock)
         self.partitions = Partitions(self.commands, clock)
-        self._clock = clock
         #: When Slurm was first found not to know a job, by key.
         self._missing_since: dict[str, float] = {}
 
@@ -93,17 +83,11 @@ class SlurmEngine:
 
     def check(self, task: Task) -> str:
         """Accept commands that fit into their partition."""
-        return (
-            check_command(task, self.name, ignores_images=self.options["ignoreImage"])
-            or check_environment(task.environment)
-            or self.partitions.check(task)
-        )
+        return self._check_command(task) or check_environment(task.environment) or self.partitions.check(task)
 
     def submit(self, task: Task) -> Handle:
         """Submit the job with sbatch."""
-        directory = self.directory / task.key
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        work = task_files.working_directory(directory, task.job.get("working_directory"))
+        directory, work = self._make_directories(task)
         record = {"work": str(work), "command": task.job["command"][0], "time_limit_seconds": task.time_limit_seconds}
         write_json(directory / TASK, record)
         environment = {**task.environment, "RAINBOW_KEY": task.key, "RAINBOW_TASK": "0"}
@@ -202,15 +186,6 @@ class SlurmEngine:
             with contextlib.suppress(Refusal):
                 self.commands.run("scancel", "--quiet", *ids)
 
-    def logs(self, handle: Handle, stream: str, offset: int, limit: int) -> bytes:
-        """A piece of what the job printed."""
-        return task_files.read_log(self.directory / handle.key, stream, offset, limit)
-
-    def read_output(self, handle: Handle, path: str, limit: int) -> tuple[bytes, int, bool] | None:
-        """A file in the job's working directory, or with an absolute path."""
-        record = read_json(self.directory / handle.key / TASK)
-        return None if record is None else task_files.read_output(Path(record["work"]) / path, limit)
-
     def eta(self, task: Task) -> float | None:
         """When Slurm would start the task, without submitting it."""
         try:
@@ -230,9 +205,9 @@ class SlurmEngine:
         return seconds if seconds < _LONGEST_ETA_SECONDS else None
 
     def forget(self, handle: Handle) -> None:
-        """Remove the job's directory after keepSeconds, for which it can still be inspected."""
+        """Remove the job's directory after keepSeconds."""
         self._missing_since.pop(handle.key, None)
-        task_files.forget(self.directory / handle.key, self.options["keepSeconds"])
+        super().forget(handle)
 
 
 @contextlib.contextmanager

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-#: What the engine must know of the job later: working directory, command, time limit.
-TASK = "task.json"
 #: Locked (flock) by sbatch while it runs.
 LOCK = "lock"
 #: The native id of the job that runs the command; whichever job creates the file first is the only one.

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent.engines.base import NativePhase, NativeState
+from agent.engines.command_engine import TASK
 from agent.engines.slurm.commands import NativeJob
 from agent.engines.slurm.job_files import (
     CANCELLED,
     COMMAND_NOT_FOUND,
     NO_WORKING_DIRECTORY,
-    TASK,
     TERMINATED,
     TIME_LIMIT,
     marked_id,

@@ -1,0 +1,113 @@
+"""What the engines share that run commands, with a directory for the files of each task that the agent can read."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import stat
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from agent.clocks import SYSTEM_CLOCK, Clock
+from agent.engines.base import Handle, OptionError, Task, parse_seconds, refuse_unknown
+from agent.files import read_json
+
+#: What the engine must know of a task later, its working directory (`work`) included.
+TASK = "task.json"
+_STREAMS = ("stdout", "stderr")
+_FORGOTTEN = "forgotten"
+
+
+class CommandEngine:
+    """Options, logs, output files and the removal of old directories."""
+
+    name: str
+    #: The options with their defaults; `ignoreImage`, `graceSeconds` and `keepSeconds` among them.
+    defaults: ClassVar[Mapping[str, Any]]
+
+    def __init__(self, options: Mapping[str, Any], directory: Path, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        refuse_unknown(options, self.defaults)
+        self.options = {**self.defaults, **options}
+        if not isinstance(self.options["ignoreImage"], bool):
+            raise OptionError("engineOptions.ignoreImage: must be true or false")
+        for name in ("graceSeconds", "keepSeconds"):
+            self.options[name] = parse_seconds(self.options, name)
+        self.directory = directory
+        self._clock = clock
+
+    def _check_command(self, task: Task) -> str:
+        """Why a task must be declined whatever its size, or an empty text."""
+        if task.job.get("image") and not self.options["ignoreImage"]:
+            return (
+                f"the {self.name} engine runs commands, not images: leave out the image, or set "
+                "engineOptions.ignoreImage to run the command without it"
+            )
+        return "" if task.job.get("command") else f"the {self.name} engine needs a command"
+
+    def _make_directories(self, task: Task) -> tuple[Path, Path]:
+        """The task's directory, and below it the working directory, unless the job names an absolute path."""
+        directory = self.directory / task.key
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        work = directory / "work" / (task.job.get("working_directory") or "")
+        if work.is_relative_to(directory):
+            work.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return directory, work
+
+    def logs(self, handle: Handle, stream: str, offset: int, limit: int) -> bytes:
+        """A piece of what the job printed."""
+        if stream not in _STREAMS:
+            raise ValueError(f"there is no stream {stream}")
+        try:
+            with (self.directory / handle.key / stream).open("rb") as file:
+                file.seek(offset)
+                return file.read(limit)
+        except FileNotFoundError:
+            return b""
+
+    def read_output(self, handle: Handle, path: str, limit: int) -> tuple[bytes, int, bool] | None:
+        """A file in the job's working directory, or with an absolute path."""
+        record = read_json(self.directory / handle.key / TASK)
+        if record is None:
+            return None
+        try:
+            # Without blocking, because the path may name a pipe.
+            descriptor = os.open(Path(record["work"]) / path, os.O_RDONLY | os.O_NONBLOCK)
+        except (OSError, ValueError):
+            return None
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                return None
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                return file.read(limit), status.st_size, status.st_size > limit
+        finally:
+            os.close(descriptor)
+
+    def forget(self, handle: Handle) -> None:
+        """Mark the job's directory, and remove those marked keepSeconds ago, until when they can be inspected."""
+        directory = self.directory / handle.key
+        if directory.is_dir():
+            (directory / _FORGOTTEN).touch()
+        for mark in self.directory.glob(f"*/{_FORGOTTEN}"):
+            with contextlib.suppress(OSError):
+                if time.time() - mark.stat().st_mtime >= self.options["keepSeconds"]:
+                    shutil.rmtree(mark.parent, ignore_errors=True)
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process holds a lock (flock) on a file."""
+    try:
+        lock = os.open(path, os.O_RDONLY)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
