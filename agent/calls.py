@@ -1,7 +1,8 @@
-"""Calls in the background, so that the agent watches its leases while it waits for the admin's answer."""
+"""Calls in the background, so that the agent watches its leases while it waits, and the pauses after failed ones."""
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,10 @@ from ctl.client.errors import ClientError, Unreachable
 
 #: Name resolution has no timeout: a call that takes this much longer than its own timeout is abandoned.
 _OVERDUE_SECONDS = 5.0
+
+#: The pauses after calls that failed.
+_FIRST_SECONDS = 0.5
+_LONGEST_SECONDS = 30.0
 
 #: Runs a function beside the agent's own thread.
 Runner = Callable[[Callable[[], None]], None]
@@ -92,3 +97,22 @@ class Channel:
     def abandon(self) -> None:
         """Stop waiting for the current call."""
         self._call = None
+
+
+class Backoff:
+    """Growing pauses with jitter, so that many agents do not return to the admin at the same instant."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+
+    def reset(self) -> None:
+        """Start with the shortest pause again, after a success."""
+        self._failures = 0
+
+    def next_seconds(self, at_most: float = _LONGEST_SECONDS, retry_after: float | None = None) -> float:
+        """How long to wait after another failure: what the admin asked for, else twice as long as the last time."""
+        doubled = _FIRST_SECONDS * float(2 ** min(self._failures, 10))
+        self._failures += 1
+        if retry_after is not None:
+            return min(retry_after, _LONGEST_SECONDS) * random.uniform(1.0, 1.2)
+        return min(doubled, at_most, _LONGEST_SECONDS) * random.uniform(0.5, 1.0)

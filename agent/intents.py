@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any
 
 from agent.engines.base import Handle
-from agent.keys import key_of
+from agent.tasks import key_of
 
 _FORMAT = 1
 

@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping
 from queue import SimpleQueue
 from typing import Any
 
-from agent.backoff import Backoff
-from agent.calls import Call, Channel, Runner, run_in_thread
+from agent.calls import Backoff, Call, Channel, Runner, run_in_thread
 from agent.clocks import SYSTEM_CLOCK, Clock
 from agent.config import Config
 from agent.crashes import crash_point

@@ -210,15 +210,15 @@ def register(file: str | None, secret_file: str | None, **options: Any) -> None:
     The token is printed once, and written to the token file with mode 0600. It cannot be shown again: if it is lost,
     revoke it with `rainbowctl delete token` and register again.
     """
-    from agent.registration import register
-    from agent.transport import AdminClient
+    from agent.transport import AdminClient, cluster_path
 
     config = _config(file, **options)
 
-    def request_token() -> str:
+    def request_token() -> dict[str, Any]:
         description = _description(config)
         client = AdminClient(config.endpoint, ca_file=config.ca_file)
-        return register(client, config.cluster, _secret(secret_file), description)
+        body = {"secret": _secret(secret_file), "description": description}
+        return client.post(cluster_path(config.cluster, "register"), body)
 
     _renew_token(config, request_token, f"Registered cluster {config.cluster}.", may_exist=False)
 
@@ -266,40 +266,51 @@ def rotate(file: str | None, overlap: str, **options: Any) -> None:
     The token file is replaced; a running agent reads it at its next sync. The present token stays valid for the
     overlap, for others that use it.
     """
-    from agent.registration import rotate
-    from agent.transport import AdminClient, Token
+    from agent.transport import AdminClient, Token, cluster_path
 
     config = _config(file, **options)
 
-    def request_token() -> str:
+    def request_token() -> dict[str, Any]:
         client = AdminClient(config.endpoint, token=Token(config.token_file), ca_file=config.ca_file)
-        return rotate(client, config.cluster, overlap)
+        return client.post(cluster_path(config.cluster, "tokens"), {"overlap": overlap})
 
     message = f"Cluster {config.cluster} has a new token; the old one expires in {overlap}."
     _renew_token(config, request_token, message, may_exist=True)
 
 
-def _renew_token(config: Config, request_token: Callable[[], str], message: str, *, may_exist: bool) -> None:
+def _renew_token(config: Config, request_token: Callable[[], dict[str, Any]], message: str, *, may_exist: bool) -> None:
     """Get a token, and print it before it is written: it cannot be shown again if writing fails."""
-    from agent.registration import TokenFileError, prepare_token_file, write_token
+    from agent.files import write_durably
     from agent.transport import describe
     from ctl.client.errors import RainbowError
 
+    _prepare_token_file(config.token_file, may_exist=may_exist)
     try:
-        prepare_token_file(config.token_file, may_exist=may_exist)
-        token = request_token()
+        token = str(request_token()["token"])
     except RainbowError as error:
         _fail(describe(error))
-    except (TokenFileError, KeyError) as error:
+    except KeyError as error:
         _fail(str(error))
     click.echo(message, err=True)
     click.echo("Its token, which is not shown again:", err=True)
     click.echo(token)
     try:
-        write_token(config.token_file, token)
+        write_durably(config.token_file, f"{token}\n".encode(), mode=0o600)
     except OSError as error:
         _fail(f"the token cannot be written to {config.token_file}: {error.strerror}: copy it there from above")
     click.echo(f"It is stored in {config.token_file}, readable by its owner only.", err=True)
+
+
+def _prepare_token_file(path: Path, *, may_exist: bool) -> None:
+    """Check that a token can be written before one is requested."""
+    if path.exists() and not may_exist:
+        _fail(f"tokenFile: {path} exists already: use it, renew it with `rainbow-agent rotate`, or remove it first")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        _fail(f"tokenFile: {path.parent} cannot be created: {error.strerror}")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        _fail(f"tokenFile: {path.parent} is not writable: name another file with --token-file")
 
 
 @main.command()

@@ -10,9 +10,9 @@ from agent.clocks import Clock
 from agent.engines.base import Engine
 from agent.events import Event, estimate_size, strip_details, strip_outputs
 from agent.intents import Ending, Intent, Stage
-from agent.keys import key_of
 from agent.logs import LogReader
 from agent.state_directory import StateDirectory
+from agent.tasks import key_of
 
 #: How long a final event waits for the rest of the log while the admin takes none of it.
 _LOG_SECONDS = 60.0

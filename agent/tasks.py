@@ -1,13 +1,27 @@
-"""Tasks: what the engine runs for a lease."""
+"""Tasks: what the engine runs for a lease, under a key by which a later agent finds it again."""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from agent.engines.base import Task
-from agent.keys import key_of
+
+_NAME_LENGTH = 40
+
+
+def key_of(execution: Mapping[str, str], attempt: int) -> str:
+    """The key of one attempt: at most 63 of `a-z0-9-`, a valid job name in Slurm, Flux and Kubernetes.
+
+    The hash makes it unique, the name makes it readable.
+    """
+    path = f"{execution['project']}/{execution['domain']}/{execution['name']}"
+    digest = hashlib.blake2b(path.encode(), digest_size=6).hexdigest()
+    name = re.sub(r"[^a-z0-9]+", "-", execution["name"].lower())[:_NAME_LENGTH].strip("-")
+    return "-".join(part for part in ("rb", digest, name, str(attempt)) if part)
 
 
 def build_task(lease: Mapping[str, Any], *, cluster: str, jobs: Path) -> Task:

@@ -17,10 +17,9 @@ from agent.engines.safe import SafeEngine
 from agent.events import Event, build_event, final_event, read_outputs, running_event
 from agent.guard import LeaseGuard
 from agent.intents import Ending, Intent, Stage
-from agent.keys import key_of
 from agent.outbox import Outbox
 from agent.state_directory import StateDirectory
-from agent.tasks import build_task
+from agent.tasks import build_task, key_of
 
 log = logging.getLogger("rainbow.agent")
 

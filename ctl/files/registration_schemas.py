@@ -43,7 +43,8 @@ def document_properties(node: yaml.MappingNode, noun: str) -> dict[str, Schema]:
     """The schema of each key that a document of a workflow or launch plan may have."""
     if noun == WORKFLOW:
         return {**FRAME, "inputs": _ANY_MAP, "job": SCHEMAS["job"]}
-    config = _settings_schema()
+    config = _schema_of("WORKFLOW_EXECUTION_CONFIG")["properties"]
+    urgency = _schema_of("QUALITY_OF_SERVICE_SPECIFICATION")
     workflow = child_node(node, "workflow")
     service = child_node(node, "qualityofservice")
     return {
@@ -63,36 +64,23 @@ def document_properties(node: yaml.MappingNode, noun: str) -> dict[str, Schema]:
         "overwrite_cache": config["overwrite_cache"],
         "raw_output_data_config": config["raw_output_data_config"],
         "output_location_prefix": _TEXT,
-        "quality_of_service": _urgency_schema() if isinstance(service, yaml.MappingNode) else _tier_schema(),
+        "quality_of_service": urgency if isinstance(service, yaml.MappingNode) else urgency["properties"]["tier"],
         "retry": RETRY_SCHEMA,
         "active": {"type": "boolean"},
     }
 
 
-def _settings_schema() -> Mapping[str, Schema]:
-    """The fields of an execution's settings, which launch plans may hold as attributes do."""
-    properties: Mapping[str, Schema] = next(
-        kind.schema["properties"] for kind in built_in() if kind.name == "WORKFLOW_EXECUTION_CONFIG"
-    )
-    return properties
-
-
-def _urgency_schema() -> Schema:
-    return next(kind.schema for kind in built_in() if kind.name == "QUALITY_OF_SERVICE_SPECIFICATION")
-
-
-def _tier_schema() -> Schema:
-    tier: Schema = _urgency_schema()["properties"]["tier"]
-    return tier
+def _schema_of(kind_name: str) -> Schema:
+    """The schema of a built-in kind, whose fields launch plans may hold as attributes do."""
+    return next(kind.schema for kind in built_in() if kind.name == kind_name)
 
 
 def _plain_or_wrapped(node: yaml.Node | None, schema: Schema) -> Schema:
     """The schema of `{values: {team: ml}}`, as the API writes it, or of what is in it, as people do."""
-    is_wrapped = isinstance(node, yaml.MappingNode) and [key.value for key, _part in node.value] == ["values"]
     inner: Schema = schema["properties"]["values"]
-    if isinstance(node, yaml.MappingNode) and is_wrapped and not isinstance(node.value[0][1], yaml.ScalarNode):
-        return schema
-    return inner
+    if not isinstance(node, yaml.MappingNode) or [key.value for key, _part in node.value] != ["values"]:
+        return inner
+    return inner if isinstance(node.value[0][1], yaml.ScalarNode) else schema
 
 
 def input_schema(node: yaml.Node) -> Schema:

@@ -19,7 +19,7 @@ import requests
 import yaml
 
 from agent.engines.local import processes
-from agent.keys import key_of
+from agent.tasks import key_of
 from tests.support import programs
 from tests.support.admins import RunningAdmin
 from tests.support.programs import Process, clean_environment

@@ -9,7 +9,8 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -34,6 +35,7 @@ _PREFIX = re.compile(
 _MOST_IDS = 500
 _QUEUE_FIELDS = ("JobID", "Name", "State", "exit_code", "StartTime", "EndTime", "NodeList", "Reason")
 _ACCOUNTING_FIELDS = "JobIDRaw,JobName,State,ExitCode,Start,End,NodeList"
+_COMPLETED_FIELDS = ("JobId", "Name", "JobState", "ExitCode", "StartTime", "EndTime", "NodeList")
 _COMPLETED_TAIL_BYTES = 4 << 20
 #: The most node lists to remember, so that a job on many nodes does not cost a command at each poll.
 _MOST_NODE_LISTS = 10_000
@@ -135,17 +137,15 @@ class SlurmCommands:
 
     def named(self, name: str) -> list[NativeJob]:
         """This user's jobs of that name that the controller knows, oldest first."""
-        try:
+        with _refusal_is_unavailable():
             jobs = self._queue("--name", name, "--user", str(os.geteuid()))
-        except Refusal as refusal:
-            raise EngineUnavailable(str(refusal)) from refusal
         return sorted(jobs, key=lambda job: int(job.id))
 
     def _queue(self, *selection: str) -> list[NativeJob]:
         fields = ",".join(f"{field}:|" for field in _QUEUE_FIELDS)
         printed, _ = self.run("squeue", "--noheader", "--all", "--states=all", *selection, "--Format", fields)
         rows = (line.strip().split("|")[: len(_QUEUE_FIELDS)] for line in printed.splitlines())
-        return [_from_queue(row) for row in rows if len(row) == len(_QUEUE_FIELDS)]
+        return [_native_job(*(field.strip() for field in row)) for row in rows if len(row) == len(_QUEUE_FIELDS)]
 
     def past_jobs(self, *, ids: Sequence[str] = (), name: str = "") -> list[NativeJob]:
         """Jobs that the controller has forgotten, from accounting or the completion log, if the site has either."""
@@ -157,7 +157,7 @@ class SlurmCommands:
                 *("sacct", "--allocations", "--noheader", "--parsable2", "--starttime", since),
                 *(*selection, "--format", _ACCOUNTING_FIELDS),
             )
-            return [_from_accounting(line.split("|")) for line in printed.splitlines() if line.count("|") == 6]
+            return [_native_job(*line.split("|")) for line in printed.splitlines() if line.count("|") == 6]
         return [job for job in self._completed() if (job.id in ids if ids else job.name == name)]
 
     def _completed(self) -> Iterator[NativeJob]:
@@ -173,24 +173,21 @@ class SlurmCommands:
         for line in text.splitlines():
             fields = dict(re.findall(r"(\w+)=(\S*)", line))
             if fields.keys() >= {"JobId", "Name", "JobState", "ExitCode"}:
-                yield _from_completed(fields)
+                # The log is in the local time of the controller, which is taken to be that of the agent.
+                yield _native_job(*(fields.get(name, "") for name in _COMPLETED_FIELDS), local=True)
 
     def settings(self) -> dict[str, str]:
         """The controller's configuration."""
         if self._settings is None:
-            try:
+            with _refusal_is_unavailable():
                 printed, _ = self.run("scontrol", "show", "config")
-            except Refusal as refusal:
-                raise EngineUnavailable(str(refusal)) from refusal
             self._settings = dict(re.findall(r"^(\w+) *= (.*?) *$", printed, re.MULTILINE))
         return self._settings
 
     def records(self, *arguments: str) -> list[dict[str, str]]:
         """The nodes or partitions that `scontrol show` prints, one mapping each."""
-        try:
+        with _refusal_is_unavailable():
             printed, _ = self.run("scontrol", "--all", "--oneliner", *arguments)
-        except Refusal as refusal:
-            raise EngineUnavailable(str(refusal)) from refusal
         return [dict(re.findall(r"(\w+)=(\S*)", line)) for line in printed.splitlines() if "=" in line]
 
     def expand_nodes(self, nodes: str) -> tuple[str, ...]:
@@ -206,6 +203,15 @@ class SlurmCommands:
         return self._node_lists[nodes]
 
 
+@contextmanager
+def _refusal_is_unavailable() -> Iterator[None]:
+    """For questions that Slurm refuses only if something is wrong with it."""
+    try:
+        yield
+    except Refusal as refusal:
+        raise EngineUnavailable(str(refusal)) from refusal
+
+
 def _reason(text: str) -> str:
     """The error messages of a command, without the names of programs."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -216,41 +222,31 @@ def _reason(text: str) -> str:
     return "; ".join(dict.fromkeys(lines))
 
 
-def _from_queue(row: Sequence[str]) -> NativeJob:
-    job_id, name, state, status, start, end, nodes, reason = (field.strip() for field in row)
+def _native_job(
+    id: str,
+    name: str,
+    state: str,
+    status: str,
+    start: str,
+    end: str,
+    nodes: str,
+    reason: str = "",
+    *,
+    local: bool = False,
+) -> NativeJob:
+    """A job from the texts that Slurm prints."""
     code, signal = _split_status(status)
     return NativeJob(
-        job_id,
+        id,
         name,
-        _state_name(state),
+        # `CANCELLED by 1000` and `CANCELLED+` are CANCELLED.
+        state.split(" ")[0].rstrip("+"),
         code,
         signal,
-        _moment(start),
-        _moment(end),
+        _moment(start, local=local),
+        _moment(end, local=local),
         _value(nodes),
         _value(reason),
-    )
-
-
-def _from_accounting(row: Sequence[str]) -> NativeJob:
-    job_id, name, state, status, start, end, nodes = row
-    return NativeJob(
-        job_id, name, _state_name(state), *_split_status(status), _moment(start), _moment(end), _value(nodes)
-    )
-
-
-def _from_completed(fields: Mapping[str, str]) -> NativeJob:
-    # The log is in the local time of the controller, which is taken to be that of the agent.
-    start, end = (_moment(fields.get(name, ""), local=True) for name in ("StartTime", "EndTime"))
-    status = _split_status(fields["ExitCode"])
-    return NativeJob(
-        fields["JobId"],
-        fields["Name"],
-        _state_name(fields["JobState"]),
-        *status,
-        start,
-        end,
-        _value(fields.get("NodeList", "")),
     )
 
 
@@ -261,11 +257,6 @@ def _split_status(text: str) -> tuple[int, int]:
         return int(code), int(signal)
     status = int(text) if text.isdigit() else 0
     return status >> 8 & 0xFF, status & 0x7F
-
-
-def _state_name(state: str) -> str:
-    """`CANCELLED by 1000` and `CANCELLED+` are CANCELLED."""
-    return state.split(" ")[0].rstrip("+")
 
 
 def _value(text: str) -> str:

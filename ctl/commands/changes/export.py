@@ -135,12 +135,10 @@ def _of_known_kinds(session: Session, rows: list[Attribute], known: Mapping[str,
 
 
 def _write(session: Session, documents: list[Any], flags: Mapping[str, Any]) -> None:
-    from ctl.files.exports import as_files, as_stream
+    from ctl.files.exports import as_files, as_stream, write_directory
 
     what = count(len(documents), "document")
     if flags["directory"]:
-        from ctl.files.export_directories import write_directory
-
         files = as_files(documents)
         removed = write_directory(Path(flags["directory"]), files, is_forced=flags["force"])
         also = f" Removed {count(removed, 'file')} of an earlier export." if removed else ""

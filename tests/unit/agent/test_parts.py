@@ -9,13 +9,13 @@ from fractions import Fraction
 
 import pytest
 
-from agent.backoff import Backoff
+from agent.calls import Backoff
 from agent.crashes import STEPS, VARIABLE, check_crash_variable
 from agent.engines.base import OptionError, find_engine
 from agent.engines.local import LocalEngine
 from agent.guard import LeaseGuard
-from agent.keys import key_of
 from agent.quantities import parse_quantity
+from agent.tasks import key_of
 
 
 @pytest.mark.parametrize("name", ["n", "A_b.C", "x" * 255, "---", "a" * 39 + ".b", "ünï"])

@@ -14,8 +14,8 @@ from agent.engines.base import NativeState, SubmitRefused
 from agent.engines.safe import SafeEngine
 from agent.guard import LeaseGuard
 from agent.intents import Stage
-from agent.keys import key_of
 from agent.state_directory import StateDirectory
+from agent.tasks import key_of
 from agent.testing import (
     ABORTED,
     ABORTED_IN_QUEUE,

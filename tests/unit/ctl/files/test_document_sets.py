@@ -14,8 +14,7 @@ from ctl.client.kinds import built_in
 from ctl.client.scopes import Scope
 from ctl.client.yaml_files import Source
 from ctl.files.document_sets import Declaration, KindWords, document_reader, read_documents
-from ctl.files.paths import find_files
-from ctl.files.readings import MAX_DOCUMENTS
+from ctl.files.readings import MAX_DOCUMENTS, find_files
 from tests.unit.ctl.kinds import PRIORITY
 
 KINDS = KindWords(lambda: [*built_in(), PRIORITY])

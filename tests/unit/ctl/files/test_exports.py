@@ -13,7 +13,6 @@ from ctl.client.kinds import built_in
 from ctl.client.scopes import Scope
 from ctl.client.yaml_files import Source
 from ctl.files.document_sets import KindWords, document_reader
-from ctl.files.export_directories import write_directory
 from ctl.files.exports import (
     MARK,
     as_files,
@@ -22,6 +21,7 @@ from ctl.files.exports import (
     exported_project,
     exported_rows,
     file_name,
+    write_directory,
 )
 from tests.unit.ctl.kinds import PRIORITY
 
