@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from functools import cache, partial
+from functools import cache
 
+import msgspec
 from flask import Flask
 from flask_swagger_ui import get_swaggerui_blueprint
 
 from admin.api import (
     agents,
     attributes,
-    bodies,
     changes,
     effective,
     executions,
@@ -96,8 +96,7 @@ def create_app(
     app.extensions["rainbow"] = context
     app.extensions["rainbow-registration-limiter"] = RegistrationLimiter()
     app.extensions["rainbow-metrics"] = StateCollector(StateSummary(context))
-    app.extensions["rainbow-openapi"] = cache(partial(document, all_operations(), settings.kinds))
-    bodies.install(app)
+    app.extensions["rainbow-openapi"] = cache(lambda: msgspec.json.encode(document(all_operations(), settings.kinds)))
     name_routes(app)
     answer_failures(app)
     for operations in _OPERATIONS:

@@ -13,9 +13,9 @@ import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from admin.core.problems import Invalid, Problem
+from admin.core.problems import invalid
 from admin.errors import Forbidden, Unauthenticated
 from admin.services.agents import TOKEN_MARK
 
@@ -28,7 +28,6 @@ class Caller:
     """Who sent a request."""
 
     request_id: str  #: shared by the answer, the log line and the revision
-    is_operator: bool = False  #: proven by the operators' token
     cluster: str | None = None  #: the cluster whose agent is calling, proven by its token
 
     def check_agent_of(self, cluster: str) -> None:
@@ -39,20 +38,14 @@ class Caller:
             )
 
 
-class Operation(Protocol):
-    """What the gate needs to know of an operation."""
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """One method of one path, as far as the gate needs to know it."""
 
-    @property
-    def method(self) -> str: ...
-
-    @property
-    def path(self) -> str: ...  # with <name> for a segment and <rest:name> for all that remains
-
-    @property
-    def is_open(self) -> bool: ...  # it needs no token
-
-    @property
-    def for_agents(self) -> bool: ...  # a cluster's token is enough
+    method: str
+    path: str  #: with <name> for a segment and <rest:name> for all that remains
+    is_open: bool = False  #: needs no token
+    for_agents: bool = False  #: a cluster's token is enough
 
 
 class _Route(NamedTuple):
@@ -106,7 +99,7 @@ class Gate:
             raise Unauthenticated()
         if not hmac.compare_digest(token.encode(), self._token):
             raise Unauthenticated("The bearer token is not the one that this admin accepts. Check RAINBOW_TOKEN.")
-        return Caller(request_id=request_id, is_operator=True)
+        return Caller(request_id=request_id)
 
     def route(self, method: str, path: str) -> str:
         """The path of the operation that a request is for, as metrics name it."""
@@ -147,10 +140,10 @@ def read_token(path: str) -> str:
         token = Path(path).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
-        raise Invalid(Problem(field="server.apiTokenFile", reason=f"{path} cannot be read: {reason}.")) from error
+        raise invalid("server.apiTokenFile", f"{path} cannot be read: {reason}.") from error
     if len(token) < 16 or not token.isascii() or any(char.isspace() for char in token):
         reason = f"{path} must hold one token of at least 16 plain characters; `openssl rand -hex 32` makes one."
-        raise Invalid(Problem(field="server.apiTokenFile", reason=reason))
+        raise invalid("server.apiTokenFile", reason)
     return token
 
 

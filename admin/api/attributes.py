@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flask import Response
 
-from admin.api.current import authorship, context
+from admin.api.current import context
 from admin.api.operations import Operations, respond
-from admin.api.preconditions import WRITE_HEADERS, expectation
-from admin.core.problems import Invalid, Problem, shorten
+from admin.api.writes import WRITE_HEADERS, authorship, expectation
+from admin.core.problems import invalid, shorten
 from admin.core.settings.kinds import Kind
 from admin.core.settings.scopes import STORED_LEVELS, Level, Scope, check_scope
 from admin.messages.attributes import (
@@ -28,9 +26,7 @@ from admin.messages.attributes import (
     attribute_filter,
 )
 from admin.messages.pages import key_of, token_of
-from admin.messages.requests import (
-    WriteQuery,
-)
+from admin.messages.requests import Fields, WriteQuery
 from admin.services import attributes
 from admin.services.attributes import Patch, WriteOptions, Written
 
@@ -49,9 +45,9 @@ def _register(level: Level) -> None:
     path, where = _path(level), f"at {level.value} level"
 
     @operations.add(
-        "GET", path, summary=f"Read an attribute {where}", query=ReadQuery, answer=ReadAnswer, errors=(400, 404)
+        "GET", path, summary=f"Read an attribute {where}", query=ReadQuery, answer=ReadAnswer, errors=(404,)
     )
-    def read(query: dict[str, Any], **keys: str) -> Response:
+    def read(query: Fields, **keys: str) -> Response:
         kind = context().settings.kinds.find(query["resource_type"])
         reading = attributes.read_attribute(context(), kind, check_scope(**keys), exact=query["exact"])
         return respond(ReadAnswer.from_reading(reading), etag=None if reading.row is None else reading.row.version)
@@ -63,10 +59,10 @@ def _register(level: Level) -> None:
         query=WriteQuery,
         body=PutBody,
         answer=WriteAnswer,
-        errors=(400, 409),
+        errors=(409,),
         headers=WRITE_HEADERS,
     )
-    def put(query: dict[str, Any], body: dict[str, Any], **keys: str) -> Response:
+    def put(query: Fields, body: Fields, **keys: str) -> Response:
         scope = check_scope(**keys)
         _check_same_scope(scope, body["attributes"], "attributes.")
         _check_same_scope(scope, body)
@@ -80,13 +76,11 @@ def _register(level: Level) -> None:
         query=PatchQuery,
         body=PatchBody,
         answer=WriteAnswer,
-        errors=(400, 409),
+        errors=(409,),
         headers=WRITE_HEADERS,
     )
-    def patch(query: dict[str, Any], body: dict[str, Any], **keys: str) -> Response:
+    def patch(query: Fields, body: Fields, **keys: str) -> Response:
         kind = context().settings.kinds.find(query["resource_type"])
-        if not isinstance(body["set"], dict):
-            raise Invalid(Problem(field="set", reason="is not a mapping of fields."))
         patch = Patch(set=body["set"], unset=body["unset"], inherit=body["inherit"])
         return _write_answer(
             attributes.patch_attribute(context(), kind, check_scope(**keys), patch, _options(query, body))
@@ -99,11 +93,10 @@ def _register(level: Level) -> None:
         query=DeleteQuery,
         body=DeleteBody,
         body_optional=True,
-        answer=DeleteAnswer,
-        errors=(400, 409),
+        errors=(409,),
         headers=WRITE_HEADERS,
     )
-    def delete(query: dict[str, Any], body: dict[str, Any], **keys: str) -> DeleteAnswer:
+    def delete(query: Fields, body: Fields, **keys: str) -> DeleteAnswer:
         scope = check_scope(**keys)
         _check_same_scope(scope, body)
         options = _agreed(query, body)
@@ -116,15 +109,9 @@ for _level in STORED_LEVELS:
     _register(_level)
 
 
-@operations.add(
-    "GET",
-    "/matchable_attributes",
-    summary="List the stored attributes of a kind",
-    query=ListQuery,
-    answer=ListAnswer,
-    errors=(400, 404),
-)
-def list_attributes(query: dict[str, Any]) -> ListAnswer:
+@operations.add("GET", "/matchable_attributes", query=ListQuery, errors=(404,))
+def list_attributes(query: Fields) -> ListAnswer:
+    """List the stored attributes of a kind."""
     kinds = context().settings.kinds
     after = key_of(query.get("token"), 5)
     page = attributes.list_attributes(
@@ -132,29 +119,29 @@ def list_attributes(query: dict[str, Any]) -> ListAnswer:
     )
     return ListAnswer(
         configurations=[ConfigurationAnswer.from_row(kinds[row.kind], row) for row in page.rows],
-        token=token_of(page.next_key) if page.next_key else None,
+        token=token_of(page.next_key),
     )
 
 
 def _kind(word: str | None) -> Kind:
     if word is None:
         known = [kind.name for kind in context().settings.kinds]
-        raise Invalid(Problem(field="resource_type", reason=f"is missing: name a kind, one of {', '.join(known)}."))
+        raise invalid("resource_type", f"is missing: name a kind, one of {', '.join(known)}.")
     return context().settings.kinds.find(word)
 
 
-def _agreed(query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+def _agreed(query: Fields, body: Fields) -> Fields:
     """What query and body say together; Invalid where they contradict each other."""
     for key in query.keys() & body.keys():
         same = _kind(query[key]) is _kind(body[key]) if key == "resource_type" else query[key] == body[key]
         if not same:
-            raise Invalid(Problem(field=key, reason="differs between query and body; give it once."))
+            raise invalid(key, "differs between query and body; give it once.")
     return {**query, **body}
 
 
-def _check_same_scope(scope: Scope, keys: dict[str, Any], under: str = "") -> None:
+def _check_same_scope(scope: Scope, keys: Fields, under: str = "") -> None:
     """A body may repeat the path's scope, as Flyte's do; it may not name another."""
-    for key in ("domain", "project", "workflow", "launch_plan"):
+    for key in Scope._fields:
         value = keys.get(key)
         if value and value != getattr(scope, key):
             mine = getattr(scope, key)
@@ -162,10 +149,10 @@ def _check_same_scope(scope: Scope, keys: dict[str, Any], under: str = "") -> No
             reason = (
                 f"'{shorten(value)}' is not what the path names ({other}); leave it out or use the path of that scope."
             )
-            raise Invalid(Problem(field=f"{under}{key}", reason=reason))
+            raise invalid(f"{under}{key}", reason)
 
 
-def _options(query: dict[str, Any], fields: dict[str, Any]) -> WriteOptions:
+def _options(query: Fields, fields: Fields) -> WriteOptions:
     return WriteOptions(authorship=authorship(fields), expectation=expectation(), dry_run=query["dry_run"])
 
 

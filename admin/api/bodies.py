@@ -7,35 +7,13 @@ import math
 from collections import Counter
 from typing import Any
 
-import orjson
-from flask import Flask, Request, Response, request
-from flask.json.provider import DefaultJSONProvider
+from flask import Request, request
 
-from admin.core.problems import Invalid, Problem, shorten
+from admin.core.problems import invalid, shorten
 from admin.errors import BodyTooLarge, UnsupportedMediaType
 
 _DEEPEST = 64
 _CONTAINERS = (dict, list)
-
-
-class JsonProvider(DefaultJSONProvider):
-    """Answers in the order they were made, in UTF-8."""
-
-    sort_keys = False
-    ensure_ascii = False
-
-    def response(self, *args: Any, **kwargs: Any) -> Response:
-        body = self._prepare_response_obj(args, kwargs)
-        try:
-            text = orjson.dumps(body, option=orjson.OPT_APPEND_NEWLINE)
-        except TypeError:  # a number that only Python is able to write
-            text = self.dumps(body).encode() + b"\n"
-        return Response(text, mimetype=self.mimetype)
-
-
-def install(app: Flask) -> None:
-    """Make an app answer with our JSON."""
-    app.json = JsonProvider(app)
 
 
 def read_body(*, optional: bool = False) -> dict[str, Any]:
@@ -44,12 +22,12 @@ def read_body(*, optional: bool = False) -> dict[str, Any]:
     if not raw:
         if optional:
             return {}
-        raise Invalid(Problem(field="", reason="The request has no body; send a JSON object."))
+        raise invalid("", "The request has no body; send a JSON object.")
     if not _is_json(request):
         raise UnsupportedMediaType()
     body = _parsed(raw)
     if not isinstance(body, dict):
-        raise Invalid(Problem(field="", reason="The body is not a JSON object."))
+        raise invalid("", "The body is not a JSON object.")
     return body
 
 
@@ -75,18 +53,18 @@ def _parsed(raw: bytes) -> Any:
             raw.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite
         )
         if _depth_exceeds(body, _DEEPEST):
-            raise Invalid(Problem(field="", reason=f"The body is nested deeper than {_DEEPEST} levels."))
+            raise invalid("", f"The body is nested deeper than {_DEEPEST} levels.")
         if b"\\u" in raw:  # an escape may name half a character, which no database can store
             json.dumps(body, ensure_ascii=False).encode("utf-8")
     except json.JSONDecodeError as error:
         reason = f"The body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}."
-        raise Invalid(Problem(field="", reason=reason)) from error
+        raise invalid("", reason) from error
     except UnicodeError as error:
-        raise Invalid(Problem(field="", reason="The body is not UTF-8 text.")) from error
+        raise invalid("", "The body is not UTF-8 text.") from error
     except RecursionError as error:
-        raise Invalid(Problem(field="", reason=f"The body is nested deeper than {_DEEPEST} levels.")) from error
+        raise invalid("", f"The body is nested deeper than {_DEEPEST} levels.") from error
     except ValueError as error:
-        raise Invalid(Problem(field="", reason="The body holds a number that is too long.")) from error
+        raise invalid("", "The body holds a number that is too long.") from error
     return body
 
 
@@ -94,19 +72,19 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
         [(twice, _)] = Counter(key for key, _ in pairs).most_common(1)
-        raise Invalid(Problem(field=shorten(twice), reason="this key stands twice in one object."))
+        raise invalid(shorten(twice), "this key stands twice in one object.")
     return mapping
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise Invalid(Problem(field="", reason=f"The number {shorten(text)} is too large."))
+        raise invalid("", f"The number {shorten(text)} is too large.")
     return number
 
 
 def _no_constant(name: str) -> Any:
-    raise Invalid(Problem(field="", reason=f"{name} is not a JSON number."))
+    raise invalid("", f"{name} is not a JSON number.")
 
 
 def _depth_exceeds(value: Any, most: int) -> bool:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flask import request
 
 from admin.api.current import context
 from admin.api.operations import Operations
-from admin.core.problems import Invalid, Problem
-from admin.messages.creations import CreationBody, RepeatBody
-from admin.messages.executions import CreatedAnswer, ManyCreatedAnswer
+from admin.core.problems import invalid
+from admin.messages.creations import CreatedAnswer, CreationBody, ManyCreatedAnswer, RepeatBody
 from admin.messages.reading import or_none
-from admin.messages.requests import WriteQuery
+from admin.messages.requests import Fields, WriteQuery
 from admin.services import creations, executions
 from admin.services.creations import Refusal
 from admin.services.run_requests import CreationRequest
@@ -41,23 +38,22 @@ def _create_many(read: list[CreationRequest | Refusal], *, dry_run: bool) -> Man
 def _idempotency_key() -> str | None:
     key = request.headers.get("Idempotency-Key")
     if key is not None and not 1 <= len(key) <= 255:
-        raise Invalid(Problem(field="Idempotency-Key", reason="give 1 to 255 characters."))
+        raise invalid("Idempotency-Key", "give 1 to 255 characters.")
     return key
 
 
 @operations.add(
     "POST",
     "/executions",
-    for_agents=True,
-    summary="Create an execution, or many",
     query=WriteQuery,
     body=CreationBody,
-    answer=(CreatedAnswer, ManyCreatedAnswer),
-    errors=(400, 404, 409),
+    errors=(404, 409),
     headers=("Idempotency-Key",),
+    for_agents=True,
     most_bytes=MOST_BYTES,
 )
-def create_execution(query: dict[str, Any], body: CreationBody) -> CreatedAnswer | ManyCreatedAnswer:
+def create_execution(query: Fields, body: CreationBody) -> CreatedAnswer | ManyCreatedAnswer:
+    """Create an execution, or many."""
     requests = body.requests()
     if requests is None:
         return _create(body.request(), dry_run=query["dry_run"])
@@ -68,16 +64,15 @@ def _repeat(word: str, mode: str, summary: str) -> None:
     @operations.add(
         "POST",
         f"/executions/{word}",
-        for_agents=True,
         summary=summary,
         query=WriteQuery,
         body=RepeatBody,
-        answer=CreatedAnswer,
-        errors=(400, 404, 409),
+        errors=(404, 409),
         headers=("Idempotency-Key",),
+        for_agents=True,
         most_bytes=MOST_BYTES,
     )
-    def repeat(query: dict[str, Any], body: RepeatBody) -> CreatedAnswer:
+    def repeat(query: Fields, body: RepeatBody) -> CreatedAnswer:
         request = executions.repeat_request(
             context(), body.id.id(), mode=mode, name=or_none(body.name) or None, changes=body.changes()
         )

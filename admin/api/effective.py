@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from admin.api.changes import MOST_BYTES
 from admin.api.current import context
 from admin.api.operations import Operations
@@ -11,43 +9,31 @@ from admin.core.settings.kinds import Kind
 from admin.core.settings.scopes import Scope, check_scope
 from admin.messages.changes import read_changes
 from admin.messages.effective import EffectiveAnswer, EffectiveQuery, ProposalBody
+from admin.messages.requests import Fields
 from admin.services.effective import effective_attributes
 
 operations = Operations("effective attributes")
 
 
-@operations.add(
-    "GET",
-    "/effective_attributes",
-    summary="What applies at a scope, and why",
-    query=EffectiveQuery,
-    answer=EffectiveAnswer,
-    errors=(400, 404),
-)
-def get_effective(query: dict[str, Any]) -> EffectiveAnswer:
+@operations.add("GET", "/effective_attributes", query=EffectiveQuery, errors=(404,))
+def get_effective(query: Fields) -> EffectiveAnswer:
+    """What applies at a scope, and why."""
     effective = effective_attributes(context(), _scope(query), _kinds(query), at=query.get("at"))
     return EffectiveAnswer.from_effective(effective)
 
 
-@operations.add(
-    "POST",
-    "/effective_attributes",
-    summary="What would apply at a scope if some changes were made, and why",
-    body=ProposalBody,
-    answer=EffectiveAnswer,
-    errors=(400, 409),
-    most_bytes=MOST_BYTES,
-)
-def get_proposed(body: dict[str, Any]) -> EffectiveAnswer:
+@operations.add("POST", "/effective_attributes", body=ProposalBody, errors=(409,), most_bytes=MOST_BYTES)
+def get_proposed(body: Fields) -> EffectiveAnswer:
+    """What would apply at a scope if some changes were made, and why."""
     proposed = read_changes(context(), body["changes"])
     effective = effective_attributes(context(), _scope(body), _kinds(body), proposed=proposed)
     return EffectiveAnswer.from_effective(effective)
 
 
-def _scope(fields: dict[str, Any]) -> Scope:
-    return check_scope(**{key: fields.get(key, "") for key in ("domain", "project", "workflow", "launch_plan")})
+def _scope(fields: Fields) -> Scope:
+    return check_scope(**{key: fields.get(key, "") for key in Scope._fields})
 
 
-def _kinds(fields: dict[str, Any]) -> list[Kind]:
+def _kinds(fields: Fields) -> list[Kind]:
     kinds = context().settings.kinds
     return [kinds.find(fields["resource_type"])] if "resource_type" in fields else [*kinds]

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, cast
 
 from marshmallow import fields
 
-from admin.api.current import authorship, context
+from admin.api.current import context
 from admin.api.operations import Operations
-from admin.api.preconditions import WRITE_HEADERS, expectation
+from admin.api.writes import WRITE_HEADERS, change_options, expectation
 from admin.core.changes import read_named
 from admin.core.fleet.definitions import FleetKind
-from admin.core.problems import Invalid, Problem
+from admin.core.problems import invalid
+from admin.messages.agents import DrainBody
 from admin.messages.fleet import (
     LISTS,
     WRITTEN,
@@ -31,16 +33,10 @@ from admin.messages.fleet import (
     SwitchedAnswer,
     list_answer,
 )
-from admin.messages.pages import key_of, number_of, token_of
-from admin.messages.requests import (
-    AuthorshipFields,
-    PageQuery,
-    RequestSchema,
-    WriteQuery,
-)
+from admin.messages.pages import key_of, number_of, number_token, token_of
+from admin.messages.requests import AuthorshipFields, Fields, PageQuery, RequestSchema, WriteQuery
 from admin.messages.shared import Answer, Json, WarningAnswer, to_json
 from admin.services import fleet
-from admin.services.changeable.base import ChangeOptions, Mode
 from admin.services.changes import Changed
 from admin.services.fleet import ClusterView
 
@@ -53,17 +49,12 @@ def _get(kind: FleetKind, name: str) -> ClusterAnswer | GroupAnswer:
     return GroupAnswer.from_group(*fleet.get_group(context(), kind, name))
 
 
-def _list(kind: FleetKind, query: dict[str, Any]) -> Sequence[ClusterAnswer | GroupAnswer]:
+def _list(kind: FleetKind, query: Fields) -> Sequence[ClusterAnswer | GroupAnswer]:
     if kind is FleetKind.CLUSTER:
         views = fleet.list_clusters(context(), pool=query.get("pool"), label=query.get("label"))
         return [ClusterAnswer.from_view(view) for view in views]
     groups, known = fleet.list_groups(context(), kind)
     return [GroupAnswer.from_group(group, known) for group in groups]
-
-
-def _options(query: dict[str, Any], body: dict[str, Any]) -> ChangeOptions:
-    mode = Mode.of(dry_run=query["dry_run"])
-    return ChangeOptions(authorship=authorship(body), mode=mode, force=query.get("force", False))
 
 
 def _written(kind: FleetKind, name: str, changed: Changed) -> ClusterWritten | PoolWritten | LabelWritten:
@@ -94,9 +85,9 @@ def _operations_of(kind: FleetKind, answer: type[Answer]) -> None:
         summary=f"List the {nouns}",
         query=ClustersQuery if kind is FleetKind.CLUSTER else PageQuery,
         answer=LISTS[kind],
-        errors=(400, 404),
+        errors=(404,),
     )
-    def list_all(query: dict[str, Any]) -> Answer:
+    def list_all(query: Fields) -> Answer:
         after = key_of(query.get("token"), 1)
         remaining = [item for item in _list(kind, query) if after is None or item.name > after[0]]
         page = remaining[: query["limit"]]
@@ -110,11 +101,13 @@ def _operations_of(kind: FleetKind, answer: type[Answer]) -> None:
         query=WriteQuery,
         body=body,
         answer=WRITTEN[kind],
-        errors=(400, 409),
+        errors=(409,),
     )
-    def create(query: dict[str, Any], body: dict[str, Any]) -> Answer:
+    def create(query: Fields, body: Fields) -> Answer:
         name, payload = read_named(body[noun], noun)
-        return _written(kind, name, fleet.create_definition(context(), kind, name, payload, _options(query, body)))
+        return _written(
+            kind, name, fleet.create_definition(context(), kind, name, payload, change_options(query, body))
+        )
 
     @operations.add("GET", f"/{nouns}/<name>", summary=f"Read a {noun}", answer=answer, errors=(404,))
     def get(name: str) -> Answer:
@@ -127,15 +120,15 @@ def _operations_of(kind: FleetKind, answer: type[Answer]) -> None:
         query=WriteQuery,
         body=body,
         answer=WRITTEN[kind],
-        errors=(400, 409),
+        errors=(409,),
         headers=WRITE_HEADERS,
     )
-    def put(name: str, query: dict[str, Any], body: dict[str, Any]) -> Answer:
+    def put(name: str, query: Fields, body: Fields) -> Answer:
         definition = body[noun]
         named, payload = read_named({"name": name, **definition} if isinstance(definition, dict) else definition, noun)
         if named != name:
-            raise Invalid(Problem(field=f"{noun}.name", reason="is not the path's; leave it out."))
-        changed = fleet.put_definition(context(), kind, name, payload, expectation(), _options(query, body))
+            raise invalid(f"{noun}.name", "is not the path's; leave it out.")
+        changed = fleet.put_definition(context(), kind, name, payload, expectation(), change_options(query, body))
         return _written(kind, name, changed)
 
     @operations.add(
@@ -146,11 +139,11 @@ def _operations_of(kind: FleetKind, answer: type[Answer]) -> None:
         body=AuthorshipFields,
         body_optional=True,
         answer=WRITTEN[kind],
-        errors=(400, 409),
+        errors=(409,),
         headers=WRITE_HEADERS,
     )
-    def delete(name: str, query: dict[str, Any], body: dict[str, Any]) -> Answer:
-        changed = fleet.delete_definition(context(), kind, name, expectation(), _options(query, body))
+    def delete(name: str, query: Fields, body: Fields) -> Answer:
+        changed = fleet.delete_definition(context(), kind, name, expectation(), change_options(query, body))
         return _written(kind, name, changed)
 
 
@@ -159,58 +152,57 @@ _operations_of(FleetKind.POOL, GroupAnswer)
 _operations_of(FleetKind.LABEL, GroupAnswer)
 
 
-def _switch(word: str, summary: str, act: Callable[[str, dict[str, Any]], tuple[ClusterView, bool]]) -> None:
+Switch = Callable[[str, Fields], tuple[ClusterView, bool]]
+
+
+def _switch(word: str, summary: str, act: Switch, body_schema: type[RequestSchema] = SwitchBody) -> None:
     @operations.add(
-        "POST",
-        f"/clusters/<name>/{word}",
-        summary=summary,
-        body=SwitchBody,
-        body_optional=True,
-        answer=SwitchedAnswer,
-        errors=(400, 404),
+        "POST", f"/clusters/<name>/{word}", summary=summary, body=body_schema, body_optional=True, errors=(404,)
     )
-    def switch(name: str, body: dict[str, Any]) -> SwitchedAnswer:
+    def switch(name: str, body: Fields) -> SwitchedAnswer:
         view, is_change = act(name, body)
         return SwitchedAnswer(cluster=ClusterAnswer.from_view(view), changed=is_change)
 
 
-def _enable(name: str, body: dict[str, Any], to: bool) -> tuple[ClusterView, bool]:
-    return fleet.set_enabled(context(), name, to, body.get("reason"), body.get("claimed_by"))
+def _why(body: Fields) -> tuple[str | None, str | None]:
+    return body.get("reason"), body.get("claimed_by")
 
 
-def _cordon(name: str, body: dict[str, Any], to: bool) -> tuple[ClusterView, bool]:
-    return fleet.set_cordoned(context(), name, to, body.get("reason"), body.get("claimed_by"))
+def _enable(name: str, body: Fields, to: bool = True) -> tuple[ClusterView, bool]:
+    return fleet.set_enabled(context(), name, to, *_why(body))
 
 
-_switch("enable", "Let a cluster take part", lambda name, body: _enable(name, body, True))
-_switch("disable", "Take a cluster out of use", lambda name, body: _enable(name, body, False))
-_switch("cordon", "Give a cluster no new work", lambda name, body: _cordon(name, body, True))
-_switch("uncordon", "Give a cluster work again", lambda name, body: _cordon(name, body, False))
+def _cordon(name: str, body: Fields, to: bool = True) -> tuple[ClusterView, bool]:
+    return fleet.set_cordoned(context(), name, to, *_why(body))
 
 
-@operations.add(
-    "PUT",
-    "/clusters/<name>/state",
-    summary="Report what a cluster has, and what is free",
-    body=ReportBody,
-    answer=ReportedAnswer,
-    errors=(400, 404),
-)
-def report_state(name: str, body: dict[str, Any]) -> ReportedAnswer:
+def _drain(name: str, body: Fields, to: bool = True) -> tuple[ClusterView, bool]:
+    deadline = context().clock() + body["deadline"] if "deadline" in body else None
+    return fleet.set_draining(context(), name, to, deadline, *_why(body))
+
+
+def _admit(name: str, body: Fields) -> tuple[ClusterView, bool]:
+    return fleet.admit(context(), name, *_why(body))
+
+
+_switch("enable", "Let a cluster take part", _enable)
+_switch("disable", "Take a cluster out of use", partial(_enable, to=False))
+_switch("cordon", "Give a cluster no new work", _cordon)
+_switch("uncordon", "Give a cluster work again", partial(_cordon, to=False))
+_switch("drain", "Give a cluster no new work, and move what it has", _drain, DrainBody)
+_switch("undrain", "Give a drained cluster work again", partial(_drain, to=False))
+_switch("admit", "Let a new cluster in that registered and waits", _admit)
+
+
+@operations.add("PUT", "/clusters/<name>/state", body=ReportBody, errors=(404,))
+def report_state(name: str, body: Fields) -> ReportedAnswer:
+    """Report what a cluster has, and what is free."""
     return ReportedAnswer(cluster=ClusterAnswer.from_view(fleet.report_state(context(), name, body)))
 
 
-@operations.add(
-    "GET",
-    "/clusters/<name>/events",
-    summary="What happened to a cluster, newest first",
-    query=PageQuery,
-    answer=ClusterEventsAnswer,
-    errors=(400, 404),
-)
-def list_events(name: str, query: dict[str, Any]) -> ClusterEventsAnswer:
+@operations.add("GET", "/clusters/<name>/events", query=PageQuery, errors=(404,))
+def list_events(name: str, query: Fields) -> ClusterEventsAnswer:
+    """What happened to a cluster, newest first."""
     events, last = fleet.list_events(context(), name, number_of(query.get("token")), query["limit"])
-    return ClusterEventsAnswer(
-        events=[ClusterEventAnswer.from_event(event) for event in events],
-        token=None if last is None else token_of((str(last),)),
-    )
+    answers = [ClusterEventAnswer.from_attributes(event) for event in events]
+    return ClusterEventsAnswer(events=answers, token=number_token(last))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from admin.api.current import context
 from admin.api.operations import Operations
-from admin.messages.service import KindsAnswer
+from admin.messages.service import KindAnswer, KindsAnswer
 
 operations = Operations("kinds")
 
 
-@operations.add("GET", "/kinds", summary="List the kinds", answer=KindsAnswer)
+@operations.add("GET", "/kinds")
 def list_kinds() -> KindsAnswer:
-    return KindsAnswer.from_kinds(context().settings.kinds)
+    """List the kinds."""
+    return KindsAnswer(kinds=[KindAnswer.from_kind(kind) for kind in context().settings.kinds])

@@ -15,6 +15,7 @@ from admin import __version__
 from admin.api.operations import Operation
 from admin.core.settings.kinds import Kinds
 from admin.messages.changes import ChangeBody
+from admin.messages.effective import ValueAnswer
 from admin.messages.errors import ErrorAnswer, ErrorDetail
 from admin.messages.openapi import components, reference
 from admin.messages.reading import Body
@@ -55,7 +56,7 @@ def document(operations: Iterable[Operation], kinds: Kinds) -> dict[str, Any]:
     spec.components.schema("MatchingAttributes", _matching_attributes(kinds))
     spec.components.schema("Change", schema=ChangeBody)
     listed = list(operations)
-    messages: set[type[Struct]] = {ErrorAnswer, ErrorDetail}
+    messages: set[type[Struct]] = {ErrorAnswer, ErrorDetail, ValueAnswer}
     for operation in listed:
         messages.update(operation.answers)
         if operation.body is not None and issubclass(operation.body, Body):

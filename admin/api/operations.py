@@ -5,36 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from flask import Blueprint, Response, request
 from werkzeug.routing import BaseConverter
 
+from admin import gate
 from admin.api.bodies import read_body
-from admin.core.problems import Invalid, Problem
+from admin.core.problems import Invalid, invalid
 from admin.messages.reading import Body, read
 from admin.messages.requests import RequestSchema, load
 from admin.messages.shared import Answer, encode
 
-View = Callable[..., Any]
+View = TypeVar("View", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, kw_only=True)
-class Operation:
-    """One method of one path."""
+class Operation(gate.Operation):
+    """One method of one path, with all that the OpenAPI document says of it."""
 
-    method: str
-    path: str
     summary: str
     tag: str
     query: type[RequestSchema] | None
     body: type[RequestSchema] | type[Body] | None
     body_optional: bool
     answers: tuple[type[Answer], ...]  #: the shapes that its answer may have; none where it is plain text
-    errors: tuple[int, ...]
+    errors: tuple[int, ...]  #: beside those that every operation may answer with
     headers: tuple[str, ...]  #: request headers that matter
-    is_open: bool  #: needs no token
-    for_agents: bool  #: a cluster's token will do
     most_bytes: int | None  #: of its body, where it may be larger than others
 
 
@@ -59,35 +56,38 @@ class Operations:
         method: str,
         path: str,
         *,
-        summary: str,
-        answer: type[Answer] | tuple[type[Answer], ...] | None,
         query: type[RequestSchema] | None = None,
         body: type[RequestSchema] | type[Body] | None = None,
         body_optional: bool = False,
-        errors: tuple[int, ...] = (400,),
+        summary: str | None = None,
+        answer: type[Answer] | None = None,
+        errors: tuple[int, ...] = (),
         headers: tuple[str, ...] = (),
         is_open: bool = False,
         for_agents: bool = False,
         most_bytes: int | None = None,
     ) -> Callable[[View], View]:
-        """Declare an operation; its view gets the path's parts, and `query` and `body` where it declares them."""
-        operation = Operation(
-            method=method,
-            path=self.prefix + path,
-            summary=summary,
-            tag=self.noun,
-            query=query,
-            body=body,
-            body_optional=body_optional,
-            answers=answer if isinstance(answer, tuple) else () if answer is None else (answer,),
-            errors=errors,
-            headers=headers,
-            is_open=is_open,
-            for_agents=for_agents,
-            most_bytes=most_bytes,
-        )
+        """Declare an operation; its view gets the path's parts, and `query` and `body` where it declares them.
+
+        The view's docstring is the summary and its return type the answer, where they are not given here.
+        """
 
         def register(view: View) -> View:
+            operation = Operation(
+                method=method,
+                path=self.prefix + path,
+                summary=summary or (view.__doc__ or "").rstrip("."),
+                tag=self.noun,
+                query=query,
+                body=body,
+                body_optional=body_optional,
+                answers=_answers(view) if answer is None else (answer,),
+                errors=errors,
+                headers=headers,
+                is_open=is_open,
+                for_agents=for_agents,
+                most_bytes=most_bytes,
+            )
             self.all.append(operation)
             endpoint = f"{method.lower()}:{path}".replace(".", "_")
             self.blueprint.add_url_rule(operation.path, endpoint, _handler(operation, view), methods=[method])
@@ -96,7 +96,13 @@ class Operations:
         return register
 
 
-def _handler(operation: Operation, view: View) -> Callable[..., Response]:
+def _answers(view: Callable[..., Any]) -> tuple[type[Answer], ...]:
+    """The answers that a view's return type names; none where it makes a response of its own."""
+    answer = get_type_hints(view)["return"]
+    return tuple(shape for shape in get_args(answer) or (answer,) if issubclass(shape, Answer))
+
+
+def _handler(operation: Operation, view: Callable[..., Any]) -> Callable[..., Response]:
     query = operation.query() if operation.query else None
     read_message = _reader(operation.body)
     usual = _usual(query)
@@ -105,11 +111,11 @@ def _handler(operation: Operation, view: View) -> Callable[..., Response]:
         arguments: dict[str, Any] = dict(path)
         for name, value in path.items():
             if "\0" in value and name != "id":  # no database can even be asked for it; projects look for themselves
-                raise Invalid(Problem(field=name, reason="holds a character that no name has."))
+                raise invalid(name, "holds a character that no name has.")
         if query is not None:
             arguments["query"] = load(query, _query_values()) if usual is None or request.query_string else {**usual}
         elif request.args:
-            raise Invalid(Problem(field=next(iter(request.args)), reason="this path takes no query parameters."))
+            raise invalid(next(iter(request.args)), "this path takes no query parameters.")
         if operation.most_bytes is not None:
             request.max_content_length = max(operation.most_bytes, request.max_content_length or 0)
         if read_message is not None:
@@ -146,5 +152,5 @@ def _usual(query: RequestSchema | None) -> dict[str, Any] | None:
 def _query_values() -> dict[str, str]:
     for name, values in request.args.lists():
         if len(values) > 1:
-            raise Invalid(Problem(field=name, reason="is given several times; give it once."))
+            raise invalid(name, "is given several times; give it once.")
     return request.args.to_dict()

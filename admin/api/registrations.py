@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from admin.api.current import context
 from admin.api.operations import Operations
-from admin.core.problems import Invalid, Problem
-from admin.core.quantities import is_whole_number
 from admin.core.registrations import ACTIVE, Identifier
-from admin.messages.pages import key_of, token_of
+from admin.messages.pages import key_of, parse_number, token_of, wrong_token
 from admin.messages.registrations import (
     LaunchPlanAnswer,
     LaunchPlanRegistered,
@@ -23,10 +19,7 @@ from admin.messages.registrations import (
     WorkflowsAnswer,
     versions_filter,
 )
-from admin.messages.requests import (
-    PageQuery,
-    WriteQuery,
-)
+from admin.messages.requests import Fields, PageQuery, WriteQuery
 from admin.services import registrations
 
 operations = Operations("workflows")
@@ -34,32 +27,18 @@ operations = Operations("workflows")
 MOST_BYTES = 4 * 1024 * 1024
 
 
-@operations.add(
-    "POST",
-    "/workflows",
-    summary="Register a version of a workflow",
-    query=WriteQuery,
-    body=RegisterBody,
-    answer=WorkflowRegistered,
-    errors=(400, 409),
-    most_bytes=MOST_BYTES,
-)
-def register_workflow(query: dict[str, Any], body: dict[str, Any]) -> WorkflowRegistered:
+@operations.add("POST", "/workflows", query=WriteQuery, body=RegisterBody, errors=(409,), most_bytes=MOST_BYTES)
+def register_workflow(query: Fields, body: Fields) -> WorkflowRegistered:
+    """Register a version of a workflow."""
     workflow, is_new = registrations.register_workflow(context(), body["id"], body["spec"], dry_run=query["dry_run"])
     return WorkflowRegistered(workflow=WorkflowAnswer.from_registered(workflow), created=is_new)
 
 
 @operations.add(
-    "POST",
-    "/launch_plans",
-    summary="Register a version of a launch plan",
-    query=WriteQuery,
-    body=RegisterPlanBody,
-    answer=LaunchPlanRegistered,
-    errors=(400, 404, 409),
-    most_bytes=MOST_BYTES,
+    "POST", "/launch_plans", query=WriteQuery, body=RegisterPlanBody, errors=(404, 409), most_bytes=MOST_BYTES
 )
-def register_launch_plan(query: dict[str, Any], body: dict[str, Any]) -> LaunchPlanRegistered:
+def register_launch_plan(query: Fields, body: Fields) -> LaunchPlanRegistered:
+    """Register a version of a launch plan."""
     launch_plan, is_new = registrations.register_launch_plan(
         context(), body["id"], body["spec"], active=body["state"] == ACTIVE, dry_run=query["dry_run"]
     )
@@ -70,48 +49,27 @@ def register_launch_plan(query: dict[str, Any], body: dict[str, Any]) -> LaunchP
     )
 
 
-@operations.add(
-    "GET",
-    "/workflows/<project>/<domain>/<name>/<version>",
-    summary="Read a version of a workflow, or the latest",
-    answer=WorkflowAnswer,
-    errors=(400, 404),
-)
+@operations.add("GET", "/workflows/<project>/<domain>/<name>/<version>", errors=(404,))
 def get_workflow(**key: str) -> WorkflowAnswer:
+    """Read a version of a workflow, or the latest."""
     return WorkflowAnswer.from_registered(registrations.get_workflow(context(), Identifier(**key)))
 
 
-@operations.add(
-    "GET",
-    "/launch_plans/<project>/<domain>/<name>/<version>",
-    summary="Read a version of a launch plan, or the latest",
-    answer=LaunchPlanAnswer,
-    errors=(400, 404),
-)
+@operations.add("GET", "/launch_plans/<project>/<domain>/<name>/<version>", errors=(404,))
 def get_launch_plan(**key: str) -> LaunchPlanAnswer:
+    """Read a version of a launch plan, or the latest."""
     return LaunchPlanAnswer.from_registered(registrations.get_launch_plan(context(), Identifier(**key)))
 
 
-@operations.add(
-    "GET",
-    "/active_launch_plans/<project>/<domain>/<name>",
-    summary="Read the active version of a launch plan",
-    answer=LaunchPlanAnswer,
-    errors=(400, 404),
-)
+@operations.add("GET", "/active_launch_plans/<project>/<domain>/<name>", errors=(404,))
 def get_active(**key: str) -> LaunchPlanAnswer:
+    """Read the active version of a launch plan."""
     return LaunchPlanAnswer.from_registered(registrations.get_active(context(), Identifier(**key, version="")))
 
 
-@operations.add(
-    "PUT",
-    "/launch_plans/<project>/<domain>/<name>/<version>",
-    summary="Activate or deactivate a version of a launch plan",
-    body=LaunchPlanStateBody,
-    answer=LaunchPlanAnswer,
-    errors=(400, 404),
-)
-def set_state(body: dict[str, Any], **key: str) -> LaunchPlanAnswer:
+@operations.add("PUT", "/launch_plans/<project>/<domain>/<name>/<version>", body=LaunchPlanStateBody, errors=(404,))
+def set_state(body: Fields, **key: str) -> LaunchPlanAnswer:
+    """Activate or deactivate a version of a launch plan."""
     launch_plan, is_change = registrations.set_launch_plan_state(context(), Identifier(**key), body["state"])
     return LaunchPlanAnswer.from_registered(launch_plan, changed=is_change)
 
@@ -119,34 +77,26 @@ def set_state(body: dict[str, Any], **key: str) -> LaunchPlanAnswer:
 def _key(token: str | None) -> tuple[str, int] | None:
     """Where a list goes on: after a name, at a row."""
     key = key_of(token, 2)
-    if key is None:
-        return None
-    if not is_whole_number(key[1]):
-        raise Invalid(Problem(field="token", reason="is not a token that a list gave; leave it out to start anew."))
-    return key[0], int(key[1])
-
-
-def _token(last: tuple[str, int] | None) -> str | None:
-    return None if last is None else token_of((last[0], str(last[1])))
+    return None if key is None else (key[0], parse_number(key[1], wrong_token()))
 
 
 def _list_workflows(path: str, summary: str) -> None:
-    @operations.add("GET", path, summary=summary, query=PageQuery, answer=WorkflowsAnswer, errors=(400,))
-    def list_workflows(query: dict[str, Any], **key: str) -> WorkflowsAnswer:
+    @operations.add("GET", path, summary=summary, query=PageQuery)
+    def list_workflows(query: Fields, **key: str) -> WorkflowsAnswer:
         page, last = registrations.list_workflows(
             context(), versions_filter(key), _key(query.get("token")), query["limit"]
         )
         answers = [WorkflowAnswer.from_registered(workflow) for workflow in page]
-        return WorkflowsAnswer(workflows=answers, token=_token(last))
+        return WorkflowsAnswer(workflows=answers, token=token_of(last))
 
 
 def _list_launch_plans(path: str, summary: str, state: str | None = None) -> None:
-    @operations.add("GET", path, summary=summary, query=PlansQuery, answer=LaunchPlansAnswer, errors=(400,))
-    def list_launch_plans(query: dict[str, Any], **key: str) -> LaunchPlansAnswer:
+    @operations.add("GET", path, summary=summary, query=PlansQuery)
+    def list_launch_plans(query: Fields, **key: str) -> LaunchPlansAnswer:
         chosen = versions_filter(key, workflow=query.get("workflow"), state=state)
         page, last = registrations.list_launch_plans(context(), chosen, _key(query.get("token")), query["limit"])
         answers = [LaunchPlanAnswer.from_registered(launch_plan) for launch_plan in page]
-        return LaunchPlansAnswer(launch_plans=answers, token=_token(last))
+        return LaunchPlansAnswer(launch_plans=answers, token=token_of(last))
 
 
 _list_workflows("/workflows/<project>/<domain>", "List workflows, the newest version of each")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flask import Response, current_app, jsonify
+from flask import Response, current_app
 
 from admin.api.current import context
 from admin.api.operations import Operations
@@ -15,30 +15,35 @@ probes = Operations("service", prefix="")
 description = Operations("description")
 
 
-@probes.add("GET", "/healthz", summary="Whether the process is up", answer=StatusAnswer, errors=(), is_open=True)
+@probes.add("GET", "/healthz", is_open=True)
 def healthz() -> StatusAnswer:
+    """Whether the process is up."""
     return StatusAnswer(status="ok")
 
 
-@probes.add("GET", "/readyz", summary="Whether requests can be served", answer=StatusAnswer, errors=(), is_open=True)
+@probes.add("GET", "/readyz", is_open=True)
 def readyz() -> StatusAnswer:
+    """Whether requests can be served."""
     ready, reason = is_ready(context())
     if not ready:
         raise Unavailable(f"Not ready: {reason}.")
     return StatusAnswer(status=reason)
 
 
-@description.add("GET", "/version", summary="The admin's version", answer=VersionAnswer, errors=(), is_open=True)
+@description.add("GET", "/version", is_open=True)
 def version() -> VersionAnswer:
+    """The admin's version."""
     return VersionAnswer.current()
 
 
-@description.add("GET", "/openapi.json", summary="This document", answer=DocumentAnswer, errors=(), is_open=True)
+@description.add("GET", "/openapi.json", answer=DocumentAnswer, is_open=True)
 def openapi() -> Response:
-    return jsonify(current_app.extensions["rainbow-openapi"]())
+    """This document."""
+    return Response(current_app.extensions["rainbow-openapi"](), mimetype="application/json")
 
 
-@probes.add("GET", "/metrics", summary="Prometheus metrics", answer=None, errors=(), is_open=True)
+@probes.add("GET", "/metrics", is_open=True)
 def metrics() -> Response:
+    """Prometheus metrics."""
     collector: StateCollector = current_app.extensions["rainbow-metrics"]
     return Response(exposition(collector), content_type="text/plain; version=0.0.4; charset=utf-8")

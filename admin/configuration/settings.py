@@ -60,6 +60,11 @@ class Agents:
     log_limit_bytes: int
     output_limit_bytes: int
 
+    @property
+    def retry_seconds(self) -> float:
+        """How long an agent waits before it repeats a sync that failed or found no room to wait."""
+        return min(5, self.lease_seconds / 4)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import base64
 import binascii
-from datetime import datetime
-from typing import Annotated, Literal
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Literal
 
-from marshmallow import fields, validate
+from marshmallow import ValidationError, fields, validate
 from msgspec import UNSET, Meta, UnsetType, field
 
 from admin.configuration.settings import Agents as AgentSettings
-from admin.core.problems import Invalid, Problem
+from admin.core.problems import invalid
+from admin.core.quantities import parse_duration
 from admin.messages.creations import IdBody
 from admin.messages.executions import ExecutionIdAnswer
 from admin.messages.fleet import SwitchBody
 from admin.messages.reading import AnyJson, Body, Text255, Unread, or_none
-from admin.messages.requests import (
-    PayloadField,
-    RequestSchema,
-)
+from admin.messages.requests import PayloadField, RequestSchema
 from admin.messages.shared import Answer, Json, Time
 from admin.services import agents, exchanges
-from admin.services.agents import Issued
 from admin.services.exchanges import Sync
 from admin.services.logs import LogPiece
 from admin.services.reports import Report
@@ -31,17 +28,36 @@ from admin.store.logs import OutputFile
 from admin.store.tokens import StoredToken
 
 
+class Duration(fields.Field[timedelta]):
+    """A length of time in text, of at most a year."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> timedelta:
+        if not isinstance(value, str):
+            raise ValidationError("is not text: put it in quotes.")
+        if value in ("0", "0s"):
+            return timedelta()
+        try:
+            seconds = float(parse_duration(value))
+        except ValueError as error:
+            raise ValidationError(f"'{value[:60]}' {error}.") from None
+        if seconds > 366 * 24 * 3600:
+            raise ValidationError(f"'{value[:60]}' is longer than a year.")
+        return timedelta(seconds=seconds)
+
+
 class RegisterClusterBody(RequestSchema):
     secret = fields.String(required=True, validate=validate.Length(min=1, max=4096))
     description = PayloadField()
 
 
 class RotateBody(RequestSchema):
-    overlap = fields.String(load_default="10m")
+    overlap = Duration(load_default=timedelta(minutes=10), metadata={"type": "string", "default": "10m"})
 
 
 class DrainBody(SwitchBody):
-    deadline = fields.String(metadata={"description": "How long running work may take to finish, such as 10m."})
+    deadline = Duration(
+        metadata={"type": "string", "description": "How long running work may take to finish, such as 10m."}
+    )
 
 
 def _clean(text: str | UnsetType) -> str | None:
@@ -53,7 +69,7 @@ def _decode(text: str, path: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise Invalid(Problem(field=path, reason="is not base64.")) from None
+        raise invalid(path, "is not base64.") from None
 
 
 Attempt = Annotated[int, Meta(ge=1, le=2**62)]
@@ -142,7 +158,7 @@ class LogBody(HeldBody):
                 return text.encode()
             case UnsetType(), str(text):
                 return _decode(text, "logs.data_base64")
-        raise Invalid(Problem(field="logs.data", reason="give either data or data_base64."))
+        raise invalid("logs.data", "give either data or data_base64.")
 
 
 class SyncBody(Body):
@@ -177,10 +193,6 @@ class IssuedAnswer(Answer):
     prefix: str
     created_at: Time
 
-    @classmethod
-    def from_issued(cls, issued: Issued) -> IssuedAnswer:
-        return cls(cluster=issued.cluster, token=issued.token, prefix=issued.prefix, created_at=issued.created_at)
-
 
 class TokenAnswer(Answer):
     prefix: str
@@ -192,14 +204,7 @@ class TokenAnswer(Answer):
 
     @classmethod
     def from_token(cls, token: StoredToken, now: datetime) -> TokenAnswer:
-        return cls(
-            prefix=token.prefix,
-            state=agents.state_of(token, now),
-            created_at=token.created_at,
-            last_used_at=token.last_used_at,
-            expires_at=token.expires_at,
-            revoked_at=token.revoked_at,
-        )
+        return cls.from_attributes(token, state=agents.state_of(token, now))
 
 
 class TokensAnswer(Answer):
@@ -308,7 +313,6 @@ class SyncAnswer(Answer):
 
     @classmethod
     def from_answer(cls, answer: exchanges.Answer, settings: AgentSettings) -> SyncAnswer:
-        retry_seconds = min(5, settings.lease_seconds / 4)
         return cls(
             leases=[LeaseAnswer.from_lease(lease, settings) for lease in answer.leases],
             confirmed=[HeldAnswer.from_lease(lease) for lease in answer.confirmed],
@@ -321,16 +325,11 @@ class SyncAnswer(Answer):
             accepted=answer.accepted,
             refused=[RefusedAnswer(event=event, reason=reason) for event, reason in answer.refused],
             log_offsets=[LogOffsetAnswer.from_piece(*offset) for offset in answer.log_offsets],
-            state=SyncStateAnswer(
-                enabled=answer.enabled,
-                cordoned=answer.state.cordoned,
-                draining=answer.state.draining,
-                admitted=answer.state.admitted,
-            ),
+            state=SyncStateAnswer.from_attributes(answer.state, enabled=answer.enabled),
             intervals=IntervalsAnswer(
                 wait_seconds=settings.wait_seconds,
                 lease_seconds=settings.lease_seconds,
-                retry_seconds=retry_seconds,
-                pause_seconds=retry_seconds if answer.is_crowded else 0,
+                retry_seconds=settings.retry_seconds,
+                pause_seconds=answer.pause_seconds,
             ),
         )

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from marshmallow import fields, validate
+from marshmallow import ValidationError, fields, validate
 from msgspec import Meta
 
+from admin.core.settings import trails
 from admin.core.settings.kinds import Kind, Kinds
 from admin.core.settings.resolution import Row
-from admin.core.settings.scopes import STORED_LEVELS, Level
+from admin.core.settings.scopes import STORED_LEVELS, Level, Scope
 from admin.messages.requests import (
     AuthorshipFields,
+    Fields,
     Flag,
     MatchingAttributesField,
     Number,
@@ -26,13 +28,11 @@ from admin.messages.shared import (
     Answer,
     Json,
     MatchingAttributes,
-    OriginAnswer,
     ScopeAnswer,
     Time,
     WarningAnswer,
-    keys_of,
+    described_as,
     matching,
-    origins_by_path,
 )
 from admin.services.attributes import Reading, Written
 from admin.store.attributes import Filter, StoredAttribute
@@ -67,8 +67,17 @@ class PutBody(PathScope, AuthorshipFields):
     attributes = fields.Nested(AttributesBody, required=True)
 
 
+def _check_mapping(leaves: object) -> None:
+    if not isinstance(leaves, dict):
+        raise ValidationError("is not a mapping of fields.")
+
+
 class PatchBody(AuthorshipFields):
-    set = PayloadField(load_default=dict, metadata={"description": "Leaves to set, nested or by dotted path."})
+    set = PayloadField(
+        load_default=dict,
+        validate=_check_mapping,
+        metadata={"description": "Leaves to set, nested or by dotted path."},
+    )
     unset = fields.List(fields.String(), load_default=list, metadata={"description": "Leaves to have no value."})
     inherit = fields.List(fields.String(), load_default=list, metadata={"description": "Leaves to leave out."})
 
@@ -83,15 +92,18 @@ class ListQuery(ScopeQuery, PageQuery):
     at = Number(metadata={"description": "The rows as they were at this revision."})
 
 
-def attribute_filter(query: dict[str, Any], kinds: Kinds) -> Filter:
+def attribute_filter(query: Fields, kinds: Kinds) -> Filter:
     """The rows that a `ListQuery` asks for; of every kind where it says so."""
     word = query["resource_type"]
     chosen = tuple(kinds) if word == "all" else (kinds.find(word),)
     return Filter(
         kinds=tuple(kind.name for kind in chosen),
         level=Level(query["level"]) if "level" in query else None,
-        **{key: query[key] for key in ("domain", "project", "workflow", "launch_plan") if key in query},
+        **{key: query[key] for key in Scope._fields if key in query},
     )
+
+
+OriginJson = Annotated[Json, described_as("OriginAnswer")]
 
 
 class AttributesAnswer(ScopeAnswer):
@@ -104,14 +116,14 @@ class ReadAnswer(Answer):
     updated_at: Time | None = None
     updated_by: str | None = None
     claimed_by: str | None = None
-    inherited_from: OriginAnswer | None = None
-    origins: dict[str, OriginAnswer] | None = None
+    inherited_from: OriginJson | None = None
+    origins: dict[str, OriginJson] | None = None
 
     @classmethod
     def from_reading(cls, reading: Reading) -> ReadAnswer:
         row, resolved = reading.row, reading.resolved
         payload = row.payload if row else resolved.value
-        attributes = AttributesAnswer(**keys_of(reading.scope), matching_attributes=matching(reading.kind, payload))
+        attributes = AttributesAnswer.from_attributes(reading, matching_attributes=matching(reading.kind, payload))
         if row is not None:
             return cls(
                 attributes=attributes,
@@ -123,8 +135,8 @@ class ReadAnswer(Answer):
         assert resolved.most_specific is not None, "a value has an origin"
         return cls(
             attributes=attributes,
-            inherited_from=OriginAnswer.from_origin(resolved.most_specific),
-            origins=origins_by_path(resolved.origins),
+            inherited_from=trails.origin(resolved.most_specific),
+            origins=trails.origins(resolved.origins),
         )
 
 
@@ -144,16 +156,9 @@ class WriteAnswer(Answer):
         attributes = None
         if written.after is not None:
             payload = matching(written.kind, written.after)
-            attributes = AttributesAnswer(**keys_of(written.scope), matching_attributes=payload)
-        return cls(
-            attributes=attributes,
-            version=written.version,
-            revision=written.revision,
-            changed=written.changed,
-            dry_run=written.dry_run,
-            before=written.before,
-            warnings=[WarningAnswer.from_warning(warning) for warning in written.warnings],
-        )
+            attributes = AttributesAnswer.from_attributes(written, matching_attributes=payload)
+        warnings = [WarningAnswer.from_warning(warning) for warning in written.warnings]
+        return cls.from_attributes(written, attributes=attributes, warnings=warnings)
 
 
 class DeleteAnswer(Answer):
@@ -166,13 +171,8 @@ class DeleteAnswer(Answer):
     @classmethod
     def from_written(cls, written: Written) -> DeleteAnswer:
         is_deleted = written.changed and not written.dry_run
-        return cls(
-            deleted=is_deleted,
-            dry_run=written.dry_run,
-            revision=written.revision if is_deleted else None,
-            before=written.before,
-            warnings=[],
-        )
+        revision = written.revision if is_deleted else None
+        return cls.from_attributes(written, deleted=is_deleted, revision=revision, warnings=[])
 
 
 class ConfigurationAnswer(ScopeAnswer):
@@ -187,15 +187,14 @@ class ConfigurationAnswer(ScopeAnswer):
     @classmethod
     def from_row(cls, kind: Kind, row: Row) -> ConfigurationAnswer:
         stored = row if isinstance(row, StoredAttribute) else None
-        return cls(
-            **keys_of(row.scope),
+        return cls.from_attributes(
+            row,
             attributes=matching(kind, row.payload),
             resource_type=kind.name,
             level=row.scope.level.value,
-            version=row.version,
-            updated_at=None if stored is None else stored.updated_at,
-            updated_by=None if stored is None else stored.updated_by,
-            claimed_by=None if stored is None else stored.claimed_by or None,
+            updated_at=stored and stored.updated_at,
+            updated_by=stored and stored.updated_by,
+            claimed_by=(stored and stored.claimed_by) or None,
         )
 
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Self, cast
 
 from marshmallow import fields, validate
 from msgspec import Meta
 
-from admin.core.changes import RowWrite
-from admin.core.problems import Invalid, Problem, dotted
+from admin.core.changes import RowChange, RowWrite
+from admin.core.problems import Invalid, Problem, dotted, invalid
 from admin.core.settings.resolution import Effect
-from admin.messages.pages import token_of
+from admin.messages.pages import key_of, parse_number, token_of, wrong_token
 from admin.messages.projects import NewProject
 from admin.messages.requests import (
     AuthorshipFields,
     ChangeField,
+    Fields,
     Flag,
     PageQuery,
     PayloadField,
@@ -26,9 +27,9 @@ from admin.messages.requests import (
     ScopeQuery,
     load,
 )
-from admin.messages.shared import Answer, Json, ScopeAnswer, WarningAnswer, keys_of, one_of
+from admin.messages.shared import Answer, Json, ScopeAnswer, WarningAnswer, one_of
 from admin.services.changeable.registry import DEFINITION_FIELDS, definition_field, read_write
-from admin.services.changes import Changed, ChangedRow
+from admin.services.changes import Changed
 from admin.services.context import Context
 
 MOST_CHANGES = 20_000
@@ -65,7 +66,7 @@ class ChangesQuery(PageQuery):
 def read_changes(context: Context, documents: list[Any]) -> list[RowWrite]:
     """The changes of a request; Invalid with the position of everything that is wrong."""
     if not documents or len(documents) > MOST_CHANGES:
-        raise Invalid(Problem(field="changes", reason=f"holds {len(documents)} changes; give 1 to {MOST_CHANGES}."))
+        raise invalid("changes", f"holds {len(documents)} changes; give 1 to {MOST_CHANGES}.")
     schema = ChangeBody()
     writes: list[RowWrite] = []
     problems: list[Problem] = []
@@ -83,7 +84,16 @@ def read_changes(context: Context, documents: list[Any]) -> list[RowWrite]:
     return writes
 
 
-class RowAnswer(ScopeAnswer):
+class RowChangeAnswer(ScopeAnswer):
+    """A row before and after a change."""
+
+    @classmethod
+    def from_change(cls, change: RowChange, **given: object) -> Self:
+        level = change.scope.level.value
+        return cls.from_attributes(change, name=change.name or None, resource_type=change.kind, level=level, **given)
+
+
+class RowAnswer(RowChangeAnswer):
     index: int | None = None
     name: Annotated[str | None, Meta(description="Of a cluster, pool or label.")] = None
     action: Annotated[str, one_of("create", "update", "delete", "unchanged")]
@@ -92,21 +102,6 @@ class RowAnswer(ScopeAnswer):
     before: Json | None = None
     after: Json | None = None
     version: int | None = None
-
-    @classmethod
-    def from_row(cls, row: ChangedRow) -> RowAnswer:
-        change = row.change
-        return cls(
-            **keys_of(change.scope),
-            index=row.index,
-            name=change.name or None,
-            action=change.action,
-            resource_type=change.kind,
-            level=change.scope.level.value,
-            before=change.before,
-            after=change.after,
-            version=row.version,
-        )
 
 
 class CountsAnswer(Answer):
@@ -120,18 +115,13 @@ class EffectAnswer(ScopeAnswer):
     resource_type: str
     level: str
     field: str
-    before: Any = None  # a leaf's value, of whatever type the kind gives it
+    before: Any = None  # a leaf's value, of the type that its kind gives it
     after: Any = None
 
     @classmethod
     def from_effect(cls, effect: Effect) -> EffectAnswer:
-        return cls(
-            **keys_of(effect.scope),
-            resource_type=effect.kind.name,
-            level=effect.scope.level.value,
-            field=dotted(effect.path),
-            before=effect.before,
-            after=effect.after,
+        return cls.from_attributes(
+            effect, resource_type=effect.kind.name, level=effect.scope.level.value, field=dotted(effect.path)
         )
 
 
@@ -143,15 +133,17 @@ class EffectsAnswer(Answer):
     token: str | None = None
 
     @classmethod
-    def from_effects(cls, effects: Sequence[Effect], *, start: int, limit: int) -> EffectsAnswer:
-        page = effects[start : start + limit]
+    def from_effects(cls, effects: Sequence[Effect], query: Fields) -> EffectsAnswer:
+        key = key_of(query.get("token"), 1)
+        start = 0 if key is None else parse_number(key[0], wrong_token("a plan"))
+        page = effects[start : start + query["limit"]]
         end = start + len(page)
         return cls(
             count=len(effects),
             scopes=len({effect.scope for effect in effects}),
             by_kind=dict(Counter(effect.kind.name for effect in effects)),
             changes=[EffectAnswer.from_effect(effect) for effect in page],
-            token=token_of((str(end),)) if end < len(effects) else None,
+            token=token_of((end,)) if end < len(effects) else None,
         )
 
 
@@ -165,18 +157,16 @@ class ChangedAnswer(Answer):
     effective: EffectsAnswer | None = None
 
     @classmethod
-    def from_changed(cls, changed: Changed, *, start: int, limit: int) -> ChangedAnswer:
-        """`start` and `limit` are the page of effects that a plan shows."""
+    def from_changed(cls, changed: Changed, query: Fields) -> ChangedAnswer:
+        """The `ChangesQuery` names the page of effects that a plan shows."""
         counts = Counter(row.change.action for row in changed.rows)
-        effective = EffectsAnswer.from_effects(changed.effects, start=start, limit=limit) if changed.dry_run else None
+        effective = EffectsAnswer.from_effects(changed.effects, query) if changed.dry_run else None
         return cls(
-            rows=[RowAnswer.from_row(row) for row in sorted(changed.rows, key=lambda row: row.index or 0)],
-            counts=CountsAnswer(
-                create=counts["create"],
-                update=counts["update"],
-                delete=counts["delete"],
-                unchanged=counts["unchanged"],
-            ),
+            rows=[
+                RowAnswer.from_change(row.change, index=row.index, version=row.version)
+                for row in sorted(changed.rows, key=lambda row: row.index or 0)
+            ],
+            counts=CountsAnswer(**{action: counts[action] for action in CountsAnswer.__struct_fields__}),
             revision=changed.revision,
             changed=changed.is_change,
             dry_run=changed.dry_run,

@@ -1,19 +1,22 @@
-"""What creations are asked for with: one execution or many, anew or once more."""
+"""Creations: one execution or many, anew or once more; and what became of each request."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType
 
 from admin.core.executions.spec import read_spec
 from admin.core.jobs.literals import plain_values
-from admin.core.json_text import json_text
-from admin.core.memos import Memo
-from admin.core.problems import Invalid, Problem
+from admin.core.problems import Invalid, Problem, invalid
+from admin.errors import InvalidRequest
+from admin.messages.errors import OneError
+from admin.messages.executions import ExecutionAnswer, ExecutionIdAnswer, ReasonAnswer
 from admin.messages.reading import AnyJson, Body, Name, NoOrg, Text255, Unread, or_none, present_fields, read
-from admin.services.creations import Refusal
-from admin.services.run_requests import MAX_CACHED_BYTES, CreationRequest, check_name, read_request
+from admin.messages.shared import Answer, NoticeAnswer
+from admin.services.creations import Created, Refusal
+from admin.services.run_requests import CreationRequest, read_request
 from admin.store.executions import ExecutionId
 
 MOST_AT_ONCE = 1000
@@ -40,33 +43,13 @@ class RequestBody(Body):
 
     def request(self) -> CreationRequest:
         """What the body asks for, in its normal form."""
-        name = or_none(self.name) or None
-        text = json_text([self.project, self.domain, self.spec, or_none(self.inputs)])
-        if len(text) > MAX_CACHED_BYTES:
-            return self._read(name)
-        known = _requests.find(text, lambda: self._read(name))
-        check_name(name)
-        return CreationRequest(known.run, name)
-
-    def _read(self, name: str | None) -> CreationRequest:
         return read_request(
             project=self.project,
             domain=self.domain,
-            name=name,
+            name=or_none(self.name) or None,
             spec=self.spec,
             inputs=or_none(self.inputs),
-            read=_read_spec,
         )
-
-
-#: Requests that were read before, for they are often alike but for their names; and specs, where inputs differ too.
-_requests: Memo[CreationRequest] = Memo(1024)
-_specs: Memo[dict[str, Any]] = Memo(1024)
-
-
-def _read_spec(spec: Any) -> dict[str, Any]:
-    text = json_text(spec)
-    return read_spec(spec) if len(text) > MAX_CACHED_BYTES else _specs.find(text, lambda: read_spec(spec))
 
 
 class CreationBody(Body):
@@ -100,13 +83,13 @@ class CreationBody(Body):
         if isinstance(self.executions, UnsetType):
             return None
         for name in present_fields(self).keys() - {"executions"}:
-            raise Invalid(Problem(field=name, reason="stands beside executions; put it into each of them."))
+            raise invalid(name, "stands beside executions; put it into each of them.")
         return [_read_request(document) for document in self.executions]
 
 
 def _read_request(document: Any) -> CreationRequest | Refusal:
     if not isinstance(document, dict):
-        return Invalid(Problem(field="", reason="is not a mapping: give one with project, domain and spec."))
+        return invalid("", "is not a mapping: give one with project, domain and spec.")
     try:
         return read(RequestBody, document).request()
     except Invalid as refusal:
@@ -135,3 +118,71 @@ class RepeatBody(Body):
             if problems:
                 raise Invalid(*problems)
         return changes
+
+
+class CreatedAnswer(Answer):
+    id: ExecutionIdAnswer
+    created: bool
+    execution: ExecutionAnswer
+    warnings: list[NoticeAnswer]
+    dry_run: bool
+
+    @classmethod
+    def from_created(cls, created: Created, *, dry_run: bool) -> CreatedAnswer:
+        return cls(
+            id=ExecutionIdAnswer.from_execution(created.execution),
+            created=created.is_new,
+            execution=ExecutionAnswer.from_execution(created.execution),
+            warnings=NoticeAnswer.from_warnings(created.warnings),
+            dry_run=dry_run,
+        )
+
+
+class OneResult(Answer):
+    """One of many that were to be created: its id and place, or an error."""
+
+    id: ExecutionIdAnswer | None = None
+    created: bool | None = None
+    phase: str | None = None
+    cluster: str | None = None
+    reason: ReasonAnswer | None = None
+    warnings: list[NoticeAnswer] | None = None
+    error: OneError | None = None
+
+    @classmethod
+    def from_outcome(cls, outcome: Created | Refusal) -> OneResult:
+        if isinstance(outcome, Invalid):
+            return cls(error=OneError.from_error(InvalidRequest.of(outcome)))
+        if not isinstance(outcome, Created):
+            return cls(error=OneError.from_error(outcome))
+        execution = outcome.execution
+        return cls(
+            id=ExecutionIdAnswer.from_execution(execution),
+            created=outcome.is_new,
+            phase=execution.phase,
+            cluster=execution.cluster,
+            reason=ReasonAnswer(code=execution.reason, message=execution.reason_message),
+            warnings=NoticeAnswer.from_warnings(outcome.warnings),
+        )
+
+
+class ManyCreatedAnswer(Answer):
+    """The results of many creations in the order of the requests."""
+
+    results: list[OneResult]
+    created: int
+    repeated: int
+    failed: int
+    dry_run: bool
+
+    @classmethod
+    def from_outcomes(cls, outcomes: Sequence[Created | Refusal], *, dry_run: bool) -> ManyCreatedAnswer:
+        created = sum(isinstance(outcome, Created) and outcome.is_new for outcome in outcomes)
+        failed = sum(isinstance(outcome, Exception) for outcome in outcomes)
+        return cls(
+            results=[OneResult.from_outcome(outcome) for outcome in outcomes],
+            created=created,
+            repeated=len(outcomes) - created - failed,
+            failed=failed,
+            dry_run=dry_run,
+        )

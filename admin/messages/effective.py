@@ -7,15 +7,9 @@ from typing import Annotated
 from marshmallow import fields, validate
 from msgspec import Meta
 
-from admin.core.problems import dotted
-from admin.core.settings.resolution import Resolved, Step
-from admin.messages.requests import (
-    ChangeField,
-    Number,
-    ResourceType,
-    ScopeQuery,
-)
-from admin.messages.shared import LEVELS, Answer, Json, OriginAnswer, ScopeAnswer, keys_of, one_of, origins_by_path
+from admin.core.settings import trails
+from admin.messages.requests import ChangeField, Number, ResourceType, ScopeQuery
+from admin.messages.shared import LEVELS, Answer, Json, OriginAnswer, ScopeAnswer, described_as, one_of
 from admin.services.effective import Effective
 
 
@@ -29,6 +23,7 @@ class ProposalBody(ScopeQuery):
     changes = fields.List(ChangeField(allow_none=True), required=True, validate=validate.Length(min=1))
 
 
+# `admin.core.settings.trails` writes effective values, for they are also stored so; these messages describe them.
 class StepAnswer(ScopeAnswer):
     """What one level says of a kind, which may be nothing."""
 
@@ -40,23 +35,6 @@ class StepAnswer(ScopeAnswer):
     used: list[str] | None = None
     overridden: list[str] | None = None
 
-    @classmethod
-    def from_step(cls, step: Step) -> StepAnswer:
-        keys = keys_of(step.scope) if not step.layer else {}
-        level = step.layer or step.scope.level.value
-        if step.payload is None:
-            return cls(**keys, level=level, state="silent")
-        return cls(
-            **keys,
-            level=level,
-            state="set",
-            value=step.payload,
-            version=step.version,
-            key=step.key or None,
-            used=[dotted(path) for path in step.used],
-            overridden=[dotted(path) for path in step.overridden],
-        )
-
 
 class ValueAnswer(Answer):
     resource_type: str
@@ -65,22 +43,11 @@ class ValueAnswer(Answer):
     unset: dict[str, OriginAnswer]
     trail: list[StepAnswer]
 
-    @classmethod
-    def from_resolved(cls, resolved: Resolved) -> ValueAnswer:
-        return cls(
-            resource_type=resolved.kind.name,
-            value=resolved.value,
-            origins=origins_by_path(resolved.origins),
-            unset=origins_by_path(resolved.unset),
-            trail=[StepAnswer.from_step(step) for step in resolved.trail],
-        )
-
 
 class EffectiveAnswer(Answer):
-    values: list[ValueAnswer]
+    values: list[Annotated[Json, described_as("ValueAnswer")]]
     revision: int
 
     @classmethod
     def from_effective(cls, effective: Effective) -> EffectiveAnswer:
-        values = [ValueAnswer.from_resolved(resolved) for resolved in effective.values]
-        return cls(values=values, revision=effective.revision)
+        return cls(values=[trails.resolved(value) for value in effective.values], revision=effective.revision)

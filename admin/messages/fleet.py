@@ -12,17 +12,9 @@ from admin.core.fleet.clusters import Health
 from admin.core.fleet.definitions import FleetKind, Source
 from admin.core.fleet.fleet import Fleet, Group
 from admin.core.resources import format_amounts
-from admin.messages.requests import (
-    NAME,
-    PRINTABLE_LINES,
-    Flag,
-    PageQuery,
-    RequestSchema,
-    WriteQuery,
-)
+from admin.messages.requests import NAME, PRINTABLE_LINES, Flag, PageQuery, RequestSchema, WriteQuery
 from admin.messages.shared import Answer, Json, Time, WarningAnswer, described_as, one_of
 from admin.services.fleet import ClusterView
-from admin.store.fleet import ClusterEvent
 
 
 class DeleteQuery(WriteQuery):
@@ -206,10 +198,6 @@ class ClusterEventAnswer(Answer):
     reason: str | None = None
     claimed_by: str | None = None
     number: int
-
-    @classmethod
-    def from_event(cls, event: ClusterEvent) -> ClusterEventAnswer:
-        return cls(at=event.at, type=event.type, reason=event.reason, claimed_by=event.claimed_by, number=event.number)
 
 
 class ClusterEventsAnswer(Answer):

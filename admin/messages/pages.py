@@ -5,15 +5,23 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from collections.abc import Iterable
 from typing import Any
 
-from admin.core.problems import Invalid, Problem
+from admin.core.problems import Invalid, invalid
 from admin.core.quantities import is_whole_number
 
 
-def token_of(key: tuple[str, ...]) -> str:
-    """The token for the page after a key."""
-    return base64.urlsafe_b64encode(json.dumps(key).encode()).decode().rstrip("=")
+def token_of(key: Iterable[str | int] | None) -> str | None:
+    """The token for the page after a key; None where there is no such page."""
+    if key is None:
+        return None
+    return base64.urlsafe_b64encode(json.dumps([str(part) for part in key]).encode()).decode().rstrip("=")
+
+
+def number_token(number: int | None) -> str | None:
+    """The token for the page after a number; None where there is no such page."""
+    return None if number is None else token_of((number,))
 
 
 def key_of(token: str | None, length: int) -> tuple[str, ...] | None:
@@ -25,18 +33,26 @@ def key_of(token: str | None, length: int) -> tuple[str, ...] | None:
     except (ValueError, binascii.Error, RecursionError):
         key = None
     if not isinstance(key, list) or len(key) != length or not all(map(_is_clean, key)):
-        raise Invalid(Problem(field="token", reason="is not a token that a list gave; leave it out to start anew."))
+        raise wrong_token()
     return tuple(key)
 
 
 def number_of(token: str | None) -> int | None:
     """The number in a token whose key is one; None for the first page."""
     key = key_of(token, 1)
-    if key is None:
-        return None
-    if not is_whole_number(key[0]):
-        raise Invalid(Problem(field="token", reason="is not a token that a list gave; leave it out to start anew."))
-    return int(key[0])
+    return None if key is None else parse_number(key[0], wrong_token())
+
+
+def parse_number(text: str, wrong: Invalid) -> int:
+    """A number that is not negative and fits a database; raises `wrong` for any other text."""
+    if not is_whole_number(text):
+        raise wrong
+    return int(text)
+
+
+def wrong_token(giver: str = "a list") -> Invalid:
+    """The error for a token that was not given by what is asked."""
+    return invalid("token", f"is not a token that {giver} gave; leave it out to start anew.")
 
 
 def _is_clean(part: Any) -> bool:

@@ -11,15 +11,10 @@ from msgspec import UNSET, Meta, UnsetType
 
 from admin.messages.creations import RequestBody
 from admin.messages.executions import ExecutionIdAnswer
-from admin.messages.requests import (
-    NAME,
-    ChangeField,
-    RequestSchema,
-    Whole,
-)
+from admin.messages.requests import NAME, ChangeField, RequestSchema, Whole
 from admin.messages.selectors import GIVEN, TimeField
 from admin.messages.shared import Answer, Time
-from admin.services.placements import Move, SimulatedPlacement, Simulation
+from admin.services.placements import Move, Simulation
 
 _COUNTED = ["cluster", "pool", "label", "domain", "project", "phase", "reason"]
 
@@ -56,17 +51,6 @@ class PlaceAnswer(Answer):
     label: str | None = None
     refused: bool
 
-    @classmethod
-    def from_placement(cls, placement: SimulatedPlacement) -> PlaceAnswer:
-        return cls(
-            cluster=placement.cluster,
-            reason=placement.reason,
-            message=placement.message,
-            pool=placement.pool,
-            label=placement.label,
-            refused=placement.refused,
-        )
-
 
 class MoveAnswer(Answer):
     id: ExecutionIdAnswer
@@ -77,8 +61,8 @@ class MoveAnswer(Answer):
     def from_move(cls, move: Move) -> MoveAnswer:
         return cls(
             id=ExecutionIdAnswer.from_execution(move.execution),
-            before=PlaceAnswer.from_placement(move.before),
-            after=PlaceAnswer.from_placement(move.after),
+            before=PlaceAnswer.from_attributes(move.before),
+            after=PlaceAnswer.from_attributes(move.after),
         )
 
 

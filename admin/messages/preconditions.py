@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 
 from admin.core.changes import Expectation
-from admin.core.problems import Invalid, Problem
+from admin.core.problems import invalid
 
 
 def read_expectation(match: str | None, none_match: str | None) -> Expectation:
     """What the headers If-Match and If-None-Match expect."""
     if match is not None and none_match is not None:
-        raise Invalid(Problem(field="If-Match", reason="cannot stand beside If-None-Match; send one of them."))
+        raise invalid("If-Match", "cannot stand beside If-None-Match; send one of them.")
     if none_match is not None:
         if none_match.strip() != "*":
-            raise Invalid(Problem(field="If-None-Match", reason="only '*' is meaningful here: the row must be new."))
+            raise invalid("If-None-Match", "only '*' is meaningful here: the row must be new.")
         return Expectation(absent=True)
     if match is None:
         return Expectation()
@@ -23,5 +23,5 @@ def read_expectation(match: str | None, none_match: str | None) -> Expectation:
     version = re.fullmatch(r'\s*(?:(?:W/)?"([0-9]{1,18})"|([0-9]{1,18}))\s*', match)
     if version is None:
         reason = "is not a version; send the number that a read gave, in quotes, or '*'."
-        raise Invalid(Problem(field="If-Match", reason=reason))
+        raise invalid("If-Match", reason)
     return Expectation(version=int(version.group(1) or version.group(2)))

@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
-from marshmallow import ValidationError, fields, validate
+from marshmallow import fields, validate
 from msgspec import Meta
 
 from admin.configuration.settings import Domain
 from admin.core import names
 from admin.core.projects import Project, ProjectState, ProjectValues, read_labels
-from admin.messages.requests import (
-    AuthorshipFields,
-    PageQuery,
-    Pattern,
-    RequestSchema,
-)
+from admin.messages.requests import AuthorshipFields, Fields, PageQuery, Pattern, RequestSchema, Word
 from admin.messages.shared import Answer, Time, one_of
 
 _TEXT = Pattern(r"^[^\x00-\x1f\x7f]*$", error="control characters are not allowed.")
-
-
-class StateField(fields.Field[ProjectState]):
-    """ACTIVE or ARCHIVED, or Flyte's number for it."""
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **_: Any) -> ProjectState:
-        numbered = {0: ProjectState.ACTIVE, 1: ProjectState.ARCHIVED}
-        by_word: dict[Any, ProjectState] = {state.value: state for state in ProjectState}
-        if isinstance(value, bool) or not isinstance(value, str | int) or value not in {**numbered, **by_word}:
-            raise ValidationError("is neither ACTIVE nor ARCHIVED.")
-        return {**numbered, **by_word}[value]
 
 
 class LabelsBody(RequestSchema):
@@ -41,7 +25,7 @@ class ProjectFields(RequestSchema):
     name = fields.String(validate=[validate.Length(min=1, max=64), _TEXT])
     description = fields.String(validate=[validate.Length(max=300), _TEXT])
     labels = fields.Nested(LabelsBody)
-    state = StateField(metadata={"enum": ["ACTIVE", "ARCHIVED"], "type": "string"})
+    state = Word("ACTIVE", "ARCHIVED", read=ProjectState)
 
 
 class NewProject(ProjectFields):
@@ -70,7 +54,7 @@ class ProjectsQuery(PageQuery):
     state = fields.String(load_default="ACTIVE", validate=validate.OneOf(["ACTIVE", "ARCHIVED", "ALL"]))
 
 
-def project_values(body: dict[str, Any], *under: str) -> ProjectValues:
+def project_values(body: Fields, *under: str) -> ProjectValues:
     """The fields of a project in a body, checked; `under` is where they stand there."""
     values = {name: value for name, value in body.items() if name in ProjectFields().fields}
     if "labels" in values:
@@ -88,7 +72,7 @@ class DomainsAnswer(Answer):
 
     @classmethod
     def from_domains(cls, domains: Iterable[Domain]) -> DomainsAnswer:
-        return cls(domains=[DomainAnswer(id=domain.id, name=domain.name) for domain in domains])
+        return cls(domains=[DomainAnswer.from_attributes(domain) for domain in domains])
 
 
 class LabelsAnswer(Answer):
@@ -108,16 +92,11 @@ class ProjectAnswer(Answer):
 
     @classmethod
     def from_project(cls, project: Project, domains: Iterable[Domain]) -> ProjectAnswer:
-        return cls(
-            id=project.id,
-            name=project.name,
-            description=project.description,
+        return cls.from_attributes(
+            project,
             labels=LabelsAnswer(values=project.labels),
             state=project.state.value,
             domains=DomainsAnswer.from_domains(domains).domains,
-            created_at=project.created_at,
-            updated_at=project.updated_at,
-            version=project.version,
         )
 
 

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from marshmallow import ValidationError, fields
+from marshmallow import fields
 
-from admin.core.registrations import ACTIVE, INACTIVE, Identifier
-from admin.messages.requests import (
-    NAME,
-    PageQuery,
-    PayloadField,
-    RequestSchema,
-)
+from admin.core.registrations import ACTIVE, INACTIVE
+from admin.messages.requests import NAME, PageQuery, PayloadField, RequestSchema, Word
 from admin.messages.shared import Answer, Json, Time, one_of
 from admin.store.registrations import Registered, RegisteredFilter
-
-_NUMBERS = {1: ACTIVE, 0: INACTIVE}
 
 
 class IdentifierBody(RequestSchema):
@@ -32,22 +25,12 @@ class RegisterBody(RequestSchema):
     spec = PayloadField(required=True)
 
 
-class StateField(fields.String):
-    """ACTIVE or INACTIVE, or Flyte's number for it."""
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
-        known = _NUMBERS.get(value) if isinstance(value, int) and not isinstance(value, bool) else value
-        if known not in (ACTIVE, INACTIVE):
-            raise ValidationError("is neither ACTIVE nor INACTIVE.")
-        return known
-
-
 class RegisterPlanBody(RegisterBody):
-    state = StateField(load_default=INACTIVE)
+    state = Word(INACTIVE, ACTIVE, load_default=INACTIVE)
 
 
 class LaunchPlanStateBody(RequestSchema):
-    state = StateField(required=True)
+    state = Word(INACTIVE, ACTIVE, required=True)
 
 
 class PlansQuery(PageQuery):
@@ -65,10 +48,6 @@ class IdentifierAnswer(Answer):
     name: str
     version: str
 
-    @classmethod
-    def from_identifier(cls, id: Identifier) -> IdentifierAnswer:
-        return cls(project=id.project, domain=id.domain, name=id.name, version=id.version)
-
 
 class WorkflowAnswer(Answer):
     id: IdentifierAnswer
@@ -77,8 +56,7 @@ class WorkflowAnswer(Answer):
 
     @classmethod
     def from_registered(cls, workflow: Registered) -> WorkflowAnswer:
-        id = IdentifierAnswer.from_identifier(workflow.id)
-        return cls(id=id, spec=workflow.spec, created_at=workflow.created_at)
+        return cls.from_attributes(workflow, id=IdentifierAnswer.from_attributes(workflow.id))
 
 
 class LaunchPlanAnswer(Answer):
@@ -91,11 +69,9 @@ class LaunchPlanAnswer(Answer):
 
     @classmethod
     def from_registered(cls, launch_plan: Registered, *, changed: bool | None = None) -> LaunchPlanAnswer:
-        return cls(
-            id=IdentifierAnswer.from_identifier(launch_plan.id),
-            spec=launch_plan.spec,
-            created_at=launch_plan.created_at,
-            state=launch_plan.state,
+        return cls.from_attributes(
+            launch_plan,
+            id=IdentifierAnswer.from_attributes(launch_plan.id),
             updated_at=launch_plan.updated_at or launch_plan.created_at,
             changed=changed,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -38,6 +38,10 @@ fields.List.default_error_messages |= {"invalid": "is not a list: write [ … ],
 fields.Dict.default_error_messages |= {"invalid": "is not a mapping: give one with named fields."}
 
 
+#: What a schema read: names and types are those of its fields, which a type checker does not see.
+Fields = dict[str, Any]
+
+
 class RequestSchema(Schema):
     """A query or a body; snake_case and camelCase names are welcome, unknown ones are not."""
 
@@ -63,10 +67,10 @@ class RequestSchema(Schema):
         return renamed
 
 
-def load(schema: RequestSchema, data: Any, path: str = "") -> dict[str, Any]:
+def load(schema: RequestSchema, data: Any, path: str = "") -> Fields:
     """What a request says, checked; Invalid with every problem. `path` is where the data stands in the body."""
     try:
-        loaded: dict[str, Any] = schema.load(data)
+        loaded: Fields = schema.load(data)
     except ValidationError as error:
         raise Invalid(*_problems(error.messages, schema, path)) from error
     return loaded
@@ -123,6 +127,25 @@ class Flag(fields.Boolean):
         if value in ("true", "false"):
             return value == "true"
         raise self.make_error("invalid", input=value)
+
+
+class Word(fields.Field[Any]):
+    """One of a few words, or Flyte's number for it, which is its position among them."""
+
+    def __init__(self, *words: str, prefix: str = "", read: Callable[[str], Any] = str, **kwargs: Any) -> None:
+        """`prefix` may stand before a word; `read` gives the value that it stands for."""
+        super().__init__(metadata={"type": "string", "enum": sorted(words)}, **kwargs)
+        self._words = words
+        self._prefix = prefix
+        self._read = read
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
+        word = value.removeprefix(self._prefix) if isinstance(value, str) else value
+        if type(value) is int and value in range(len(self._words)):
+            word = self._words[value]
+        if word not in self._words:
+            raise ValidationError(f"is neither {' nor '.join(sorted(self._words))}.")
+        return self._read(word)
 
 
 class ResourceType(fields.String):

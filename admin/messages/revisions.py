@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import Annotated, Self
 
-from marshmallow import fields, validate
+from marshmallow import ValidationError, fields, validate, validates_schema
 from msgspec import Meta, field
 
-from admin.core.changes import RowChange
+from admin.core.settings.scopes import Scope
+from admin.messages.changes import RowChangeAnswer
 from admin.messages.requests import (
     NAME,
     AuthorshipFields,
+    Fields,
     Flag,
     Number,
     PageQuery,
@@ -20,7 +21,7 @@ from admin.messages.requests import (
     ScopeQuery,
     Seconds,
 )
-from admin.messages.shared import Answer, Json, ScopeAnswer, Time, keys_of
+from admin.messages.shared import Answer, Json, Time
 from admin.store.revisions import Revision, RevisionFilter
 
 
@@ -38,6 +39,11 @@ class RevisionsQuery(ScopeQuery, PageQuery):
         metadata={"description": "With since: wait this many seconds for a revision if there is none yet."},
     )
 
+    @validates_schema
+    def check_wait(self, query: Fields, **_: object) -> None:
+        if query["wait"] and "since" not in query:
+            raise ValidationError("needs since: the number to wait beyond.", "wait")
+
 
 class DiffQuery(RequestSchema):
     from_ = Number(required=True, data_key="from")
@@ -51,11 +57,24 @@ class RollbackBody(ScopeQuery, AuthorshipFields):
     expected_head = Number(strict=True, metadata={"description": "Refuse if a revision has been made since this one."})
     resource_type = ResourceType()
 
+    @validates_schema
+    def check_target(self, body: Fields, **_: object) -> None:
+        """A rollback undoes one revision, or brings a scope or everything back to one."""
+        has_scope, has_kind = any(body.get(key) for key in Scope._fields), "resource_type" in body
+        if ("revision" in body) == ("to" in body):
+            raise ValidationError("give either revision, to undo it, or to, to go back to one.", "revision")
+        if "revision" in body and (has_scope or body["everything"] or has_kind):
+            raise ValidationError("is undone as a whole; a scope goes with to.", "revision")
+        if "to" in body and has_scope == body["everything"]:
+            raise ValidationError("needs a scope, or everything: true.", "to")
+        if body["everything"] and has_kind:
+            raise ValidationError("goes with a scope, not with everything.", "resource_type")
+
 
 _FILTERS = ("domain", "project", "workflow", "launch_plan", "name", "author", "claimed_by", "after", "before")
 
 
-def revision_filter(query: dict[str, Any], kind: str | None) -> RevisionFilter:
+def revision_filter(query: Fields, kind: str | None) -> RevisionFilter:
     """The revisions that a `RevisionsQuery` asks for."""
     conditions = {name: query[name] for name in _FILTERS if name in query}
     return RevisionFilter(kind=kind, above=query.get("since"), **conditions)
@@ -71,15 +90,13 @@ class RevisionAnswer(Answer):
     change_count: int
 
     @classmethod
-    def from_revision(cls, revision: Revision) -> RevisionAnswer:
-        return cls(
+    def from_revision(cls, revision: Revision, **given: object) -> Self:
+        return cls.from_attributes(
+            revision.authorship,
             number=revision.number,
             created_at=revision.created_at,
-            author=revision.authorship.author,
-            claimed_by=revision.authorship.claimed_by,
-            message=revision.authorship.message,
-            request_id=revision.authorship.request_id,
             change_count=revision.change_count,
+            **given,
         )
 
 
@@ -90,7 +107,7 @@ class RevisionsAnswer(Answer):
     token: str | None = None
 
 
-class RowDifference(ScopeAnswer):
+class RowDifference(RowChangeAnswer):
     name: Annotated[str | None, Meta(description="Of a cluster, pool or label.")] = None
     resource_type: str
     level: str
@@ -98,48 +115,12 @@ class RowDifference(ScopeAnswer):
     before: Json | None = None
     after: Json | None = None
 
-    @classmethod
-    def from_change(cls, change: RowChange) -> RowDifference:
-        return cls(
-            **keys_of(change.scope),
-            name=change.name or None,
-            resource_type=change.kind,
-            level=change.scope.level.value,
-            action=change.action,
-            before=change.before,
-            after=change.after,
-        )
 
-
-class OneRevisionAnswer(Answer):
-    number: int
-    created_at: Time
-    author: str
-    claimed_by: str | None = None
-    message: str | None = None
-    request_id: str | None = None
-    change_count: int
+class OneRevisionAnswer(RevisionAnswer):
     changes: list[RowDifference]
-
-    @classmethod
-    def from_revision(cls, revision: Revision, changes: Iterable[RowChange]) -> OneRevisionAnswer:
-        return cls(
-            number=revision.number,
-            created_at=revision.created_at,
-            author=revision.authorship.author,
-            claimed_by=revision.authorship.claimed_by,
-            message=revision.authorship.message,
-            request_id=revision.authorship.request_id,
-            change_count=revision.change_count,
-            changes=[RowDifference.from_change(change) for change in changes],
-        )
 
 
 class DiffAnswer(Answer):
     from_: int = field(name="from")
     to: int
     rows: list[RowDifference]
-
-    @classmethod
-    def from_changes(cls, from_: int, to: int, changes: Iterable[RowChange]) -> DiffAnswer:
-        return cls(from_=from_, to=to, rows=[RowDifference.from_change(change) for change in changes])

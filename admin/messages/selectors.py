@@ -8,10 +8,10 @@ from typing import Any
 from marshmallow import ValidationError, fields, validate
 
 from admin.core.executions.selectors import Condition, equals, parse_filters, parse_time, parse_value
-from admin.core.problems import Invalid, Problem
+from admin.core.problems import invalid
 from admin.core.quantities import parse_duration
 from admin.core.settings.scopes import Scope, check_scope
-from admin.messages.requests import NAME, RequestSchema
+from admin.messages.requests import NAME, Fields, RequestSchema
 
 #: A time, or how long ago.
 Moment = datetime | timedelta
@@ -39,7 +39,7 @@ def time_of(moment: Moment, now: datetime, field: str) -> datetime:
     try:
         return moment if isinstance(moment, datetime) else now - moment
     except OverflowError:
-        raise Invalid(Problem(field=field, reason=_NO_MOMENT)) from None
+        raise invalid(field, _NO_MOMENT) from None
 
 
 GIVEN = validate.Length(min=1, error="is empty; leave it out for any.")
@@ -69,8 +69,8 @@ class SelectorFields(RequestSchema):
 _PLAIN = ("phase", "reason", "cluster", "pool", "label", "workflow", "launch_plan", "version", "mode")
 
 
-def conditions_of(selector: dict[str, Any], now: datetime) -> list[Condition]:
-    """The conditions that a selector's fields make."""
+def conditions_of(selector: Fields, now: datetime) -> list[Condition]:
+    """The conditions that a selector's fields make; the state counts where no filter names one."""
     conditions = [
         equals(name, *_values(name, selector[name])) for name in (*_PLAIN, "project", "domain") if name in selector
     ]
@@ -78,14 +78,18 @@ def conditions_of(selector: dict[str, Any], now: datetime) -> list[Condition]:
         if name in selector:
             time = time_of(selector[name], now, name)
             conditions.append(Condition(field="created_at", function=function, values=(time,)))
-    return conditions + (parse_filters(selector["filters"]) if "filters" in selector else [])
+    if "filters" in selector:
+        conditions += parse_filters(selector["filters"])
+    if selector.get("state", "ALL") != "ALL" and not any(condition.field == "state" for condition in conditions):
+        conditions.append(equals("state", selector["state"]))
+    return conditions
 
 
 def _values(name: str, text: str) -> list[Any]:
     return [parse_value(name, value.strip()) for value in text.split(",")]
 
 
-def scope_of(selector: dict[str, Any]) -> Scope:
+def scope_of(selector: Fields) -> Scope:
     """The project and domain of a selector, as far as it names them."""
     if selector.get("project") or selector.get("domain"):
         return check_scope(project=selector.get("project", ""), domain=selector.get("domain", ""))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Annotated
 
 from msgspec import Meta
 
 from admin import __version__
 from admin.core.settings.kinds import Kind
-from admin.core.settings.warnings import Warning
 from admin.messages.shared import Answer, Json, WarningAnswer
 
 
@@ -55,16 +53,10 @@ class KindAnswer(Answer):
 
     @classmethod
     def from_kind(cls, kind: Kind) -> KindAnswer:
-        return cls(
-            number=kind.number,
-            name=kind.name,
-            noun=kind.noun,
-            payload_key=kind.payload_key,
+        return cls.from_attributes(
+            kind,
             levels=[level.value for level in kind.levels],
             merge=kind.merge.value,
-            declared=kind.declared,
-            description=kind.description,
-            example=kind.example,
             schema=kind.payload.schema(),
         )
 
@@ -72,14 +64,6 @@ class KindAnswer(Answer):
 class KindsAnswer(Answer):
     kinds: list[KindAnswer]
 
-    @classmethod
-    def from_kinds(cls, kinds: Iterable[Kind]) -> KindsAnswer:
-        return cls(kinds=[KindAnswer.from_kind(kind) for kind in kinds])
-
 
 class WarningsAnswer(Answer):
     warnings: list[WarningAnswer]
-
-    @classmethod
-    def from_warnings(cls, warnings: Iterable[Warning]) -> WarningsAnswer:
-        return cls(warnings=[WarningAnswer.from_warning(warning) for warning in warnings])

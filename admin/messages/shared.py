@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, TypedDict, dataclass_transform
+from typing import Annotated, Any, ClassVar, Self, dataclass_transform
 
 import msgspec
 from msgspec import Meta, Struct, StructMeta, field
 
-from admin.core.problems import Path, dotted
 from admin.core.settings.kinds import Kind, Payload
-from admin.core.settings.scopes import Level, Origin, Scope
+from admin.core.settings.scopes import Level
 from admin.core.settings.warnings import Warning
 
 #: A time in UTC, written in RFC 3339 to the microsecond.
@@ -43,6 +42,12 @@ class Answer(Struct, metaclass=MessageMeta, omit_defaults=True, frozen=True):
     """What every answer is: fields in the order of their JSON, and those that are None are left out."""
 
     has_other_fields: ClassVar[bool] = False  #: whether there may be more than is described
+
+    @classmethod
+    def from_attributes(cls, source: object, **given: object) -> Self:
+        """The answer whose fields are the attributes of a value by the same names, but for those that are given."""
+        values: Json = {name: getattr(source, name) for name in cls.__struct_fields__ if name not in given}
+        return cls(**values, **given)
 
 
 def encode(answer: Answer) -> bytes:
@@ -75,20 +80,11 @@ class ScopeAnswer(Answer):
     workflow: str | None = None
     launch_plan: str | None = None
 
-
-class ScopeKeys(TypedDict, total=False):
-    """The keys of a scope, for the fields of a `ScopeAnswer`."""
-
-    domain: str
-    project: str
-    workflow: str
-    launch_plan: str
-
-
-def keys_of(scope: Scope) -> ScopeKeys:
-    """The keys that a scope has."""
-    keys: ScopeKeys = scope.keys()  # type: ignore[assignment]  # the same names, of a plain dict
-    return keys
+    @classmethod
+    def from_attributes(cls, source: Any, **given: object) -> Self:
+        """The keys are those of the value's scope."""
+        keys = {name: key or None for name, key in source.scope._asdict().items()}
+        return super().from_attributes(source, **keys, **given)
 
 
 class OriginAnswer(ScopeAnswer):
@@ -97,17 +93,6 @@ class OriginAnswer(ScopeAnswer):
     level: Annotated[str, one_of(*LEVELS)]
     version: Annotated[int | None, Meta(description="Of the stored row.")] = None
     key: Annotated[str | None, Meta(description="The configuration key, for the platform's own values.")] = None
-
-    @classmethod
-    def from_origin(cls, origin: Origin) -> OriginAnswer:
-        if origin.layer:
-            return cls(level=origin.layer)
-        return cls(**keys_of(origin.scope), level=origin.level.value, version=origin.version, key=origin.key or None)
-
-
-def origins_by_path(origins: Mapping[Path, Origin]) -> dict[str, OriginAnswer]:
-    """The origin of each leaf, by its dotted path."""
-    return {dotted(path): OriginAnswer.from_origin(origin) for path, origin in origins.items()}
 
 
 class WarningAnswer(ScopeAnswer):
@@ -123,16 +108,24 @@ class WarningAnswer(ScopeAnswer):
 
     @classmethod
     def from_warning(cls, warning: Warning) -> WarningAnswer:
-        return cls(
-            **keys_of(warning.scope),
-            code=warning.code,
-            message=warning.message,
+        return cls.from_attributes(
+            warning,
             resource_type=warning.kind,
             level=warning.scope.level.value,
-            field=warning.field,
             closest=list(warning.closest) or None,
             name=warning.name or None,
         )
+
+
+class NoticeAnswer(Answer):
+    """Something questionable about a request that is carried out all the same."""
+
+    code: str
+    message: str
+
+    @classmethod
+    def from_warnings(cls, warnings: Iterable[Mapping[str, str]]) -> list[Self]:
+        return [cls(code=warning["code"], message=warning["message"]) for warning in warnings]
 
 
 def matching(kind: Kind, payload: Payload) -> Json:

@@ -75,7 +75,7 @@ class Answer(Reported):
     enabled: bool = True
     is_permission: bool = False  #: whether the agent may start something that it might not before
     next_at: datetime | None = None  #: when the next attempt that backs off may start
-    is_crowded: bool = False  #: whether there was no thread to wait in, so that the agent should pause
+    pause_seconds: float = 0  #: how long the agent should pause, where there was no thread to wait in
 
     @property
     def has_news(self) -> bool:

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from admin.core import names
 from admin.core.executions.lifecycle import UNFINISHED, Phase
 from admin.core.executions.selectors import Condition, equals
-from admin.core.executions.spec import EXECUTION_NAME
+from admin.core.executions.spec import EXECUTION_NAME, request_warnings
 from admin.core.placement import decisions as placement_decisions
 from admin.core.problems import Invalid, Problem, closest, did_you_mean, shorten
 from admin.core.settings.scopes import Scope
@@ -132,8 +132,9 @@ def set_state(context: Context, key: ExecutionId, state: str) -> tuple[Execution
         return find_execution(context, connection, key), True
 
 
-def terminate(context: Context, key: ExecutionId, cause: str, by: str) -> tuple[Execution, bool]:
+def terminate(context: Context, key: ExecutionId, cause: str | None, by: str | None) -> tuple[Execution, bool]:
     """End an execution; returns whether that changed anything: one that has ended stays as it is."""
+    cause, by = cause or "Terminated without a cause.", by or "anonymous"
     with context.database.writing() as connection:
         before = find_execution(context, connection, key, lock=True)
         is_changed = end(connection, before, Phase.ABORTED, "TERMINATED", cause, by, context.clock())
@@ -144,7 +145,7 @@ def terminate(context: Context, key: ExecutionId, cause: str, by: str) -> tuple[
 
 
 def terminate_many(
-    context: Context, conditions: Iterable[Condition], cause: str, by: str, *, scope: Scope, dry_run: bool
+    context: Context, conditions: Iterable[Condition], cause: str | None, by: str | None, *, scope: Scope, dry_run: bool
 ) -> list[tuple[Execution | ListedExecution, bool]]:
     """End every unfinished execution that matches, each in a transaction of its own."""
     unfinished = equals("phase", *(phase.value for phase in UNFINISHED))
@@ -265,14 +266,24 @@ def repeat_request(
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """A decision with everything that led to it; settings and candidates as JSON of their trails."""
+    """Where an execution is or would be, and why; steps as JSON of their trails."""
 
-    execution: Execution
-    decision: StoredDecision
-    settings: Mapping[str, Any]
-    candidates: list[dict[str, Any]]
+    id: ExecutionId
+    cluster: str | None
+    reason: str
+    reason_message: str
+    pool: str | None
+    label: str | None
     strategy: str
-    history: list[StoredDecision]
+    revision: int
+    rungs: list[dict[str, Any]]
+    candidates: list[dict[str, Any]]
+    settings: list[dict[str, Any]]
+    job: dict[str, Any]
+    queue: str | None
+    warnings: list[dict[str, str]]
+    decision: StoredDecision | None = None  #: None where nothing was decided yet
+    history: list[StoredDecision] | None = None
 
 
 def explain(context: Context, key: ExecutionId, number: int | None = None) -> Explanation:
@@ -286,12 +297,22 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         decision = history[(number or len(history)) - 1]
         settings = decisions.trail(connection, decision.settings_trail)
         trail = decisions.trail(connection, decision.placement_trail)
-    candidates = placement_decisions.render_candidates(trail, decision.scores, str(key), decision.cluster)
+    winner = next(rung for rung in settings["rungs"] if rung["state"] == "wins")
     return Explanation(
-        execution=execution,
-        decision=decision,
-        settings=settings,
-        candidates=candidates,
+        id=execution.key,
+        cluster=decision.cluster,
+        reason=decision.reason,
+        reason_message=decision.reason_message,
+        pool=winner["name"] if winner["kind"] == "pool" else None,
+        label=winner["name"] if winner["kind"] == "label" else None,
         strategy=trail["strategy"],
+        revision=decision.revision,
+        rungs=settings["rungs"],
+        candidates=placement_decisions.render_candidates(trail, decision.scores, str(key), decision.cluster),
+        settings=settings["settings"],
+        job=execution.content["job"],
+        queue=execution.content["queue"],
+        warnings=request_warnings(execution.request["spec"]),
+        decision=decision,
         history=history,
     )

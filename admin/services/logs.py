@@ -83,14 +83,14 @@ def read_log(
     context: Context,
     key: ExecutionId,
     *,
-    attempt: int | None,
+    attempt: int | None = None,
     stream: str,
     offset: int,
     limit: int,
-    wait: float,
+    wait_seconds: float,
 ) -> LogText:
-    """The log of an attempt from an offset on; waits up to `wait` seconds while there is none and may be more."""
-    deadline = context.monotonic() + wait
+    """The log of an attempt from an offset on; waits `wait_seconds` while there is none and may be more."""
+    deadline = context.monotonic() + wait_seconds
     while True:
         with context.database.reading() as connection:
             execution = find_execution(context, connection, key)

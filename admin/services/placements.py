@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -14,7 +13,7 @@ from admin.core.executions.lifecycle import Phase
 from admin.core.executions.placements import place
 from admin.core.executions.plans import RunPlan, build_run_plan
 from admin.core.executions.selectors import Condition
-from admin.core.placement import decisions as placement_decisions
+from admin.core.placement.decisions import render_candidates
 from admin.core.problems import Invalid
 from admin.core.resources import Amounts, subtract
 from admin.core.settings import trails
@@ -25,53 +24,37 @@ from admin.services.changes import make_change
 from admin.services.context import Context
 from admin.services.creations import generated_name
 from admin.services.decision_views import StoredView, prepare, reason_of
-from admin.services.executions import matching_in
+from admin.services.executions import Explanation, matching_in
 from admin.services.launches import find_launch
-from admin.services.run_requests import CreationRequest, Placement, RunRequest, run_request_of
+from admin.services.run_requests import CreationRequest, RunRequest, run_request_of
 from admin.services.scopes import check_readable
 from admin.store import execution_lists, executions
-from admin.store.executions import Execution, ExecutionId
+from admin.store.executions import Execution
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlacementPreview:
-    """Where a request would run, and why."""
-
-    id: ExecutionId
-    placement: Placement
-    revision: int
-    warnings: list[dict[str, str]]
-
-    @property
-    def settings(self) -> list[dict[str, Any]]:
-        settings: list[dict[str, Any]] = self.placement.run_plan.effective.trail.body["settings"]
-        return settings
-
-    @property
-    def rungs(self) -> list[dict[str, Any]]:
-        rungs: list[dict[str, Any]] = self.placement.run_plan.effective.trail.body["rungs"]
-        return rungs
-
-    @property
-    def candidates(self) -> list[dict[str, Any]]:
-        decision = self.placement.decision
-        evaluation = decision.evaluation
-        body, scores = evaluation.trail.body, evaluation.scores
-        return placement_decisions.render_candidates(body, scores, str(self.id), decision.cluster)
-
-
-def where_would(
-    context: Context, request: CreationRequest, proposed: Sequence[RowWrite] | None = None
-) -> PlacementPreview:
+def where_would(context: Context, request: CreationRequest, proposed: Sequence[RowWrite] | None = None) -> Explanation:
     """Where a request would run now, or after a proposed change. Nothing is written."""
     changes = _planned(context, proposed)
     named = request if request.name else request._replace(name=generated_name(request.run))
     with context.database.reading() as connection:
         preparation = prepare(context, StoredView(context, connection, proposed=changes), named)
-    return PlacementPreview(
+    placement = preparation.place(named.key)
+    run_plan, decision = placement.run_plan, placement.decision
+    steps, evaluation = run_plan.effective.trail.body, decision.evaluation
+    return Explanation(
         id=named.id,
-        placement=preparation.place(named.key),
+        cluster=decision.cluster,
+        reason=decision.code,
+        reason_message=decision.message,
+        pool=run_plan.route.pool,
+        label=run_plan.route.label,
+        strategy=evaluation.strategy,
         revision=preparation.basis.revision,
+        rungs=steps["rungs"],
+        candidates=render_candidates(evaluation.trail.body, evaluation.scores, str(named.id), decision.cluster),
+        settings=steps["settings"],
+        job=run_plan.job,
+        queue=run_plan.queue,
         warnings=preparation.warnings,
     )
 

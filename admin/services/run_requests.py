@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -13,6 +12,7 @@ from admin.core.executions.plans import RunPlan, draw_key
 from admin.core.executions.spec import EXECUTION_NAME, EXECUTION_NAME_RULE, read_spec
 from admin.core.jobs.literals import plain_values
 from admin.core.json_text import json_text
+from admin.core.memos import Memo
 from admin.core.placement.decisions import Decision
 from admin.core.problems import Invalid, Problem, shorten
 from admin.core.registrations import Identifier
@@ -71,16 +71,24 @@ class CreationRequest(NamedTuple):
         return draw_key(self.run.project, self.run.domain, self.name or "")
 
 
-def read_request(
-    *,
-    project: str,
-    domain: str,
-    name: str | None,
-    spec: Any,
-    inputs: Any,
-    read: Callable[[Any], dict[str, Any]] = read_spec,
-) -> CreationRequest:
-    """A request in its normal form; Invalid with every problem. `read` may be a cached `read_spec`."""
+#: Requests that were read before, for they are often alike but for their names; and specs, where inputs differ too.
+_requests: Memo[RunRequest] = Memo(1024)
+_specs: Memo[dict[str, Any]] = Memo(1024)
+
+
+def read_request(*, project: str, domain: str, name: str | None, spec: Any, inputs: Any) -> CreationRequest:
+    """A request in its normal form; Invalid with every problem."""
+    text = json_text([project, domain, spec, inputs])
+
+    def read() -> RunRequest:
+        return _read_run(project, domain, name, spec, inputs)
+
+    run = read() if len(text) > MAX_CACHED_BYTES else _requests.find(text, read)
+    check_name(name)
+    return CreationRequest(run, name)
+
+
+def _read_run(project: str, domain: str, name: str | None, spec: Any, inputs: Any) -> RunRequest:
     for key, value in (("project", project), ("domain", domain)):
         if not value:
             raise Invalid(Problem(field=key, reason="is empty: an execution belongs to a project and a domain."))
@@ -90,7 +98,12 @@ def read_request(
     values = plain_values({} if inputs is None else inputs, ("inputs",), problems)
     if problems:
         raise Invalid(*problems)
-    return CreationRequest(RunRequest(project=project, domain=domain, spec=read(spec), inputs=values), name)
+    return RunRequest(project=project, domain=domain, spec=_read_spec(spec), inputs=values)
+
+
+def _read_spec(spec: Any) -> dict[str, Any]:
+    text = json_text(spec)
+    return read_spec(spec) if len(text) > MAX_CACHED_BYTES else _specs.find(text, lambda: read_spec(spec))
 
 
 def check_name(name: str | None) -> None:

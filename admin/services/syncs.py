@@ -39,7 +39,7 @@ def _wait(context: Context, request: Sync, waiter: Waiter, deadline: float) -> A
     request = replace(request, sequence=max(request.sequence, 2), report=None)
     while not answer.has_news and not _is_switched(first, answer) and not context.cluster_wakeups.is_closing:
         if waiter.is_crowded:
-            return replace(answer, is_crowded=True)
+            return replace(answer, pause_seconds=context.settings.agents.retry_seconds)
         last_sync_at = answer.state.last_sync_at
         is_woken = waiter.wait(_remaining(context, answer, deadline), last_sync_at)
         if not is_woken and context.monotonic() >= deadline:

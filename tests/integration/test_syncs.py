@@ -232,7 +232,7 @@ def test_a_newer_process_ends_the_wait_of_an_older_one(app: Flask, context: Cont
             answers["c"].result(10)
         sync(context, Sync(cluster="d", agent="old", sequence=2))  # the same process says something else meanwhile
         answer = answers["d"].result(10)
-        assert (answer.has_news, answer.is_crowded) == (False, False)
+        assert (answer.has_news, answer.pause_seconds) == (False, 0)
     with context.database.reading() as connection:
         assert fleet.state(connection, "c", lock=False).agent == "new"
 

@@ -69,6 +69,13 @@ def equals(field: str, *values: Any) -> Condition:
     return Condition(field=field, function="value_in", values=values)
 
 
+def check_sort_field(field: str) -> str:
+    """A field that lists can be sorted by; Invalid with the closest ones for any other."""
+    if field not in SORT_FIELDS:
+        raise Invalid(unknown_problem("sort_by.key", "sort key", field, SORT_FIELDS))
+    return field
+
+
 def parse_filters(text: str) -> list[Condition]:
     """The conditions of a filter; Invalid naming the term that is wrong and what is allowed."""
     terms = [term for term in _terms(text) if term.strip()]

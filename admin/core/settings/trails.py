@@ -46,13 +46,14 @@ def resolved(effective: Resolved) -> dict[str, Any]:
     return {
         "resource_type": effective.kind.name,
         "value": effective.value,
-        "origins": _origins(effective.origins),
-        "unset": _origins(effective.unset),
+        "origins": origins(effective.origins),
+        "unset": origins(effective.unset),
         "trail": [step(level) for level in effective.trail],
     }
 
 
-def _origins(sources: Mapping[Path, Origin]) -> dict[str, Any]:
+def origins(sources: Mapping[Path, Origin]) -> dict[str, Any]:
+    """The origin of each leaf, by its dotted path."""
     shown: dict[int, dict[str, Any]] = {}  # the leaves of a row share their origin
     for source in sources.values():
         if id(source) not in shown:
