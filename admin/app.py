@@ -25,6 +25,7 @@ from admin.api import (
     service,
     warnings,
 )
+from admin.api.browsers import BrowserGuard
 from admin.api.failures import answer_failures
 from admin.api.fast_lane import FastLane
 from admin.api.front import Front, name_routes
@@ -32,7 +33,7 @@ from admin.api.openapi import document
 from admin.api.operations import Operation, Rest
 from admin.configuration import Settings
 from admin.core.settings.effective_text import EffectiveTexts
-from admin.gate import Gate, read_token
+from admin.gate import Gate, TokenFile
 from admin.messages.reading import prepare_bodies
 from admin.metrics import StateCollector
 from admin.services.agents import RegistrationLimiter, cluster_of
@@ -44,7 +45,7 @@ from admin.store.cache.shared_counter import SharedCounter
 from admin.store.cache.watchers import EventWatcher, RevisionWatcher
 from admin.store.creations import CreationWriter
 from admin.store.database import Database, db, engine_options
-from admin.store.dialects.sqlite import prepare_directory
+from admin.store.dialects.sqlite import prepare_file
 from admin.store.group_commit import GroupCommit
 
 _OPERATIONS = (
@@ -78,7 +79,7 @@ def create_app(
     app.url_map.converters["rest"] = Rest
     app.url_map.strict_slashes = False
     app.url_map.merge_slashes = False  # a doubled slash is a mistake to be named, not to be redirected away
-    prepare_directory(settings.database_url)
+    prepare_file(settings.database_url)
     db.init_app(app)
     with app.app_context():
         database = Database(db.engine)
@@ -105,12 +106,13 @@ def create_app(
         get_swaggerui_blueprint(DOCS_PATH, "/api/v1/openapi.json", config={"app_name": "Rainbow", "validatorUrl": None})
     )
     gate = Gate(
-        token=read_token(settings.server.api_token_file) if settings.server.api_token_file else None,
+        tokens=TokenFile(settings.server.api_token_file) if settings.server.api_token_file else None,
         cluster_of=lambda token: cluster_of(app.extensions["rainbow"], token),
         operations=all_operations(),
         open_folders=[DOCS_PATH],
     )
-    app.wsgi_app = Front(gate, FastLane(context, app.wsgi_app))  # type: ignore[method-assign]
+    guard = BrowserGuard(settings.server.accepted_hosts)
+    app.wsgi_app = Front(gate, guard, FastLane(context, app.wsgi_app))  # type: ignore[method-assign]
     return app
 
 

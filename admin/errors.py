@@ -112,6 +112,10 @@ class Forbidden(RainbowError, name="forbidden", status=403, code=7):
     """This token does not allow the request."""
 
 
+class ForeignOrigin(Forbidden, name="foreign_origin"):
+    """A page of another site may not use this admin: only pages that the admin itself serves may."""
+
+
 class TooManyAttempts(RainbowError, name="too_many_attempts", status=429, code=8):
     """Too many wrong registrations. Wait a minute, then try again with the right secret."""
 
@@ -226,6 +230,10 @@ class BodyTooLarge(RainbowError, name="body_too_large", status=413, code=8):
 
 class UnsupportedMediaType(RainbowError, name="unsupported_media_type", status=415, code=3):
     """The body must be JSON: send it with 'Content-Type: application/json'."""
+
+
+class UnknownHost(RainbowError, name="unknown_host", status=421, code=3):
+    """This admin is not called by that name. If it should be, add it to server.allowedHosts."""
 
 
 class Internal(RainbowError, name="internal"):

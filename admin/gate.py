@@ -8,17 +8,21 @@ own cluster; an admin without an operators' token lets everybody in.
 from __future__ import annotations
 
 import hmac
+import logging
 import re
 import secrets
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from admin.core.problems import invalid
+from admin.core.problems import Invalid, invalid
 from admin.errors import Forbidden, Unauthenticated
 from admin.services.agents import TOKEN_MARK
 
+_log = logging.getLogger("rainbow.gate")
+_RECHECK_SECONDS = 1.0
 _ACCEPTABLE_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 _PARAMETER = re.compile(r"<(rest:)?([a-z_]+)>")
 
@@ -60,14 +64,23 @@ class Gate:
     def __init__(
         self,
         *,
-        token: str | None,
+        tokens: Callable[[], tuple[bytes, ...]] | None,
         cluster_of: Callable[[str], str],
         operations: Iterable[Operation],
         open_folders: Iterable[str] = (),
     ) -> None:
-        """`cluster_of` gives the cluster of an agent's token; nothing in `open_folders` needs a token."""
+        """
+        Parameters
+        ----------
+        tokens
+            Gives the operators' tokens; None where nobody needs one.
+        cluster_of
+            Gives the cluster of an agent's token.
+        open_folders
+            Paths below which nothing needs a token.
+        """
         self._cluster_of = cluster_of
-        self._token = None if token is None else token.encode()
+        self._tokens = tokens
         self._routes: dict[str, list[_Route]] = {}
         open_paths: dict[str, list[str]] = {}
         for operation in sorted(operations, key=lambda operation: operation.path.count("<")):
@@ -84,7 +97,7 @@ class Gate:
 
     def admit(self, method: str, path: str, *, authorization: str | None, request_id: str) -> Caller:
         """The caller of a request; Unauthenticated or Forbidden where it may not be made."""
-        if self._token is None and authorization is None:
+        if self._tokens is None and authorization is None:
             return Caller(request_id=request_id)
         if self._is_open(method, path):
             return Caller(request_id=request_id)
@@ -93,11 +106,11 @@ class Gate:
             route = self._find(method, path)
             if route is not None:
                 return self._admit_agent(route, path, token, request_id)
-        if self._token is None:
+        if self._tokens is None:
             return Caller(request_id=request_id)
         if token is None:
             raise Unauthenticated()
-        if not hmac.compare_digest(token.encode(), self._token):
+        if not _is_among(token.encode(), self._tokens()):
             raise Unauthenticated("The bearer token is not the one that this admin accepts. Check RAINBOW_TOKEN.")
         return Caller(request_id=request_id)
 
@@ -134,17 +147,68 @@ def accept_request_id(header: str | None) -> str:
     return header if header is not None and _ACCEPTABLE_ID.fullmatch(header) else secrets.token_hex(10)
 
 
-def read_token(path: str) -> str:
-    """The token in a file; Invalid where there is none, or it is too short to be safe."""
+class TokenFile:
+    """The operators' tokens, one a line of a file that may be changed at any time.
+
+    To replace a token, put the new one beside the old one, hand it out, then take the old one away: both are good in
+    between, and the admin need not be restarted.
+    """
+
+    def __init__(self, path: str, clock: Callable[[], float] = time.monotonic) -> None:
+        """Invalid for a file that holds no token, or one that is too short to be safe."""
+        self._path = path
+        self._clock = clock
+        self._stamp = _stamp(path)
+        self._tokens = _read_tokens(path)
+        self._checked_at = clock()
+
+    def __call__(self) -> tuple[bytes, ...]:
+        """The tokens that are good now; the last good ones while the file cannot be used."""
+        if self._clock() - self._checked_at >= _RECHECK_SECONDS:
+            self._checked_at = self._clock()
+            stamp = _stamp(self._path)
+            if stamp != self._stamp:
+                self._stamp = stamp
+                self._read_again()
+        return self._tokens
+
+    def _read_again(self) -> None:
+        try:
+            self._tokens = _read_tokens(self._path)
+            _log.info("tokens read again", extra={"file": self._path, "tokens": len(self._tokens)})
+        except Invalid as error:
+            _log.warning("the former tokens stay good", extra={"problem": str(error)})
+
+
+def _stamp(path: str) -> tuple[int, int, int] | None:
+    """What changes when a file does."""
     try:
-        token = Path(path).read_text(encoding="utf-8").strip()
+        status = Path(path).stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _read_tokens(path: str) -> tuple[bytes, ...]:
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
         raise invalid("server.apiTokenFile", f"{path} cannot be read: {reason}.") from error
-    if len(token) < 16 or not token.isascii() or any(char.isspace() for char in token):
-        reason = f"{path} must hold one token of at least 16 plain characters; `openssl rand -hex 32` makes one."
-        raise invalid("server.apiTokenFile", reason)
-    return token
+    tokens = [line.strip() for line in lines if line.strip()]
+    if not tokens or not all(_is_safe(token) for token in tokens):
+        rule = "must hold tokens of at least 16 plain characters, one a line"
+        raise invalid("server.apiTokenFile", f"{path} {rule}; `openssl rand -hex 32` makes one.")
+    return tuple(token.encode() for token in tokens)
+
+
+def _is_safe(token: str) -> bool:
+    return len(token) >= 16 and token.isascii() and not any(char.isspace() for char in token)
+
+
+def _is_among(token: bytes, tokens: tuple[bytes, ...]) -> bool:
+    """Compares with all of them, so that the time taken tells nothing."""
+    return sum(hmac.compare_digest(token, known) for known in tokens) > 0
 
 
 def _bearer(authorization: str | None) -> str | None:

@@ -116,7 +116,7 @@ def migrate_command(config_file: str | None, database: str | None, to: str) -> N
 def config_command(config_file: str | None, database: str | None) -> None:
     """Check the configuration and print the one in force, every default included."""
     settings = load_settings(config_file, os.environ, _overrides(database=database))
-    yaml.safe_dump(dict(settings.document), sys.stdout, sort_keys=False, allow_unicode=True)
+    yaml.safe_dump(settings.shown_document, sys.stdout, sort_keys=False, allow_unicode=True)
 
 
 def _age(name: str, rows: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

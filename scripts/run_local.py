@@ -20,11 +20,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, NoReturn
 
 from ctl.client.client import Client
+from ctl.client.contexts import config_path, load_configuration, save_configuration
 from ctl.client.errors import ClientError, NotFound, Unauthenticated
 from ctl.client.times import parse_timestamp
 
@@ -39,7 +41,7 @@ _WELCOME = """
 Rainbow is up at {url}. The cluster '{cluster}' is this machine, and an agent runs there what is
 placed on it. In a second shell, in this directory:
 
-  . .venv/bin/activate{endpoint}
+  . .venv/bin/activate{context}
   rainbowctl create execution -p flytesnacks -d development --cpu 1 --logs -- echo 'Hello, world'
 
 That runs a command and shows what it prints. More to try:
@@ -49,6 +51,7 @@ That runs a command and shows what it prints. More to try:
   rainbowctl get execution-cluster-label -p flyteexamples -d development
   rainbowctl explain task-resource-attribute -p flyteexamples -d development
 
+The token of this admin is in {token}; rainbowctl has it from its context '{cluster}'.
 The API is described at {url}/api/v1/docs/. Stop everything with Ctrl-C.
 """
 
@@ -96,17 +99,19 @@ def _stop(*_signal: object) -> NoReturn:
 def _run(directory: Path, config: str, port: int, running: list[subprocess.Popen[str]]) -> NoReturn:
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     secret, token = directory / "registration.secret", directory / f"{CLUSTER}.token"
+    operators_token = directory / "token"
     _make_secret(secret)
+    _make_secret(operators_token)
     _check_free(port)
     url = f"http://127.0.0.1:{port}"
     started_at = datetime.now(UTC)
     admin = _start(
         *("rainbow-admin", "serve", "--config", config, "--database", f"sqlite:///{directory / 'rainbow.db'}"),
         *("--host", "127.0.0.1", "--port", str(port), "--registration-secret-file", str(secret)),
-        *("--log-format", "text"),
+        *("--api-token-file", str(operators_token), "--log-format", "text"),
     )
     running.append(admin)
-    with Client(url, token=os.environ.get("RAINBOW_TOKEN")) as client:
+    with Client(url, token=operators_token.read_text(encoding="utf-8").strip()) as client:
         _wait_until(lambda: _answers(client), running, "the admin does not answer")
         # Nothing of an agent's own configuration counts here; paths are whole, for they are meant from its file.
         agent = ["--config", os.devnull, "--endpoint", url, "--cluster", CLUSTER, "--engine", "local"]
@@ -114,11 +119,23 @@ def _run(directory: Path, config: str, port: int, running: list[subprocess.Popen
         _sign_in(client, token, url, [*agent, "--secret-file", str(secret)])
         running.append(_start("rainbow-agent", "run", *agent, prefix="agent: "))
         _wait_until(lambda: _is_heard(client, started_at), running, "the agent does not reach the admin")
-    endpoint = "" if port == _DEFAULT_PORT else f"\n  export RAINBOW_ENDPOINT={url}"
-    print(_WELCOME.format(url=url, cluster=CLUSTER, endpoint=endpoint), flush=True)
+    context = _save_context(url, operators_token)
+    print(_WELCOME.format(url=url, cluster=CLUSTER, context=context, token=operators_token), flush=True)
     while True:
         _check(running)
         time.sleep(0.2)
+
+
+def _save_context(url: str, token: Path) -> str:
+    """Tell rainbowctl of this admin and its token; returns what has still to be typed to use them."""
+    path = config_path({})
+    configuration = load_configuration(path, may_be_missing=True)
+    entry = {**configuration.contexts.get(CLUSTER, {}), "endpoint": url, "token_file": str(token)}
+    current = configuration.current_context or CLUSTER
+    save_configuration(
+        replace(configuration, current_context=current, contexts={**configuration.contexts, CLUSTER: entry})
+    )
+    return "" if current == CLUSTER else f"\n  export RAINBOW_CONTEXT={CLUSTER}"
 
 
 def _check_free(port: int) -> None:
@@ -133,7 +150,7 @@ def _check_free(port: int) -> None:
 
 
 def _make_secret(path: Path) -> None:
-    """A registration secret that only its owner can read, if there is none yet."""
+    """A secret that only its owner can read, if there is none yet."""
     if path.exists():
         return
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from flask import Flask, request
 
 from admin import metrics
+from admin.api.browsers import BrowserGuard
 from admin.api.current import CALLER
 from admin.api.failures import error_body, error_headers, translate
 from admin.gate import Gate, accept_request_id
@@ -26,10 +27,11 @@ _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"
 
 
 class Front:
-    """Admits a request at the gate, passes it on with its caller, and observes the answer."""
+    """Admits a request past the browser guard and the gate, passes it on with its caller, and observes the answer."""
 
-    def __init__(self, gate: Gate, answer: WSGIApplication) -> None:
+    def __init__(self, gate: Gate, browser_guard: BrowserGuard, answer: WSGIApplication) -> None:
         self._gate = gate
+        self._browser_guard = browser_guard
         self._answer = answer
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -44,6 +46,7 @@ class Front:
             return start_response(status, headers, *exc_info)
 
         try:
+            self._browser_guard.check(environ)
             environ[CALLER] = self._gate.admit(
                 method, path, authorization=environ.get("HTTP_AUTHORIZATION"), request_id=request_id
             )

@@ -112,6 +112,9 @@ CONFIGURATION = Section(
                 "workers": Integer(minimum=1, maximum=64, description="Processes that answer requests."),
                 "threads": Integer(minimum=1, maximum=4096, description="Requests that one worker answers at once."),
                 "apiTokenFile": Text(description="File with the bearer token that clients must send."),
+                "allowedHosts": ListOf(
+                    item=Text(max_length=255), description="Names that requests may call the admin by; '*' for any."
+                ),
                 "maxBodyBytes": Integer(minimum=1024, maximum=2**30, description="Largest request body."),
                 "gracefulShutdownSeconds": Integer(
                     minimum=0, maximum=3600, description="How long requests in flight may take to finish on shutdown."

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from sqlalchemy.engine import make_url
 
 from admin.core.executions.launches import Rules
 from admin.core.fleet.definitions import Definition
@@ -44,6 +46,18 @@ class Server:
     api_token_file: str | None = None
     tls_cert_file: str | None = None
     tls_key_file: str | None = None
+    allowed_hosts: Sequence[str] = ()
+
+    @property
+    def accepted_hosts(self) -> frozenset[str] | None:
+        """The names that requests may call the admin by besides loopback's; None for any.
+
+        Any name will do where a token is needed, unless some are configured: a page that reached the admin by a name of
+        its own would not have the token.
+        """
+        if "*" in self.allowed_hosts or (self.api_token_file and not self.allowed_hosts):
+            return None
+        return frozenset({self.host, *self.allowed_hosts})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +102,21 @@ class Settings:
     retention: Retention
     retention_interval_seconds: float
     document: Mapping[str, Any]  #: the whole configuration as it is in force
+
+    @property
+    def shown_database_url(self) -> str:
+        """The URL of the database without its password."""
+        url = make_url(self.database_url)
+        secrets = {key: "***" for key in url.query if "password" in key.lower()}
+        return url.update_query_dict(secrets).render_as_string(hide_password=True)
+
+    @property
+    def shown_document(self) -> dict[str, Any]:
+        """The whole configuration without passwords."""
+        shown = dict(self.document)
+        if "url" in shown["database"]:
+            shown["database"] = {**shown["database"], "url": self.shown_database_url}
+        return shown
 
     def domain_ids(self) -> list[str]:
         """The ids of the domains, in configured order."""

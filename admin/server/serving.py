@@ -18,11 +18,10 @@ from granian import Granian
 from granian.constants import HTTPModes, Interfaces, SSLProtocols
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
-from sqlalchemy.engine import make_url
 
 from admin.configuration import Server, Settings, load_settings
 from admin.logs import log_configuration
-from admin.server.startup import check_certificate, check_exposure, free_port, open_app, prepare
+from admin.server.startup import check_certificate, check_exposure, free_port, open_app, prepare, warn_of_exposure
 from admin.server.workers import create_worker
 
 _log = logging.getLogger("rainbow.server")
@@ -35,6 +34,7 @@ def serve(config_file: str | None, overrides: Mapping[str, Mapping[str, Any]]) -
     logging.config.dictConfig(logs)
     check_exposure(settings)
     check_certificate(settings)
+    warn_of_exposure(settings)
     port = free_port(settings.server.host, settings.server.port)
     app = open_app(settings)
     prepare(app)
@@ -84,8 +84,4 @@ def _announce(settings: Settings, port: int) -> None:
                 break
         except OSError:
             continue
-    _log.info("listening", extra={"url": url, "database": _masked(settings.database_url)})
-
-
-def _masked(url: str) -> str:
-    return make_url(url).render_as_string(hide_password=True)
+    _log.info("listening", extra={"url": url, "database": settings.shown_database_url})

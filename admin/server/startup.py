@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import socket
 import ssl
+import stat
+from pathlib import Path
 
 from flask import Flask
+from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from admin.app import create_app
 from admin.configuration import Settings
+from admin.core.hosts import is_loopback
 from admin.core.problems import shorten
 from admin.errors import CannotStart
 from admin.services.projects import seed_projects
@@ -114,19 +117,37 @@ def _no_password() -> str:
 def check_exposure(settings: Settings) -> None:
     """CannotStart where the admin would be reachable from other machines without a token."""
     host = settings.server.host
-    if settings.server.api_token_file is None and not _is_loopback(host):
+    if settings.server.api_token_file is None and not is_loopback(host):
         raise CannotStart(
             f"Without a token the admin listens on loopback only, not on {host}. Use --apiTokenFile FILE "
             "(`openssl rand -hex 32 > FILE` creates one), or --host 127.0.0.1."
         )
 
 
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
+def warn_of_exposure(settings: Settings) -> None:
+    """Log what lets others read a secret: a file that everybody may read, or a token that is sent in clear text."""
+    server = settings.server
+    files = (server.api_token_file, server.tls_key_file, settings.agents.secret_file, _database_file(settings))
+    for path in filter(None, files):
+        if _is_readable_by_all(path):
+            _log.warning("everybody on this machine may read a secret: chmod 600", extra={"file": path})
+    if server.api_token_file and not server.tls_cert_file and not is_loopback(server.host):
+        _log.warning(
+            "tokens are sent in clear text: set server.tls, or let a proxy that speaks https stand before the admin",
+            extra={"host": server.host},
+        )
+
+
+def _database_file(settings: Settings) -> str | None:
+    url = make_url(settings.database_url)
+    return url.database if url.get_backend_name() == "sqlite" else None
+
+
+def _is_readable_by_all(path: str) -> bool:
+    """Whether a file can be read by every user of the machine."""
     try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
+        return bool(Path(path).stat().st_mode & stat.S_IROTH)
+    except OSError:
         return False
 
 

@@ -153,6 +153,7 @@ def engine_options(pool_size: int) -> dict[str, object]:
         "pool_size": pool_size,
         "max_overflow": pool_size,
         "pool_timeout": 30,
+        "hide_parameters": True,  # errors are logged, and parameters hold what users sent
         "json_serializer": json_column,
         "json_deserializer": json_value,
     }

@@ -33,6 +33,8 @@ def commands(page: Path) -> list[str]:
 def test_the_commands_of_a_page_work_in_order_on_a_new_admin(page: Path, admin: RunningAdmin, tmp_path: Path) -> None:
     shell = Shell(admin, tmp_path)
     shutil.copytree(CONFIG, shell.cwd / "config")
+    (shell.cwd / ".rainbow").mkdir()
+    (shell.cwd / ".rainbow/token").write_text("as `make run` writes it\n")
     for command in commands(page):
         out = shell.ok(command.replace("http://127.0.0.1:8088", admin.url))
         assert '"error"' not in out, f"{command}\n{out}"

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import requests
+import yaml
 
 from tests.support.postgresql import free_port
 from tests.support.programs import clean_environment
@@ -33,7 +34,7 @@ class Local:
 
     def run(self, command: str) -> subprocess.CompletedProcess[str]:
         """A command as a newcomer types it in a second shell."""
-        env = clean_environment(RAINBOW_ENDPOINT=self.url)
+        env = clean_environment(HOME=str(self.log.parent))
         return subprocess.run(
             ["bash", "-c", command], cwd=ROOT, env=env, capture_output=True, text=True, timeout=_SECONDS
         )
@@ -82,9 +83,14 @@ def is_free(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) != 0
 
 
+def operators_token(local: Local) -> dict[str, str]:
+    return {"Authorization": f"Bearer {(local.log.parent / 'run/token').read_text().strip()}"}
+
+
 def tokens(local: Local) -> list[tuple[str, str]]:
-    found = requests.get(f"{local.url}/api/v1/clusters/local/tokens", timeout=10).json()["tokens"]
-    return [(token["prefix"], token["state"]) for token in found]
+    url = f"{local.url}/api/v1/clusters/local/tokens"
+    answer = requests.get(url, headers=operators_token(local), timeout=10).json()
+    return [(token["prefix"], token["state"]) for token in answer["tokens"]]
 
 
 def test_a_newcomers_first_execution_runs_and_the_agent_is_known_again(tmp_path: Path) -> None:
@@ -96,10 +102,12 @@ def test_a_newcomers_first_execution_runs_and_the_agent_is_known_again(tmp_path:
         assert (done.returncode, done.stdout) == (0, "Hello, world\n"), done.stderr
         for more in re.findall(r"^  (rainbowctl .*)$", told, flags=re.MULTILINE):
             assert local.run(more).returncode == 0, more
-        for name in ("registration.secret", "local.token"):
+        for name in ("registration.secret", "local.token", "token", "rainbow.db", "rainbow.db-wal"):
             assert stat.S_IMODE((tmp_path / "run" / name).stat().st_mode) == 0o600
         token = (tmp_path / "run/local.token").read_text()
         secret = (tmp_path / "run/registration.secret").read_text()
+        assert requests.get(f"{local.url}/api/v1/executions", timeout=10).status_code == 401
+        assert (tmp_path / "run/token").read_text().strip() not in told
         assert token.strip() not in told
         assert secret.strip() not in told
         assert local.stop() == 0
@@ -110,7 +118,8 @@ def test_a_newcomers_first_execution_runs_and_the_agent_is_known_again(tmp_path:
         [(prefix, _state)] = tokens(local)
         assert local.run("rainbowctl create execution -p flytesnacks -d development --logs -- true").returncode == 0
         assert local.run("rainbowctl create execution -p flytesnacks -d development --logs -- false").returncode == 9
-        requests.delete(f"{local.url}/api/v1/clusters/local/tokens/{prefix}", timeout=10).raise_for_status()
+        revoked = f"{local.url}/api/v1/clusters/local/tokens/{prefix}"
+        requests.delete(revoked, headers=operators_token(local), timeout=10).raise_for_status()
         local.stop(signal.SIGTERM)
 
     # A token that was revoked is replaced, and the agent works again.
@@ -119,6 +128,19 @@ def test_a_newcomers_first_execution_runs_and_the_agent_is_known_again(tmp_path:
         assert (tmp_path / "run/local.token").read_text() != token
         assert [state for _prefix, state in tokens(local)] == ["live", "revoked"]
         assert local.run("rainbowctl create execution -p flytesnacks -d development --logs -- true").returncode == 0
+
+
+def test_the_contexts_that_somebody_has_are_kept(tmp_path: Path) -> None:
+    contexts = tmp_path / ".config/rainbow/config.yaml"
+    contexts.parent.mkdir(parents=True)
+    contexts.write_text("current_context: work\ncontexts: {work: {endpoint: https://rainbow.example.org}}\n")
+    port = free_port()
+    with running(tmp_path, port) as local:
+        document = yaml.safe_load(contexts.read_text())
+        assert document["current_context"] == "work"
+        assert document["contexts"]["work"] == {"endpoint": "https://rainbow.example.org"}
+        assert "export RAINBOW_CONTEXT=local" in local.log.read_text()
+        assert local.run("RAINBOW_CONTEXT=local rainbowctl get cluster local").returncode == 0
 
 
 def test_a_token_that_got_lost_is_replaced(tmp_path: Path) -> None:

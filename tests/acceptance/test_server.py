@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import threading
 import time
@@ -17,6 +18,8 @@ import requests
 import trustme
 from sqlalchemy import create_engine
 
+from admin.configuration import load_settings
+from admin.server.startup import warn_of_exposure
 from admin.store.schema import known_revisions, latest_revision
 from tests.support.admins import RunningAdmin, running_admin
 from tests.support.programs import BIN, Process, clean_environment, run, start
@@ -381,3 +384,95 @@ def test_an_interrupt_from_the_keyboard_ends_an_admin_quietly(tmp_path: Path) ->
         assert admin.process.wait(20) == 0
         assert "Traceback" not in admin.log.read_text()
         assert "Exception" not in admin.log.read_text()
+
+
+def test_what_lets_others_read_a_secret_is_warned_of_and_new_files_are_private(tmp_path: Path) -> None:
+    for name in ("token", "secret"):
+        (tmp_path / name).write_text("0123456789abcdef\n")
+        (tmp_path / name).chmod(0o644)
+    tmp_path.chmod(0o755)
+    flags = ("--registrationSecretFile", str(tmp_path / "secret"))
+    with running_admin(tmp_path, "--apiTokenFile", str(tmp_path / "token"), *flags) as admin:
+        lines = [json.loads(line) for line in admin.log.read_text().splitlines()]
+        warned = [line["file"] for line in lines if "chmod 600" in line["message"]]
+        assert warned == [str(tmp_path / "token"), str(tmp_path / "secret")]
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.glob("rainbow.db*")}
+        assert modes
+        assert set(modes.values()) == {0o600}, modes
+        assert "clear text" not in admin.log.read_text()
+
+
+@pytest.mark.parametrize(("host", "is_warned_of"), [("0.0.0.0", True), ("rainbow.example.org", True), ("::1", False)])
+def test_tokens_in_clear_text_are_warned_of_where_others_could_read_them(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, host: str, is_warned_of: bool
+) -> None:
+    (tmp_path / "token").write_text("0123456789abcdef\n")
+    (tmp_path / "token").chmod(0o600)
+    server = {"host": host, "apiTokenFile": str(tmp_path / "token")}
+    warn_of_exposure(load_settings(overrides={"server": server}))
+    assert any("tokens are sent in clear text" in message for message in caplog.messages) is is_warned_of
+    caplog.clear()
+    warn_of_exposure(load_settings(overrides={"server": {**server, "tls": {"certFile": "c", "keyFile": "k"}}}))
+    assert caplog.messages == []
+
+
+def test_the_operators_token_is_replaced_while_the_admin_runs(tmp_path: Path) -> None:
+    old, new = "0123456789abcdef-old", "0123456789abcdef-new"
+    file = tmp_path / "token"
+    file.write_text(f"{old}\n")
+
+    def statuses(admin: RunningAdmin) -> set[tuple[int, int]]:
+        """What each token is answered, asked often enough to meet every worker."""
+        url = f"{admin.url}/api/v1/projects"
+
+        def status(token: str) -> int:
+            return requests.get(url, headers={"Authorization": f"Bearer {token}"}, timeout=10).status_code
+
+        return {(status(old), status(new)) for _ in range(20)}
+
+    with running_admin(tmp_path, "--apiTokenFile", str(file)) as admin:
+        assert statuses(admin) == {(200, 401)}
+        file.write_text(f"{new}\n{old}\n")
+        wait_until(lambda: statuses(admin) == {(200, 200)})
+        file.write_text(f"{new}\n")
+        wait_until(lambda: statuses(admin) == {(401, 200)})
+        file.write_text("")
+        wait_until(lambda: statuses(admin) and "the former tokens stay good" in admin.log.read_text())
+        assert statuses(admin) == {(401, 200)}
+
+
+def test_a_page_in_a_browser_cannot_use_an_admin_on_loopback(admin: RunningAdmin) -> None:
+    requests.put(f"{admin.url}/api/v1/clusters/east", json={"cluster": {}}, timeout=10).raise_for_status()
+    cordon = f"{admin.url}/api/v1/clusters/east/cordon"
+    body = {"project": "flytesnacks", "domain": "development", "name": "x", "spec": {"job": {"command": ["true"]}}}
+    refused = [
+        requests.post(cordon, data={"reason": "a form"}, timeout=10),
+        requests.post(cordon, headers={"Content-Type": "text/plain"}, timeout=10),
+        requests.post(cordon, headers={"Origin": "http://evil.example"}, timeout=10),
+        requests.post(cordon, headers={"Sec-Fetch-Site": "cross-site"}, timeout=10),
+        requests.post(f"{admin.url}/api/v1/executions", json=body, headers={"Host": "evil.example:8088"}, timeout=10),
+        requests.get(f"{admin.url}/api/v1/projects", headers={"Host": "evil.example"}, timeout=10),
+        requests.get(f"{admin.url}/api/v1/effective_attributes?domain=staging", headers={"Host": "x.y"}, timeout=10),
+        requests.get(f"{admin.url}/healthz", headers={"Origin": "null"}, timeout=10),
+    ]
+    names = [(answer.status_code, answer.json()["error"]) for answer in refused]
+    form, foreign, host = (415, "unsupported_media_type"), (403, "foreign_origin"), (421, "unknown_host")
+    assert names == [form, form, foreign, foreign, host, host, host, foreign]
+    assert "cordoned" not in admin.get("/api/v1/clusters/east").text.replace('"cordoned":false', "")
+    assert admin.get("/api/v1/executions").json()["executions"] == []
+
+
+def test_a_name_that_is_configured_is_accepted(tmp_path: Path) -> None:
+    (tmp_path / "rainbow.yaml").write_text("server: {allowedHosts: [rainbow.example.org]}\n")
+    with running_admin(tmp_path, "--config", "rainbow.yaml") as admin:
+        for host, status in (("rainbow.example.org:8088", 200), ("localhost", 200), ("other.example.org", 421)):
+            answer = requests.get(f"{admin.url}/api/v1/projects", headers={"Host": host}, timeout=10)
+            assert answer.status_code == status, host
+
+
+def test_no_password_is_printed(tmp_path: Path) -> None:
+    url = "postgresql+psycopg://rainbow:hunter2@db.example.org/rainbow?sslpassword=hunter3"
+    done = run("rainbow-admin", "config", "--database", url, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert b"hunter" not in done.stdout + done.stderr
+    assert b"rainbow:***@db.example.org" in done.stdout

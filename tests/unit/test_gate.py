@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from admin.core.problems import Invalid
 from admin.errors import Forbidden, RainbowError, Unauthenticated
-from admin.gate import Caller, Gate, Operation, accept_request_id
+from admin.gate import Caller, Gate, Operation, TokenFile, accept_request_id
 
-TOKEN, AGENT = "0123456789abcdef", "rbc-0a0a0a0a-of-beta"
+TOKEN, OTHER, AGENT = "0123456789abcdef", "fedcba9876543210", "rbc-0a0a0a0a-of-beta"
 
 
 ROUTES = [
@@ -28,7 +31,8 @@ def cluster_of(token: str) -> str:
 
 
 def gate(token: str | None = TOKEN) -> Gate:
-    return Gate(token=token, cluster_of=cluster_of, operations=ROUTES, open_folders=["/docs"])
+    tokens = None if token is None else lambda: (OTHER.encode(), token.encode())
+    return Gate(tokens=tokens, cluster_of=cluster_of, operations=ROUTES, open_folders=["/docs"])
 
 
 def admit(method: str, path: str, authorization: str | None, token: str | None = TOKEN) -> Caller | RainbowError:
@@ -140,3 +144,39 @@ def test_a_request_keeps_an_id_that_can_stand_in_a_log() -> None:
     assert accept_request_id("mine-7") == "mine-7"
     for header in (None, "", "not acceptable", "x" * 129, "a\nb"):
         assert len(accept_request_id(header)) == 20
+
+
+@pytest.mark.parametrize("token", [TOKEN, OTHER])
+def test_each_of_the_operators_tokens_is_good(token: str) -> None:
+    assert admit("GET", "/clusters/beta", f"Bearer {token}") == ANYBODY
+
+
+def test_a_token_is_replaced_with_an_overlap_and_without_a_restart(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file, now = tmp_path / "token", [0.0]
+    file.write_text(f"{TOKEN}\n")
+    tokens = TokenFile(str(file), clock=lambda: now[0])
+    file.write_text(f"{OTHER}\n{TOKEN}\n")
+    assert tokens() == (TOKEN.encode(),)  # read once a second at most
+    now[0] = 1.0
+    assert tokens() == (OTHER.encode(), TOKEN.encode())
+    file.write_text(f"{OTHER}\n")
+    now[0] = 2.0
+    assert tokens() == (OTHER.encode(),)
+    for unusable in ("short\n", ""):
+        file.write_text(unusable)
+        now[0] += 1.0
+        assert tokens() == (OTHER.encode(),)
+    file.unlink()
+    now[0] += 1.0
+    assert tokens() == (OTHER.encode(),)
+    assert [record.getMessage() for record in caplog.records].count("the former tokens stay good") == 3
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "short", f"{TOKEN}\nshort", "0123456789 abcdef", "0123456789abcdé!"])
+def test_a_file_without_safe_tokens_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "token"
+    file.write_text(text)
+    with pytest.raises(Invalid, match="at least 16 plain characters"):
+        TokenFile(str(file))

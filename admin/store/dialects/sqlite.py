@@ -95,8 +95,13 @@ def parse_time(text: str | None) -> datetime | None:
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-def prepare_directory(url: str) -> None:
-    """Create the directory of an embedded database, for its owner alone."""
+def prepare_file(url: str) -> None:
+    """Create the file of an embedded database, and its directory, for their owner alone."""
     parsed = make_url(url)
-    if parsed.get_backend_name() == "sqlite" and parsed.database and parsed.database != ":memory:":
-        Path(parsed.database).absolute().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    name = parsed.database or ":memory:"
+    if parsed.get_backend_name() != "sqlite" or name == ":memory:" or name.startswith("file:"):
+        return
+    path = Path(name).absolute()
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with suppress(FileExistsError):  # SQLite gives its other files the mode of this one
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
