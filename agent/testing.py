@@ -54,15 +54,12 @@ class FakeClock(Clock):
         self._now += timedelta(seconds=seconds)
 
     def steady(self) -> float:
-        """Seconds of the steady clock."""
         return self._steady
 
     def now(self) -> datetime:
-        """The wall clock."""
         return self._now
 
     def sleep(self, seconds: float) -> None:
-        """Advance the clock."""
         self.advance(seconds)
 
     def wait_for(self, queue: SimpleQueue[T], seconds: float) -> T | None:
@@ -110,17 +107,14 @@ class FakeEngine:
     forgotten: list[str] = field(default_factory=list)
 
     def version(self) -> str:
-        """Always 1."""
         self._fail("version")
         return "1"
 
     def capacity(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """`total` and `free`."""
         self._fail("capacity")
         return dict(self.total), dict(self.free)
 
     def check(self, task: Task) -> str:
-        """`decline_reason`."""
         self._fail("check")
         return self.decline_reason
 
@@ -168,12 +162,10 @@ class FakeEngine:
         return None if content is None else (content[:limit], len(content), len(content) > limit)
 
     def eta(self, task: Task) -> float | None:
-        """`eta_seconds`."""
         self._fail("eta")
         return self.eta_seconds
 
     def forget(self, handle: Handle) -> None:
-        """Record the call."""
         self._fail("forget")
         self.forgotten.append(handle.key)
 

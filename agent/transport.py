@@ -46,11 +46,7 @@ class Token:
             ) from None
         except (OSError, UnicodeDecodeError) as error:
             raise Unauthenticated(f"tokenFile: {self.path} cannot be read: {error}") from error
-        if (
-            not self._text
-            or not self._text.isascii()
-            or any(letter.isspace() or not letter.isprintable() for letter in self._text)
-        ):
+        if not self._text or not self._text.isascii() or not self._text.isprintable() or " " in self._text:
             raise Unauthenticated(
                 f"tokenFile: {self.path} does not contain a token: it must be one line, as `rainbow-agent register` "
                 "writes it"

@@ -35,18 +35,10 @@ class Client(AttributeCalls, ProjectCalls, FleetCalls, RegistrationCalls, Execut
         retries: int = 2,
     ) -> None:
         """
-        Parameters
-        ----------
-        endpoint
-            `http://host:port`, `https://host:port`, `host:port` or `dns:///host:port`; see `ctl.client.endpoints`.
-        token
-            Sent as a bearer token.
-        ca_file
-            File with the certificate authorities to trust for https.
-        timeout
-            Seconds to wait for an answer, in each attempt.
-        retries
-            How often a failed read is tried again.
+        A client of the admin at `endpoint`, written as `ctl.client.endpoints` says.
+
+        `ca_file` has the certificate authorities to trust for https; `timeout` is how many seconds to wait for an
+        answer in each attempt, and `retries` how often a failed read is tried again.
         """
         self._transport = Transport(endpoint, token=token, ca_file=ca_file, timeout=timeout, retries=retries)
 

@@ -132,8 +132,8 @@ class Connections:
         except (OSError, HTTPException) as error:
             connection.close()
             is_of_tls = isinstance(error, ssl.SSLError)
-            who = f"the proxy {self._proxy}: " if self._proxy and not is_of_tls else ""
-            reason = f"{who}{_reason(error)}"
+            prefix = f"the proxy {self._proxy}: " if self._proxy and not is_of_tls else ""
+            reason = f"{prefix}{_reason(error)}"
             remedy = _remedy(error, self._remedies)
             raise NoAnswer(reason, remedy=remedy, was_sent=False, may_pass=not is_of_tls) from error
         return connection

@@ -147,18 +147,17 @@ def _characters(text: str, place: str) -> Iterator[str]:
             yield piece
 
 
-def _time(value: str, place: str, now: datetime) -> str:
-    return parse_time(value, place, now=now)
-
-
-def _seconds(value: str, place: str, now: datetime) -> str:
-    return f"{parse_duration(value, place):g}"
-
-
+#: How the values of a field are read.
 _READERS: dict[str, Callable[[str, str, datetime], str]] = {
     "phase": lambda value, place, now: parse_phase(value, place),
     "state": lambda value, place, now: parse_state(value, place),
     **dict.fromkeys(("reason", "mode"), lambda value, place, now: value.upper().replace("-", "_")),
-    **{name: _time for name, type in SELECTOR_FIELDS.items() if type == "time"},
-    **{name: _seconds for name, type in SELECTOR_FIELDS.items() if type == "number"},
+    **dict.fromkeys(
+        (name for name, type in SELECTOR_FIELDS.items() if type == "time"),
+        lambda value, place, now: parse_time(value, place, now=now),
+    ),
+    **dict.fromkeys(
+        (name for name, type in SELECTOR_FIELDS.items() if type == "number"),
+        lambda value, place, now: f"{parse_duration(value, place):g}",
+    ),
 }

@@ -38,31 +38,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+from ctl.client import errors
 from ctl.client.connections import REMEDIES, Answer, Connections, NoAnswer, Remedies
 from ctl.client.endpoints import Endpoint, parse_endpoint
-from ctl.client.errors import (
-    ClientError,
-    Conflict,
-    Forbidden,
-    InvalidInput,
-    InvalidRequest,
-    NotFound,
-    ServerError,
-    Unanswered,
-    Unauthenticated,
-    Unreachable,
-    UnwritableBody,
-)
+from ctl.client.errors import ClientError, InvalidInput, ServerError, Unreachable
 
 if TYPE_CHECKING:
     from ctl.client.proxies import Proxy
 
 _BY_STATUS: dict[int, type[ClientError]] = {
-    401: Unauthenticated,
-    403: Forbidden,
-    404: NotFound,
-    409: Conflict,
-    412: Conflict,
+    401: errors.Unauthenticated,
+    403: errors.Forbidden,
+    404: errors.NotFound,
+    409: errors.Conflict,
+    412: errors.Conflict,
     429: Unreachable,
     502: Unreachable,
     503: Unreachable,
@@ -92,21 +81,15 @@ class Transport:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """
-        Parameters
-        ----------
-        token
-            Sent as a bearer token; a function is called for each request.
-        timeout, connect_timeout
-            Seconds to wait for an answer and for a connection, in each attempt.
-        retries
-            How often a failed read is tried again.
-        replace_bad_text
-            Send `?` for invalid Unicode, as file names may hold; without it the admin refuses such a body.
+        As `Client`, with seconds to wait for a connection (`connect_timeout`) of their own.
+
+        A function as `token` is called for each request. `replace_bad_text` sends `?` for invalid Unicode, as file
+        names may hold; without it the admin refuses such a body.
         """
-        where = parse_endpoint(endpoint, has_ca_file=ca_file is not None)
-        self.url = where.url
+        parsed = parse_endpoint(endpoint, has_ca_file=ca_file is not None)
+        self.url = parsed.url
         trusted = None if ca_file is None else _checked_ca_file(Path(ca_file).expanduser())
-        self._connections = Connections(where.url, ca_file=trusted, proxy=_proxy(where), remedies=remedies)
+        self._connections = Connections(parsed.url, ca_file=trusted, proxy=_proxy(parsed), remedies=remedies)
         self._headers = {"Accept": "application/json", "User-Agent": user_agent}
         self._token = token
         if isinstance(token, str):
@@ -196,7 +179,7 @@ class Transport:
             return Unreachable(
                 f"The admin at {self.url} cannot be reached: {error.reason}. {error.remedy}", request_id=request_id
             )
-        return Unanswered(
+        return errors.Unanswered(
             f"The request was sent to {self.url}, but no answer came: {error.reason}. It may have been carried out: "
             "look with `rainbowctl get` before repeating it.",
             request_id=request_id,
@@ -205,7 +188,7 @@ class Transport:
 
 def refusal(status: int, document: Mapping[str, Any], request_id: str | None = None) -> ClientError:
     """The error that the admin answered with."""
-    kind = _BY_STATUS.get(status) or (ServerError if status >= 500 else InvalidRequest)
+    kind = _BY_STATUS.get(status) or (ServerError if status >= 500 else errors.InvalidRequest)
     details = document.get("details")
     return kind(
         str(document.get("message", "")),
@@ -223,7 +206,7 @@ def _json(body: Mapping[str, Any], replace_bad_text: bool = False) -> bytes:
             return json.dumps(body, allow_nan=False, ensure_ascii=False).encode("utf-8", "replace")
         return json.dumps(body, allow_nan=False).encode()
     except ValueError:
-        raise UnwritableBody() from None
+        raise errors.UnwritableBody() from None
 
 
 def _checked_ca_file(path: Path) -> str:
@@ -236,12 +219,12 @@ def _checked_ca_file(path: Path) -> str:
     return str(path)
 
 
-def _proxy(where: Endpoint) -> Proxy | None:
-    if where.is_local:
+def _proxy(endpoint: Endpoint) -> Proxy | None:
+    if endpoint.is_local:
         return None  # proxies are for other machines
     from ctl.client.proxies import find_proxy
 
-    return find_proxy(where.url)
+    return find_proxy(endpoint.url)
 
 
 def _bearer(token: str | None) -> dict[str, str]:

@@ -144,18 +144,11 @@ def compose(source: Source) -> tuple[yaml.Node, list[Problem]]:
 
     Raises InvalidFile for problems with which it cannot.
     """
-    problems, is_readable = _structure(source)
-    if not is_readable:
-        raise source.refuse(problems)
-    loader = _LOADER(source.text)
-    try:
-        node = loader.get_node() if loader.check_node() else None
-    finally:
-        loader.dispose()
-    if node is None:
+    nodes, problems = _nodes(source)
+    if not nodes:
         problems.append(Problem(line=1, column=1, reason="the file is empty"))
         raise source.refuse(problems)
-    return node, problems
+    return nodes[0], problems
 
 
 def compose_all(source: Source) -> tuple[list[yaml.MappingNode], list[Problem]]:
@@ -165,25 +158,33 @@ def compose_all(source: Source) -> tuple[list[yaml.MappingNode], list[Problem]]:
     A list at the top counts as that many documents, so that a JSON file can hold several; empty documents are
     skipped. Raises InvalidFile for problems that leave nothing to read.
     """
-    problems, is_readable = _structure(source, may_be_many=True)
+    nodes, problems = _nodes(source, may_be_many=True)
+    documents: list[yaml.MappingNode] = []
+    for node in nodes:
+        for part in node.value if isinstance(node, yaml.SequenceNode) else [node]:
+            if isinstance(part, yaml.MappingNode):
+                documents.append(part)
+            elif not isinstance(part, yaml.ScalarNode) or part.value or part.style:
+                problems.append(Problem.at(part.start_mark, "a document must hold keys and values"))
+    return documents, problems
+
+
+def _nodes(source: Source, *, may_be_many: bool = False) -> tuple[list[yaml.Node], list[Problem]]:
+    """The documents of a file, or the first one, and the problems with which they can still be read."""
+    problems, is_readable = _structure(source, may_be_many=may_be_many)
     if not is_readable:
         raise source.refuse(problems)
-    nodes: list[yaml.MappingNode] = []
+    nodes: list[yaml.Node] = []
     loader = _LOADER(source.text)
     try:
-        while loader.check_node():
-            node = loader.get_node()
-            for part in node.value if isinstance(node, yaml.SequenceNode) else [node]:
-                if isinstance(part, yaml.MappingNode):
-                    nodes.append(part)
-                elif not isinstance(part, yaml.ScalarNode) or part.value or part.style:
-                    problems.append(Problem.at(part.start_mark, "a document must hold keys and values"))
+        while (may_be_many or not nodes) and loader.check_node():
+            nodes.append(loader.get_node())
     finally:
         loader.dispose()
     return nodes, problems
 
 
-def _structure(source: Source, *, may_be_many: bool = False) -> tuple[list[Problem], bool]:
+def _structure(source: Source, *, may_be_many: bool) -> tuple[list[Problem], bool]:
     problems: list[Problem] = []
     depth = documents = 0
     is_readable = True

@@ -14,8 +14,8 @@ from ctl.client.kinds import Kind, Schema
 from ctl.client.nouns import plural
 from ctl.client.scopes import KEYS, Scope, level_label
 from ctl.client.words import fold, listed, sentence
-from ctl.client.yaml_files import Problem, Source, compose, compose_mapping, read_source
-from ctl.files.conversion import BAD, Converter
+from ctl.client.yaml_files import Problem, Source, compose, read_source
+from ctl.files.conversion import BAD, Converter, convert_source
 from ctl.files.positions import Position, Positions, find_position, locate_details
 
 _TEXT: Schema = {"type": "string"}
@@ -83,11 +83,7 @@ def read_attribute_file(path: str, kind: Kind) -> AttributeFile:
 
 def parse_attribute_file(source: Source, kind: Kind) -> AttributeFile:
     """As `read_attribute_file`, from text."""
-    node, problems = compose_mapping(source)
-    file, attribute_problems = convert_attribute(node, kind, source.name)
-    if problems + attribute_problems:
-        raise source.refuse(problems + attribute_problems)
-    return file
+    return convert_source(source, lambda node: convert_attribute(node, kind, source.name))
 
 
 def convert_attribute(node: yaml.Node, kind: Kind, name: str) -> tuple[AttributeFile, list[Problem]]:
@@ -108,11 +104,8 @@ def convert_attribute(node: yaml.Node, kind: Kind, name: str) -> tuple[Attribute
 def read_document(path: str, schema: Schema) -> tuple[Source, dict[str, Any], Positions]:
     """Any other file that one schema describes: its source, its values and their positions."""
     source = read_source(path)
-    node, problems = compose_mapping(source)
     converter = Converter()
-    document = converter.mapping(node, schema)
-    if problems + converter.problems:
-        raise source.refuse(problems + converter.problems)
+    document = convert_source(source, lambda node: (converter.mapping(node, schema), converter.problems))
     return source, document, converter.positions
 
 

@@ -8,15 +8,18 @@ maps stay as they are.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import yaml
 
 from ctl.client.kinds import Schema
 from ctl.client.schemas import key_property, scalar, shape_of, types, value_property
 from ctl.client.words import did_you_mean, fold, listed
-from ctl.client.yaml_files import Problem
+from ctl.client.yaml_files import Problem, Source, compose_mapping
 from ctl.files.positions import Position
+
+T = TypeVar("T")
 
 #: Stands for a value that had a problem, which has been noted.
 BAD: Any = object()
@@ -191,6 +194,15 @@ class Converter:
             except ValueError:
                 continue
         return node.value
+
+
+def convert_source(source: Source, convert: Callable[[yaml.Node], tuple[T, list[Problem]]]) -> T:
+    """What a file of keys and values says; every problem with it is reported at once."""
+    node, problems = compose_mapping(source)
+    value, more_problems = convert(node)
+    if problems + more_problems:
+        raise source.refuse(problems + more_problems)
+    return value
 
 
 def child_node(node: yaml.Node, name: str) -> yaml.Node | None:

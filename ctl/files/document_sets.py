@@ -134,7 +134,7 @@ def _declaration(node: yaml.MappingNode, name: str, kinds: KindWords) -> tuple[D
         file, problems = _project(node, name)
         return Declaration(kind=None, file=file, place=place), problems
     if noun := find_noun(word.value, FLEET):
-        part, file, problems = convert_definition(node, noun, name)
+        (part, file), problems = convert_definition(node, noun, name)
         if part is None and "name" not in file.positions:
             problems.append(Problem.at(node.start_mark, f"lacks name: which {noun}?"))
         return Declaration(kind=None, noun=noun, name=part, file=file, place=place), problems

@@ -101,12 +101,8 @@ def build_requests(
     """
     The requests that flags and their files describe, one for each document of a file; flags go before the file.
 
-    Parameters
-    ----------
-    project, domain
-        Where the launch plan or the workflow is registered.
-    typed
-        What was typed of the two, which must not contradict where a job runs that is registered nowhere.
+    `project` and `domain` are where the launch plan or the workflow is registered. What was `typed` of the two must not
+    contradict where a job runs that is registered nowhere.
     """
     if flags["exec_file"] == flags["jobspec"] == "-":
         raise InvalidInput("--execFile and --jobspec cannot both be stdin.")

@@ -26,14 +26,8 @@ def execution_sample(
     """
     A file that runs one version of a workflow, task or launch plan.
 
-    Parameters
-    ----------
-    key
-        What flytectl calls it in such files: `workflow` for a launch plan, else `task`.
-    inputs
-        As the workflow declares them.
-    defaults, fixed
-        Inputs that a launch plan sets; those that it fixes can only be mentioned.
+    `key` is what flytectl calls it in such files: `workflow` for a launch plan, else `task`. Of the `inputs` that the
+    workflow declares, a launch plan sets `defaults`; those that it has `fixed` can only be mentioned.
     """
     return "".join(
         [

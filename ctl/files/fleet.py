@@ -15,9 +15,9 @@ from ctl.client.nouns import FLEET, find_noun
 from ctl.client.schemas import scalar
 from ctl.client.scopes import Scope, check_name
 from ctl.client.words import did_you_mean, fold, listed, parse_pair
-from ctl.client.yaml_files import Problem, compose_mapping, read_source
+from ctl.client.yaml_files import Problem, read_source
 from ctl.files.attributes import AttributeFile
-from ctl.files.conversion import Converter
+from ctl.files.conversion import Converter, convert_source
 
 _TEXT: Schema = {"type": "string"}
 #: Members may also be written as a map from id to weight.
@@ -44,14 +44,10 @@ _READ_ONLY = {
 def read_definition(path: str, noun: str) -> tuple[str | None, AttributeFile]:
     """The definition in a file, and its name if the file says one; every problem is reported at once."""
     source = read_source(path)
-    node, problems = compose_mapping(source)
-    name, file, definition_problems = convert_definition(node, noun, source.name)
-    if problems + definition_problems:
-        raise source.refuse(problems + definition_problems)
-    return name, file
+    return convert_source(source, lambda node: convert_definition(node, noun, source.name))
 
 
-def convert_definition(node: yaml.Node, noun: str, file: str) -> tuple[str | None, AttributeFile, list[Problem]]:
+def convert_definition(node: yaml.Node, noun: str, file: str) -> tuple[tuple[str | None, AttributeFile], list[Problem]]:
     """What one document says of a part of the fleet: its name, its fields, and every problem with them."""
     converter = Converter()
     frame: Schema = {"kind": _TEXT, "name": _TEXT, "version": {"type": "integer", "minimum": 1}}
@@ -68,7 +64,7 @@ def convert_definition(node: yaml.Node, noun: str, file: str) -> tuple[str | Non
     for member in values.get("members", []):
         member.setdefault("weight", 1)
     definition = AttributeFile(name=file, scope=Scope(), payload=values, version=version, positions=converter.positions)
-    return name, definition, converter.problems
+    return (name, definition), converter.problems
 
 
 def in_order(noun: str, payload: Mapping[str, Any]) -> Document:

@@ -171,10 +171,10 @@ def test_every_kind_is_written_read_explained_and_deleted_at_every_level_it_has(
 def test_an_inherited_value_has_no_version_to_write_it_back_with(client: Client) -> None:
     client.create_project("heir")
     version = client.put_attribute(3, Scope(project="heir"), {"value": "mycluster"}).version
-    found = client.get_attribute(3, Scope(project="heir", domain="staging"))
-    assert (found.payload, found.version) == ({"value": "mycluster"}, None)
-    assert found.inherited_from == {"project": "heir", "level": "project", "version": version}
-    assert found.origins == {"value": found.inherited_from}
+    attribute = client.get_attribute(3, Scope(project="heir", domain="staging"))
+    assert (attribute.payload, attribute.version) == ({"value": "mycluster"}, None)
+    assert attribute.inherited_from == {"project": "heir", "level": "project", "version": version}
+    assert attribute.origins == {"value": attribute.inherited_from}
 
 
 def test_leaves_are_patched_and_a_dry_run_writes_nothing(client: Client) -> None:

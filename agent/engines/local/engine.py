@@ -159,9 +159,9 @@ class LocalEngine(CommandEngine):
         started = read_json(directory / STARTED)
         if started is None:
             return NativeState(NativePhase.QUEUED) if is_alive else self._never_started(directory)
-        ended = read_json(directory / ENDED)
+        ended, started_at = read_json(directory / ENDED), datetime.fromisoformat(started["started_at"])
         if ended is None and is_alive:
-            return NativeState(NativePhase.RUNNING, nodes=(_node(),), started_at=_moment(started["started_at"]))
+            return NativeState(NativePhase.RUNNING, nodes=(_node(),), started_at=started_at)
         ended = ended or self._record_loss(key, started)
         return NativeState(
             NativePhase(ended["phase"]),
@@ -170,8 +170,8 @@ class LocalEngine(CommandEngine):
             nodes=(_node(),),
             reason=ended.get("reason", ""),
             message=ended.get("message", ""),
-            started_at=_moment(started["started_at"]),
-            finished_at=_moment(ended["finished_at"]),
+            started_at=started_at,
+            finished_at=datetime.fromisoformat(ended["finished_at"]),
         )
 
     def _never_started(self, directory: Path) -> NativeState:
@@ -286,10 +286,6 @@ def _memory_bytes() -> int:
 
 def _node() -> str:
     return platform.node() or "localhost"
-
-
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text)
 
 
 def _is_running(directory: Path) -> bool:

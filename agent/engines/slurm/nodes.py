@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -33,7 +34,8 @@ def sum_capacity(nodes: Sequence[Mapping[str, str]]) -> tuple[dict[str, Any], di
 
     A node that is down counts in the first, so that jobs which need it wait instead of being refused.
     """
-    total, free = _Sum(), _Sum()
+    total: Counter[str] = Counter()
+    free: Counter[str] = Counter()
     for node in nodes:
         state = node.get("State", "UNKNOWN")
         flags = set(re.findall(r"[A-Z_]+", state))
@@ -41,29 +43,20 @@ def sum_capacity(nodes: Sequence[Mapping[str, str]]) -> tuple[dict[str, Any], di
             continue
         cpu, memory = _number(node.get("CPUEfctv") or node.get("CPUTot")), _number(node.get("RealMemory"))
         gpu = _gpus(node.get("Gres", ""))
-        total.add(cpu, memory, gpu, 1)
+        total.update(cpu=cpu, memory=memory, gpu=gpu, nodes=1)
         # An asterisk marks a node that does not respond.
         if not flags & _NOT_USABLE and "*" not in state:
-            cpu -= _number(node.get("CPUAlloc"))
-            memory -= _number(node.get("AllocMem"))
-            free.add(cpu, memory, gpu - _gpus(node.get("GresUsed", "")), int("IDLE" in flags))
-    return total.quantities(), free.quantities()
+            free.update(
+                cpu=max(0, cpu - _number(node.get("CPUAlloc"))),
+                memory=max(0, memory - _number(node.get("AllocMem"))),
+                gpu=max(0, gpu - _gpus(node.get("GresUsed", ""))),
+                nodes=int("IDLE" in flags),
+            )
+    return _quantities(total), _quantities(free)
 
 
-class _Sum:
-    """A sum of resources over nodes."""
-
-    def __init__(self) -> None:
-        self.cpu = self.memory = self.gpu = self.nodes = 0
-
-    def add(self, cpu: int, memory: int, gpu: int, nodes: int) -> None:
-        self.cpu += max(0, cpu)
-        self.memory += max(0, memory)
-        self.gpu += max(0, gpu)
-        self.nodes += nodes
-
-    def quantities(self) -> dict[str, Any]:
-        return {"cpu": str(self.cpu), "memory": f"{self.memory}Mi", "gpu": str(self.gpu), "nodes": self.nodes}
+def _quantities(sums: Counter[str]) -> dict[str, Any]:
+    return {"cpu": str(sums["cpu"]), "memory": f"{sums['memory']}Mi", "gpu": str(sums["gpu"]), "nodes": sums["nodes"]}
 
 
 class Partitions:

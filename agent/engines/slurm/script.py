@@ -17,26 +17,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from agent.engines.base import Task
-from agent.engines.slurm.job_files import (
-    CANCELLED,
-    COMMAND_NOT_FOUND,
-    ENDED,
-    MARK,
-    NO_WORKING_DIRECTORY,
-    TERMINATED,
-    TIME_LIMIT,
-)
+from agent.engines.slurm import job_files
 from agent.quantities import per_task, round_up
-
-_FILES_AND_REASONS = {
-    "MARK": MARK,
-    "ENDED": ENDED,
-    "CANCELLED": CANCELLED,
-    "TERMINATED": TERMINATED,
-    "TIME_LIMIT": TIME_LIMIT,
-    "COMMAND_NOT_FOUND": COMMAND_NOT_FOUND,
-    "NO_WORKING_DIRECTORY": NO_WORKING_DIRECTORY,
-}
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 #: Names that some shell reserves: assigning them fails, or gives another value.
@@ -51,28 +33,28 @@ _COPY = 'RAINBOW_TASK="$SLURM_PROCID"; export RAINBOW_TASK; exec "$@"'
 _SCRIPT = """\
 #!/bin/sh
 _rb_directory={directory} _rb_timeout=$(command -v timeout) _rb_srun=$(command -v srun)
-if ! (set -C; echo "$SLURM_JOB_ID" > "$_rb_directory/{MARK}") 2>/dev/null; then
+if ! (set -C; echo "$SLURM_JOB_ID" > "$_rb_directory/{files.MARK}") 2>/dev/null; then
   echo "rainbow: not started: another job of {key} has been, or $_rb_directory is not there" >&2
   exit 75
 fi
-_rb_ended() {{ echo "$1 $2" > "$_rb_directory/{ENDED}"; exit "$1"; }}
-[ ! -e "$_rb_directory/{CANCELLED}" ] || _rb_ended 75 {CANCELLED}
+_rb_ended() {{ echo "$1 $2" > "$_rb_directory/{files.ENDED}"; exit "$1"; }}
+[ ! -e "$_rb_directory/{files.CANCELLED}" ] || _rb_ended 75 {files.CANCELLED}
 _rb_reason=-
-trap '_rb_reason={TERMINATED}' TERM
+trap '_rb_reason={files.TERMINATED}' TERM
 _rb_began=$(date +%s)
 (
 {exports}
-cd -- {work} || _rb_ended 1 {NO_WORKING_DIRECTORY}
+cd -- {work} || _rb_ended 1 {files.NO_WORKING_DIRECTORY}
 if ! command -v -- {program} >/dev/null; then
   printf 'rainbow: there is no command %s\\n' {program} >&2
-  _rb_ended 127 {COMMAND_NOT_FOUND}
+  _rb_ended 127 {files.COMMAND_NOT_FOUND}
 fi
 exec {command}
 )
 _rb_code=$?
-[ ! -s "$_rb_directory/{ENDED}" ] || exit "$_rb_code"
+[ ! -s "$_rb_directory/{files.ENDED}" ] || exit "$_rb_code"
 _rb_elapsed=$(($(date +%s) - _rb_began))
-case $_rb_code in 124 | 137) [ "$_rb_elapsed" -lt {limit} ] || _rb_ended "$_rb_code" {TIME_LIMIT} ;; esac
+case $_rb_code in 124 | 137) [ "$_rb_elapsed" -lt {limit} ] || _rb_ended "$_rb_code" {files.TIME_LIMIT} ;; esac
 _rb_ended "$_rb_code" "$_rb_reason"
 """
 
@@ -96,7 +78,7 @@ def batch_script(task: Task, directory: Path, work: Path, environment: Mapping[s
         command=command + _copies(task),
         # Without a limit, a number that no elapsed time reaches.
         limit=2**62 if limit is None else math.floor(limit),
-        **_FILES_AND_REASONS,
+        files=job_files,
     )
 
 

@@ -52,16 +52,9 @@ class AttributeCalls(KindCalls):
         """
         Replace the whole payload at exactly this scope.
 
-        Parameters
-        ----------
-        message, claimed_by
-            The reason and the author of the change; kept with the revision.
-        if_match
-            Only if the row still has this version; Conflict otherwise.
-        if_none_match
-            Only if there is no row yet; Conflict otherwise.
-        dry_run
-            Check everything and answer as usual, but write nothing.
+        `message` and `claimed_by` are the reason and the author, kept with the revision. It is a Conflict unless the
+        row still has the version `if_match`, or with `if_none_match` unless there is no row yet. `dry_run` checks
+        everything and answers as usual, but writes nothing.
         """
         wrapped = {"matching_attributes": {self.kind(kind).payload_key: payload}}
         body = {"attributes": wrapped, **reason_fields(message, claimed_by)}
@@ -85,14 +78,8 @@ class AttributeCalls(KindCalls):
         """
         Change some leaves of the row at this scope and leave the others.
 
-        Parameters
-        ----------
-        set
-            A partial payload, nested.
-        unset
-            Leaves that have no value here and inherit none.
-        inherit
-            Leaves to remove from this row, so that they inherit again. A row without leaves is removed.
+        `set` is a partial payload, nested. `unset` names leaves that have no value here and inherit none, `inherit`
+        those to remove from this row, so that they inherit again; a row without leaves is removed.
         """
         body: Document = {"set": dict(set or {}), "unset": list(unset), "inherit": list(inherit)}
         body = {key: value for key, value in body.items() if value} | reason_fields(message, claimed_by)

@@ -33,19 +33,13 @@ class ChangeCalls(KindCalls):
         """
         Make many changes as one revision, or none of them. Never repeated once it may have arrived.
 
-        Parameters
-        ----------
-        changes
-            Each is an attribute, `{"resource_type", scope keys, "payload"}` or with `"delete": True` instead of the
-            payload, or a project, `{"project_definition": {"id", …}}`, or a `pool_definition`, `label_definition` or
-            `cluster_definition` (`{"name", …}`), with `"delete": True` to delete it. `"expected_version"` and
-            `"expected_absent"` say what a row must be like, else it is a Conflict.
-        message, claimed_by
-            The reason and the author of the change; kept with the revision.
-        dry_run
-            Check everything, but write nothing; the answer also lists the effective values that change.
-        page_size
-            How many of those to list; the answer always has their number.
+        A change is an attribute, `{"resource_type", scope keys, "payload"}` or with `"delete": True` instead of the
+        payload, or a project, `{"project_definition": {"id", …}}`, or a `pool_definition`, `label_definition` or
+        `cluster_definition` (`{"name", …}`), with `"delete": True` to delete it. `"expected_version"` and
+        `"expected_absent"` say what a row must be like, else it is a Conflict.
+
+        The answer to a `dry_run` also lists `page_size` of the effective values that would change, and their number.
+        The rest is as in `put_attribute`.
         """
         body = {"changes": list(changes), **reason_fields(message, claimed_by)}
         query = non_empty({"limit": page_size})
@@ -69,16 +63,9 @@ class ChangeCalls(KindCalls):
         """
         Undo one revision, or restore rows as they were at one; either way a new revision is made.
 
-        Parameters
-        ----------
-        revision
-            The one to undo; Conflict if one of its rows was changed after it.
-        to
-            Instead: the revision to go back to, for the rows of exactly `scope`, or for everything without one.
-        kind
-            With `to` and a scope, one kind only.
-        expected_head
-            The revision it was planned at; Conflict if another one has been made since.
+        It is a Conflict if a row of the `revision` to undo was changed after it. Going back `to` a revision is for the
+        rows of exactly `scope`, of one `kind` if it is named, or for everything without a scope; it is a Conflict if
+        another revision than `expected_head` is the latest.
         """
         body: Document = {"revision": revision} if to is None else {"to": to}
         if to is not None:

@@ -49,10 +49,7 @@ class RegistrationCalls(Calls):
         """
         The newest version of each name, or all versions of one, newest first, page by page.
 
-        Parameters
-        ----------
-        workflow
-            Only launch plans of this workflow.
+        With a `workflow`, only launch plans of it.
         """
         path = resource_path(f"{noun}s", project=project, domain=domain, **({"name": name} if name is not None else {}))
         yield from self._pages(path, f"{noun}s", {"limit": _PAGE, **non_empty({"workflow": workflow})})

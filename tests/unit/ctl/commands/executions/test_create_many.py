@@ -319,7 +319,7 @@ def test_a_workflow_that_is_no_launch_plan_is_looked_up_once(admin: Admin, creat
     status, out, err = create("---\n".join(f"workflow: {name}\n" for name in ("plan", "flow", "none", "flow", "plan")))
     launched = [body["spec"]["launch_plan"] for _key, sent in admin.sent for body in sent]
     types = ["LAUNCH_PLAN", "WORKFLOW", "WORKFLOW", "WORKFLOW", "LAUNCH_PLAN"]
-    assert [each["resource_type"] for each in launched] == types
+    assert [launch_plan["resource_type"] for launch_plan in launched] == types
     assert len(admin.asked) == 3
     assert err.count("There is no launch plan flow: the workflow flow is used instead.") == 1
     assert status == 3
