@@ -10,7 +10,7 @@ from admin.core import names
 from admin.core.executions.retries import RETRY
 from admin.core.executions.spec import IDENTIFIER, SETTINGS, null_targets
 from admin.core.fields import FreeForm, Record, Section, read
-from admin.core.jobs.inputs import Input, check_values, declarations_payload, read_declarations
+from admin.core.jobs.inputs import Input, check_values, read_declarations
 from admin.core.jobs.job import JOB, read_job, without_nulls
 from admin.core.jobs.literals import plain_values
 from admin.core.jobs.templates import check_job_templates
@@ -80,7 +80,8 @@ def read_workflow(spec: Any) -> dict[str, Any]:
     declared = read_declarations(normal.get("inputs") or {}, ("spec", "inputs"), problems)
     check_job_templates(job, declared, ("spec", "job"), problems)
     raise_problems(problems)
-    workflow = {"description": normal.get("description"), "inputs": declarations_payload(declared), "job": job}
+    inputs = {name: input_.payload() for name, input_ in declared.items()}
+    workflow = {"description": normal.get("description"), "inputs": inputs, "job": job}
     return {name: value for name, value in workflow.items() if value}
 
 

@@ -10,35 +10,28 @@ from typing import Any
 from admin.core.fields import Integer, Quantity, Section
 from admin.core.quantities import parse_quantity
 
-#: What one task may ask for.
-TASK_RESOURCES = ("cpu", "memory", "gpu", "ephemeral_storage")
+#: What one task may ask for: the fields of its requests and limits.
+TASK_RESOURCES = {
+    "cpu": Quantity(description="Cores, such as 2 or 500m."),
+    "memory": Quantity(description="Bytes of memory, such as 450Mi."),
+    "gpu": Quantity(description="Whole GPUs.", whole=True),
+    "ephemeral_storage": Quantity(description="Bytes of scratch disk, such as 10Gi."),
+}
 #: What a cluster has; every execution takes one of its `executions`.
-RESOURCES = (*TASK_RESOURCES, "nodes", "executions")
+CLUSTER_RESOURCES = Section(
+    fields={
+        **TASK_RESOURCES,
+        "nodes": Integer(minimum=0, maximum=10**9, description="Machines."),
+        "executions": Integer(minimum=0, maximum=10**9, description="Executions at once."),
+    }
+)
+RESOURCES = tuple(CLUSTER_RESOURCES.fields)
 
 Amounts = Mapping[str, int]  #: by resource: thousandths of a core, bytes, or pieces
 
 #: Larger than any cluster, and small enough for a database column.
 LARGEST = 2**62
 _PER_UNIT = {"cpu": 1000}
-
-
-def task_resource_fields() -> dict[str, Quantity]:
-    """The fields of a task's requests and limits."""
-    return {
-        "cpu": Quantity(description="Cores, such as 2 or 500m."),
-        "memory": Quantity(description="Bytes of memory, such as 450Mi."),
-        "gpu": Quantity(description="Whole GPUs.", whole=True),
-        "ephemeral_storage": Quantity(description="Bytes of scratch disk, such as 10Gi."),
-    }
-
-
-CLUSTER_RESOURCES = Section(
-    fields={
-        **task_resource_fields(),
-        "nodes": Integer(minimum=0, maximum=10**9, description="Machines."),
-        "executions": Integer(minimum=0, maximum=10**9, description="Executions at once."),
-    }
-)
 
 
 def parse_demand(resource: str, quantity: str | int) -> int:

@@ -11,8 +11,9 @@ from admin.core.fleet.clusters import ClusterState
 from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.fleet.fleet import Fleet, build_fleet
 from admin.core.settings import builtin_kinds
+from admin.core.settings.kinds import NameList
 from admin.core.settings.resolution import Row
-from admin.core.settings.warnings import KnownNames, known_names
+from admin.core.settings.warnings import KnownNames
 from admin.errors import DeclaredInConfiguration
 from admin.services.context import Context
 from admin.store import executions, fleet, registrations
@@ -74,13 +75,13 @@ def fleet_after(context: Context, connection: Connection, changes: Iterable[RowC
 
 def names_known(context: Context, connection: Connection, current: Fleet) -> KnownNames:
     """The names that rows may use without a warning."""
-    return known_names(
-        pools=current.pools,
-        labels=current.label_names(),
-        queue_tags=(tag for queue in context.settings.rules.queues for tag in queue.tags),
-        workflows=registrations.all_names(connection, registrations.workflows),
-        launch_plans=registrations.all_names(connection, registrations.launch_plans),
-    )
+    return {
+        NameList.POOL: frozenset(current.pools),
+        NameList.LABEL: current.label_names(),
+        NameList.QUEUE_TAG: frozenset(tag for queue in context.settings.rules.queues for tag in queue.tags),
+        NameList.WORKFLOW: frozenset(registrations.all_names(connection, registrations.workflows)),
+        NameList.LAUNCH_PLAN: frozenset(registrations.all_names(connection, registrations.launch_plans)),
+    }
 
 
 def check_managed(context: Context, kind: FleetKind, name: str) -> None:

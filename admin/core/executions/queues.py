@@ -12,7 +12,6 @@ from admin.core.placement.choice import WeightedChoice
 from admin.core.problems import Problem, Refused, closest, did_you_mean
 from admin.core.quantities import parse_duration
 from admin.core.settings.resolution import Resolved
-from admin.core.settings.scopes import describe_origin
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +34,7 @@ def find_queues(queues: Iterable[Queue], resolved: Resolved) -> WeightedChoice |
             return WeightedChoice((name, 1) for name in serving)
     near = closest(tags[0], [tag for queue in known for tag in queue.tags])
     listed = ", ".join(f"'{tag}'" for tag in tags)
-    origin = describe_origin(resolved.origins["tags",])
+    origin = resolved.origins["tags",]
     raise Refused(
         "unknown_queue_tag",
         Problem(

@@ -78,17 +78,13 @@ def check_sort_field(field: str) -> str:
 
 def parse_filters(text: str) -> list[Condition]:
     """The conditions of a filter; Invalid naming the term that is wrong and what is allowed."""
-    terms = [term for term in _terms(text) if term.strip()]
+    # Terms are separated by pluses, and by blanks, which is what a plus in a URL is decoded to.
+    terms = [term for term in re.split(r"(?<=\))\s*[+ ]\s*(?=[a-z_]+\()", text) if term.strip()]
     if not terms:
         raise _invalid(text, "is empty")
     if len(terms) > _MOST_TERMS:
         raise _invalid(text, f"has {len(terms)} terms; the most is {_MOST_TERMS}")
     return [_condition(term) for term in terms]
-
-
-def _terms(text: str) -> list[str]:
-    """Split at pluses, and at blanks, which is what a plus in a URL is decoded to."""
-    return re.split(r"(?<=\))\s*[+ ]\s*(?=[a-z_]+\()", text)
 
 
 def _condition(term: str) -> Condition:

@@ -79,8 +79,10 @@ def build_fleet(generation: int, definitions: list[Definition], states: Mapping[
             shadowed.append(definition)
         else:
             by_kind[definition.kind][definition.name] = definition
-    pools = _groups(by_kind[FleetKind.POOL])
-    labels = _groups(by_kind[FleetKind.LABEL])
+    pools, labels = (
+        {name: build_group(definition) for name, definition in sorted(by_kind[kind].items())}
+        for kind in (FleetKind.POOL, FleetKind.LABEL)
+    )
     declared = by_kind[FleetKind.CLUSTER]
     members = {member.cluster for group in [*pools.values(), *labels.values()] for member in group.members}
     clusters = {
@@ -88,10 +90,6 @@ def build_fleet(generation: int, definitions: list[Definition], states: Mapping[
         for name in sorted({*declared, *members})
     }
     return Fleet(generation=generation, clusters=clusters, pools=pools, labels=labels, shadowed=tuple(shadowed))
-
-
-def _groups(definitions: Mapping[str, Definition]) -> dict[str, Group]:
-    return {name: build_group(definition) for name, definition in sorted(definitions.items())}
 
 
 def _expected(name: str) -> Definition:

@@ -42,6 +42,13 @@ class Input:
         """Whether an execution has to give it a value."""
         return self.default is MISSING
 
+    def payload(self) -> dict[str, Any]:
+        """The input as it is stored; reading it gives the same input."""
+        payload = self.type.payload()
+        if not self.required:
+            payload["default"] = self.default
+        return payload | {"description": self.description} if self.description else payload
+
 
 def read_declarations(document: Any, path: Path, problems: list[Problem]) -> dict[str, Input]:
     """The inputs that a workflow declares, by name; whatever is wrong with them is added to the problems."""
@@ -88,18 +95,6 @@ def _read_description(value: Any, path: Path, problems: list[Problem]) -> str:
     else:
         return InputText().read(value, path, problems) or ""
     return ""
-
-
-def declarations_payload(declared: Mapping[str, Input]) -> dict[str, Any]:
-    """Declared inputs as they are stored; reading them gives the same inputs."""
-    return {name: _declaration_payload(input_) for name, input_ in declared.items()}
-
-
-def _declaration_payload(input_: Input) -> dict[str, Any]:
-    payload = input_.type.payload()
-    if not input_.required:
-        payload["default"] = input_.default
-    return payload | {"description": input_.description} if input_.description else payload
 
 
 def bind(

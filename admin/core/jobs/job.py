@@ -9,10 +9,9 @@ from admin.core import names
 from admin.core.fields import Duration, FreeForm, Integer, ListOf, MapOf, Section, Text, read
 from admin.core.problems import Problem, Refused, dotted, invalid
 from admin.core.quantities import parse_quantity
-from admin.core.resources import LARGEST, TASK_RESOURCES, parse_demand, task_resource_fields
+from admin.core.resources import LARGEST, TASK_RESOURCES, parse_demand
 from admin.core.settings.builtin_kinds import ANNOTATION_VALUES, LABEL_VALUES
 from admin.core.settings.resolution import Resolved
-from admin.core.settings.scopes import describe_origin
 
 _LINE = Text(pattern=r"[^\x00]*", min_length=0, max_length=65_536)
 
@@ -34,8 +33,8 @@ JOB = Section(
             fields={
                 "nodes": Integer(minimum=1, maximum=10**6, description="Machines; 1."),
                 "tasks": Integer(minimum=1, maximum=10**6, description="Copies of the command, over all nodes; 1."),
-                "requests": Section(fields=task_resource_fields(), description="What each task needs."),
-                "limits": Section(fields=task_resource_fields(), description="The most each task may take."),
+                "requests": Section(fields=TASK_RESOURCES, description="What each task needs."),
+                "limits": Section(fields=TASK_RESOURCES, description="The most each task may take."),
                 "duration": Duration(description="The longest it may run."),
             }
         ),
@@ -79,7 +78,7 @@ def with_resources(job: Mapping[str, Any], allowed: Resolved, path: str) -> dict
         most = allowed_limits.get(resource)
         for part, amount in (("requests", requests.get(resource)), ("limits", limits.get(resource))):
             if amount is not None and most is not None and parse_quantity(amount) > parse_quantity(most):
-                origin = describe_origin(allowed.origins["limits", resource])
+                origin = allowed.origins["limits", resource]
                 reason = f"{amount} is above the limit of {most} set at {origin}: ask for less, or raise it."
                 problems.append(Problem(field=f"{path}.resources.{part}.{resource}", reason=reason))
         request = requests.get(resource) or limits.get(resource) or _capped(allowed_defaults.get(resource), most)

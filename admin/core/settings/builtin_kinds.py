@@ -20,16 +20,15 @@ from admin.core.fields import (
     Text,
     numbered_choice,
 )
-from admin.core.resources import task_resource_fields
+from admin.core.resources import TASK_RESOURCES
 from admin.core.settings.kinds import Kind, Merge, NameList
 from admin.core.settings.scopes import Level
 
 
 def _task_resource_spec(description: str) -> Section:
-    resources = task_resource_fields()
     storage = Quantity(description="Accepted for Flyte's files; nothing reads it. Use ephemeral_storage.")
     order = ("cpu", "gpu", "memory", "storage", "ephemeral_storage")
-    return Section(description=description, fields={name: resources.get(name, storage) for name in order})
+    return Section(description=description, fields={name: TASK_RESOURCES.get(name, storage) for name in order})
 
 
 _SHORT = Text(max_length=255)

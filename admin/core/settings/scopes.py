@@ -178,9 +178,7 @@ class Origin(NamedTuple):
     def level(self) -> Level:
         return self.scope.level
 
-
-def describe_origin(origin: Origin) -> str:
-    """An origin in words."""
-    if origin.layer:
-        return origin.layer.replace("-", " ")
-    return f"platform, {origin.key}" if origin.level is Level.PLATFORM else str(origin.scope)
+    def __str__(self) -> str:
+        if self.layer:
+            return self.layer.replace("-", " ")
+        return f"platform, {self.key}" if self.level is Level.PLATFORM else str(self.scope)

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
-from admin.core.problems import Invalid, Path, Problem, closest, did_you_mean, dotted, raise_problems
+from admin.core.problems import Invalid, Problem, closest, did_you_mean, dotted, raise_problems
 from admin.core.quantities import parse_quantity
 from admin.core.settings.builtin_kinds import TASK_RESOURCE
 from admin.core.settings.kinds import Kind, Merge, NameList
 from admin.core.settings.platform import PlatformValues
 from admin.core.settings.resolution import Resolved, Row, resolve
-from admin.core.settings.scopes import Level, Origin, Scope, describe_origin
+from admin.core.settings.scopes import Level, Origin, Scope
 
-KnownNames = Mapping[NameList, frozenset[str]]
+KnownNames = Mapping[NameList, frozenset[str]]  #: the names that a row may use without a warning
 
 
 class WarningCode(StrEnum):
@@ -84,24 +83,6 @@ class Surroundings:
         return list(excesses(resolve(kind, row.scope, self.rows, self.platform.at(kind, row.scope.domain))))
 
 
-def known_names(
-    *,
-    pools: Iterable[str],
-    labels: Iterable[str],
-    queue_tags: Iterable[str],
-    workflows: Iterable[str],
-    launch_plans: Iterable[str],
-) -> KnownNames:
-    """The names that a row may use without a warning."""
-    return {
-        NameList.POOL: frozenset(pools),
-        NameList.LABEL: frozenset(labels),
-        NameList.QUEUE_TAG: frozenset(queue_tags),
-        NameList.WORKFLOW: frozenset(workflows),
-        NameList.LAUNCH_PLAN: frozenset(launch_plans),
-    }
-
-
 def warnings_of(kind: Kind, row: Row, around: Surroundings) -> list[Warning]:
     """Every warning about one row."""
     return [
@@ -121,7 +102,8 @@ def _warn(kind: Kind, row: Row, code: WarningCode, field: str, message: str, nea
 def _unknown_names(kind: Kind, row: Row, known: KnownNames) -> Iterator[Warning]:
     leaves = kind.leaves(row.payload)
     for path, name_list in kind.refers_to.items():
-        for name in _names_in(leaves.get(path)):
+        value = leaves.get(path) or []
+        for name in value if isinstance(value, list) else [value]:
             if name in known[name_list]:
                 continue
             near = closest(name, known[name_list])
@@ -145,19 +127,14 @@ def _unknown_scopes(kind: Kind, row: Row, known: KnownNames) -> Iterator[Warning
             yield _warn(kind, row, _UNKNOWN_NAME[name_list], field, message, near)
 
 
-def _names_in(value: Any) -> list[str]:
-    if value is None:
-        return []
-    return value if isinstance(value, list) else [value]
-
-
 def _overridden_domains(kind: Kind, row: Row, domain_rows: tuple[Row, ...]) -> Iterator[Warning]:
     """A project's row overrides the rows of every domain, which few expect."""
     if row.scope.level is not Level.PROJECT:
         return
     paths = set(kind.leaves(row.payload))
     for domain_row in domain_rows:
-        lost = _overridden_paths(kind, paths, set(kind.leaves(domain_row.payload)))
+        domain_paths = set(kind.leaves(domain_row.payload))
+        lost = sorted(domain_paths if kind.merge is Merge.REPLACE else paths & domain_paths)
         if lost:
             message = (
                 f"Overrides {', '.join(map(dotted, lost))} of {domain_row.scope} for this project: a project's row "
@@ -166,16 +143,11 @@ def _overridden_domains(kind: Kind, row: Row, domain_rows: tuple[Row, ...]) -> I
             yield _warn(kind, row, WarningCode.OVERRIDES_DOMAIN, dotted(lost[0]), message)
 
 
-def _overridden_paths(kind: Kind, paths: set[Path], domain_paths: set[Path]) -> list[Path]:
-    return sorted(domain_paths if kind.merge is Merge.REPLACE else paths & domain_paths)
-
-
 def _capped_defaults(kind: Kind, row: Row, around: Surroundings) -> Iterator[Warning]:
     for excess in around.excesses(kind, row):
-        default_origin, limit_origin = describe_origin(excess.default_origin), describe_origin(excess.limit_origin)
         message = (
-            f"The default {excess.resource} of {excess.default} ({default_origin}) is above "
-            f"the limit of {excess.limit} ({limit_origin}); executions get {excess.limit}."
+            f"The default {excess.resource} of {excess.default} ({excess.default_origin}) is above "
+            f"the limit of {excess.limit} ({excess.limit_origin}); executions get {excess.limit}."
         )
         yield _warn(kind, row, WarningCode.DEFAULT_CAPPED, f"defaults.{excess.resource}", message)
 
@@ -219,8 +191,8 @@ def _check_defaults(kind: Kind, row: Row, around: Surroundings) -> None:
     problems = [
         Problem(
             field=f"defaults.{excess.resource}",
-            reason=f"{excess.default} is above the limit of {excess.limit} set at "
-            f"{describe_origin(excess.limit_origin)}: lower the default or raise the limit.",
+            reason=f"{excess.default} is above the limit of {excess.limit} set at {excess.limit_origin}: "
+            "lower the default or raise the limit.",
         )
         for excess in around.excesses(kind, row)
         if excess.default_origin.scope == row.scope

@@ -8,12 +8,16 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from admin.core.fields import Duration, Integer
+from admin.core.fields import DictOf, Duration, Integer, ListOf, Text
 from admin.core.fields.leaves import known_keys
-from admin.core.problems import Path, Problem, add_problem, quoted, shorten
+from admin.core.problems import Path, Problem, add_problem, quoted
 from admin.core.quantities import DURATION_RULE
 
 _COUNT = Integer(minimum=1, maximum=10**9)
+#: Any text: what a job may hold is checked when it is read as a job.
+_TEXT = Text(pattern=r"(?s).*", min_length=0, max_length=2**31)
+_TEXTS = ListOf(item=_TEXT, max_items=2**31, unique=False)
+_TEXT_MAP = DictOf(key=_TEXT, value=_TEXT, max_entries=2**31)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,9 +102,7 @@ def read_command(
         state = f"{quoted(command)} is not a list" if command else "is missing"
         add_problem(problems, where, f"{state}: give the program and its arguments, such as [sleep, '60'].")
         return []
-    for index, word in enumerate(command):
-        _check_text(word, (*where, str(index)), problems)
-    return command
+    return _TEXTS.read(command, where, problems) or []
 
 
 def _split(command: str, path: Path, problems: list[Problem]) -> list[str]:
@@ -117,19 +119,13 @@ def _split(command: str, path: Path, problems: list[Problem]) -> list[str]:
     return words
 
 
-def _check_text(value: Any, path: Path, problems: list[Problem]) -> bool:
-    if not isinstance(value, str):
-        add_problem(problems, path, f"{quoted(value)} is not text: put it in quotes.")
-    return isinstance(value, str)
-
-
 def read_attributes(attributes: Mapping[str, Any], path: Path, problems: list[Problem]) -> dict[str, Any]:
     """Environment, working directory and duration of a jobspec's attributes, under the job's names."""
     fields: dict[str, Any] = {}
     if "environment" in attributes:
-        fields["environment"] = read_mapping(attributes["environment"], (*path, "environment"), problems)
-        for key, value in fields["environment"].items():
-            _check_text(value, (*path, "environment", shorten(key)), problems)
+        where = (*path, "environment")
+        environment = read_mapping(attributes["environment"], where, problems)
+        fields["environment"] = _TEXT_MAP.read(environment, where, problems)
     if "cwd" in attributes:
         fields["working_directory"] = optional_text(attributes, "cwd", path, problems)
     if "duration" in attributes:
@@ -160,9 +156,10 @@ def read_count(value: Any, path: Path, problems: list[Problem]) -> int:
 
 def optional_text(document: Mapping[str, Any], key: str, path: Path, problems: list[Problem]) -> str | None:
     """The text under a key, None where it is absent or no text."""
-    if key in document and _check_text(document[key], (*path, key), problems):
-        return str(document[key])
-    return None
+    text = document.get(key, "")
+    if not isinstance(text, str):  # null too, which a leaf would take for unset
+        add_problem(problems, (*path, key), f"{quoted(text)} is not text: put it in quotes.")
+    return text if isinstance(text, str) and key in document else None
 
 
 def to_annotations(values: Mapping[str, Any]) -> dict[str, str]:

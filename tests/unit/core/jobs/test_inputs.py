@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from admin.core.jobs.input_types import SCALARS
-from admin.core.jobs.inputs import MISSING, Input, bind, check_values, declarations_payload, read_declarations
+from admin.core.jobs.inputs import MISSING, Input, bind, check_values, read_declarations
 from admin.core.problems import Invalid, Problem
 
 PATH = ("spec", "inputs")
@@ -52,7 +52,7 @@ def test_the_short_form_is_an_input_without_a_default() -> None:
 
 
 def test_declarations_are_stored_in_one_form_that_reads_the_same() -> None:
-    stored = declarations_payload(TRAINING)
+    stored = {name: input_.payload() for name, input_ in TRAINING.items()}
     assert stored == {
         "epochs": {"type": "integer", "default": 3, "description": "passes over the data"},
         "rate": {"type": "float"},
@@ -281,7 +281,7 @@ JSON = st.recursive(
 @given(TYPES, JSON)
 def test_any_value_is_bound_to_a_stable_form_or_refused(kind: Any, value: Any) -> None:
     declared = declare({"x": kind})
-    assert declarations_payload(declared) == {"x": kind}
+    assert declared["x"].payload() == kind
     problems: list[Problem] = []
     read = check_values(declared, {"x": value}, ("inputs",), problems)
     assert bool(read) != bool(problems)
