@@ -149,7 +149,7 @@ def run(file: str | None, once: bool, drain: bool, quiet: bool, **options: Any) 
     from agent.loop import Agent
     from agent.state_directory import StateDirectory, StateError
     from agent.status import StatusHandler, StatusLine
-    from agent.transport import AdminClient, Token
+    from agent.transport import AdminClient, Token, exposures
     from ctl.client.errors import RainbowError
 
     if problem := check_crash_variable():
@@ -166,6 +166,8 @@ def run(file: str | None, once: bool, drain: bool, quiet: bool, **options: Any) 
         state = StateDirectory(config.state_directory)
     except (RainbowError, StateError) as error:
         _fail(str(error))
+    for warning in exposures(config.token_file, config.endpoint, has_ca_file=config.ca_file is not None):
+        log.warning(warning)
     try:
         engine = _engine(config, state.jobs)
         agent = Agent(config, engine, state, client)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from ctl.client.connections import Remedies
+from ctl.client.endpoints import parse_endpoint
 from ctl.client.errors import (
     ClientError,
     InvalidInput,
@@ -84,6 +86,17 @@ class AdminClient:
         except InvalidInput as error:
             # Such as certificate authorities that cannot be read: nothing was sent, and the body is not at fault.
             raise Unreachable(error.message) from error
+
+
+def exposures(token_file: Path, endpoint: str, *, has_ca_file: bool) -> list[str]:
+    """Warnings of what lets others read the cluster's token."""
+    warnings = []
+    if token_file.stat().st_mode & stat.S_IROTH:
+        warnings.append(f"everybody on this machine may read the token: chmod 600 {token_file}")
+    admin = parse_endpoint(endpoint, has_ca_file=has_ca_file)
+    if not admin.is_local and admin.url.startswith("http:"):
+        warnings.append(f"the token is sent to {admin.url} in clear text: use https")
+    return warnings
 
 
 def cluster_path(cluster: str, name: str) -> str:

@@ -8,7 +8,16 @@ from typing import Any
 
 import pytest
 
-from agent.transport import AdminClient, Token, cluster_path, describe, is_replaced, is_too_large, is_unreadable
+from agent.transport import (
+    AdminClient,
+    Token,
+    cluster_path,
+    describe,
+    exposures,
+    is_replaced,
+    is_too_large,
+    is_unreadable,
+)
 from ctl.client.errors import (
     ClientError,
     Conflict,
@@ -154,3 +163,24 @@ def test_a_token_file_without_a_token(tmp_path: Path, content: str | None) -> No
         (tmp_path / "token").write_text(content)
     with pytest.raises(Unauthenticated, match="tokenFile"):
         Token(tmp_path / "token").read()
+
+
+@pytest.mark.parametrize(
+    ("mode", "endpoint", "has_ca_file", "warnings"),
+    [
+        (0o600, "http://127.0.0.1:8088", False, []),
+        (0o640, "https://rainbow.example.org", False, []),
+        (0o600, "rainbow.example.org", False, []),  # https, for no protocol is named
+        (0o604, "localhost:8088", False, ["everybody on this machine may read the token: chmod 600 "]),
+        (0o600, "http://rainbow.example.org", False, ["the token is sent to http://rainbow.example.org in clear text"]),
+    ],
+)
+def test_what_lets_others_read_the_token_is_warned_of(
+    tmp_path: Path, mode: int, endpoint: str, has_ca_file: bool, warnings: list[str]
+) -> None:
+    file = tmp_path / "token"
+    file.write_text("secret")
+    file.chmod(mode)
+    told = exposures(file, endpoint, has_ca_file=has_ca_file)
+    assert len(told) == len(warnings)
+    assert all(told[index].startswith(warning) for index, warning in enumerate(warnings))
