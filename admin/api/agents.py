@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flask import Response, current_app
+from flask import Response, current_app, request
 
 from admin.api.current import caller, context
 from admin.api.operations import Operations, respond
@@ -43,7 +43,8 @@ def _issued(issued: Issued) -> Response:
 def register(name: str, body: Fields) -> Response:
     """Register a cluster's agent and get its token."""
     limiter: RegistrationLimiter = current_app.extensions["rainbow-registration-limiter"]
-    return _issued(agents.register(context(), limiter, name, body["secret"], body.get("description")))
+    address = request.remote_addr or ""
+    return _issued(agents.register(context(), limiter, address, name, body["secret"], body.get("description")))
 
 
 @operations.add("GET", "/clusters/<name>/tokens", errors=(404,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import ipaddress
 import secrets
 import threading
 import time
@@ -40,28 +41,44 @@ from admin.store.tokens import StoredToken
 TOKEN_MARK = "rbc-"
 #: Wrong secrets that are allowed within a window of so many seconds.
 _MOST_FAILURES, _WINDOW_SECONDS = 10, 60.0
+#: Sources of wrong secrets that are remembered.
+_MOST_SOURCES = 4096
 
 
 class RegistrationLimiter:
-    """Limits how often this process lets callers guess the registration secret."""
+    """Limits how often this process lets one source guess the registration secret; others are not affected."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._failures: deque[float] = deque()  #: when each recent registration was refused
+        self._failures: dict[str, deque[float]] = {}  #: when each source was refused, the latest source last
 
-    def check(self) -> None:
-        """Refuse even the right secret after too many wrong ones."""
+    def check(self, address: str) -> None:
+        """Refuse even the right secret after too many wrong ones from the same source."""
         with self._lock:
-            while self._failures and self._failures[0] < self._monotonic() - _WINDOW_SECONDS:
-                self._failures.popleft()
-            if len(self._failures) >= _MOST_FAILURES:
+            failures = self._failures.get(_source(address), deque())
+            while failures and failures[0] < self._monotonic() - _WINDOW_SECONDS:
+                failures.popleft()
+            if len(failures) >= _MOST_FAILURES:
                 raise TooManyAttempts()
 
-    def add_failure(self) -> None:
+    def add_failure(self, address: str) -> None:
         """Count a registration that was refused."""
         with self._lock:
-            self._failures.append(self._monotonic())
+            failures = self._failures.pop(_source(address), deque(maxlen=_MOST_FAILURES))
+            failures.append(self._monotonic())
+            self._failures[_source(address)] = failures
+            if len(self._failures) > _MOST_SOURCES:
+                del self._failures[next(iter(self._failures))]
+
+
+def _source(address: str) -> str:
+    """What one machine's addresses have in common: of IPv6 it has a whole network of 64 bits."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    return address if parsed.version == 4 else str(ipaddress.ip_network((int(parsed) >> 64 << 64, 64)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,15 +91,17 @@ class Issued:
     created_at: datetime
 
 
-def register(context: Context, limiter: RegistrationLimiter, name: str, secret: str, description: object) -> Issued:
+def register(
+    context: Context, limiter: RegistrationLimiter, address: str, name: str, secret: str, description: object
+) -> Issued:
     """Register a cluster's agent and issue its token; a wrong secret and a forbidden name are refused alike."""
-    limiter.check()
+    limiter.check(address)
     is_right = hmac.compare_digest(_hash(secret), _hash(_registration_secret(context)))
     with context.database.reading() as connection:
         known = current_fleet(context, connection).clusters
     is_allowed = names.is_entity_name(name) and (context.settings.agents.registration != "declared" or name in known)
     if not is_right or not is_allowed:
-        limiter.add_failure()
+        limiter.add_failure(address)
         raise RegistrationRefused()
     report = read_report(description or {})
     now = context.clock()

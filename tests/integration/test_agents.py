@@ -15,6 +15,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import select, update
 from werkzeug.test import TestResponse
 
+from admin.errors import TooManyAttempts
 from admin.services.agents import RegistrationLimiter
 from admin.services.context import Context
 from admin.store.database import metadata
@@ -55,8 +56,11 @@ def clock(shared_app: Flask) -> Iterator[Clock]:
     shared_app.extensions["rainbow"] = before
 
 
-def register(api: FlaskClient, name: str, secret: str = SECRET, **more: Any) -> TestResponse:
-    return api.post(f"{API}/clusters/{name}/register", json={"secret": secret, **more})
+def register(
+    api: FlaskClient, name: str, secret: str = SECRET, address: str = "127.0.0.1", **more: Any
+) -> TestResponse:
+    source = {"REMOTE_ADDR": address}
+    return api.post(f"{API}/clusters/{name}/register", json={"secret": secret, **more}, environ_base=source)
 
 
 def registered(api: FlaskClient, name: str, **more: Any) -> PlayedAgent:
@@ -123,6 +127,29 @@ def test_every_refusal_looks_the_same_and_guessing_is_stopped(make_app: MakeApp)
     stopped = register(api, "declared", SECRET)
     refused(stopped, 429, "too_many_attempts")
     assert int(stopped.headers["Retry-After"]) > 0
+    refused(register(api, "declared", address="192.0.2.7"), 409, "already_registered")  # another source is not affected
+
+
+def test_one_machine_is_one_source_whatever_its_addresses() -> None:
+    now = [0.0]
+    limiter = RegistrationLimiter(lambda: now[0])
+    for number in range(10):
+        limiter.add_failure(f"2001:db8::{number:x}")
+        limiter.add_failure("198.51.100.1")
+    for address in ("2001:db8::ffff", "198.51.100.1"):
+        with pytest.raises(TooManyAttempts):
+            limiter.check(address)
+    for address in ("2001:db8:0:1::1", "198.51.100.2", ""):
+        limiter.check(address)
+    now[0] = 61.0
+    limiter.check("198.51.100.1")
+
+
+def test_sources_of_wrong_secrets_do_not_fill_the_memory() -> None:
+    limiter = RegistrationLimiter(lambda: 0.0)
+    for number in range(10_000):
+        limiter.add_failure(f"10.0.{number // 256}.{number % 256}")
+    assert len(limiter._failures) <= 4096
 
 
 def test_a_description_that_makes_no_sense_registers_nothing(api: FlaskClient, a: str) -> None:
