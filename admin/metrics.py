@@ -173,33 +173,31 @@ class StateCollector(Collector):
         self._state = state
 
     def collect(self) -> Iterator[Metric]:
-        info = GaugeMetricFamily("rainbow_info", "The version that answers.", labels=["version"])
-        info.add_metric([__version__], 1)
-        yield info
         state = self._state()
-        warnings = GaugeMetricFamily("rainbow_warnings", "Stored settings that are questionable.", labels=["code"])
-        for code, count in state.warnings.items():
-            warnings.add_metric([code], count)
-        yield warnings
-        revision = GaugeMetricFamily("rainbow_revision", "Number of the last revision.")
-        revision.add_metric([], state.revision)
-        yield revision
-        waiting = GaugeMetricFamily(
+        yield _gauge("rainbow_info", "The version that answers.", ["version"], [([__version__], 1)])
+        warnings = [([code], count) for code, count in state.warnings.items()]
+        yield _gauge("rainbow_warnings", "Stored settings that are questionable.", ["code"], warnings)
+        yield _gauge("rainbow_revision", "Number of the last revision.", [], [([], state.revision)])
+        yield _gauge(
             "rainbow_executions",
             "Executions that have not ended.",
-            labels=["phase", "reason", "domain", "cluster", "pool", "label"],
+            ["phase", "reason", "domain", "cluster", "pool", "label"],
+            [(labels, count) for *labels, count in state.executions],
         )
-        for *labels, count in state.executions:
-            waiting.add_metric(labels, count)
-        yield waiting
-        clusters = GaugeMetricFamily(
+        yield _gauge(
             "rainbow_cluster_able",
             "1 for a cluster that may get work, 0 for one that is disabled or cordoned.",
-            labels=["cluster"],
+            ["cluster"],
+            [([name], int(is_able)) for name, is_able in state.clusters.items()],
         )
-        for name, is_able in state.clusters.items():
-            clusters.add_metric([name], int(is_able))
-        yield clusters
+
+
+def _gauge(name: str, help_text: str, labels: list[str], samples: list[tuple[list[str], int]]) -> Metric:
+    """A gauge with its samples: the values of the labels, and their number."""
+    gauge = GaugeMetricFamily(name, help_text, labels=labels)
+    for label_values, number in samples:
+        gauge.add_metric(label_values, number)
+    return gauge
 
 
 def exposition(state: StateCollector) -> bytes:

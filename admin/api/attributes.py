@@ -6,7 +6,7 @@ from flask import Response
 
 from admin.api.current import context
 from admin.api.operations import Operations, respond
-from admin.api.writes import WRITE_HEADERS, authorship, expectation
+from admin.api.writes import WRITE_HEADERS, change_options, expectation
 from admin.core.problems import invalid, shorten
 from admin.core.settings.kinds import Kind
 from admin.core.settings.scopes import STORED_LEVELS, Level, Scope, check_scope
@@ -28,7 +28,7 @@ from admin.messages.attributes import (
 from admin.messages.pages import key_of, token_of
 from admin.messages.requests import Fields, WriteQuery
 from admin.services import attributes
-from admin.services.attributes import Patch, WriteOptions, Written
+from admin.services.attributes import Patch, Written
 
 operations = Operations("attributes")
 
@@ -67,7 +67,9 @@ def _register(level: Level) -> None:
         _check_same_scope(scope, body["attributes"], "attributes.")
         _check_same_scope(scope, body)
         kind, payload = context().settings.kinds.of_payload(body["attributes"]["matching_attributes"])
-        return _write_answer(attributes.put_attribute(context(), kind, scope, payload, _options(query, body)))
+        return _write_answer(
+            attributes.put_attribute(context(), kind, scope, payload, expectation(), change_options(query, body))
+        )
 
     @operations.add(
         "PATCH",
@@ -83,7 +85,9 @@ def _register(level: Level) -> None:
         kind = context().settings.kinds.find(query["resource_type"])
         patch = Patch(set=body["set"], unset=body["unset"], inherit=body["inherit"])
         return _write_answer(
-            attributes.patch_attribute(context(), kind, check_scope(**keys), patch, _options(query, body))
+            attributes.patch_attribute(
+                context(), kind, check_scope(**keys), patch, expectation(), change_options(query, body)
+            )
         )
 
     @operations.add(
@@ -101,7 +105,7 @@ def _register(level: Level) -> None:
         _check_same_scope(scope, body)
         options = _agreed(query, body)
         kind = _kind(options.get("resource_type"))
-        written = attributes.delete_attribute(context(), kind, scope, _options(query, options))
+        written = attributes.delete_attribute(context(), kind, scope, expectation(), change_options(query, options))
         return DeleteAnswer.from_written(written)
 
 
@@ -150,10 +154,6 @@ def _check_same_scope(scope: Scope, keys: Fields, under: str = "") -> None:
                 f"'{shorten(value)}' is not what the path names ({other}); leave it out or use the path of that scope."
             )
             raise invalid(f"{under}{key}", reason)
-
-
-def _options(query: Fields, fields: Fields) -> WriteOptions:
-    return WriteOptions(authorship=authorship(fields), expectation=expectation(), dry_run=query["dry_run"])
 
 
 def _write_answer(written: Written) -> Response:

@@ -14,28 +14,29 @@ from admin.api.writes import WRITE_HEADERS, change_options, expectation
 from admin.core.changes import read_named
 from admin.core.fleet.definitions import FleetKind
 from admin.core.problems import invalid
-from admin.messages.agents import DrainBody
 from admin.messages.fleet import (
-    LISTS,
-    WRITTEN,
     ClusterAnswer,
     ClusterEventAnswer,
     ClusterEventsAnswer,
+    ClusterListAnswer,
     ClustersQuery,
     ClusterWritten,
     DeleteQuery,
+    DrainBody,
     GroupAnswer,
+    LabelListAnswer,
     LabelWritten,
+    PoolListAnswer,
     PoolWritten,
     ReportBody,
     ReportedAnswer,
     SwitchBody,
     SwitchedAnswer,
-    list_answer,
+    WrittenAnswer,
 )
 from admin.messages.pages import key_of, number_of, number_token, token_of
 from admin.messages.requests import AuthorshipFields, Fields, PageQuery, RequestSchema, WriteQuery
-from admin.messages.shared import Answer, Json, WarningAnswer, to_json
+from admin.messages.shared import Answer, Json, to_json
 from admin.services import fleet
 from admin.services.changes import Changed
 from admin.services.fleet import ClusterView
@@ -57,34 +58,32 @@ def _list(kind: FleetKind, query: Fields) -> Sequence[ClusterAnswer | GroupAnswe
     return [GroupAnswer.from_group(group, known) for group in groups]
 
 
-def _written(kind: FleetKind, name: str, changed: Changed) -> ClusterWritten | PoolWritten | LabelWritten:
-    row = changed.rows[0]
-    definition: Json | None = None
-    if row.change.after is not None:
-        is_stored = not changed.dry_run or not changed.is_change
-        definition = to_json(_get(kind, name)) if is_stored else {"name": name, **row.change.after}
-    return WRITTEN[kind](
-        version=row.version,
-        revision=changed.revision,
-        changed=changed.is_change,
-        dry_run=changed.dry_run,
-        warnings=[WarningAnswer.from_warning(warning) for warning in changed.warnings],
-        **{kind.noun: definition},
-    )
+def _definition(kind: FleetKind, name: str, changed: Changed) -> Json | None:
+    """A cluster, pool or label after a change; in a plan only what is defined."""
+    after = changed.rows[0].change.after
+    if after is None:
+        return None
+    is_stored = not changed.dry_run or not changed.is_change
+    return to_json(_get(kind, name)) if is_stored else {"name": name, **after}
 
 
-def _operations_of(kind: FleetKind, answer: type[Answer]) -> None:
+def _operations_of(
+    kind: FleetKind, answer: type[Answer], list_answer: type[Answer], written: type[WrittenAnswer]
+) -> None:
     """The operations that clusters, pools and labels have in common."""
     noun, nouns = kind.noun, f"{kind.noun}s"
     shape: dict[str, fields.Field[Any]] = {noun: fields.Raw(required=True, metadata={"type": "object"})}
     body = cast(type[RequestSchema], AuthorshipFields.from_dict(shape, name=f"{noun.title()}Body"))
+
+    def answer_write(name: str, changed: Changed) -> WrittenAnswer:
+        return written.from_changed(changed, **{noun: _definition(kind, name, changed)})
 
     @operations.add(
         "GET",
         f"/{nouns}",
         summary=f"List the {nouns}",
         query=ClustersQuery if kind is FleetKind.CLUSTER else PageQuery,
-        answer=LISTS[kind],
+        answer=list_answer,
         errors=(404,),
     )
     def list_all(query: Fields) -> Answer:
@@ -92,7 +91,7 @@ def _operations_of(kind: FleetKind, answer: type[Answer]) -> None:
         remaining = [item for item in _list(kind, query) if after is None or item.name > after[0]]
         page = remaining[: query["limit"]]
         token = token_of((page[-1].name,)) if len(remaining) > len(page) else None
-        return list_answer(kind, page, token)
+        return list_answer(**{nouns: page, "token": token})
 
     @operations.add(
         "POST",
@@ -100,14 +99,13 @@ def _operations_of(kind: FleetKind, answer: type[Answer]) -> None:
         summary=f"Define a {noun}",
         query=WriteQuery,
         body=body,
-        answer=WRITTEN[kind],
+        answer=written,
         errors=(409,),
     )
     def create(query: Fields, body: Fields) -> Answer:
         name, payload = read_named(body[noun], noun)
-        return _written(
-            kind, name, fleet.create_definition(context(), kind, name, payload, change_options(query, body))
-        )
+        changed = fleet.create_definition(context(), kind, name, payload, change_options(query, body))
+        return answer_write(name, changed)
 
     @operations.add("GET", f"/{nouns}/<name>", summary=f"Read a {noun}", answer=answer, errors=(404,))
     def get(name: str) -> Answer:
@@ -119,7 +117,7 @@ def _operations_of(kind: FleetKind, answer: type[Answer]) -> None:
         summary=f"Define a {noun}, or define it anew",
         query=WriteQuery,
         body=body,
-        answer=WRITTEN[kind],
+        answer=written,
         errors=(409,),
         headers=WRITE_HEADERS,
     )
@@ -129,7 +127,7 @@ def _operations_of(kind: FleetKind, answer: type[Answer]) -> None:
         if named != name:
             raise invalid(f"{noun}.name", "is not the path's; leave it out.")
         changed = fleet.put_definition(context(), kind, name, payload, expectation(), change_options(query, body))
-        return _written(kind, name, changed)
+        return answer_write(name, changed)
 
     @operations.add(
         "DELETE",
@@ -138,18 +136,18 @@ def _operations_of(kind: FleetKind, answer: type[Answer]) -> None:
         query=DeleteQuery,
         body=AuthorshipFields,
         body_optional=True,
-        answer=WRITTEN[kind],
+        answer=written,
         errors=(409,),
         headers=WRITE_HEADERS,
     )
     def delete(name: str, query: Fields, body: Fields) -> Answer:
         changed = fleet.delete_definition(context(), kind, name, expectation(), change_options(query, body))
-        return _written(kind, name, changed)
+        return answer_write(name, changed)
 
 
-_operations_of(FleetKind.CLUSTER, ClusterAnswer)
-_operations_of(FleetKind.POOL, GroupAnswer)
-_operations_of(FleetKind.LABEL, GroupAnswer)
+_operations_of(FleetKind.CLUSTER, ClusterAnswer, ClusterListAnswer, ClusterWritten)
+_operations_of(FleetKind.POOL, GroupAnswer, PoolListAnswer, PoolWritten)
+_operations_of(FleetKind.LABEL, GroupAnswer, LabelListAnswer, LabelWritten)
 
 
 Switch = Callable[[str, Fields], tuple[ClusterView, bool]]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from flask import request
 
 from admin.api.current import caller
 from admin.core.changes import Authorship, Expectation
-from admin.messages.preconditions import read_expectation
+from admin.core.problems import invalid
 from admin.messages.requests import Fields
 from admin.services.changeable.base import ChangeOptions, Mode
 
@@ -14,8 +16,23 @@ WRITE_HEADERS = ("If-Match", "If-None-Match")
 
 
 def expectation() -> Expectation:
-    """What the request's headers expect."""
-    return read_expectation(request.headers.get("If-Match"), request.headers.get("If-None-Match"))
+    """What the request's headers If-Match and If-None-Match expect of the row."""
+    match, none_match = request.headers.get("If-Match"), request.headers.get("If-None-Match")
+    if match is not None and none_match is not None:
+        raise invalid("If-Match", "cannot stand beside If-None-Match; send one of them.")
+    if none_match is not None:
+        if none_match.strip() != "*":
+            raise invalid("If-None-Match", "only '*' is meaningful here: the row must be new.")
+        return Expectation(absent=True)
+    if match is None:
+        return Expectation()
+    if match.strip() == "*":
+        return Expectation(present=True)
+    version = re.fullmatch(r'\s*(?:(?:W/)?"([0-9]{1,18})"|([0-9]{1,18}))\s*', match)
+    if version is None:
+        reason = "is not a version; send the number that a read gave, in quotes, or '*'."
+        raise invalid("If-Match", reason)
+    return Expectation(version=int(version.group(1) or version.group(2)))
 
 
 def authorship(fields: Fields) -> Authorship:

@@ -5,19 +5,17 @@ from __future__ import annotations
 import base64
 import binascii
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from marshmallow import ValidationError, fields, validate
+from marshmallow import fields, validate
 from msgspec import UNSET, Meta, UnsetType, field
 
 from admin.configuration.settings import Agents as AgentSettings
 from admin.core.problems import invalid
-from admin.core.quantities import parse_duration
 from admin.messages.creations import IdBody
 from admin.messages.executions import ExecutionIdAnswer
-from admin.messages.fleet import SwitchBody
-from admin.messages.reading import AnyJson, Body, Text255, Unread, or_none
-from admin.messages.requests import PayloadField, RequestSchema
+from admin.messages.reading import Body, Text255, Unread, UnreadText, or_none
+from admin.messages.requests import Duration, PayloadField, RequestSchema
 from admin.messages.shared import Answer, Json, Time
 from admin.services import agents, exchanges
 from admin.services.exchanges import Sync
@@ -28,23 +26,6 @@ from admin.store.logs import OutputFile
 from admin.store.tokens import StoredToken
 
 
-class Duration(fields.Field[timedelta]):
-    """A length of time in text, of at most a year."""
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> timedelta:
-        if not isinstance(value, str):
-            raise ValidationError("is not text: put it in quotes.")
-        if value in ("0", "0s"):
-            return timedelta()
-        try:
-            seconds = float(parse_duration(value))
-        except ValueError as error:
-            raise ValidationError(f"'{value[:60]}' {error}.") from None
-        if seconds > 366 * 24 * 3600:
-            raise ValidationError(f"'{value[:60]}' is longer than a year.")
-        return timedelta(seconds=seconds)
-
-
 class RegisterClusterBody(RequestSchema):
     secret = fields.String(required=True, validate=validate.Length(min=1, max=4096))
     description = PayloadField()
@@ -52,12 +33,6 @@ class RegisterClusterBody(RequestSchema):
 
 class RotateBody(RequestSchema):
     overlap = Duration(load_default=timedelta(minutes=10), metadata={"type": "string", "default": "10m"})
-
-
-class DrainBody(SwitchBody):
-    deadline = Duration(
-        metadata={"type": "string", "description": "How long running work may take to finish, such as 10m."}
-    )
 
 
 def _clean(text: str | UnsetType) -> str | None:
@@ -102,21 +77,15 @@ class EventBody(HeldBody):
 
     event: Annotated[str, Meta(min_length=1, max_length=255)]
     type: Literal["RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED", "DECLINED", "RELEASED", "UNKNOWN"]
-    at: (
-        Annotated[
-            AnyJson,
-            Meta(description="By the agent's clock; the admin's own counts.", extra_json_schema={"type": "string"}),
-        ]
-        | UnsetType
-    ) = UNSET
+    at: Annotated[UnreadText, Meta(description="By the agent's clock; the admin's own counts.")] | UnsetType = UNSET
     native_id: Text255 | UnsetType = UNSET
     nodes: Annotated[list[Text255], Meta(max_length=10_000)] | UnsetType = UNSET
     exit_code: Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)] | UnsetType = UNSET
     signal: Annotated[int, Meta(ge=0, le=256)] | UnsetType = UNSET
     reason: Annotated[str, Meta(max_length=64)] | UnsetType = UNSET
     message: Annotated[str, Meta(max_length=4000)] | UnsetType = UNSET
-    started_at: Annotated[AnyJson, Meta(extra_json_schema={"type": "string"})] | UnsetType = UNSET
-    finished_at: Annotated[AnyJson, Meta(extra_json_schema={"type": "string"})] | UnsetType = UNSET
+    started_at: UnreadText | UnsetType = UNSET
+    finished_at: UnreadText | UnsetType = UNSET
     duration: Annotated[float, Meta(ge=0)] | UnsetType = UNSET
     outputs: Annotated[list[OutputBody], Meta(max_length=100)] = field(default_factory=list)
 

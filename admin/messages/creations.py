@@ -13,7 +13,18 @@ from admin.core.problems import Invalid, Problem, invalid
 from admin.errors import InvalidRequest
 from admin.messages.errors import OneError
 from admin.messages.executions import ExecutionAnswer, ExecutionIdAnswer, ReasonAnswer
-from admin.messages.reading import AnyJson, Body, Name, NoOrg, Text255, Unread, or_none, present_fields, read
+from admin.messages.reading import (
+    AnyJson,
+    Body,
+    Name,
+    NoOrg,
+    Text255,
+    Unread,
+    UnreadText,
+    or_none,
+    present_fields,
+    read,
+)
 from admin.messages.shared import Answer, NoticeAnswer
 from admin.services.creations import Created, Refusal
 from admin.services.run_requests import CreationRequest, read_request
@@ -102,7 +113,7 @@ class RepeatBody(Body):
     id: IdBody
     name: Text255 | UnsetType = UNSET
     overwrite_cache: Annotated[AnyJson, Meta(extra_json_schema={"type": "boolean"})] | UnsetType = UNSET
-    cluster: Annotated[AnyJson, Meta(extra_json_schema={"type": "string"})] | UnsetType = UNSET
+    cluster: UnreadText | UnsetType = UNSET
     cluster_assignment: Unread | UnsetType = UNSET
     execution_cluster_label: Unread | UnsetType = UNSET
     inputs: Unread | UnsetType = UNSET

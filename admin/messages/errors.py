@@ -39,9 +39,7 @@ class ErrorAnswer(Answer):
 
     @classmethod
     def from_error(cls, error: RainbowError, request_id: str) -> ErrorAnswer:
-        return cls(
-            code=error.code, error=error.name, message=error.message, details=error.details, request_id=request_id
-        )
+        return cls.from_attributes(error, error=error.name, request_id=request_id)
 
 
 class OneError(Answer):
@@ -55,4 +53,4 @@ class OneError(Answer):
 
     @classmethod
     def from_error(cls, error: RainbowError) -> OneError:
-        return cls(status=error.status, code=error.code, error=error.name, message=error.message, details=error.details)
+        return cls.from_attributes(error, error=error.name)

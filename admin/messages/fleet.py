@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Self
 
 from marshmallow import fields, validate
 from msgspec import Meta
@@ -12,8 +11,9 @@ from admin.core.fleet.clusters import Health
 from admin.core.fleet.definitions import FleetKind, Source
 from admin.core.fleet.fleet import Fleet, Group
 from admin.core.resources import format_amounts
-from admin.messages.requests import NAME, PRINTABLE_LINES, Flag, PageQuery, RequestSchema, WriteQuery
+from admin.messages.requests import NAME, PRINTABLE_LINES, Duration, Flag, PageQuery, RequestSchema, WriteQuery
 from admin.messages.shared import Answer, Json, Time, WarningAnswer, described_as, one_of
+from admin.services.changes import Changed
 from admin.services.fleet import ClusterView
 
 
@@ -29,6 +29,12 @@ class ClustersQuery(PageQuery):
 class SwitchBody(RequestSchema):
     reason = fields.String(validate=[validate.Length(max=1000), PRINTABLE_LINES])
     claimed_by = fields.String(validate=NAME)
+
+
+class DrainBody(SwitchBody):
+    deadline = Duration(
+        metadata={"type": "string", "description": "How long running work may take to finish, such as 10m."}
+    )
 
 
 class ReportBody(RequestSchema):
@@ -161,7 +167,7 @@ class LabelListAnswer(Answer):
     token: str | None = None
 
 
-class Written(Answer):
+class WrittenAnswer(Answer):
     """What a write of a definition did."""
 
     version: int | None = None
@@ -170,16 +176,26 @@ class Written(Answer):
     dry_run: bool
     warnings: list[WarningAnswer]
 
+    @classmethod
+    def from_changed(cls, changed: Changed, **definition: Json | None) -> Self:
+        return cls.from_attributes(
+            changed,
+            version=changed.rows[0].version,
+            changed=changed.is_change,
+            warnings=[WarningAnswer.from_warning(warning) for warning in changed.warnings],
+            **definition,
+        )
 
-class ClusterWritten(Written):
+
+class ClusterWritten(WrittenAnswer):
     cluster: Annotated[Json | None, described_as("ClusterAnswer")] = None  # a plan has only what is defined
 
 
-class PoolWritten(Written):
+class PoolWritten(WrittenAnswer):
     pool: Annotated[Json | None, described_as("GroupAnswer")] = None
 
 
-class LabelWritten(Written):
+class LabelWritten(WrittenAnswer):
     label: Annotated[Json | None, described_as("GroupAnswer")] = None
 
 
@@ -203,24 +219,3 @@ class ClusterEventAnswer(Answer):
 class ClusterEventsAnswer(Answer):
     events: list[ClusterEventAnswer]
     token: str | None = None
-
-
-#: The answers that differ by nothing but the noun.
-LISTS: dict[FleetKind, type[ClusterListAnswer | PoolListAnswer | LabelListAnswer]] = {
-    FleetKind.CLUSTER: ClusterListAnswer,
-    FleetKind.POOL: PoolListAnswer,
-    FleetKind.LABEL: LabelListAnswer,
-}
-WRITTEN: dict[FleetKind, type[ClusterWritten | PoolWritten | LabelWritten]] = {
-    FleetKind.CLUSTER: ClusterWritten,
-    FleetKind.POOL: PoolWritten,
-    FleetKind.LABEL: LabelWritten,
-}
-
-
-def list_answer(
-    kind: FleetKind, page: Sequence[ClusterAnswer | GroupAnswer], token: str | None
-) -> ClusterListAnswer | PoolListAnswer | LabelListAnswer:
-    """A page of clusters, pools or labels under their noun."""
-    fields: dict[str, Any] = {f"{kind.noun}s": page, "token": token}
-    return LISTS[kind](**fields)

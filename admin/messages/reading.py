@@ -69,8 +69,9 @@ def read(body: type[B], data: Any, path: str = "") -> B:
 
 #: Any JSON but null.
 AnyJson = bool | int | float | str | list[Any] | dict[str, Any]
-#: JSON that the core reads.
+#: JSON that the core reads: a mapping, or text.
 Unread = Annotated[AnyJson, Meta(extra_json_schema={"type": "object"})]
+UnreadText = Annotated[AnyJson, Meta(extra_json_schema={"type": "string"})]
 #: The name of something, which may not be one that anything has. `$` alone would let a line break at the end through.
 Name = Annotated[str, Meta(max_length=255, pattern=r"^[^\x00-\x1f\x7f]*(?!\n)$")]
 Text255 = Annotated[str, Meta(max_length=255)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +12,7 @@ from marshmallow import RAISE, Schema, ValidationError, fields, pre_load, valida
 
 from admin.core import names
 from admin.core.problems import Invalid, Problem, shorten, unknown_fields
-from admin.core.quantities import is_whole_number
+from admin.core.quantities import is_whole_number, parse_duration
 
 
 class Pattern(validate.Regexp):
@@ -186,6 +187,23 @@ class Number(Whole):
 
     def __init__(self, *, least: int = 0, **kwargs: Any) -> None:
         super().__init__(validate=validate.Range(min=least, max=2**62), **kwargs)
+
+
+class Duration(fields.Field[timedelta]):
+    """A length of time in text, of at most a year."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> timedelta:
+        if not isinstance(value, str):
+            raise ValidationError("is not text: put it in quotes.")
+        if value in ("0", "0s"):
+            return timedelta()
+        try:
+            seconds = float(parse_duration(value))
+        except ValueError as error:
+            raise ValidationError(f"'{value[:60]}' {error}.") from None
+        if seconds > 366 * 24 * 3600:
+            raise ValidationError(f"'{value[:60]}' is longer than a year.")
+        return timedelta(seconds=seconds)
 
 
 class ScopeQuery(RequestSchema):

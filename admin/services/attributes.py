@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
-from admin.core.changes import Authorship, Expectation
+from admin.core.changes import Expectation
 from admin.core.settings.kinds import Kind, Payload
 from admin.core.settings.patches import apply_patch
 from admin.core.settings.resolution import Resolved, Row, resolve
@@ -13,22 +13,13 @@ from admin.core.settings.scopes import Scope
 from admin.core.settings.warnings import Warning
 from admin.errors import AttributeNotFound
 from admin.services.changeable.attributes import attribute_write
-from admin.services.changeable.base import ChangeOptions, Mode, Policy
+from admin.services.changeable.base import ChangeOptions, Policy
 from admin.services.changes import apply_changes
 from admin.services.context import Context
 from admin.services.revisions import check_number
 from admin.services.scopes import check_existed, check_readable
 from admin.store import attributes, history
 from admin.store.attributes import Filter, StoredAttribute
-
-
-@dataclass(frozen=True, kw_only=True)
-class WriteOptions:
-    """How a write is to be done."""
-
-    authorship: Authorship = field(default_factory=Authorship)
-    expectation: Expectation = field(default_factory=Expectation)
-    dry_run: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,27 +78,33 @@ def read_attribute(context: Context, kind: Kind, scope: Scope, *, exact: bool = 
     return Reading(kind=kind, scope=scope, row=row, resolved=resolved)
 
 
-def put_attribute(context: Context, kind: Kind, scope: Scope, payload: object, options: WriteOptions) -> Written:
+def put_attribute(
+    context: Context, kind: Kind, scope: Scope, payload: object, expectation: Expectation, options: ChangeOptions
+) -> Written:
     """Replace the whole payload at exactly one scope."""
     kind.check_level(scope.level)
     normal = kind.read(payload)
-    return _write(context, kind, scope, lambda _before: normal, options)
+    return _write(context, kind, scope, lambda _before: normal, expectation, options)
 
 
-def patch_attribute(context: Context, kind: Kind, scope: Scope, patch: Patch, options: WriteOptions) -> Written:
+def patch_attribute(
+    context: Context, kind: Kind, scope: Scope, patch: Patch, expectation: Expectation, options: ChangeOptions
+) -> Written:
     """Change single leaves of the row at a scope; a row with nothing left is removed."""
     kind.check_level(scope.level)
 
     def after(before: Payload | None) -> Payload | None:
         return apply_patch(kind, before or {}, set_=patch.set, unset=patch.unset, inherit=patch.inherit) or None
 
-    return _write(context, kind, scope, after, options)
+    return _write(context, kind, scope, after, expectation, options)
 
 
-def delete_attribute(context: Context, kind: Kind, scope: Scope, options: WriteOptions) -> Written:
+def delete_attribute(
+    context: Context, kind: Kind, scope: Scope, expectation: Expectation, options: ChangeOptions
+) -> Written:
     """Remove the row at exactly one scope, and nothing below it."""
     kind.check_level(scope.level)
-    return _write(context, kind, scope, lambda _before: None, options)
+    return _write(context, kind, scope, lambda _before: None, expectation, options)
 
 
 def list_attributes(
@@ -133,14 +130,12 @@ def _write(
     kind: Kind,
     scope: Scope,
     change: Callable[[Payload | None], Payload | None],
-    options: WriteOptions,
+    expectation: Expectation,
+    options: ChangeOptions,
 ) -> Written:
     """A change of one row."""
-    write = attribute_write(kind, scope, change, options.expectation)
-    mode = Mode.of(dry_run=options.dry_run)
-    changed = apply_changes(
-        context, [write], ChangeOptions(authorship=options.authorship, mode=mode, policy=Policy.EDIT)
-    )
+    write = attribute_write(kind, scope, change, expectation)
+    changed = apply_changes(context, [write], replace(options, policy=Policy.EDIT))
     [row] = changed.rows
     return Written(
         kind=kind,

@@ -28,10 +28,6 @@ class Mode(Enum):
     DRY_RUN = "dry run"  # check it and store nothing
     PLAN = "plan"  # a dry run that also lists the effective values that would change
 
-    @classmethod
-    def of(cls, *, dry_run: bool) -> Mode:
-        return cls.DRY_RUN if dry_run else cls.MAKE
-
 
 class Policy(Enum):
     """Which rules a change must keep beside those of its rows."""
