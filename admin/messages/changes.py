@@ -135,7 +135,7 @@ class EffectsAnswer(Answer):
     @classmethod
     def from_effects(cls, effects: Sequence[Effect], query: Fields) -> EffectsAnswer:
         key = key_of(query.get("token"), 1)
-        start = 0 if key is None else parse_number(key[0], wrong_token("a plan"))
+        start = 0 if key is None else parse_number(key[0][:9], wrong_token("a plan"))
         page = effects[start : start + query["limit"]]
         end = start + len(page)
         return cls(
