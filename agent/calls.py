@@ -39,10 +39,6 @@ class Call:
     answer: dict[str, Any] | None = None
     error: ClientError | None = None
 
-    def is_overdue(self, now: float) -> bool:
-        """Whether its answer is no longer worth waiting for."""
-        return now > self.sent_at + self.timeout_seconds + _OVERDUE_SECONDS
-
 
 class Channel:
     """Carries one call to the admin at a time."""
@@ -71,7 +67,8 @@ class Channel:
     @property
     def is_overdue(self) -> bool:
         """Whether its call should be abandoned."""
-        return self._call is not None and self._call.is_overdue(self._clock.steady())
+        call = self._call
+        return call is not None and self._clock.steady() > call.sent_at + call.timeout_seconds + _OVERDUE_SECONDS
 
     def send(self, body: dict[str, Any], timeout_seconds: float) -> None:
         """Send a sync; the call arrives in the inbox when it has been answered or has failed."""

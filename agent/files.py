@@ -8,14 +8,8 @@ from pathlib import Path
 from typing import Any
 
 
-def write_durably(path: Path, data: bytes, *, mode: int = 0o600) -> None:
-    """Replace a file; the new content is on disk when this returns."""
-    _replace(path, data, mode, is_durable=True)
-    sync_directory(path.parent)
-
-
-def _replace(path: Path, data: bytes, mode: int, *, is_durable: bool) -> None:
-    """Replace a file atomically: a reader sees the old content or the new."""
+def write_file(path: Path, data: bytes, *, mode: int = 0o600, is_durable: bool = True) -> None:
+    """Replace a file, so that a reader sees the old content or the new; durable content is on disk afterwards."""
     draft = path.with_name(f".{path.name}.new")
     # A draft that a crash left may have another mode.
     draft.unlink(missing_ok=True)
@@ -26,24 +20,17 @@ def _replace(path: Path, data: bytes, mode: int, *, is_durable: bool) -> None:
             stream.flush()
             os.fsync(stream.fileno())
     draft.replace(path)
-
-
-def sync_directory(path: Path) -> None:
-    """Write the entries of a directory to disk."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    if is_durable:
+        directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
 
 
 def write_json(path: Path, document: Any, *, is_durable: bool = True) -> None:
     """Replace a file by a JSON document; unless durable, it survives a crash of the agent but not of the machine."""
-    data = json.dumps(document, separators=(",", ":")).encode()
-    if is_durable:
-        write_durably(path, data)
-    else:
-        _replace(path, data, 0o600, is_durable=False)
+    write_file(path, json.dumps(document, separators=(",", ":")).encode(), is_durable=is_durable)
 
 
 def read_json(path: Path) -> dict[str, Any] | None:

@@ -282,7 +282,7 @@ def rotate(file: str | None, overlap: str, **options: Any) -> None:
 
 def _renew_token(config: Config, request_token: Callable[[], dict[str, Any]], message: str, *, may_exist: bool) -> None:
     """Get a token, and print it before it is written: it cannot be shown again if writing fails."""
-    from agent.files import write_durably
+    from agent.files import write_file
     from agent.transport import describe
     from ctl.client.errors import RainbowError
 
@@ -297,7 +297,7 @@ def _renew_token(config: Config, request_token: Callable[[], dict[str, Any]], me
     click.echo("Its token, which is not shown again:", err=True)
     click.echo(token)
     try:
-        write_durably(config.token_file, f"{token}\n".encode(), mode=0o600)
+        write_file(config.token_file, f"{token}\n".encode(), mode=0o600)
     except OSError as error:
         _fail(f"the token cannot be written to {config.token_file}: {error.strerror}: copy it there from above")
     click.echo(f"It is stored in {config.token_file}, readable by its owner only.", err=True)

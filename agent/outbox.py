@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Mapping
 from itertools import accumulate
 from typing import Any
 
 from agent.clocks import Clock
-from agent.engines.base import Engine
+from agent.engines.base import Engine, EngineUnavailable
 from agent.events import Event, estimate_size, strip_details, strip_outputs
 from agent.intents import Ending, Intent, Stage
-from agent.logs import LogReader
 from agent.state_directory import StateDirectory
 from agent.tasks import key_of
 
 #: How long a final event waits for the rest of the log while the admin takes none of it.
 _LOG_SECONDS = 60.0
+_STREAMS = ("stdout", "stderr")
+_PIECE_BYTES = 256 * 1024
 
 
 class Outbox:
@@ -27,7 +29,9 @@ class Outbox:
         self._intents = intents
         self._state = state
         self._clock = clock
-        self._logs = LogReader(engine)
+        self._engine = engine
+        #: Streams of which the admin keeps no more, by key and name.
+        self._full: set[tuple[str, str]] = set()
         #: Until when the final event of an execution waits for its log.
         self._log_deadlines: dict[str, float] = {}
 
@@ -52,7 +56,7 @@ class Outbox:
         now = self._clock.steady()
         if now > self._log_deadlines.setdefault(intent.key, now + _LOG_SECONDS):
             return True
-        return not self._logs.read(intent, 1)
+        return not self._next_pieces(intent, 1)
 
     def start_log_deadline(self, intent: Intent) -> None:
         """Give the rest of an execution's log its time, from when the execution ended."""
@@ -109,10 +113,29 @@ class Outbox:
             if limit <= 0:
                 break
             if intent.ending is not Ending.LOST:
-                more = self._logs.read(intent, limit)
+                more = self._next_pieces(intent, limit)
                 limit -= sum(len(piece.get("data") or piece.get("data_base64", "")) for piece in more)
                 pieces += more
         return pieces
+
+    def _next_pieces(self, intent: Intent, limit: int) -> list[dict[str, Any]]:
+        """What an execution has printed and the admin does not have yet, of at most so many bytes."""
+        pieces = []
+        for stream in _STREAMS:
+            data = self._read_log(intent, stream, min(limit, _PIECE_BYTES))
+            if data:
+                limit -= len(data)
+                offset = intent.log_offsets.get(stream, 0)
+                pieces.append({**intent.reference, "stream": stream, "offset": offset, **_encode(data)})
+        return pieces
+
+    def _read_log(self, intent: Intent, stream: str, limit: int) -> bytes:
+        if limit <= 0 or not intent.native_id or (intent.key, stream) in self._full:
+            return b""
+        try:
+            return self._engine.logs(intent.handle, stream, intent.log_offsets.get(stream, 0), limit)
+        except EngineUnavailable:
+            return b""
 
     def mark_logs_stored(self, offsets: Iterable[Mapping[str, Any]]) -> None:
         """Record how far the admin has logs."""
@@ -122,9 +145,19 @@ class Outbox:
                 continue
             if stored["offset"] > intent.log_offsets.get(stored["stream"], 0) and intent.key in self._log_deadlines:
                 self.start_log_deadline(intent)
-            self._logs.mark_stored(intent, stored["stream"], stored["offset"], stored["full"])
+            intent.log_offsets[stored["stream"]] = stored["offset"]
+            if stored["full"]:
+                self._full.add((intent.key, stored["stream"]))
 
     def forget(self, intent: Intent) -> None:
         """Drop what is remembered of an execution that is over."""
-        self._logs.forget(intent)
+        self._full -= {(intent.key, stream) for stream in _STREAMS}
         self._log_deadlines.pop(intent.key, None)
+
+
+def _encode(data: bytes) -> dict[str, str]:
+    """Text as it is; anything else as base64, so that no byte is changed."""
+    try:
+        return {"data": data.decode("utf-8")}
+    except UnicodeDecodeError:
+        return {"data_base64": base64.b64encode(data).decode()}

@@ -56,12 +56,12 @@ class Token:
         return self._text
 
 
-class AdminClient:
+class AdminClient(Transport):
     """Sends requests to one admin, each once; several threads may share it. Every failure is a ClientError."""
 
     def __init__(self, endpoint: str, *, token: Token | None = None, ca_file: str | None = None) -> None:
         """InvalidInput if the endpoint or the CA file cannot be used."""
-        self._transport = Transport(
+        super().__init__(
             endpoint,
             token=token.read if token else None,
             ca_file=ca_file,
@@ -72,14 +72,10 @@ class AdminClient:
             remedies=_REMEDIES,
         )
 
-    def close(self) -> None:
-        """Close the connections."""
-        self._transport.close()
-
     def post(self, path: str, body: Mapping[str, Any], *, seconds: float = 10.0) -> dict[str, Any]:
         """The answer to a write, for which the admin may take so many seconds."""
         try:
-            return self._transport.call("POST", path, body=body, is_safe=True, timeout=seconds)
+            return self.call("POST", path, body=body, is_safe=True, timeout=seconds)
         except UnwritableBody as error:
             # The admin could not have read it either.
             raise InvalidRequest(error.message, status=400) from error

@@ -26,12 +26,14 @@ KEYS = ("project", "domain", "workflow", "launch_plan")
 #: Origins that are more specific than every level, of one execution.
 BEYOND = {"request": "the request", "launch-plan-definition": "the launch plan's definition"}
 
-_PATHS = {
-    "domain": ("domain_attributes", ("domain",)),
-    "project": ("project_attributes", ("project",)),
-    "project-domain": ("project_domain_attributes", ("project", "domain")),
-    "workflow": ("workflow_attributes", ("project", "domain", "workflow")),
-    "launch-plan": ("launch_plan_attributes", KEYS),
+#: Levels by the keys that name a scope of each.
+_LEVELS = {
+    (): "platform",
+    ("domain",): "domain",
+    ("project",): "project",
+    ("project", "domain"): "project-domain",
+    ("project", "domain", "workflow"): "workflow",
+    KEYS: "launch-plan",
 }
 
 
@@ -60,21 +62,15 @@ class Scope:
     @property
     def level(self) -> str:
         """How specific this scope is: one of the levels of the hierarchy."""
-        if self.launch_plan is not None:
-            return "launch-plan"
-        if self.workflow is not None:
-            return "workflow"
-        if self.project is not None:
-            return "project" if self.domain is None else "project-domain"
-        return "platform" if self.domain is None else "domain"
+        return _LEVELS[tuple(self.document())]
 
     @property
     def path(self) -> str:
         """The path of this scope's attributes, below the base of the API."""
         if self.level == "platform":
             raise InvalidInput("The platform's values are set in the admin's configuration, not here.")
-        prefix, keys = _PATHS[self.level]
-        return "/".join([prefix, *(quote(getattr(self, key), safe="") for key in keys)])
+        prefix = f"{self.level.replace('-', '_')}_attributes"
+        return "/".join([prefix, *(quote(name, safe="") for name in self.document().values())])
 
     def document(self) -> dict[str, str]:
         """The scope keys that are set, in the order they are written."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agent.files import read_json, write_durably
+from agent.files import read_json, write_file
 from agent.intents import Ending, Intent, Stage
 from agent.state_directory import StateDirectory, StateError
 
@@ -113,8 +113,8 @@ def test_renewals_count_within_one_boot(state: StateDirectory) -> None:
 
 def test_a_durable_write_replaces_the_whole_file(tmp_path: Path) -> None:
     path = tmp_path / "file"
-    write_durably(path, b"long content")
-    write_durably(path, b"{}", mode=0o640)
+    write_file(path, b"long content")
+    write_file(path, b"{}", mode=0o640)
     assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"{}", 0o640)
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
     assert read_json(path) == {}
