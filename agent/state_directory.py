@@ -6,7 +6,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from agent.files import read_json, write_json
+from agent.files import read_json, write_file, write_json
 from agent.intents import Intent
 
 
@@ -62,8 +62,12 @@ class StateDirectory:
                 problems.append(f"the intent {path.name} cannot be read ({error}); it is renamed to {aside.name}")
         return intents, problems
 
-    def save(self, intent: Intent, *, is_durable: bool = True) -> None:
-        """Store an intent; unless durable, it survives a crash of the agent but not of the machine."""
+    def save(self, intent: Intent, *, is_durable: bool = False) -> None:
+        """Store an intent; unless durable, it survives a crash of the agent but not of the machine.
+
+        That there is a lease, and that the engine may have its job, must survive both; everything else is learned again
+        from the engine and the admin.
+        """
         write_json(self._intents / f"{intent.key}.json", intent.to_document(), is_durable=is_durable)
 
     def remove(self, intent: Intent) -> None:
@@ -72,9 +76,7 @@ class StateDirectory:
 
     def save_renewal(self, boot: str, sent_at: float, lease_seconds: float) -> None:
         """Store when leases were renewed; not synced to disk, because it counts within one boot only."""
-        draft = self._renewed.with_suffix(".new")
-        draft.write_text(f"{boot} {sent_at} {lease_seconds}")
-        draft.replace(self._renewed)
+        write_file(self._renewed, f"{boot} {sent_at} {lease_seconds}".encode(), is_durable=False)
 
     def load_renewal(self, boot: str) -> tuple[float, float] | None:
         """When leases were last renewed since this boot, and for how many seconds."""

@@ -132,7 +132,7 @@ class Work:
         if intent.running_since is None:
             intent.running_since = now.timestamp()
             intent.events.append(running_event(intent, state, now))
-            self._save(intent)
+            self._state.save(intent)
             log.info("%s: running", intent.key)
             crash_point("after-running")
         limit = intent.lease.get("time_limit_seconds")
@@ -214,7 +214,7 @@ class Work:
                 event = self._event(intent.reference, "DECLINED", reason="DECLINED", message=reason)
                 self.outbox.standalone[intent.key] = event
                 continue
-            self._save(intent, is_durable=True)
+            self._state.save(intent, is_durable=True)
             self.intents[intent.key] = intent
             crash_point("after-intent")
 
@@ -266,7 +266,7 @@ class Work:
     def _adopt(self, question: Mapping[str, Any], native_id: str) -> None:
         lease = {"id": question["id"], "attempt": question["attempt"], "job": {}}
         intent = Intent(lease=lease, stage=Stage.SUBMITTED, native_id=native_id)
-        self._save(intent, is_durable=True)
+        self._state.save(intent, is_durable=True)
         self.intents[intent.key] = intent
         # The admin asks only about leases of this cluster.
         self.guard.renew(intent.key, self._clock.steady())
@@ -285,7 +285,7 @@ class Work:
         if intent.stage is Stage.ENDED or intent.ending in (Ending.CANCEL, Ending.LOST, ending):
             return
         intent.ending, intent.ending_message = ending, message
-        self._save(intent)
+        self._state.save(intent)
         log.warning("%s: ending it: %s", intent.key, message or ending.value)
         if intent.stage is Stage.HELD:
             self._end_unstarted(intent)
@@ -380,12 +380,4 @@ class Work:
 
     def _move(self, intent: Intent, stage: Stage) -> None:
         intent.stage = stage
-        self._save(intent, is_durable=stage is Stage.SUBMITTING)
-
-    def _save(self, intent: Intent, *, is_durable: bool = False) -> None:
-        """Store an intent.
-
-        That there is a lease, and that the engine may have its job, must survive a crash of the machine; everything
-        else is learned again from the engine and the admin.
-        """
-        self._state.save(intent, is_durable=is_durable)
+        self._state.save(intent, is_durable=stage is Stage.SUBMITTING)

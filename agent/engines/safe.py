@@ -2,69 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
-from agent.engines.base import Engine, EngineError, EngineUnavailable, Handle, NativeState, Task
+from agent.engines.base import Engine, EngineError, EngineUnavailable, Task
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _contain(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Make a call; an exception that is not an EngineError becomes EngineUnavailable."""
-    try:
-        return call(*args, **kwargs)
-    except EngineError:
-        raise
-    except Exception as error:
-        raise EngineUnavailable(f"the engine failed: {type(error).__name__}: {error}") from error
+def _contained(method: Callable[P, T]) -> Callable[P, T]:
+    """A method whose exceptions other than EngineError become EngineUnavailable."""
+
+    @wraps(method)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return method(*args, **kwargs)
+        except EngineError:
+            raise
+        except Exception as error:
+            raise EngineUnavailable(f"the engine failed: {type(error).__name__}: {error}") from error
+
+    return call
 
 
 class SafeEngine:
-    """Passes each call on to an engine, and raises nothing but EngineError."""
+    """Has the methods of an engine, which raise nothing but EngineError."""
 
     def __init__(self, engine: Engine) -> None:
         self.name = engine.name
         self.poll_seconds = float(getattr(engine, "poll_seconds", 0.5))
         self.is_shared = bool(getattr(engine, "is_shared", False))
-        self._engine = engine
-
-    def version(self) -> str:
-        return _contain(self._engine.version)
-
-    def capacity(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        return _contain(self._engine.capacity)
+        self.version = _contained(engine.version)
+        self.capacity = _contained(engine.capacity)
+        self.submit = _contained(engine.submit)
+        self.find = _contained(engine.find)
+        self.states = _contained(engine.states)
+        self.cancel = _contained(engine.cancel)
+        self.logs = _contained(engine.logs)
+        self.read_output = _contained(engine.read_output)
+        self.eta = _contained(engine.eta)
+        self.forget = _contained(engine.forget)
+        self._check = engine.check
 
     def check(self, task: Task) -> str:
         """A job that the engine cannot read is declined."""
         try:
-            return self._engine.check(task)
+            return self._check(task)
         except EngineError:
             raise
         except Exception as error:
             return f"the {self.name} engine cannot read the job: {error}"
-
-    def submit(self, task: Task) -> Handle:
-        return _contain(self._engine.submit, task)
-
-    def find(self, key: str) -> Handle | None:
-        return _contain(self._engine.find, key)
-
-    def states(self, handles: Sequence[Handle]) -> dict[str, NativeState]:
-        return _contain(self._engine.states, handles)
-
-    def cancel(self, handle: Handle) -> None:
-        _contain(self._engine.cancel, handle)
-
-    def logs(self, handle: Handle, stream: str, offset: int, limit: int) -> bytes:
-        return _contain(self._engine.logs, handle, stream, offset, limit)
-
-    def read_output(self, handle: Handle, path: str, limit: int) -> tuple[bytes, int, bool] | None:
-        return _contain(self._engine.read_output, handle, path, limit)
-
-    def eta(self, task: Task) -> float | None:
-        return _contain(self._engine.eta, task)
-
-    def forget(self, handle: Handle) -> None:
-        _contain(self._engine.forget, handle)

@@ -20,7 +20,10 @@ def parse_time(text: str, flag: str, *, now: datetime, is_end: bool = False) -> 
     Without a time zone it is UTC, as all times that are shown. A day as an end includes that day.
     """
     if span := _SPAN.fullmatch(text.strip()):
-        return _written(_back(now, int(span[1]), _UNITS[span[2]], flag, text))
+        try:
+            return _written(now - timedelta(**{_UNITS[span[2]]: int(span[1])}))
+        except OverflowError:
+            raise InvalidInput(f"{flag} {text} is too long ago.") from None
     try:
         moment = datetime.fromisoformat(text.strip())
         is_day = re.fullmatch(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}", text.strip()) is not None
@@ -31,13 +34,6 @@ def parse_time(text: str, flag: str, *, now: datetime, is_end: bool = False) -> 
             f"{flag} must be a span such as 30m, 24h or 7d, or a time such as 2026-03-01 or 2026-03-01T12:00, "
             f"got {text!r}."
         ) from None
-
-
-def _back(now: datetime, number: int, unit: str, flag: str, text: str) -> datetime:
-    try:
-        return now - timedelta(**{unit: number})
-    except OverflowError:
-        raise InvalidInput(f"{flag} {text} is too long ago.") from None
 
 
 def _written(moment: datetime) -> str:

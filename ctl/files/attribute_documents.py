@@ -42,11 +42,8 @@ def _inheritance(attribute: Attribute) -> list[str]:
     if len(set(origins.values())) > 1:
         return [f"{start}inherited:", *(f"  {path}: {origin}" for path, origin in origins.items()), end]
     source = describe_origin(attribute.inherited_from, here)
-    return [f"{start}{_as_clause(source)}.", end]
-
-
-def _as_clause(source: str) -> str:
-    return source if source.startswith("inherited") else f"inherited from the {source}"
+    clause = source if source.startswith("inherited") else f"inherited from the {source}"
+    return [f"{start}{clause}.", end]
 
 
 def sample_yaml(kind: Kind, scope: Scope, file: str) -> str:

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import yaml
@@ -85,8 +86,7 @@ class KindWords:
     """Finds the kind that a document names; the admin is asked only for what is not built in."""
 
     def __init__(self, load: Callable[[], Iterable[Kind]]) -> None:
-        self._load = load
-        self._declared: tuple[Kind, ...] | None = None
+        self._all = cache(lambda: tuple(load()))
         self._known: dict[str, Kind | None] = {}
 
     def find(self, word: str) -> Kind | None:
@@ -96,11 +96,6 @@ class KindWords:
 
     def nouns(self) -> list[str]:
         return [*DEFINED, *(kind.noun for kind in self._all())]
-
-    def _all(self) -> tuple[Kind, ...]:
-        if self._declared is None:
-            self._declared = tuple(self._load())
-        return self._declared
 
 
 def _match(kinds: Iterable[Kind], word: str) -> Kind | None:

@@ -233,9 +233,7 @@ class LocalEngine(CommandEngine):
         """Kill every process that has a job's mark, until none is left."""
         deadline = self._clock.steady() + 5
         while (pids := processes.marked(key)) and self._clock.steady() < deadline:
-            for pid in pids:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
+            processes.signal_all(pids, signal.SIGKILL)
             self._clock.sleep(0.02)
 
     def _reap(self) -> None:

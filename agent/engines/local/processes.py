@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -48,6 +49,13 @@ def marked(key: str, except_pid: int = 0) -> set[int]:
         if fields and fields[0] not in ("Z", "X"):
             pids.add(pid)
     return pids
+
+
+def signal_all(pids: Collection[int], number: signal.Signals) -> None:
+    """Send a signal to processes, some of which may have ended."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
 
 
 def children_of(root: int) -> set[int]:

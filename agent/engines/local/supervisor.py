@@ -152,14 +152,14 @@ class Supervisor:
         remaining = self._remaining()
         if not remaining:
             return
-        _signal_all(remaining, signal.SIGTERM)
+        processes.signal_all(remaining, signal.SIGTERM)
         deadline = time.monotonic() + float(self.task["grace_seconds"])
         while self._remaining() and time.monotonic() < deadline:
             _wait_for_signal(0.05)
             self._reap()
         # Repeated, because a process may fork between being listed and being killed.
         while remaining := self._remaining():
-            _signal_all(remaining, signal.SIGKILL)
+            processes.signal_all(remaining, signal.SIGKILL)
             _wait_for_signal(0.02)
             self._reap()
 
@@ -195,12 +195,6 @@ class Supervisor:
 def _wait_for_signal(timeout: float) -> int | None:
     received = signal.sigtimedwait(_WATCHED, timeout)
     return None if received is None else received.si_signo
-
-
-def _signal_all(pids: set[int], number: signal.Signals) -> None:
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, number)
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from ctl.client.calls.kinds import KindCalls, KindLike
 from ctl.client.scopes import Scope
 
 #: How much longer a change may take for each of its rows; the admin checks all of them together.
-_SECONDS_FOR_A_CHANGE = 0.02
+_SECONDS_PER_CHANGE = 0.02
 #: How much longer than the wait itself the answer to a waiting read may take.
 _SPARE_SECONDS = 5.0
 #: How much longer a rollback, of any number of rows, may take.
@@ -43,7 +43,7 @@ class ChangeCalls(KindCalls):
         """
         body = {"changes": list(changes), **reason_fields(message, claimed_by)}
         query = non_empty({"limit": page_size})
-        more_seconds = len(changes) * _SECONDS_FOR_A_CHANGE
+        more_seconds = len(changes) * _SECONDS_PER_CHANGE
         return ChangeSet.from_document(
             self._write("POST", "attribute_changes", body, dry_run=dry_run, query=query, more_seconds=more_seconds)
         )
@@ -83,7 +83,7 @@ class ChangeCalls(KindCalls):
         """What `effective_document` would answer if the changes had been made; nothing is written."""
         body: Document = {**scope.document(), "changes": list(changes)}
         body |= {"resource_type": self.kind(kind).name} if kind is not None else {}
-        more_seconds = len(changes) * _SECONDS_FOR_A_CHANGE
+        more_seconds = len(changes) * _SECONDS_PER_CHANGE
         answer = self._transport.call(
             "POST", "effective_attributes", body=body, is_safe=True, more_seconds=more_seconds
         )

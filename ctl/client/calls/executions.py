@@ -27,7 +27,7 @@ _SPARE_SECONDS = 5.0
 #: How much longer than usual a request about many executions may take.
 _MANY_SECONDS = 300.0
 #: How much longer a batch may take for each of its executions.
-_SECONDS_FOR_ONE = 0.1
+_SECONDS_PER_EXECUTION = 0.1
 _PAGE = 500
 
 
@@ -60,7 +60,7 @@ class ExecutionCalls(Calls):
 
         def send() -> Document:
             body = {"executions": list(requests)}
-            more_seconds = len(requests) * _SECONDS_FOR_ONE
+            more_seconds = len(requests) * _SECONDS_PER_EXECUTION
             answer = self._write(
                 "POST", "executions", body, dry_run=dry_run, headers=headers, more_seconds=more_seconds
             )
