@@ -77,8 +77,8 @@ def read_changes(context: Context, documents: list[Any]) -> list[RowWrite]:
             if field is not None and field in _DEFINITION_SCHEMAS:
                 loaded[field] = load(_DEFINITION_SCHEMAS[field], loaded[field], field)
             writes.append(read_write(context, loaded, index))
-        except Invalid as invalid:
-            problems += [replace(problem, index=index) for problem in invalid.problems]
+        except Invalid as refusal:
+            problems += [replace(problem, index=index) for problem in refusal.problems]
     if problems:
         raise Invalid(*problems)
     return writes
