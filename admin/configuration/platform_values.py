@@ -51,12 +51,12 @@ def _template_data(domain: str, data: Mapping[str, str], key: str) -> tuple[Kind
 
 def _placement(document: Mapping[str, Any]) -> Iterator[tuple[Kind, str, PlatformLeaves]]:
     clusters = document.get("clusters", {})
-    if "defaultExecutionLabel" in clusters:
-        leaf = PlatformLeaf(value=clusters["defaultExecutionLabel"], key="clusters.defaultExecutionLabel")
-        yield builtin_kinds.EXECUTION_CLUSTER_LABEL, "", {("value",): leaf}
-    if "defaultClusterPool" in clusters:
-        leaf = PlatformLeaf(value=clusters["defaultClusterPool"], key="clusters.defaultClusterPool")
-        yield builtin_kinds.CLUSTER_ASSIGNMENT, "", {("cluster_pool_name",): leaf}
+    for key, kind, field in (
+        ("defaultExecutionLabel", builtin_kinds.EXECUTION_CLUSTER_LABEL, "value"),
+        ("defaultClusterPool", builtin_kinds.CLUSTER_ASSIGNMENT, "cluster_pool_name"),
+    ):
+        if key in clusters:
+            yield kind, "", {(field,): PlatformLeaf(value=clusters[key], key=f"clusters.{key}")}
     for domain, assigned in document.get("clusterPools", {}).get("clusterPoolAssignments", {}).items():
         leaf = PlatformLeaf(value=assigned["pool"], key=f"clusterPools.clusterPoolAssignments.{domain}")
         yield builtin_kinds.CLUSTER_ASSIGNMENT, domain, {("cluster_pool_name",): leaf}

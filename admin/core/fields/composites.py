@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sized
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -13,14 +13,35 @@ Key = TypeVar("Key")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ListOf(Leaf):
+class _Collection(Leaf):
+    """Entries of one type."""
+
+    max_problems: int | None = None  #: entries are read until so many problems are found; None reads them all
+
+    def _read_entries(
+        self, leaf: Leaf, entries: Sequence[tuple[Key, Any]], most: int, path: Path, problems: list[Problem]
+    ) -> Iterator[tuple[Key, Any]]:
+        """The entries in their normal form, up to the one that makes the problems too many."""
+        if len(entries) > most:
+            raise ValueError(f"has {len(entries)} entries; the most is {most}")
+        before = len(problems)
+        for key, value in entries:
+            where = (*path, shorten(key))
+            if value is None:
+                add_problem(problems, where, "null cannot stand in a list or map.")
+            yield key, leaf.read(value, where, problems)
+            if self.max_problems is not None and len(problems) - before >= self.max_problems:
+                return
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListOf(_Collection):
     """A list that is replaced as a whole."""
 
     item: Leaf
     min_items: int = 1
     max_items: int = 256
     unique: bool = True
-    max_problems: int | None = None  #: entries are read until so many problems are found; None reads them all
 
     json_type = "array"
     remedy = "give a list, such as [first, second]"
@@ -34,9 +55,9 @@ class ListOf(Leaf):
             raise self.wrong_type()
         if len(value) < self.min_items:
             raise ValueError(f"has {len(value)} entries; give {self.min_items} to {self.max_items}")
-        _check_size(value, self.max_items)
         before = len(problems)
-        items = [item for _, item in _read_each(self.item, enumerate(value), path, problems, self.max_problems)]
+        entries = self._read_entries(self.item, list(enumerate(value)), self.max_items, path, problems)
+        items = [item for _, item in entries]
         if self.unique and len(problems) == before and any(item in items[:index] for index, item in enumerate(items)):
             add_problem(problems, path, "the same entry is listed twice.")
         return items
@@ -51,13 +72,12 @@ class ListOf(Leaf):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DictOf(Leaf):
+class DictOf(_Collection):
     """A mapping of free keys to values of one type that is replaced as a whole."""
 
     key: Leaf
     value: Leaf
     max_entries: int
-    max_problems: int | None = None  #: entries are read until so many problems are found; None reads them all
 
     json_type = "object"
     remedy = "give a mapping of names to values"
@@ -69,13 +89,12 @@ class DictOf(Leaf):
     def parse(self, value: Any, path: Path, problems: list[Problem]) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise self.wrong_type()
-        _check_size(value, self.max_entries)
         for key in value:
             try:
                 self.key.parse(key, path, problems)
             except ValueError as error:
                 raise ValueError(f"has a name that {error}") from None
-        return dict(_read_each(self.value, value.items(), path, problems, self.max_problems))
+        return dict(self._read_entries(self.value, list(value.items()), self.max_entries, path, problems))
 
     def details(self) -> Schema:
         return {
@@ -83,25 +102,6 @@ class DictOf(Leaf):
             "maxProperties": self.max_entries,
             "x-rainbow-leaf": True,
         }
-
-
-def _check_size(value: Sized, largest: int) -> None:
-    if len(value) > largest:
-        raise ValueError(f"has {len(value)} entries; the most is {largest}")
-
-
-def _read_each(
-    leaf: Leaf, entries: Iterable[tuple[Key, Any]], path: Path, problems: list[Problem], max_problems: int | None
-) -> Iterator[tuple[Key, Any]]:
-    """The entries of a list or mapping in their normal form, up to the one that makes the problems too many."""
-    before = len(problems)
-    for key, value in entries:
-        where = (*path, shorten(key))
-        if value is None:
-            add_problem(problems, where, "null cannot stand in a list or map.")
-        yield key, leaf.read(value, where, problems)
-        if max_problems is not None and len(problems) - before >= max_problems:
-            return
 
 
 def without_null(schema: Schema) -> Schema:

@@ -159,7 +159,7 @@ def _container(word: str, leaf: Leaf) -> Leaf:
     return DictOf(key=InputText(), value=leaf, max_entries=_MOST_ENTRIES, max_problems=MOST_PROBLEMS)
 
 
-_WORDS = ListOf(item=InputText(), min_items=0, max_items=_MOST_WORDS, unique=False, max_problems=MOST_PROBLEMS)
+_WORDS = ListOf(item=InputText(), max_items=_MOST_WORDS, max_problems=MOST_PROBLEMS)
 
 
 def _read_words(values: Any, path: Path, problems: list[Problem]) -> tuple[str, ...]:
@@ -168,8 +168,4 @@ def _read_words(values: Any, path: Path, problems: list[Problem]) -> tuple[str, 
         return ()
     before = len(problems)
     words = _WORDS.read(values, path, problems)
-    if len(problems) > before:
-        return ()
-    if len(set(words)) < len(words):
-        add_problem(problems, path, "the same word is listed twice: remove one.")
-    return tuple(words)
+    return tuple(words) if len(problems) == before else ()

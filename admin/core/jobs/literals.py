@@ -12,18 +12,9 @@ from admin.core.problems import Path, Problem, add_problem, closest, quoted, sho
 #: The inputs of an execution are literals when this is their only key, so no input may have this name.
 LITERALS = "literals"
 
-_UNSUPPORTED = {
-    "blob": "blob",
-    "binary": "binary",
-    "schema": "schema",
-    "noneType": "none",
-    "none_type": "none",
-    "error": "error",
-    "generic": "generic",
-    "structuredDataset": "structured dataset",
-    "structured_dataset": "structured dataset",
-    "union": "union",
-}
+_UNSUPPORTED = {name: name for name in ("blob", "binary", "schema", "error", "generic", "union")}
+_UNSUPPORTED |= dict.fromkeys(("noneType", "none_type"), "none")
+_UNSUPPORTED |= dict.fromkeys(("structuredDataset", "structured_dataset"), "structured dataset")
 #: Flyte's primitives, and the type of input that each is read as.
 _PRIMITIVES = {
     "integer": "integer",

@@ -70,6 +70,8 @@ _PARAMETERS = {
     "map": {"items"},
 }
 _COMMON = {"type", "description", "default"}
+#: The types without parameters.
+_PLAIN: dict[str, type[Leaf]] = {"bool": Boolean, "quantity": Quantity, "duration": Duration}
 
 _FIELD_DECLARATION = Section(
     also={"min": "minimum", "max": "maximum", "values": "items"},
@@ -210,12 +212,8 @@ def _build_field(type_: str, entries: dict[str, Any]) -> Field:
             return _build_number(type_, entries, description)
         case "string":
             return _build_text(entries, description)
-        case "bool":
-            return Boolean(description=description)
-        case "quantity":
-            return Quantity(description=description)
-        case "duration":
-            return Duration(description=description)
+        case "bool" | "quantity" | "duration":
+            return _PLAIN[type_](description=description)
     item = _read_field({"type": entries.get("items") or "string"})
     if not isinstance(item, Leaf) or isinstance(item, ListOf):
         raise invalid("items", "lists and maps hold plain values only.")

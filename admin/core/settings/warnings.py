@@ -180,9 +180,14 @@ def check_row(kind: Kind, row: Row, around: Surroundings, *, refuse_unknown_name
     """The warnings about a row among its surroundings; Invalid where it may not be stored."""
     _check_defaults(kind, row, around)
     warnings = warnings_of(kind, row, around)
-    unknown = [warning for warning in warnings if warning.code in UNKNOWN_NAME_CODES]
     if refuse_unknown_names:
-        raise_problems([Problem(field=each.field, reason=each.message, closest=each.closest) for each in unknown])
+        raise_problems(
+            [
+                Problem(field=warning.field, reason=warning.message, closest=warning.closest)
+                for warning in warnings
+                if warning.code in UNKNOWN_NAME_CODES
+            ]
+        )
     return warnings
 
 
