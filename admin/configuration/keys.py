@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from admin.core import names
-from admin.core.fields import (
+from admin.core.fields.branches import MapOf, Section
+from admin.core.fields.leaves import (
     DNS_LABEL,
     ENTITY_NAME,
     Age,
@@ -21,10 +22,8 @@ from admin.core.fields import (
     Integer,
     Leaf,
     ListOf,
-    MapOf,
     Record,
     Schema,
-    Section,
     Text,
 )
 from admin.core.fleet.definitions import FleetKind

@@ -17,7 +17,7 @@ from admin.configuration.yaml_files import read_mapping
 from admin.core import names
 from admin.core.executions.launches import Rules
 from admin.core.executions.queues import Queue
-from admin.core.fields import Section, read
+from admin.core.fields.branches import Section, read
 from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.fleet_documents import read_definition
 from admin.core.projects import read_labels

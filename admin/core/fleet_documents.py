@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from admin.core import names
-from admin.core.fields import ENTITY_NAME, Boolean, Choice, FreeForm, ListOf, Number, Record, Section, Text, read
+from admin.core.fields.branches import Section, read
+from admin.core.fields.leaves import ENTITY_NAME, Boolean, Choice, FreeForm, ListOf, Number, Record, Text
 from admin.core.fleet.definitions import FleetKind
 from admin.core.placement.scores import STRATEGIES
 from admin.core.problems import Path, Problem, invalid, raise_problems

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any, TypedDict
 
 from admin.core.changes import PROJECT, RowChange
-from admin.core.fields import read
+from admin.core.fields.branches import read
 from admin.core.problems import Path, dotted, invalid
 from admin.core.settings.builtin_kinds import LABEL_VALUES
 from admin.core.settings.kinds import Payload

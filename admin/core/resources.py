@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from admin.core.fields import Integer, Quantity, Section
+from admin.core.fields.branches import Section
+from admin.core.fields.leaves import Integer, Quantity
 from admin.core.quantities import parse_quantity
 
 #: What one task may ask for: the fields of its requests and limits.

@@ -12,7 +12,8 @@ from admin import errors, metrics
 from admin.app import all_operations
 from admin.configuration import environment_variables, load_settings
 from admin.configuration.keys import CONFIGURATION
-from admin.core.fields import Field, MapOf, Section
+from admin.core.fields.branches import MapOf, Section
+from admin.core.fields.leaves import Field
 from admin.core.settings.warnings import WarningCode
 from tests.support.admins import RunningAdmin
 from tests.support.shells import CONFIG, Shell

@@ -9,8 +9,7 @@ from dataclasses import field as dataclass_field
 from typing import Any, ClassVar
 
 from admin.core import names
-from admin.core.fields.composites import Record, without_null
-from admin.core.fields.leaves import PRINTABLE, Field, Leaf, Leaves, Schema, known_keys
+from admin.core.fields.leaves import PRINTABLE, Field, Leaf, Leaves, Record, Schema, known_keys, without_null
 from admin.core.problems import (
     Invalid,
     Path,

@@ -6,8 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from admin.core.fields import Boolean, Choice, Datetime, DictOf, Duration, Integer, Leaf, ListOf, Number, Schema
-from admin.core.fields.leaves import known_keys
+from admin.core.fields.leaves import (
+    Boolean,
+    Choice,
+    Datetime,
+    DictOf,
+    Duration,
+    Integer,
+    Leaf,
+    ListOf,
+    Number,
+    Schema,
+    known_keys,
+)
 from admin.core.problems import Path, Problem, add_problem, closest, dotted, quoted, shorten, unknown_problem
 
 #: How deep lists and maps may nest.

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from admin.core import names
-from admin.core.fields import Duration, FreeForm, Integer, ListOf, MapOf, Section, Text, read
+from admin.core.fields.branches import MapOf, Section, read
+from admin.core.fields.leaves import Duration, FreeForm, Integer, ListOf, Text
 from admin.core.problems import Problem, Refused, dotted, invalid
 from admin.core.quantities import parse_quantity
 from admin.core.resources import LARGEST, TASK_RESOURCES, parse_demand

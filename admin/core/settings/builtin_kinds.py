@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from admin.core import names
-from admin.core.fields import (
+from admin.core.fields.branches import KeyedList, MapOf, Section
+from admin.core.fields.leaves import (
     ENTITY_NAME,
     Boolean,
     Duration,
     FreeForm,
     Integer,
-    KeyedList,
     ListOf,
-    MapOf,
     Quantity,
     Record,
-    Section,
     Text,
     numbered_choice,
 )

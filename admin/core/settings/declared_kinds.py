@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from admin.core import names
-from admin.core.fields import (
+from admin.core.fields.branches import MapOf, Section, read
+from admin.core.fields.leaves import (
     DNS_LABEL,
     Boolean,
     Choice,
@@ -16,12 +17,9 @@ from admin.core.fields import (
     Integer,
     Leaf,
     ListOf,
-    MapOf,
     Number,
     Quantity,
-    Section,
     Text,
-    read,
 )
 from admin.core.problems import (
     Invalid,

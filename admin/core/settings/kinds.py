@@ -9,7 +9,8 @@ from enum import Enum
 from typing import Any
 
 from admin.core import names
-from admin.core.fields import Leaves, Section, read
+from admin.core.fields.branches import Section, read
+from admin.core.fields.leaves import Leaves
 from admin.core.problems import Invalid, Path, invalid, shorten, unknown_problem
 from admin.core.settings.scopes import STORED_LEVELS, Level
 

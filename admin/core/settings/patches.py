@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from admin.core.fields import Leaves
+from admin.core.fields.leaves import Leaves
 from admin.core.problems import Invalid, Path, dotted, invalid
 from admin.core.settings.kinds import Kind, Payload
 

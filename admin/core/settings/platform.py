@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from typing import Any
 
-from admin.core.fields import Leaf
+from admin.core.fields.leaves import Leaf
 from admin.core.problems import Path
 from admin.core.settings.kinds import Kind, Merge, Payload
 from admin.core.settings.scopes import PLATFORM, Origin

@@ -8,8 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from admin.core.fields import DictOf, Duration, Integer, ListOf, Text
-from admin.core.fields.leaves import known_keys
+from admin.core.fields.leaves import DictOf, Duration, Integer, ListOf, Text, known_keys
 from admin.core.problems import Path, Problem, add_problem, quoted
 from admin.core.quantities import DURATION_RULE
 

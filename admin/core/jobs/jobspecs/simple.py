@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from admin.core.fields import Quantity
+from admin.core.fields.leaves import Quantity
 from admin.core.jobs.job import JOB
 from admin.core.jobs.jobspecs.documents import (
     Form,

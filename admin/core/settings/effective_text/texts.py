@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from admin.core.fields import Leaves
+from admin.core.fields.leaves import Leaves
 from admin.core.json_text import json_text, json_value
 from admin.core.memos import Memo
 from admin.core.settings.effective_text.parts import SCOPE, VALUE, VERSION, Part, Slot, Source, build_part, scope_texts

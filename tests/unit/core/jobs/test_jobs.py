@@ -59,10 +59,10 @@ def test_every_excess_is_named() -> None:
     ]
 
 
-@pytest.mark.parametrize(("request", "limit"), [("1", "1"), ("1000m", "1"), ("1.0", "1000m"), ("0.001", "1m")])
-def test_a_request_that_equals_the_limit_is_granted_as_written(request: str, limit: str) -> None:
-    filled = with_resources(job({"cpu": request}), allowed({"limits": {"cpu": limit}}), "spec.job")
-    assert filled["resources"]["requests"] == {"cpu": request}
+@pytest.mark.parametrize(("cpu", "limit"), [("1", "1"), ("1000m", "1"), ("1.0", "1000m"), ("0.001", "1m")])
+def test_a_request_that_equals_the_limit_is_granted_as_written(cpu: str, limit: str) -> None:
+    filled = with_resources(job({"cpu": cpu}), allowed({"limits": {"cpu": limit}}), "spec.job")
+    assert filled["resources"]["requests"] == {"cpu": cpu}
 
 
 def test_a_request_above_the_jobs_own_limit_is_refused() -> None:
