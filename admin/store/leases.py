@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, bindparam, func, or_, select
+from sqlalchemy import Connection, Select, bindparam, func, or_, select
 
 from admin.core.executions.attempts import Change
 from admin.core.executions.lifecycle import Phase
@@ -44,8 +44,8 @@ class LeasedExecution:
     content: Mapping[str, Any]  #: JSON; read by `add_details`, `offered` and `expired` alone
     avoid: list[str]  #: read by `add_details` and `expired` alone
 
-    def __init__(self, row: Row[*tuple[Any, ...]]) -> None:
-        self.__dict__.update(row._mapping)
+    def __init__(self, names: Iterable[str], values: Iterable[object]) -> None:
+        self.__dict__.update(zip(names, values, strict=True))
         self._changed: dict[str, object] = {}
         self._new_events: list[Event] = []
 
@@ -133,6 +133,12 @@ _SELECT_IDS_BY_KEY = KeyedQuery(select(_columns.id), _KEY)
 _SELECT_ATTEMPTS_BY_KEY = KeyedQuery(select(*_KEY, *(_columns[name] for name in CurrentAttempt._fields)), _KEY)
 
 
+def _leased(connection: Connection, query: Select[*tuple[Any, ...]], **parameters: object) -> list[LeasedExecution]:
+    rows = connection.execute(query, parameters)
+    names = tuple(rows.keys())  # once for all rows, which have many
+    return [LeasedExecution(names, row) for row in rows]
+
+
 def save(connection: Connection, changed: Iterable[LeasedExecution]) -> None:
     """Write the changes of executions: one statement for each set of columns, and one for all events."""
     rows_by_columns: dict[frozenset[str], list[dict[str, object]]] = {}
@@ -149,13 +155,12 @@ def save(connection: Connection, changed: Iterable[LeasedExecution]) -> None:
 
 def offered(connection: Connection, cluster: str, now: datetime, limit: int) -> list[LeasedExecution]:
     """What a cluster may have next, by tier, priority and age; rows that other transactions lock are skipped."""
-    parameters = {"cluster": cluster, "now": now, "most": limit}
-    return list(map(LeasedExecution, connection.execute(_SELECT_OFFERED, parameters)))
+    return _leased(connection, _SELECT_OFFERED, cluster=cluster, now=now, most=limit)
 
 
 def leased(connection: Connection, clusters: Sequence[str]) -> list[LeasedExecution]:
     """Everything that the agents of clusters have a lease of, locked until the transaction ends."""
-    return list(map(LeasedExecution, connection.execute(_SELECT_LEASED, {"clusters": clusters})))
+    return _leased(connection, _SELECT_LEASED, clusters=clusters)
 
 
 def reported(connection: Connection, clusters: Sequence[str], keys: Iterable[ExecutionId]) -> list[LeasedExecution]:
@@ -164,7 +169,7 @@ def reported(connection: Connection, clusters: Sequence[str], keys: Iterable[Exe
         *_SELECT_IDS_BY_KEY.execute(connection, keys).scalars(),
         *connection.execute(_SELECT_LEASED_IDS, {"clusters": clusters}).scalars(),
     }
-    return list(map(LeasedExecution, connection.execute(_SELECT_BY_ID, {"ids": ids})))
+    return _leased(connection, _SELECT_BY_ID, ids=ids)
 
 
 def current_attempts(connection: Connection, keys: Iterable[ExecutionId]) -> dict[ExecutionId, CurrentAttempt]:
@@ -186,8 +191,7 @@ def clusters_with_expired(connection: Connection, clusters: Iterable[str], now: 
 
 def expired(connection: Connection, cluster: str, now: datetime, limit: int) -> list[LeasedExecution]:
     """What a cluster has an expired lease of, with its details, locked until the transaction ends."""
-    parameters = {"cluster": cluster, "now": now, "most": limit}
-    return list(map(LeasedExecution, connection.execute(_SELECT_EXPIRED, parameters)))
+    return _leased(connection, _SELECT_EXPIRED, cluster=cluster, now=now, most=limit)
 
 
 def add_details(connection: Connection, leases: Iterable[LeasedExecution]) -> None:

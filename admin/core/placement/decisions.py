@@ -170,9 +170,10 @@ def may_stay(cluster: str, route: Route, fleet: Fleet, workload: Workload) -> bo
     if member is None:
         return False
     candidate = Candidate(fleet.clusters[cluster], member.weight, 0, None)
-    is_silent = candidate.cluster.health is Health.UNREACHABLE and candidate.cluster.state.admitted
-    [verdicts] = _CHAIN.verdicts([candidate], workload)
-    return all(verdict.passed or (is_silent and verdict.filter == REACHABLE.name) for verdict in verdicts)
+    failed = [filter_ for filter_ in FILTERS if filter_.drop((candidate,), workload)]
+    if failed == [REACHABLE]:
+        return candidate.cluster.health is Health.UNREACHABLE and candidate.cluster.state.admitted
+    return not failed
 
 
 def _render_verdict(verdict: Verdict) -> dict[str, Any]:
