@@ -28,7 +28,8 @@ from admin.messages.attributes import (
 from admin.messages.pages import key_of, token_of
 from admin.messages.requests import Fields, WriteQuery
 from admin.services import attributes
-from admin.services.attributes import Patch, Written
+from admin.services.attributes import Patch
+from admin.services.changes import Changed
 
 operations = Operations("attributes")
 
@@ -67,9 +68,8 @@ def _register(level: Level) -> None:
         _check_same_scope(scope, body["attributes"], "attributes.")
         _check_same_scope(scope, body)
         kind, payload = context().settings.kinds.of_payload(body["attributes"]["matching_attributes"])
-        return _write_answer(
-            attributes.put_attribute(context(), kind, scope, payload, expectation(), change_options(query, body))
-        )
+        options = change_options(query, body)
+        return _write_answer(kind, attributes.put_attribute(context(), kind, scope, payload, expectation(), options))
 
     @operations.add(
         "PATCH",
@@ -84,11 +84,8 @@ def _register(level: Level) -> None:
     def patch(query: Fields, body: Fields, **keys: str) -> Response:
         kind = context().settings.kinds.find(query["resource_type"])
         patch = Patch(set=body["set"], unset=body["unset"], inherit=body["inherit"])
-        return _write_answer(
-            attributes.patch_attribute(
-                context(), kind, check_scope(**keys), patch, expectation(), change_options(query, body)
-            )
-        )
+        scope, options = check_scope(**keys), change_options(query, body)
+        return _write_answer(kind, attributes.patch_attribute(context(), kind, scope, patch, expectation(), options))
 
     @operations.add(
         "DELETE",
@@ -103,10 +100,10 @@ def _register(level: Level) -> None:
     def delete(query: Fields, body: Fields, **keys: str) -> DeleteAnswer:
         scope = check_scope(**keys)
         _check_same_scope(scope, body)
-        options = _agreed(query, body)
-        kind = _kind(options.get("resource_type"))
-        written = attributes.delete_attribute(context(), kind, scope, expectation(), change_options(query, options))
-        return DeleteAnswer.from_written(written)
+        fields = _agreed(query, body)
+        kind = _kind(fields.get("resource_type"))
+        options = change_options(query, fields)
+        return DeleteAnswer.from_changed(attributes.delete_attribute(context(), kind, scope, expectation(), options))
 
 
 for _level in STORED_LEVELS:
@@ -156,5 +153,5 @@ def _check_same_scope(scope: Scope, keys: Fields, under: str = "") -> None:
             raise invalid(f"{under}{key}", reason)
 
 
-def _write_answer(written: Written) -> Response:
-    return respond(WriteAnswer.from_written(written), etag=None if written.dry_run else written.version)
+def _write_answer(kind: Kind, changed: Changed) -> Response:
+    return respond(WriteAnswer.from_changed(kind, changed), etag=None if changed.dry_run else changed.rows[0].version)

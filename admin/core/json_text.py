@@ -23,6 +23,11 @@ def json_text(value: Any, *, sort_keys: bool = False) -> bytes:
         return text.encode()
 
 
+def json_string(value: Any) -> str:
+    """The same as text, as JSON columns take it."""
+    return json_text(value).decode()
+
+
 def json_value(text: str | bytes) -> Any:
     """The value of a JSON text that was checked when it was received."""
     is_long = _LONG.search(text) if isinstance(text, str) else _LONG_BYTES.search(text)

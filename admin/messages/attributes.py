@@ -34,7 +34,8 @@ from admin.messages.shared import (
     described_as,
     matching,
 )
-from admin.services.attributes import Reading, Written
+from admin.services.attributes import Reading
+from admin.services.changes import Changed
 from admin.store.attributes import Filter, StoredAttribute
 
 
@@ -152,13 +153,22 @@ class WriteAnswer(Answer):
     warnings: list[WarningAnswer]
 
     @classmethod
-    def from_written(cls, written: Written) -> WriteAnswer:
+    def from_changed(cls, kind: Kind, changed: Changed) -> WriteAnswer:
+        [row] = changed.rows
+        change = row.change
         attributes = None
-        if written.after is not None:
-            payload = matching(written.kind, written.after)
-            attributes = AttributesAnswer.from_attributes(written, matching_attributes=payload)
-        warnings = [WarningAnswer.from_warning(warning) for warning in written.warnings]
-        return cls.from_attributes(written, attributes=attributes, warnings=warnings)
+        if change.after is not None:
+            payload = matching(kind, change.after)
+            attributes = AttributesAnswer.from_attributes(change, matching_attributes=payload)
+        return cls(
+            attributes=attributes,
+            version=row.version,
+            revision=changed.revision if changed.is_change and not changed.dry_run else row.version,
+            changed=changed.is_change,
+            dry_run=changed.dry_run,
+            before=change.before,
+            warnings=[WarningAnswer.from_warning(warning) for warning in changed.warnings],
+        )
 
 
 class DeleteAnswer(Answer):
@@ -169,10 +179,15 @@ class DeleteAnswer(Answer):
     warnings: list[WarningAnswer]
 
     @classmethod
-    def from_written(cls, written: Written) -> DeleteAnswer:
-        is_deleted = written.changed and not written.dry_run
-        revision = written.revision if is_deleted else None
-        return cls.from_attributes(written, deleted=is_deleted, revision=revision, warnings=[])
+    def from_changed(cls, changed: Changed) -> DeleteAnswer:
+        is_deleted = changed.is_change and not changed.dry_run
+        return cls(
+            deleted=is_deleted,
+            dry_run=changed.dry_run,
+            revision=changed.revision if is_deleted else None,
+            before=changed.rows[0].change.before,
+            warnings=[],
+        )
 
 
 class ConfigurationAnswer(ScopeAnswer):

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from admin.core.changes import Expectation
+from admin.core.changes import Expectation, RowWrite
 from admin.core.settings.kinds import Kind, Payload
 from admin.core.settings.patches import apply_patch
 from admin.core.settings.resolution import Resolved, Row, resolve
 from admin.core.settings.scopes import Scope
-from admin.core.settings.warnings import Warning
 from admin.errors import AttributeNotFound
 from admin.services.changeable.attributes import attribute_write
 from admin.services.changeable.base import ChangeOptions, Policy
-from admin.services.changes import apply_changes
+from admin.services.changes import Changed, apply_changes
 from admin.services.context import Context
 from admin.services.revisions import check_number
 from admin.services.scopes import check_existed, check_readable
@@ -29,21 +27,6 @@ class Patch:
     set: Payload
     unset: list[str]  #: have no value here
     inherit: list[str]  #: leave to broader scopes
-
-
-@dataclass(frozen=True, kw_only=True)
-class Written:
-    """What a write did, or would do."""
-
-    kind: Kind
-    scope: Scope
-    before: Payload | None  #: None where there was no row
-    after: Payload | None  #: None where there is none any more
-    version: int | None  #: of the row as it is now stored, None where there is none
-    revision: int | None  #: the last one that changed the row, this one included
-    changed: bool
-    dry_run: bool
-    warnings: tuple[Warning, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,31 +63,35 @@ def read_attribute(context: Context, kind: Kind, scope: Scope, *, exact: bool = 
 
 def put_attribute(
     context: Context, kind: Kind, scope: Scope, payload: object, expectation: Expectation, options: ChangeOptions
-) -> Written:
+) -> Changed:
     """Replace the whole payload at exactly one scope."""
     kind.check_level(scope.level)
     normal = kind.read(payload)
-    return _write(context, kind, scope, lambda _before: normal, expectation, options)
+    return _write(context, attribute_write(kind, scope, lambda _before: normal, expectation), options)
 
 
 def patch_attribute(
     context: Context, kind: Kind, scope: Scope, patch: Patch, expectation: Expectation, options: ChangeOptions
-) -> Written:
+) -> Changed:
     """Change single leaves of the row at a scope; a row with nothing left is removed."""
     kind.check_level(scope.level)
 
     def after(before: Payload | None) -> Payload | None:
         return apply_patch(kind, before or {}, set_=patch.set, unset=patch.unset, inherit=patch.inherit) or None
 
-    return _write(context, kind, scope, after, expectation, options)
+    return _write(context, attribute_write(kind, scope, after, expectation), options)
 
 
 def delete_attribute(
     context: Context, kind: Kind, scope: Scope, expectation: Expectation, options: ChangeOptions
-) -> Written:
+) -> Changed:
     """Remove the row at exactly one scope, and nothing below it."""
     kind.check_level(scope.level)
-    return _write(context, kind, scope, lambda _before: None, expectation, options)
+    return _write(context, attribute_write(kind, scope, lambda _before: None, expectation), options)
+
+
+def _write(context: Context, write: RowWrite, options: ChangeOptions) -> Changed:
+    return apply_changes(context, [write], replace(options, policy=Policy.EDIT))
 
 
 def list_attributes(
@@ -123,28 +110,3 @@ def list_attributes(
             rows = tuple(row for row in past if after is None or attributes.page_key(row) > after)[: limit + 1]
     more = len(rows) > limit
     return Page(rows=rows[:limit], next_key=attributes.page_key(rows[limit - 1]) if more else None)
-
-
-def _write(
-    context: Context,
-    kind: Kind,
-    scope: Scope,
-    change: Callable[[Payload | None], Payload | None],
-    expectation: Expectation,
-    options: ChangeOptions,
-) -> Written:
-    """A change of one row."""
-    write = attribute_write(kind, scope, change, expectation)
-    changed = apply_changes(context, [write], replace(options, policy=Policy.EDIT))
-    [row] = changed.rows
-    return Written(
-        kind=kind,
-        scope=scope,
-        before=row.change.before,
-        after=row.change.after,
-        version=row.version,
-        revision=changed.revision if changed.is_change and not options.dry_run else row.version,
-        changed=changed.is_change,
-        dry_run=options.dry_run,
-        warnings=changed.warnings,
-    )

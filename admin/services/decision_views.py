@@ -72,11 +72,16 @@ class CachedView:
         self._context = context
         self._cache = context.creation_cache
         # The basis first: whatever is read after it is at least as new, and the write finds out if it is newer.
-        self.fleet = _cached_fleet(context)
+        cached, revision = context.fleet_cache.last, context.index.current()
+        if cached is None or revision is None or self._cache.registrations < 0:
+            with context.database.reading() as connection:
+                cached = cached or current_fleet(context, connection)
+                revision = revisions.head(connection) if revision is None else revision
+                if self._cache.registrations < 0:
+                    self._cache.registrations = registrations.number(connection)
+        self.fleet = cached
         self.basis = DecisionBasis(
-            revision=_cached_revision(context),
-            registrations=_cached_registrations(context),
-            fleet=self.fleet.generation,
+            revision=revision, registrations=self._cache.registrations, fleet=self.fleet.generation
         )
         self.catalog = CachedCatalog(context, self.basis)
         self.now = context.clock()
@@ -191,27 +196,3 @@ def refresh(context: Context) -> None:
         context.creation_cache.registrations = registrations.number(connection)
         current_fleet(context, connection)
     context.index.catch_up()
-
-
-def _cached_fleet(context: Context) -> Fleet:
-    cached = context.fleet_cache.last
-    if cached is not None:
-        return cached
-    with context.database.reading() as connection:
-        return current_fleet(context, connection)
-
-
-def _cached_revision(context: Context) -> int:
-    cached = context.index.current()
-    if cached is not None:
-        return cached
-    with context.database.reading() as connection:
-        return revisions.head(connection)
-
-
-def _cached_registrations(context: Context) -> int:
-    cache = context.creation_cache
-    if cache.registrations < 0:
-        with context.database.reading() as connection:
-            cache.registrations = registrations.number(connection)
-    return cache.registrations

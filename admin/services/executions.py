@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -159,35 +160,31 @@ def matching(context: Context, conditions: Iterable[Condition], scope: Scope) ->
     """Every execution in a scope that matches, oldest first, read page by page, each in a transaction of its own."""
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
-    last: Place | None = None
-    selected = list(conditions)
-    while True:
-        with context.database.reading() as connection:
-            page = _next_page(connection, selected, last, ListedExecution)
-        yield from page.executions
-        last = page.last
-        if last is None:
-            return
+    yield from _all_pages(context.database.reading, conditions, ListedExecution)
 
 
 def matching_in(connection: Connection, conditions: Iterable[Condition]) -> Iterator[Execution]:
     """The same in one transaction, each execution whole."""
-    last: Place | None = None
+    return _all_pages(lambda: nullcontext(connection), conditions, Execution)
+
+
+def _all_pages(
+    transaction: Callable[[], AbstractContextManager[Connection]],
+    conditions: Iterable[Condition],
+    item_type: type[Item],
+) -> Iterator[Item]:
+    """Every execution that matches, oldest first; each page is read in a transaction of its own."""
     selected = list(conditions)
+    last: Place | None = None
     while True:
-        page = _next_page(connection, selected, last, Execution)
+        with transaction() as connection:
+            page = execution_lists.page(
+                connection, selected, item_type, sort_by="created_at", descending=False, after=last, limit=_PAGE_SIZE
+            )
         yield from page.executions
         last = page.last
         if last is None:
             return
-
-
-def _next_page(
-    connection: Connection, conditions: list[Condition], after: Place | None, item_type: type[Item]
-) -> Page[Item]:
-    return execution_lists.page(
-        connection, conditions, item_type, sort_by="created_at", descending=False, after=after, limit=_PAGE_SIZE
-    )
 
 
 def end(

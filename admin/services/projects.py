@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection
-
 from admin.core import names
 from admin.core.changes import Expectation
 from admin.core.problems import closest, did_you_mean, shorten
@@ -32,8 +30,17 @@ def create_project(context: Context, project_id: str, values: ProjectValues, opt
 
 def get_project(context: Context, project_id: str) -> Project:
     """One project; ProjectNotFound with the nearest ids where there is none."""
+    is_id = names.matches(names.DNS_LABEL, project_id)  # a database may refuse to look for other text, such as NUL
     with context.database.reading() as connection:
-        return _get(connection, project_id)
+        project = projects.get(connection, project_id) if is_id else None
+        if project is None:
+            near = closest(project_id, projects.ids(connection))
+            raise ProjectNotFound(
+                f"No project is called '{shorten(project_id)}'.{did_you_mean(near)} "
+                "`rainbowctl get project` lists them.",
+                details=[{"field": "project", "reason": "is unknown.", "closest": list(near)}],
+            )
+    return project
 
 
 def list_projects(
@@ -70,15 +77,3 @@ def seed_projects(context: Context) -> list[str]:
             values: ProjectValues = {"name": seed.name, "description": seed.description, "labels": dict(seed.labels)}
             projects.add(connection, project_after(None, seed.id, values, now))
     return [seed.id for seed in missing]
-
-
-def _get(connection: Connection, project_id: str) -> Project:
-    is_id = names.matches(names.DNS_LABEL, project_id)  # a database may refuse to look for other text, such as NUL
-    project = projects.get(connection, project_id) if is_id else None
-    if project is None:
-        near = closest(project_id, projects.ids(connection))
-        raise ProjectNotFound(
-            f"No project is called '{shorten(project_id)}'.{did_you_mean(near)} `rainbowctl get project` lists them.",
-            details=[{"field": "project", "reason": "is unknown.", "closest": list(near)}],
-        )
-    return project

@@ -11,10 +11,10 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, Dialect, Table
 
+from admin.core.json_text import json_string
 from admin.store.database import UtcDateTime
 from admin.store.dialects import is_postgresql
 from admin.store.dialects.postgresql import typed_columns
-from admin.store.json_columns import json_column
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -61,7 +61,7 @@ class _Statement:
 
     def execute(self, connection: Connection, rows: Rows) -> None:
         if is_postgresql(connection):
-            connection.exec_driver_sql(self._sql, {"rows": json_column(rows)})
+            connection.exec_driver_sql(self._sql, {"rows": json_string(rows)})
         else:
             names, bind = self._names, self._bind
             connection.exec_driver_sql(self._sql, [tuple(bind([row[name] for name in names])) for row in rows])

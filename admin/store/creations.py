@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Column, Connection, Table, bindparam, func, select, text
 
+from admin.core.json_text import json_string
 from admin.core.settings.trails import Trail
 from admin.store import decision_basis
 from admin.store.batches import Binding, insert_all
@@ -26,7 +27,6 @@ from admin.store.dialects import is_postgresql, sqlite
 from admin.store.dialects.postgresql import typed_columns
 from admin.store.execution_tables import execution_events, executions
 from admin.store.executions import Execution, ExecutionId
-from admin.store.json_columns import json_column
 
 _MAX_CACHED_TRAILS = 10_000
 
@@ -76,7 +76,7 @@ class Template:
     @cached_property
     def postgresql_json(self) -> str:
         """The shared columns of executions and decisions, as PostgreSQL takes them."""
-        return json_column(
+        return json_string(
             {**self.values, **dict(zip((column.name for column in _DECIDED), self.decided, strict=True))}
         )
 
@@ -241,9 +241,9 @@ def _store_in_postgresql(
     *numbers_now, taken = connection.execute(
         _POSTGRESQL_STATEMENT,
         {
-            "own": json_column(own),
+            "own": json_string(own),
             "templates": f"[{','.join(template.postgresql_json for template in templates)}]",
-            "bodies": json_column(bodies),
+            "bodies": json_string(bodies),
             **expected._asdict(),
         },
     ).one()
@@ -322,7 +322,7 @@ def _store_in_sqlite(
         bodies = [trail._asdict() for digest, trail in unknown.items() if digest in used]
         insert_all(connection, trails, bodies, if_new=True)
     # One statement each: a writer that holds the database should not wait for the interpreter between two rows.
-    decided = json_column([creation.template.decided for creation in creations])
+    decided = json_string([creation.template.decided for creation in creations])
     connection.execute(_INSERT_DECISIONS, {"decided": decided, "first": first})
     connection.execute(_INSERT_EVENTS, {"first": first})
     return current, new

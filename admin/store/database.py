@@ -14,10 +14,9 @@ from sqlalchemy.dialects import postgresql as postgresql_sql
 from sqlalchemy.dialects import sqlite as sqlite_sql
 from sqlalchemy.types import TypeDecorator
 
-from admin.core.json_text import json_value
+from admin.core.json_text import json_string, json_value
 from admin.store.dialects import is_sqlite, postgresql, sqlite
 from admin.store.group_commit import GroupCommit
-from admin.store.json_columns import json_column
 
 #: Constraint names are fixed, so that migrations can name them on every database.
 metadata = MetaData(
@@ -154,6 +153,6 @@ def engine_options(pool_size: int) -> dict[str, object]:
         "max_overflow": pool_size,
         "pool_timeout": 30,
         "hide_parameters": True,  # errors are logged, and parameters hold what users sent
-        "json_serializer": json_column,
+        "json_serializer": json_string,
         "json_deserializer": json_value,
     }

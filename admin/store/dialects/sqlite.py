@@ -15,10 +15,10 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import make_url
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from admin.store.json_columns import json_column
+from admin.core.json_text import json_string
 
 #: How values are bound, whichever file the database is.
-DIALECT: Dialect = sqlite.dialect(json_serializer=json_column)
+DIALECT: Dialect = sqlite.dialect(json_serializer=json_string)
 #: An execution option of connections that write: their transactions take the lock at once.
 WRITES = "rainbow_writes"
 
