@@ -8,6 +8,8 @@ from typing import Any
 
 import orjson
 
+JsonObject = dict[str, Any]  #: what a JSON object holds is checked where it is read, not by its type
+
 #: Digits that may be a number of more than 64 bits, which orjson does not read.
 _LONG, _LONG_BYTES = re.compile(r"[0-9]{19}"), re.compile(rb"[0-9]{19}")
 

@@ -89,6 +89,12 @@ def make_change(context: Context, writes: Writes, options: ChangeOptions) -> Cha
     )
 
 
+def planned_changes(context: Context, proposed: Sequence[RowWrite], *, force: bool = False) -> list[RowChange]:
+    """The changes that writes would make, checked as a whole but not stored."""
+    planned = make_change(context, proposed, ChangeOptions(mode=Mode.DRY_RUN, force=force))
+    return [row.change for row in planned.rows]
+
+
 def _changed_row(write: RowWrite, change: RowChange, revision: int, options: ChangeOptions) -> ChangedRow:
     if not change.is_real or options.dry_run:
         return ChangedRow(change=change, index=write.index, version=change.before_version)

@@ -10,8 +10,7 @@ from admin.core.projects import project_changes
 from admin.core.settings.kinds import Kind
 from admin.core.settings.resolution import Resolved, Row, resolve
 from admin.core.settings.scopes import Scope
-from admin.services.changeable.base import ChangeOptions, Mode
-from admin.services.changes import make_change
+from admin.services.changes import planned_changes
 from admin.services.context import Context
 from admin.services.revisions import check_number
 from admin.services.scopes import applying, check_existed, check_readable
@@ -70,9 +69,8 @@ def effective_attributes(
 
 
 def _proposed(context: Context, scope: Scope, proposed: Sequence[RowWrite]) -> list[RowChange]:
-    """The changes that writes would make, checked as a whole but not stored."""
-    planned = make_change(context, proposed, ChangeOptions(mode=Mode.DRY_RUN))
-    changes = [row.change for row in planned.rows]
+    """The changes that writes would make, where they leave the scope readable."""
+    changes = planned_changes(context, proposed)
     is_created = project_changes(changes).get(scope.project) is not None
     with context.database.reading() as connection:
         check_readable(context, connection, Scope(domain=scope.domain) if is_created else scope)

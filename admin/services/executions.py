@@ -15,6 +15,7 @@ from admin.core import names
 from admin.core.executions.lifecycle import UNFINISHED, Phase
 from admin.core.executions.selectors import Condition, equals
 from admin.core.executions.spec import EXECUTION_NAME, request_warnings
+from admin.core.json_text import JsonObject
 from admin.core.placement import decisions as placement_decisions
 from admin.core.problems import Invalid, Problem, closest, did_you_mean, shorten
 from admin.core.settings.scopes import Scope
@@ -273,10 +274,10 @@ class Explanation:
     label: str | None
     strategy: str
     revision: int
-    rungs: list[dict[str, Any]]
-    candidates: list[dict[str, Any]]
-    settings: list[dict[str, Any]]
-    job: dict[str, Any]
+    rungs: list[JsonObject]
+    candidates: list[JsonObject]
+    settings: list[JsonObject]
+    job: JsonObject
     queue: str | None
     warnings: list[dict[str, str]]
     decision: StoredDecision | None = None  #: None where nothing was decided yet

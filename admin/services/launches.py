@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from admin.core.executions.launches import Launch
 from admin.core.executions.spec import request_warnings
 from admin.core.jobs.inputs import bind
 from admin.core.jobs.job import check_runs, read_job
 from admin.core.jobs.jobspecs import read_jobspec
+from admin.core.json_text import JsonObject
 from admin.core.problems import Invalid, Problem, shorten
 from admin.core.registrations import Identifier, inputs_of, settings_of
 from admin.core.settings.scopes import Scope
@@ -53,7 +52,7 @@ def find_launch(catalog: Catalog, request: RunRequest) -> ResolvedLaunch:
     return ResolvedLaunch(launch=launch, workflow=workflow.id, plan=plan.id if plan else None, warnings=warnings)
 
 
-def _ad_hoc_job(request: RunRequest) -> dict[str, Any]:
+def _ad_hoc_job(request: RunRequest) -> JsonObject:
     if request.inputs:
         name = next(iter(request.inputs))
         reason = "an ad hoc job has no inputs; put the value into its command, or register a workflow."

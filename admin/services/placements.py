@@ -19,8 +19,7 @@ from admin.core.resources import Amounts, subtract
 from admin.core.settings import trails
 from admin.core.settings.scopes import Scope
 from admin.errors import RainbowError
-from admin.services.changeable.base import ChangeOptions, Mode
-from admin.services.changes import make_change
+from admin.services.changes import planned_changes
 from admin.services.context import Context
 from admin.services.creations import generated_name
 from admin.services.decision_views import StoredView, prepare, reason_of
@@ -34,7 +33,7 @@ from admin.store.executions import Execution
 
 def where_would(context: Context, request: CreationRequest, proposed: Sequence[RowWrite] | None = None) -> Explanation:
     """Where a request would run now, or after a proposed change. Nothing is written."""
-    changes = _planned(context, proposed)
+    changes = [] if proposed is None else planned_changes(context, proposed, force=True)
     named = request if request.name else request._replace(name=generated_name(request.run))
     with context.database.reading() as connection:
         preparation = prepare(context, StoredView(context, connection, proposed=changes), named)
@@ -57,14 +56,6 @@ def where_would(context: Context, request: CreationRequest, proposed: Sequence[R
         queue=run_plan.queue,
         warnings=preparation.warnings,
     )
-
-
-def _planned(context: Context, proposed: Sequence[RowWrite] | None) -> list[RowChange]:
-    """The changes that writes would make, checked as a whole but not stored."""
-    if proposed is None:
-        return []
-    planned = make_change(context, proposed, ChangeOptions(mode=Mode.DRY_RUN, force=True))
-    return [row.change for row in planned.rows]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +136,7 @@ def simulate(
     context: Context, proposed: Sequence[RowWrite], conditions: Iterable[Condition], scope: Scope
 ) -> Simulation:
     """Which executions would go elsewhere after a change: each is placed by the current and by the proposed state."""
-    changes = _planned(context, proposed)
+    changes = planned_changes(context, proposed, force=True)
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
     moves: list[Move] = []

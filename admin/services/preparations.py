@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.plans import RunPlan
 from admin.core.executions.queues import queue_deadline
+from admin.core.json_text import JsonObject
 from admin.core.placement.decisions import Evaluation, choose
 from admin.services.run_requests import CreationRequest, Placement, ResolvedLaunch, RunRequest
 from admin.store import executions
@@ -44,7 +44,7 @@ class Preparation:
         deadline = queue_deadline(self.run_plan.quality_of_service, now)
         return Creation(template, request.name or "", decision.cluster, decision.message, deadline, now)
 
-    def plan_values(self, queue: str | None) -> dict[str, Any]:
+    def plan_values(self, queue: str | None) -> JsonObject:
         """The columns that follow from settings alone, whatever the execution's name and cluster."""
         run_plan = self.run_plan
         route = run_plan.route

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from admin.core import names
 from admin.core.executions.launches import Launch
 from admin.core.executions.plans import RunPlan, draw_key
 from admin.core.executions.spec import EXECUTION_NAME, EXECUTION_NAME_RULE, read_spec
 from admin.core.jobs.literals import plain_values
-from admin.core.json_text import json_text
+from admin.core.json_text import JsonObject, json_text
 from admin.core.memos import Memo
 from admin.core.placement.decisions import Decision
 from admin.core.problems import Invalid, Problem, shorten
@@ -30,13 +30,13 @@ class RunRequest:
 
     project: str
     domain: str
-    spec: dict[str, Any]
-    inputs: dict[str, Any]
+    spec: JsonObject
+    inputs: JsonObject
     mode: str = "MANUAL"
     reference: dict[str, str] | None = None  #: the execution that this one repeats
 
     @property
-    def body(self) -> dict[str, Any]:
+    def body(self) -> JsonObject:
         """The part that is stored."""
         return {"spec": self.spec, "inputs": self.inputs}
 
@@ -73,10 +73,10 @@ class CreationRequest(NamedTuple):
 
 #: Requests that were read before, for they are often alike but for their names; and specs, where inputs differ too.
 _requests: Memo[RunRequest] = Memo(1024)
-_specs: Memo[dict[str, Any]] = Memo(1024)
+_specs: Memo[JsonObject] = Memo(1024)
 
 
-def read_request(*, project: str, domain: str, name: str | None, spec: Any, inputs: Any) -> CreationRequest:
+def read_request(*, project: str, domain: str, name: str | None, spec: object, inputs: object) -> CreationRequest:
     """A request in its normal form; Invalid with every problem."""
     text = json_text([project, domain, spec, inputs])
 
@@ -88,7 +88,7 @@ def read_request(*, project: str, domain: str, name: str | None, spec: Any, inpu
     return CreationRequest(run, name)
 
 
-def _read_run(project: str, domain: str, name: str | None, spec: Any, inputs: Any) -> RunRequest:
+def _read_run(project: str, domain: str, name: str | None, spec: object, inputs: object) -> RunRequest:
     for key, value in (("project", project), ("domain", domain)):
         if not value:
             raise Invalid(Problem(field=key, reason="is empty: an execution belongs to a project and a domain."))
@@ -101,7 +101,7 @@ def _read_run(project: str, domain: str, name: str | None, spec: Any, inputs: An
     return RunRequest(project=project, domain=domain, spec=_read_spec(spec), inputs=values)
 
 
-def _read_spec(spec: Any) -> dict[str, Any]:
+def _read_spec(spec: object) -> JsonObject:
     text = json_text(spec)
     return read_spec(spec) if len(text) > MAX_CACHED_BYTES else _specs.find(text, lambda: read_spec(spec))
 
@@ -123,7 +123,7 @@ class ResolvedLaunch:
     warnings: list[dict[str, str]] = field(default_factory=list)
 
     @property
-    def identifiers(self) -> dict[str, Any]:
+    def identifiers(self) -> JsonObject:
         """The part that is stored."""
         resolved = {"workflow": self.workflow, "launch_plan": self.plan}
         return {name: vars(identifier) for name, identifier in resolved.items() if identifier is not None}

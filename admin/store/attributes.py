@@ -6,7 +6,6 @@ import operator
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import (
     JSON,
@@ -25,13 +24,13 @@ from sqlalchemy import (
     tuple_,
     update,
 )
-from sqlalchemy import Row as DatabaseRow
 
 from admin.core.changes import Authorship, RowChange
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import SCOPE_KEYS, Level, Scope
 from admin.store.database import UtcDateTime, metadata
 from admin.store.keys import KeyedQuery, scope_columns, scope_of
+from admin.store.sql_types import AnyRow
 
 attributes = Table(
     "attributes",
@@ -81,7 +80,7 @@ class Filter:
         return row.kind in self.kinds and all(keys) and self.level in (None, row.scope.level)
 
 
-def _stored(row: DatabaseRow[Any]) -> StoredAttribute:
+def _stored(row: AnyRow) -> StoredAttribute:
     return StoredAttribute(
         kind=row.kind,
         scope=scope_of(row),
@@ -179,7 +178,7 @@ def write(
     connection: Connection, changes: Iterable[RowChange], version: int, authorship: Authorship, now: datetime
 ) -> None:
     """Store changed rows, and delete exactly those that are to go. The head of the revisions must be locked."""
-    new: list[dict[str, Any]] = []
+    new: list[dict[str, object]] = []
     for change in changes:
         if change.after is None:
             connection.execute(delete(attributes).where(_at(change.kind, change.scope)))

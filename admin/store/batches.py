@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
 
-from sqlalchemy import Column, Connection, Dialect, Table
+from sqlalchemy import Connection, Dialect, Table
 
 from admin.core.json_text import json_string
 from admin.store.database import UtcDateTime
 from admin.store.dialects import is_postgresql
 from admin.store.dialects.postgresql import typed_columns
+from admin.store.sql_types import TableColumn
 
-Rows = Sequence[Mapping[str, Any]]
+Rows = Sequence[Mapping[str, object]]
 
 
 def insert_all(connection: Connection, table: Table, rows: Rows, *, if_new: bool = False) -> None:
@@ -35,7 +35,7 @@ def update_all(connection: Connection, table: Table, rows: Rows, key: str = "id"
 class Binding:
     """Converts the values of some columns to what the driver of a database takes."""
 
-    def __init__(self, columns: Iterable[Column[Any]], dialect: Dialect) -> None:
+    def __init__(self, columns: Iterable[TableColumn], dialect: Dialect) -> None:
         types = [column.type.dialect_impl(dialect) for column in columns]
         processors = [(number, type.bind_processor(dialect)) for number, type in enumerate(types)]
         self._processors = [
@@ -44,7 +44,7 @@ class Binding:
             if process is not None
         ]
 
-    def __call__(self, values: list[Any]) -> list[Any]:
+    def __call__(self, values: list[object]) -> list[object]:
         """Converts a list in place, and returns it."""
         for number, process in self._processors:
             values[number] = process(values[number])

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from sqlalchemy import Column, Connection, Table, bindparam, func, select, text
+from sqlalchemy import Connection, Table, bindparam, func, select, text
 
-from admin.core.json_text import json_string
+from admin.core.json_text import JsonObject, json_string
 from admin.core.settings.trails import Trail
 from admin.store import decision_basis
 from admin.store.batches import Binding, insert_all
@@ -27,6 +27,7 @@ from admin.store.dialects import is_postgresql, sqlite
 from admin.store.dialects.postgresql import typed_columns
 from admin.store.execution_tables import execution_events, executions
 from admin.store.executions import Execution, ExecutionId
+from admin.store.sql_types import TableColumn
 
 _MAX_CACHED_TRAILS = 10_000
 
@@ -47,7 +48,7 @@ class Template:
     """What all executions share that were requested alike at one basis; converted to its stored form once."""
 
     basis: DecisionBasis
-    values: Mapping[str, Any]  #: of the shared columns
+    values: JsonObject  #: of the shared columns
     settings: Trail
     placement: Trail
     scores: dict[str, float | None] | None
@@ -59,12 +60,12 @@ class Template:
         return {trail.digest: trail for trail in pair}
 
     @cached_property
-    def shared(self) -> tuple[Any, ...]:
+    def shared(self) -> tuple[object, ...]:
         """The values in the order of an execution's fields."""
         return tuple(self.values[column.name] for column in _SHARED)
 
     @cached_property
-    def execution_tail(self) -> tuple[Any, ...]:
+    def execution_tail(self) -> tuple[object, ...]:
         """The fields of an execution after its own: the shared ones, and the defaults of the others."""
         return *self.shared, *Execution._field_defaults.values()
 
@@ -81,7 +82,7 @@ class Template:
         )
 
     @cached_property
-    def sqlite_values(self) -> tuple[Any, ...]:
+    def sqlite_values(self) -> tuple[object, ...]:
         """The shared columns of executions, as SQLite takes them."""
         return tuple(_bind_shared(list(self.shared)))
 
@@ -211,7 +212,7 @@ _EVENT = {
 }
 
 
-def _names(columns: Iterable[Column[Any]]) -> str:
+def _names(columns: Iterable[TableColumn]) -> str:
     return ", ".join(column.name for column in columns)
 
 
@@ -328,7 +329,7 @@ def _store_in_sqlite(
     return current, new
 
 
-def _sqlite_row(number: int, creation: Creation) -> tuple[Any, ...]:
-    template, name, cluster, message, *times = creation
-    deadline, now = _bind_times(times)
+def _sqlite_row(number: int, creation: Creation) -> tuple[object, ...]:
+    template, name, cluster, message, queue_deadline, created_at = creation
+    deadline, now = _bind_times([queue_deadline, created_at])
     return number, name, cluster, message, deadline, now, now, *template.sqlite_values

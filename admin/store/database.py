@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -136,7 +136,7 @@ def is_writing(connection: Connection) -> bool:
     return bool(connection.get_execution_options().get(sqlite.WRITES, False))
 
 
-def insert_new(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> int:
+def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, object]]) -> int:
     """Insert the rows whose keys are not taken, and leave the others as they are; returns how many were new."""
     if not rows:
         return 0

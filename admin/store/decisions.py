@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import JSON, BigInteger, Column, Connection, Integer, Table, Text, insert, select
 
+from admin.core.json_text import JsonObject
 from admin.core.settings.trails import Trail
 from admin.store.database import RowId, UtcDateTime, insert_new, metadata
 
@@ -88,7 +89,7 @@ def settings_trails(connection: Connection, keys: Iterable[tuple[int, int]]) -> 
     }
 
 
-def trail(connection: Connection, digest: str) -> dict[str, Any]:
+def trail(connection: Connection, digest: str) -> JsonObject:
     """The body of a trail, a JSON object."""
-    body: dict[str, Any] = connection.execute(select(trails.c.body).where(trails.c.digest == digest)).scalar_one()
+    body: JsonObject = connection.execute(select(trails.c.body).where(trails.c.digest == digest)).scalar_one()
     return body

@@ -19,8 +19,6 @@ from sqlalchemy import (
     CompoundSelect,
     Connection,
     FromClause,
-    Row,
-    Select,
     and_,
     asc,
     desc,
@@ -37,6 +35,7 @@ from admin.core.executions.selectors import Condition, equals
 from admin.store.dialects import is_postgresql
 from admin.store.execution_tables import executions
 from admin.store.executions import Execution, ListedExecution
+from admin.store.sql_types import AnyColumn, AnyRow, AnySelect
 
 #: Combinations of values whose indexes a page merges at most.
 _MOST_BRANCHES = 10
@@ -51,8 +50,8 @@ _PARTIAL = ("workflow", "launch_plan")
 _STATES = ("ACTIVE", "ARCHIVED")
 _UNFINISHED = {phase.value for phase in UNFINISHED}
 
-_Query = Select[Any] | CompoundSelect[Any]
-_Columns = Sequence[ColumnElement[Any]]
+_Query = AnySelect | CompoundSelect[Any]
+_Columns = Sequence[AnyColumn]
 Place = tuple[str | datetime, int]  #: an execution's value in the field that sorts, and its row's id
 
 Item = TypeVar("Item", Execution, ListedExecution)
@@ -108,11 +107,18 @@ def page(
 
 def _sorted_page(
     connection: Connection, path: _Path, order: _Order, columns: _Columns, after: Place | None, limit: int, most: int
-) -> tuple[Sequence[Row[Any]], Place | None]:
+) -> tuple[Sequence[AnyRow], Place | None]:
+    """A page of executions that the database must sort."""
     beyond = _union(path.branch_queries([_columns.id])).offset(most).limit(1)
     if connection.execute(beyond).first() is not None:
         raise TooManyToSort
-    rows = connection.execute(_sorted(path, order, columns, after, most).limit(limit + 1)).all()
+    fitting = _union(path.branch_queries(columns)).limit(most).subquery("fitting")
+    query = select(fitting).where(*(_condition(condition, fitting) for condition in path.rest))
+    if after is not None:
+        query = query.where(order.beyond(after, fitting))
+    key = (_comparable(fitting, order.field), fitting.c.id)
+    query = query.order_by(*(column.desc() if order.descending else column for column in key))
+    rows = connection.execute(query.limit(limit + 1)).all()
     return rows[:limit], order.place_of(rows[limit - 1]) if len(rows) > limit else None
 
 
@@ -142,12 +148,12 @@ class _Order:
         key = tuple_(_comparable(table, self.field), table.c.id)
         return key < place if self.descending else key > place
 
-    def place_of(self, row: Row[Any]) -> Place:
+    def place_of(self, row: AnyRow) -> Place:
         value = getattr(row, self.field)
         return "" if value is None else value, row.id
 
 
-def _comparable(table: FromClause, field: str) -> ColumnElement[Any]:
+def _comparable(table: FromClause, field: str) -> AnyColumn:
     return func.coalesce(table.c[field], "") if field in ("cluster", "pool", "label") else table.c[field]
 
 
@@ -156,7 +162,7 @@ class _Path:
     """An index to follow, one branch for each combination of values of the columns that it leads with."""
 
     lead: tuple[str, ...]
-    branches: tuple[tuple[Any, ...], ...]
+    branches: tuple[tuple[object, ...], ...]
     span: tuple[Condition, ...]  #: conditions on the time of creation, by which every index goes on
     rest: tuple[Condition, ...]  #: conditions that each execution must be checked for
 
@@ -164,7 +170,7 @@ class _Path:
         """Whether executions come in the order of a field without being sorted."""
         return field == "created_at" or (field == "name" and self.lead == _SCOPE)
 
-    def branch_queries(self, columns: _Columns, *more: ColumnElement[bool]) -> list[Select[Any]]:
+    def branch_queries(self, columns: _Columns, *more: ColumnElement[bool]) -> list[AnySelect]:
         """A query for each branch."""
         common = [*(_condition(condition) for condition in self.span), *more]
         common += [_columns[name] != literal_column("''") for name in self.lead if name in _PARTIAL]
@@ -176,7 +182,7 @@ class _Path:
         return [select(*columns).where(*branch, *common) for branch in branches]
 
 
-def _union(queries: list[Select[Any]]) -> _Query:
+def _union(queries: list[AnySelect]) -> _Query:
     return queries[0] if len(queries) == 1 else union_all(*queries)
 
 
@@ -244,9 +250,9 @@ class _Walk:
     order: _Order
     limits: ListLimits
 
-    def page(self, columns: _Columns, after: Place | None, limit: int) -> tuple[Sequence[Row[Any]], Place | None]:
+    def page(self, columns: _Columns, after: Place | None, limit: int) -> tuple[Sequence[AnyRow], Place | None]:
         """The rows of a page and the place to go on after; a few executions are examined first, and then many."""
-        rows: list[Row[Any]] = []
+        rows: list[AnyRow] = []
         rest = self.path.rest
         for most in (limit * self.limits.examined_first, self.limits.examined) if rest else (limit + 1,):
             examined = self._ahead(columns, after, most).subquery("examined")
@@ -280,18 +286,8 @@ class _Walk:
         return order.sorted(_union(queries)).limit(most)
 
 
-def _sorted(path: _Path, order: _Order, columns: _Columns, after: Place | None, most: int) -> _Query:
-    """Executions that the database must sort."""
-    fitting = _union(path.branch_queries(columns)).limit(most).subquery("fitting")
-    query = select(fitting).where(*(_condition(condition, fitting) for condition in path.rest))
-    if after is not None:
-        query = query.where(order.beyond(after, fitting))
-    key = (_comparable(fitting, order.field), fitting.c.id)
-    return query.order_by(*(column.desc() if order.descending else column for column in key))
-
-
 def _condition(condition: Condition, table: FromClause = executions) -> ColumnElement[bool]:
-    column: ColumnElement[Any] = table.c[condition.field]
+    column: AnyColumn = table.c[condition.field]
     if condition.function in ("eq", "value_in"):
         return _is_in(column, condition.values)
     if condition.function in ("ne", "value_not_in"):
@@ -306,7 +302,7 @@ def _condition(condition: Condition, table: FromClause = executions) -> ColumnEl
 _COMPARISONS = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}
 
 
-def _is_in(column: ColumnElement[Any], values: tuple[Any, ...]) -> ColumnElement[bool]:
+def _is_in(column: AnyColumn, values: tuple[object, ...]) -> ColumnElement[bool]:
     """An empty value stands for having none."""
     is_named = column.in_([value for value in values if value != ""])
     return or_(is_named, column.is_(None), column == "") if "" in values else and_(is_named, column.is_not(None))

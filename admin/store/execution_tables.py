@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sqlalchemy import (
     JSON,
     BigInteger,
     Boolean,
     Column,
-    ColumnElement,
     Float,
     Index,
     Integer,
@@ -21,6 +18,7 @@ from sqlalchemy import (
 )
 
 from admin.store.database import RowId, UtcDateTime, metadata
+from admin.store.sql_types import AnyColumn
 
 #: The resources that an execution demands, each a column of its own.
 DEMANDS = ("cpu", "memory", "gpu", "ephemeral_storage", "nodes")
@@ -78,7 +76,7 @@ executions = Table(
 _columns = executions.c
 
 
-def _index(name: str, *columns: ColumnElement[Any], where: str | None = None) -> None:
+def _index(name: str, *columns: AnyColumn, where: str | None = None) -> None:
     condition = None if where is None else text(where)
     Index(f"ix_executions_{name}", *columns, postgresql_where=condition, sqlite_where=condition)
 

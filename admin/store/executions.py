@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import (
-    ColumnElement,
     Connection,
     Float,
     and_,
@@ -25,11 +24,10 @@ from sqlalchemy import (
 
 from admin.core.executions.attempts import UNDECIDED
 from admin.core.executions.lifecycle import UNFINISHED, Phase
+from admin.core.json_text import JsonObject
 from admin.core.resources import Amounts
 from admin.store.batches import insert_all, update_all
 from admin.store.execution_tables import DEMANDS, IN_QUEUE, execution_events, executions
-
-Json = dict[str, Any]  #: a JSON object as it is stored; its content is checked before it is written
 
 _columns = executions.c
 _event_columns = execution_events.c
@@ -63,11 +61,11 @@ class Execution(NamedTuple):
     project: str
     domain: str
     digest: str
-    request: Json
+    request: JsonObject
     workflow: str
     launch_plan: str
     version: str
-    launched: Json
+    launched: JsonObject
     mode: str
     reference: dict[str, str] | None
     phase: str
@@ -77,7 +75,7 @@ class Execution(NamedTuple):
     route_name: str
     pool: str | None
     label: str | None
-    content: Json
+    content: JsonObject
     required_plugins: list[str]
     demand_cpu: int
     demand_memory: int
@@ -123,7 +121,7 @@ class ListedExecution(NamedTuple):
     workflow: str
     launch_plan: str
     version: str
-    launched: Json
+    launched: JsonObject
     mode: str
     reference: dict[str, str] | None
     phase: str
@@ -229,13 +227,10 @@ def demand_columns(demand: Amounts) -> dict[str, int]:
 
 def get(connection: Connection, key: ExecutionId, *, lock: bool = False) -> Execution | None:
     """One execution; with `lock` its row is locked until the transaction ends."""
-    query = _SELECT_EXECUTION.where(*_has_key(key))
+    is_key = (_columns.project == key.project, _columns.domain == key.domain, _columns.name == key.name)
+    query = _SELECT_EXECUTION.where(*is_key)
     row = connection.execute(query.with_for_update() if lock else query).one_or_none()
     return None if row is None else Execution._make(row)
-
-
-def _has_key(key: ExecutionId) -> tuple[ColumnElement[bool], ...]:
-    return _columns.project == key.project, _columns.domain == key.domain, _columns.name == key.name
 
 
 def names_like(connection: Connection, key: ExecutionId) -> list[str]:

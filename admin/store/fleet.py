@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import (
     JSON,
@@ -15,7 +14,6 @@ from sqlalchemy import (
     Column,
     Connection,
     Index,
-    Row,
     Table,
     Text,
     and_,
@@ -37,6 +35,7 @@ from admin.core.fleet.fleet import Fleet
 from admin.store.batches import update_all
 from admin.store.database import RowId, UtcDateTime, head_table, insert_new, metadata
 from admin.store.dialects.postgresql import take_advisory_lock
+from admin.store.sql_types import AnyRow
 
 #: The fleet's generation. A decision locks its row shared, so that the fleet stays the same.
 fleet_head = head_table("fleet_head")
@@ -135,7 +134,7 @@ def get_definitions(
     return {(definition.kind, definition.name): definition for definition in map(_definition, rows)}
 
 
-def _definition(row: Row[*tuple[Any, ...]]) -> Definition:
+def _definition(row: AnyRow) -> Definition:
     return Definition(
         kind=FleetKind(row.kind), name=row.name, payload=row.payload, source=Source.MANAGED, version=row.version
     )

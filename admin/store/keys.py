@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, CursorResult, FromClause, Row, Select, bindparam, func, select, tuple_
+from sqlalchemy import ColumnElement, Connection, FromClause, bindparam, func, select, tuple_
 
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.store.dialects import is_sqlite
+from admin.store.sql_types import AnyColumn, AnyResult, AnyRow, AnySelect
 
 _KEYS = "keys"
 
@@ -19,7 +19,7 @@ def scope_columns(table: FromClause) -> tuple[ColumnElement[str], ...]:
     return tuple(table.c[key] for key in SCOPE_KEYS)
 
 
-def scope_of(row: Row[*tuple[Any, ...]]) -> Scope:
+def scope_of(row: AnyRow) -> Scope:
     """The scope of a row with these columns."""
     return Scope(domain=row.domain, project=row.project, workflow=row.workflow, launch_plan=row.launch_plan)
 
@@ -27,7 +27,7 @@ def scope_of(row: Row[*tuple[Any, ...]]) -> Scope:
 class KeyedQuery:
     """A query for the rows that have one of some keys; built once, for building it takes longer than executing it."""
 
-    def __init__(self, query: Select[*tuple[Any, ...]], columns: Sequence[ColumnElement[Any]]) -> None:
+    def __init__(self, query: AnySelect, columns: Sequence[AnyColumn]) -> None:
         key = tuple_(*columns)
         self._query = query.where(key.in_(bindparam(_KEYS, expanding=True)))
         # SQLite uses no index for a list of row values, but does for a subquery.
@@ -35,9 +35,7 @@ class KeyedQuery:
         parts = (func.json_extract(listed.c.value, f"$[{number}]") for number in range(len(columns)))
         self._sqlite_query = query.where(key.in_(select(*parts)))
 
-    def execute(
-        self, connection: Connection, keys: Iterable[tuple[Any, ...]], **parameters: Any
-    ) -> CursorResult[*tuple[Any, ...]]:
+    def execute(self, connection: Connection, keys: Iterable[tuple[object, ...]], **parameters: object) -> AnyResult:
         """The rows with these keys; `parameters` are the other ones of the query."""
         if is_sqlite(connection):
             return connection.execute(self._sqlite_query, {**parameters, _KEYS: json.dumps(list(keys))})

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Select, bindparam, func, or_, select
+from sqlalchemy import Connection, bindparam, func, or_, select
 
 from admin.core.executions.attempts import Change
 from admin.core.executions.lifecycle import Phase
@@ -15,6 +15,7 @@ from admin.store.batches import update_all
 from admin.store.execution_tables import executions
 from admin.store.executions import LEASED, UNLEASED, Event, ExecutionId, add_events
 from admin.store.keys import KeyedQuery
+from admin.store.sql_types import AnySelect
 
 _columns = executions.c
 
@@ -133,7 +134,7 @@ _SELECT_IDS_BY_KEY = KeyedQuery(select(_columns.id), _KEY)
 _SELECT_ATTEMPTS_BY_KEY = KeyedQuery(select(*_KEY, *(_columns[name] for name in CurrentAttempt._fields)), _KEY)
 
 
-def _leased(connection: Connection, query: Select[*tuple[Any, ...]], **parameters: object) -> list[LeasedExecution]:
+def _leased(connection: Connection, query: AnySelect, **parameters: object) -> list[LeasedExecution]:
     rows = connection.execute(query, parameters)
     names = tuple(rows.keys())  # once for all rows, which have many
     return [LeasedExecution(names, row) for row in rows]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from sqlalchemy import JSON, BigInteger, Column, Connection, Table, Text, bindparam, delete, insert, select, update
-from sqlalchemy import Row as DatabaseRow
 
 from admin.core.projects import Project, ProjectState
 from admin.store.database import UtcDateTime, metadata
+from admin.store.sql_types import AnyRow
 
 projects = Table(
     "projects",
@@ -28,7 +27,7 @@ projects = Table(
 _ONE = select(projects).where(projects.c.id == bindparam("id"))
 
 
-def _project(row: DatabaseRow[Any]) -> Project:
+def _project(row: AnyRow) -> Project:
     return Project(
         id=row.id,
         name=row.name,
@@ -88,5 +87,5 @@ def remove(connection: Connection, project_id: str) -> None:
     connection.execute(delete(projects).where(projects.c.id == project_id))
 
 
-def _values(project: Project) -> dict[str, Any]:
+def _values(project: Project) -> dict[str, object]:
     return {**vars(project), "state": project.state.value}

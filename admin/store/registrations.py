@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import JSON, Column, ColumnElement, Connection, Row, Table, Text, UniqueConstraint, func, select, update
+from sqlalchemy import JSON, Column, ColumnElement, Connection, Table, Text, UniqueConstraint, func, select, update
 
+from admin.core.json_text import JsonObject
 from admin.core.registrations import ACTIVE, INACTIVE, Identifier
 from admin.store.database import RowId, UtcDateTime, head_table, insert_new, metadata
+from admin.store.sql_types import AnyRow, TableColumn
 
 _KEY = ("project", "domain", "name", "version")
 
 
-def _columns() -> list[Column[Any]]:
+def _columns() -> list[TableColumn]:
     return [
         Column("id", RowId, primary_key=True, autoincrement=True),
         *(Column(name, Text, nullable=False) for name in _KEY),
@@ -44,7 +45,7 @@ class Registered:
     """One version of a workflow or of a launch plan."""
 
     id: Identifier
-    spec: dict[str, Any]
+    spec: JsonObject
     digest: str
     created_at: datetime
     workflow: str = ""  #: the name of a launch plan's workflow
@@ -165,7 +166,7 @@ def _named(table: Table, identifier: Identifier) -> tuple[ColumnElement[bool], .
     return table.c.project == identifier.project, table.c.domain == identifier.domain, table.c.name == identifier.name
 
 
-def _registered(row: Row[*tuple[Any, ...]]) -> Registered:
+def _registered(row: AnyRow) -> Registered:
     more = row._mapping
     return Registered(
         id=Identifier(project=row.project, domain=row.domain, name=row.name, version=row.version),

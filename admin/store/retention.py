@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, delete, func, literal, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Table, delete, func, literal, select, tuple_
 
 from admin.core.executions.lifecycle import Phase
 from admin.core.retention import Lifespan
@@ -22,6 +22,7 @@ from admin.store.executions import Execution
 from admin.store.fleet import bump_generation, cluster_events
 from admin.store.logs import execution_logs, execution_outputs
 from admin.store.revisions import lock_head, revision_changes, revisions
+from admin.store.sql_types import AnyColumn, AnyRow, AnySelect
 
 Key = Any  #: a number, or several values where a table's key has several columns
 Counts = dict[str, int]  #: rows, by the names of their tables
@@ -156,24 +157,24 @@ class Revisions:
         return {revisions.name: numbers, revision_changes.name: changes}
 
 
-def _place(table: Table) -> ColumnElement[Any]:
+def _place(table: Table) -> AnyColumn:
     columns = list(table.primary_key.columns)
     return columns[0] if len(columns) == 1 else tuple_(*columns)
 
 
-def _key(table: Table, row: Any) -> Key:
+def _key(table: Table, row: AnyRow) -> Key:
     values = tuple(row[: len(table.primary_key.columns)])
     return values[0] if len(values) == 1 else values
 
 
-def _next(table: Table, after: Key | None, page: int, *more: ColumnElement[Any]) -> Select[Any]:
+def _next(table: Table, after: Key | None, page: int, *more: AnyColumn) -> AnySelect:
     """A query for the keys of the next `page` rows after a key, and for more columns."""
     columns = list(table.primary_key.columns)
     query = select(*columns, *more).order_by(*columns).limit(page)
     return query if after is None else query.where(_place(table) > after)
 
 
-def _newest(connection: Connection, table: Table) -> Any:
+def _newest(connection: Connection, table: Table) -> int | None:
     [number] = table.primary_key.columns
     return connection.execute(select(func.max(number))).scalar()
 
@@ -243,7 +244,7 @@ def trails_decided(connection: Connection, above: int, up_to: int) -> set[str]:
     return _digests(connection, used.distinct())
 
 
-def _digests(connection: Connection, query: Select[Any]) -> set[str]:
+def _digests(connection: Connection, query: AnySelect) -> set[str]:
     return {digest for pair in connection.execute(query) for digest in pair}
 
 

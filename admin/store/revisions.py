@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import (
     JSON,
@@ -26,12 +25,12 @@ from sqlalchemy import (
     tuple_,
     update,
 )
-from sqlalchemy import Row as DatabaseRow
 
 from admin.core.changes import Authorship, RowChange
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.store.database import UtcDateTime, head_table, metadata
 from admin.store.keys import KeyedQuery, scope_columns, scope_of
+from admin.store.sql_types import AnyRow
 
 #: Every writer locks it first, so that numbers have no gaps and follow the order of commits.
 revision_head = head_table("revision_head")
@@ -121,7 +120,7 @@ def append(connection: Connection, changes: list[RowChange], authorship: Authors
     return number
 
 
-def _values(number: int, ordinal: int, change: RowChange) -> dict[str, Any]:
+def _values(number: int, ordinal: int, change: RowChange) -> dict[str, object]:
     return {
         "revision": number,
         "ordinal": ordinal,
@@ -204,12 +203,12 @@ def has_project(connection: Connection, project: str) -> bool:
     return connection.execute(query).first() is not None
 
 
-def _revision(row: DatabaseRow[Any]) -> Revision:
+def _revision(row: AnyRow) -> Revision:
     authorship = Authorship(**{field.name: getattr(row, field.name) for field in fields(Authorship)})
     return Revision(number=row.number, created_at=row.created_at, authorship=authorship, change_count=row.change_count)
 
 
-def _change(row: DatabaseRow[Any]) -> RowChange:
+def _change(row: AnyRow) -> RowChange:
     return RowChange(
         kind=row.kind,
         name=row.name,

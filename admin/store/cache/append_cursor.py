@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
 
-from sqlalchemy import Column, Connection, bindparam, func, select
+from sqlalchemy import Connection, bindparam, func, select
+
+from admin.store.sql_types import TableColumn
 
 #: Numbers are assigned before they are committed, so a row may appear after a higher one; for so long it is looked for.
 _LATE_SECONDS = 10.0
@@ -18,8 +19,8 @@ class AppendCursor:
 
     def __init__(
         self,
-        number: Column[Any],
-        cluster: Column[Any],
+        number: TableColumn,
+        cluster: TableColumn,
         *,
         late_seconds: float = _LATE_SECONDS,
         clock: Callable[[], float] = time.monotonic,

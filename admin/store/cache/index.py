@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Select, Text, cast, func, select
+from sqlalchemy import Connection, Text, cast, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from admin.core.changes import RowChange
@@ -28,6 +28,7 @@ from admin.store import projects, revisions
 from admin.store.attributes import attributes
 from admin.store.cache.shared_counter import SharedCounter
 from admin.store.database import Database
+from admin.store.sql_types import AnySelect
 
 _log = logging.getLogger("rainbow.index")
 
@@ -246,7 +247,7 @@ class Index:
             self._scopes, self._projects, self._revision = None, {}, -1
 
 
-_ALL_ATTRIBUTES: Select[Any] = select(
+_ALL_ATTRIBUTES: AnySelect = select(
     *(attributes.c[name] for name in ("kind", *SCOPE_KEYS, "version")),
     cast(attributes.c.payload, Text),
 ).execution_options(yield_per=_CHUNK)

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Column, Connection, Dialect, Engine, event
+from sqlalchemy import Connection, Dialect, Engine, event
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import InvalidatePoolError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from admin.store.dialects import is_postgresql
+from admin.store.sql_types import TableColumn
 
 _USED_AT = "rainbow_used_at"
 #: A connection that was used within so many seconds is not checked before it is used again.
@@ -57,7 +58,7 @@ def take_advisory_lock(connection: Connection, key: int, *, shared: bool = False
         connection.exec_driver_sql(f"SELECT {advisory_lock(key, shared=shared)}")
 
 
-def typed_columns(columns: Iterable[Column[Any]], dialect: Dialect | None = None) -> str:
+def typed_columns(columns: Iterable[TableColumn], dialect: Dialect | None = None) -> str:
     """Columns with their types, as json_to_recordset takes them."""
     target = dialect or postgresql.dialect()  # type: ignore[no-untyped-call]
     quote = target.identifier_preparer.quote
