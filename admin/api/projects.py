@@ -6,7 +6,7 @@ from admin.api.current import context
 from admin.api.operations import Operations
 from admin.api.writes import WRITE_HEADERS, change_options, expectation
 from admin.core.problems import invalid, shorten
-from admin.core.projects import Project, ProjectState
+from admin.core.projects import Project, ProjectState, read_values
 from admin.messages.pages import key_of, token_of
 from admin.messages.projects import (
     CreateBody,
@@ -15,7 +15,6 @@ from admin.messages.projects import (
     ProjectsAnswer,
     ProjectsQuery,
     UpdateBody,
-    project_values,
 )
 from admin.messages.requests import Fields, WriteQuery
 from admin.services import projects
@@ -35,7 +34,7 @@ def list_projects(query: Fields) -> ProjectsAnswer:
 @operations.add("POST", "/projects", query=WriteQuery, body=CreateBody, errors=(409,))
 def create_project(query: Fields, body: Fields) -> ProjectAnswer:
     """Create a project."""
-    values = project_values(body["project"], "project")
+    values = read_values(body["project"], "project")
     return _answer(projects.create_project(context(), body["project"]["id"], values, change_options(query, body)))
 
 
@@ -50,7 +49,7 @@ def _update(id: str, query: Fields, body: Fields) -> ProjectAnswer:
     if body.get("id", id) != id:
         raise invalid("id", f"is not the path's, '{shorten(id)}'; leave it out.")
     options = change_options(query, body)
-    return _answer(projects.update_project(context(), id, project_values(body), expectation(), options))
+    return _answer(projects.update_project(context(), id, read_values(body), expectation(), options))
 
 
 for _method in ("PUT", "PATCH"):  # both leave alone what they do not name: nobody loses a label to a new description

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 from admin.core.changes import PROJECT, RowChange
 from admin.core.fields.branches import read
@@ -56,6 +56,14 @@ def read_labels(values: Any, path: Path) -> dict[str, str]:
         whole = path[:-1] if path[-1] == "values" else path
         raise invalid(dotted(whole), f"has {len(labels)} entries; the most is {MOST_LABELS}.")
     return labels
+
+
+def read_values(body: Mapping[str, Any], *under: str) -> ProjectValues:
+    """The fields that people set, of a body whose form is checked; `under` is where they stand there."""
+    values = {name: value for name, value in body.items() if name in ProjectValues.__annotations__}
+    if "labels" in values:
+        values["labels"] = read_labels(values["labels"]["values"], (*under, "labels", "values"))
+    return cast(ProjectValues, values)
 
 
 def to_payload(project: Project) -> Payload:

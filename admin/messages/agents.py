@@ -63,9 +63,10 @@ class OutputBody(Body):
     size: Annotated[int, Meta(ge=0, le=2**62)]
     truncated: bool = False
 
-    def output(self) -> OutputFile:
+    def output(self, attempt: int) -> OutputFile:
         return OutputFile(
             path=_clean(self.path) or "",
+            attempt=attempt,
             size=self.size,
             truncated=self.truncated,
             content=_decode(self.content_base64, "events.outputs.content_base64"),
@@ -91,7 +92,7 @@ class EventBody(HeldBody):
 
     def report(self) -> Report:
         nodes = None if isinstance(self.nodes, UnsetType) else [_clean(node) or "" for node in self.nodes]
-        outputs = {output.path: output for output in map(OutputBody.output, self.outputs)}
+        outputs = {output.path: output for output in (body.output(self.attempt) for body in self.outputs)}
         return Report(
             event=self.event,
             id=self.id.id(),

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from admin.messages.requests import Number, RequestSchema, Seconds, Whole
 from admin.messages.shared import Answer
-from admin.store.logs import StoredOutput
+from admin.store.logs import OutputFile
 
 
 class LogsQuery(RequestSchema):
@@ -42,7 +42,7 @@ class OutputAnswer(Answer):
     content_base64: str
 
     @classmethod
-    def from_output(cls, output: StoredOutput) -> OutputAnswer:
+    def from_output(cls, output: OutputFile) -> OutputAnswer:
         return cls.from_attributes(output, content_base64=base64.b64encode(output.content).decode())
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, cast
+from typing import Annotated
 
 from marshmallow import fields, validate
 from msgspec import Meta
 
 from admin.configuration.settings import Domain
 from admin.core import names
-from admin.core.projects import Project, ProjectState, ProjectValues, read_labels
-from admin.messages.requests import AuthorshipFields, Fields, PageQuery, Pattern, RequestSchema, Word
+from admin.core.projects import Project, ProjectState
+from admin.messages.requests import AuthorshipFields, PageQuery, Pattern, RequestSchema, Word
 from admin.messages.shared import Answer, Time, one_of
 
 _TEXT = Pattern(r"^[^\x00-\x1f\x7f]*$", error="control characters are not allowed.")
@@ -52,14 +52,6 @@ class UpdateBody(ProjectFields, AuthorshipFields):
 
 class ProjectsQuery(PageQuery):
     state = fields.String(load_default="ACTIVE", validate=validate.OneOf(["ACTIVE", "ARCHIVED", "ALL"]))
-
-
-def project_values(body: Fields, *under: str) -> ProjectValues:
-    """The fields of a project in a body, checked; `under` is where they stand there."""
-    values = {name: value for name, value in body.items() if name in ProjectFields().fields}
-    if "labels" in values:
-        values["labels"] = read_labels(values["labels"]["values"], (*under, "labels", "values"))
-    return cast(ProjectValues, values)
 
 
 class DomainAnswer(Answer):

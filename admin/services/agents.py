@@ -118,7 +118,7 @@ def register(
                 f"Cluster '{name}' has a live token. Use it, rotate it, or revoke it with "
                 f"`rainbowctl delete token {name} PREFIX`; then register again."
             )
-        state = fleet.state(connection, name)
+        state = fleet.hold_state(connection, name)
         is_admitted = state.admitted and not is_held_back
         event = ClusterEvent(cluster=name, at=now, type="REGISTERED")
         fleet.save(connection, replace(state, report=report or state.report, admitted=is_admitted), event)

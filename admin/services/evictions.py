@@ -29,7 +29,7 @@ def judge_health(context: Context) -> list[tuple[str, str]]:
     for name in silent:
         with context.database.writing() as connection:
             fleet.lock(connection)
-            state = fleet.state(connection, name)
+            state = fleet.hold_state(connection, name)
             if state.last_sync_at is None or state.health == Health.LOST.value:
                 continue
             health = _health(state.last_sync_at, unreachable, lost)  # its agent may have synced meanwhile
@@ -60,7 +60,7 @@ def evict_from_lost(context: Context, most: int) -> list[tuple[LeasedExecution, 
         if len(evicted) >= most:
             break
         with context.database.writing() as connection:
-            if fleet.state(connection, name).health != Health.LOST.value:
+            if fleet.hold_state(connection, name).health != Health.LOST.value:
                 continue
             expired = leases.expired(connection, name, now, min(_BATCH, most - len(evicted)))
             for lease in expired:
@@ -81,7 +81,7 @@ def end_drained(context: Context) -> None:
         overdue = fleet.to_be_drained_by(connection, now)
     for name in overdue:
         with context.database.writing() as connection:
-            if not _is_drain_over(fleet.state(connection, name), now):
+            if not _is_drain_over(fleet.hold_state(connection, name), now):
                 continue
             leased = leases.leased(connection, [name])
             for lease in leased:

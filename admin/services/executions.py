@@ -125,12 +125,14 @@ def set_state(context: Context, key: ExecutionId, state: str) -> tuple[Execution
         before = find_execution(context, connection, key, lock=True)
         if before.state == state:
             return before, False
-        now = context.clock()
-        number = before.events + 1
-        executions.change(connection, before.id, {"state": state, "updated_at": now, "events": number})
-        kind = "ARCHIVED" if state == "ARCHIVED" else "ACTIVATED"
-        event = Event(number=number, at=now, type=kind, phase=before.phase, cluster=before.cluster)
-        executions.add_events(connection, [(before.id, event)])
+        event = Event(
+            number=before.events + 1,
+            at=context.clock(),
+            type="ARCHIVED" if state == "ARCHIVED" else "ACTIVATED",
+            phase=before.phase,
+            cluster=before.cluster,
+        )
+        executions.change(connection, before, {"state": state}, event)
         return find_execution(context, connection, key), True
 
 
@@ -198,21 +200,13 @@ def end(
         phase = Phase.ABORTING  # its agent ends it
         if execution.phase == phase.value:
             return False
-    number = execution.events + 1
-    values: dict[str, object] = {
-        "phase": phase.value,
-        "reason": reason,
-        "reason_message": message,
-        "updated_at": now,
-        "events": number,
-    }
+    values: dict[str, object] = {"phase": phase.value, "reason": reason, "reason_message": message}
     if phase.is_finished:
         values |= {"finished_at": now, "lease_expires_at": None}
     if phase in (Phase.ABORTING, Phase.ABORTED):
         values |= {"abort_cause": message, "abort_principal": by}
-    executions.change(connection, execution.id, values)
     event = Event(
-        number=number,
+        number=execution.events + 1,
         at=now,
         type=phase.value,
         phase=phase.value,
@@ -221,7 +215,7 @@ def end(
         cluster=execution.cluster,
         by=by,
     )
-    executions.add_events(connection, [(execution.id, event)])
+    executions.change(connection, execution, values, event)
     return True
 
 

@@ -241,7 +241,7 @@ def _switch(
     with context.database.writing() as connection:
         fleet.lock(connection)
         cluster = _find_cluster(current_fleet(context, connection), name)
-        state = new_state(replace(cluster, state=fleet.state(connection, name)))
+        state = new_state(replace(cluster, state=fleet.hold_state(connection, name)))
         if state is not None:
             fleet.save(connection, state, event)
     return get_cluster(context, name), state is not None

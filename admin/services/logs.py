@@ -16,7 +16,7 @@ from admin.services.retention import is_log_past
 from admin.store import leases, logs
 from admin.store.executions import ExecutionId
 from admin.store.leases import CurrentAttempt, LeasedExecution
-from admin.store.logs import StoredOutput
+from admin.store.logs import OutputFile
 
 _POLL_SECONDS = 0.3
 _LONGEST_CHARACTER = 4  # in bytes: with a smaller limit a reader might never advance
@@ -133,7 +133,7 @@ def _text(data: bytes, *, is_last: bool) -> tuple[str, int]:
     return data[:used].decode("utf-8", "replace"), used
 
 
-def read_outputs(context: Context, key: ExecutionId) -> tuple[list[StoredOutput], bool]:
+def read_outputs(context: Context, key: ExecutionId) -> tuple[list[OutputFile], bool]:
     """The output files of an execution, and whether they were pruned."""
     with context.database.reading() as connection:
         execution = find_execution(context, connection, key)

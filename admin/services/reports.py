@@ -84,7 +84,7 @@ class Reported:
         output_limit: int,
     ) -> None:
         """Accept the reports of a cluster or refuse them; the same one again changes nothing."""
-        files: dict[int, tuple[int, list[OutputFile]]] = {}
+        files: dict[int, list[OutputFile]] = {}
         for report in reports:
             execution = executions.get(report.id)
             reason = refusal(execution, cluster, report.attempt, report.type)
@@ -99,7 +99,7 @@ class Reported:
             self.accepted.append(report.event)
             is_change = self.apply(execution, report, now, takes_work=takes_work)
             if is_change and report.outputs and REPORTS[report.type] is not Phase.RUNNING:
-                files[execution.id] = report.attempt, [_truncate(output, output_limit) for output in report.outputs]
+                files[execution.id] = [_truncate(output, output_limit) for output in report.outputs]
         logs.replace_outputs(connection, files)
 
 

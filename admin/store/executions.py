@@ -19,7 +19,6 @@ from sqlalchemy import (
     select,
     text,
     true,
-    update,
 )
 
 from admin.core.executions.attempts import UNDECIDED
@@ -247,9 +246,10 @@ def has_project(connection: Connection, project: str) -> bool:
     return connection.execute(first).first() is not None
 
 
-def change(connection: Connection, execution_id: int, values: Mapping[str, object]) -> None:
-    """Change columns of an execution whose row this transaction has locked."""
-    connection.execute(update(executions).where(_columns.id == execution_id).values(**values))
+def change(connection: Connection, execution: Execution, values: Mapping[str, object], event: Event) -> None:
+    """Change columns of an execution whose row this transaction has locked, and store the event of the change."""
+    change_many(connection, [{"id": execution.id, **values, "updated_at": event.at, "events": event.number}])
+    add_events(connection, [(execution.id, event)])
 
 
 def change_many(connection: Connection, rows: Sequence[Mapping[str, object]]) -> None:

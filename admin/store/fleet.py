@@ -168,11 +168,9 @@ def states(connection: Connection) -> dict[str, ClusterState]:
     return {row.name: ClusterState(**row._mapping) for row in connection.execute(select(cluster_states))}
 
 
-def state(connection: Connection, name: str, *, lock: bool = True) -> ClusterState:
-    """The state of a cluster; with `lock` its row is locked until this transaction ends."""
-    query = select(cluster_states).where(cluster_states.c.name == name)
-    row = connection.execute(query.with_for_update() if lock else query).one_or_none()
-    return ClusterState(name=name) if row is None else ClusterState(**row._mapping)
+def hold_state(connection: Connection, name: str) -> ClusterState:
+    """The state of a cluster, whose row is locked until this transaction ends."""
+    return hold_states(connection, [name])[name]
 
 
 def hold_states(connection: Connection, names: Iterable[str]) -> dict[str, ClusterState]:

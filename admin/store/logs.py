@@ -54,16 +54,7 @@ execution_outputs = Table(
 
 
 class OutputFile(NamedTuple):
-    """A small file that an execution left, or its beginning."""
-
-    path: str
-    size: int
-    truncated: bool
-    content: bytes
-
-
-class StoredOutput(NamedTuple):
-    """An output file as it is stored, with the attempt that left it."""
+    """A small file that an attempt of an execution left, or its beginning."""
 
     path: str
     attempt: int
@@ -118,22 +109,22 @@ def _is_stream(execution_id: int, attempt: int, stream: str) -> tuple[ColumnElem
     return _columns.execution_id == execution_id, _columns.attempt == attempt, _columns.stream == stream
 
 
-def replace_outputs(connection: Connection, files: Mapping[int, tuple[int, Sequence[OutputFile]]]) -> None:
+def replace_outputs(connection: Connection, files: Mapping[int, Sequence[OutputFile]]) -> None:
     """Store the files that an attempt of each execution left, in place of those of earlier attempts."""
     if files:
         connection.execute(delete(execution_outputs).where(execution_outputs.c.execution_id.in_(list(files))))
         rows = [
-            {"execution_id": execution_id, "attempt": attempt, **output._asdict()}
-            for execution_id, (attempt, outputs) in files.items()
+            {"execution_id": execution_id, **output._asdict()}
+            for execution_id, outputs in files.items()
             for output in outputs
         ]
         connection.execute(insert(execution_outputs), rows)
 
 
-_SELECT_OUTPUT = select(*(execution_outputs.c[name] for name in StoredOutput._fields))
+_SELECT_OUTPUT = select(*(execution_outputs.c[name] for name in OutputFile._fields))
 
 
-def outputs(connection: Connection, execution_id: int) -> list[StoredOutput]:
+def outputs(connection: Connection, execution_id: int) -> list[OutputFile]:
     """The files that an execution left, by path."""
     query = _SELECT_OUTPUT.where(execution_outputs.c.execution_id == execution_id).order_by(execution_outputs.c.path)
-    return list(map(StoredOutput._make, connection.execute(query)))
+    return list(map(OutputFile._make, connection.execute(query)))

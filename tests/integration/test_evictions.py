@@ -218,7 +218,7 @@ def _set_lease(context: Context, agent: PlayedAgent, name: str, until: datetime)
     with context.database.writing() as connection:
         row = executions.get(connection, ExecutionId(**agent.key(name)))
         assert row is not None
-        executions.change(connection, row.id, {"lease_expires_at": until})
+        executions.change_many(connection, [{"id": row.id, "lease_expires_at": until}])
 
 
 def test_a_cluster_that_is_heard_in_time_keeps_everything(play: Play, context: Context, clock: Clock) -> None:

@@ -63,7 +63,7 @@ def life(context: Context, cluster: str, first: int, count: int) -> list[int]:
     names = [f"{cluster}{number}" for number in range(first, first + count)]
     holding = tuple((key(name), 1) for name in names)
     pieces = tuple(LogPiece(id=key(name), attempt=1, stream="stdout", offset=0, data=b"x") for name in names)
-    files = [OutputFile(path="a", size=1, truncated=False, content=b"x")]
+    files = [OutputFile(path="a", attempt=1, size=1, truncated=False, content=b"x")]
     calls: list[dict[str, Any]] = [
         {"want": count},
         {"holding": holding},
@@ -234,7 +234,7 @@ def test_a_newer_process_ends_the_wait_of_an_older_one(app: Flask, context: Cont
         answer = answers["d"].result(10)
         assert (answer.has_news, answer.pause_seconds) == (False, 0)
     with context.database.reading() as connection:
-        assert fleet.state(connection, "c", lock=False).agent == "new"
+        assert fleet.states(connection)["c"].agent == "new"
 
 
 def test_a_change_of_its_definition_wakes_an_agent(app: Flask, context: Context) -> None:

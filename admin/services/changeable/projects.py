@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import cast
 
 from admin.core.changes import ANYTHING, PROJECT, Document, Expectation, RowChange, RowKey, RowWrite
 from admin.core.problems import Invalid, Problem
-from admin.core.projects import ProjectValues, from_payload, payload_after, projects_after, read_labels, to_payload
+from admin.core.projects import ProjectValues, from_payload, payload_after, projects_after, read_values, to_payload
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import Scope
 from admin.services.changeable.base import Changeable, row_change
@@ -38,10 +37,7 @@ class ChangeableProjects(Changeable):
         if document["delete"]:
             raise Invalid(Problem(field=_FIELD, reason="stands alone; attributes are changes of their own."))
         definition = document[_FIELD]
-        values = cast(ProjectValues, {name: value for name, value in definition.items() if name != "id"})
-        if "labels" in definition:
-            values["labels"] = read_labels(definition["labels"]["values"], (_FIELD, "labels", "values"))
-        return project_write(definition["id"], values)
+        return project_write(definition["id"], read_values(definition, _FIELD))
 
     @classmethod
     def restore(cls, context: Context, change: RowChange) -> RowWrite:
