@@ -12,7 +12,7 @@ import click
 
 from ctl.cli.groups import COMPLETE_VARIABLE, PROGRAM, Entry, Group
 from ctl.cli.output import print_error
-from ctl.cli.session import Session
+from ctl.cli.session import Session, client_version
 from ctl.client.errors import EXIT_BROKEN_PIPE, EXIT_CODES, Interrupted, InvalidInput, RainbowError
 
 _EXIT_TEXT = "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
@@ -168,8 +168,6 @@ def _wants_json(args: list[str]) -> bool:
 
 def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        from ctl.cli.version import client_version
-
         print(f"{PROGRAM} {client_version()}")
         ctx.exit()
 

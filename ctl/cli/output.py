@@ -111,15 +111,19 @@ class Printer:
         """
         Print an answer in the format asked for: names, the document as it came, or a table of its rows.
 
-        `wide` are the columns that `-o wide` adds; `empty` is noted where there are no rows.
+        `empty` is noted where there are no rows for a table.
         """
         if self.machine_output(names, document):
             return
         if rows:
-            table = {**columns, **((wide or {}) if self.is_wide else {})}
-            self.table(list(table), [[cell_text(row, column) for column in table.values()] for row in rows])
+            self.rows(rows, columns, wide)
         elif empty:
             self.note(empty)
+
+    def rows(self, rows: Sequence[Any], columns: Columns, wide: Columns | None = None) -> None:
+        """A table of rows; `wide` are the columns that `-o wide` adds."""
+        table = {**columns, **((wide or {}) if self.is_wide else {})}
+        self.table(list(table), [[cell_text(row, column) for column in table.values()] for row in rows])
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """A table: drawn on a terminal, plain aligned columns anywhere else."""
@@ -135,6 +139,11 @@ def cell_text(row: Any, column: Column) -> str:
     """The text of one cell; empty where the row has nothing to show."""
     value = row.get(column) if isinstance(column, str) else column(row)
     return "" if value is None else str(value)
+
+
+def id_part(key: str) -> Column:
+    """A column: one part of the row's id."""
+    return lambda row: row["id"].get(key)
 
 
 def text_cells(document: Mapping[str, Any], *keys: str) -> list[str]:

@@ -79,3 +79,13 @@ def local_user() -> str | None:
         return getuser()
     except (OSError, KeyError):
         return None
+
+
+def client_version() -> str:
+    """The version of the installed package."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("rainbow")
+    except PackageNotFoundError:
+        return "unknown"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ctl.cli.groups import Entry, Group, command
 from ctl.cli.options import Argument, completer, domain_option, option, project_option
-from ctl.cli.output import Printer
+from ctl.cli.output import Column, Printer
 from ctl.cli.session import Session
 from ctl.client.contexts import (
     CONTEXT_KEYS,
@@ -123,19 +123,21 @@ def current_context(session: Session) -> None:
     examples=["rainbowctl config get-contexts"],
 )
 def get_contexts(session: Session) -> None:
-    known, printer = session.settings.configuration, session.printer
+    known = session.settings.configuration
     current = session.settings.context.value
     document = {**({"current_context": current} if current else {}), "contexts": known.contexts}
-    if printer.machine_output((f"context/{name}" for name in known.contexts), document):
-        return
-    if known.contexts:
-        rows = [
-            ["*" if name == current else "", name, *(entry.get(key, "") for key in CONTEXT_KEYS)]
-            for name, entry in known.contexts.items()
-        ]
-        printer.table(["CURRENT", "NAME", *(key.upper().replace("_", " ") for key in CONTEXT_KEYS)], rows)
-    else:
-        printer.note(f"There are no contexts in {known.path}.")
+    columns: dict[str, Column] = {
+        "CURRENT": lambda name: "*" if name == current else "",
+        "NAME": str,
+        **{key.upper().replace("_", " "): _context_field(known, key) for key in CONTEXT_KEYS},
+    }
+    names = list(known.contexts)
+    empty = f"There are no contexts in {known.path}."
+    session.printer.show((f"context/{name}" for name in names), names, document, columns, empty=empty)
+
+
+def _context_field(known: Configuration, key: str) -> Column:
+    return lambda name: known.contexts[name].get(key)
 
 
 @command(

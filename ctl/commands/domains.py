@@ -26,7 +26,6 @@ def get_domain(session: Session, domain: str | None) -> None:
         domains = [entry for entry in domains if entry["id"] == domain]
         if not domains:
             raise NotFound(f"There is no domain {domain!r}.{did_you_mean(domain, known)}", name="domain_not_found")
-    printer = session.printer
     document = domains if domain is None else domains[0]
-    if not printer.machine_output((f"domain/{entry['id']}" for entry in domains), document):
-        printer.table(["ID", "NAME"], [[str(entry["id"]), str(entry.get("name", ""))] for entry in domains])
+    names = (f"domain/{entry['id']}" for entry in domains)
+    session.printer.show(names, domains, document, {"ID": "id", "NAME": "name"})

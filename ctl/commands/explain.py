@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
 
 from ctl.cli.groups import command
-from ctl.cli.options import Option, at_option, kind_argument, scope_parameters
+from ctl.cli.options import Option, assumed_files_option, at_option, kind_argument, scope_parameters
 from ctl.cli.scopes import resolve_scope
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -37,12 +37,7 @@ candidate with the result of each filter and its score; and the choice. -o wide 
     params=[
         kind_argument("[KIND|all|execution]", "Noun, name or number, or execution; all without one."),
         *scope_parameters(),
-        Option(
-            ["--with", "files"],
-            metavar="FILE|DIR|-",
-            multiple=True,
-            help="Assume that these documents are applied. Repeatable.",
-        ),
+        assumed_files_option(),
         at_option("As of this revision."),
         Option(["--decision"], metavar="N", type=click.IntRange(min=1), help="With execution: an earlier decision."),
     ],
@@ -66,15 +61,14 @@ def explain(session: Session, kind: str | None, **flags: Any) -> None:
     scope = resolve_scope(session, flags)
     chosen = None if kind is None or kind == "all" else session.client.kind(kind)
     document = _document(session, scope, chosen, flags)
-    printer = session.printer
-    if printer.format == "name":
-        kinds = kinds_of(session, chosen, document["values"])
-        for value in document["values"]:
-            printer.line(scope.name(kinds[value["resource_type"]].noun))
-    elif not printer.is_table:
-        printer.document(document)
-    else:
+    if not session.printer.machine_output(_names(session, scope, chosen, document["values"]), document):
         show_values(session, scope, document["values"], chosen)
+
+
+def _names(session: Session, scope: Scope, chosen: Kind | None, values: Sequence[Document]) -> Iterator[str]:
+    kinds = kinds_of(session, chosen, values)
+    for value in values:
+        yield scope.name(kinds[value["resource_type"]].noun)
 
 
 def _document(session: Session, scope: Scope, kind: Kind | None, flags: Mapping[str, Any]) -> Document:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 
 from ctl.cli.groups import command
 from ctl.cli.options import kind_argument
+from ctl.cli.output import Columns
 from ctl.cli.session import Session
 from ctl.client.errors import NotFound
 from ctl.client.formats import to_yaml
@@ -13,6 +15,21 @@ from ctl.client.kinds import Kind, by_word
 from ctl.client.schemas import Field, allowed_values, fields, show, type_name
 from ctl.client.words import did_you_mean
 
+_COLUMNS: Columns = {
+    "NOUN": attrgetter("noun"),
+    "NUMBER": attrgetter("number"),
+    "NAME": attrgetter("name"),
+    "MERGE": attrgetter("merge"),
+    "DECLARED": lambda kind: "yes" if kind.declared else "no",
+    "LEVELS": lambda kind: ", ".join(kind.levels),
+}
+_FIELD_COLUMNS: Columns = {
+    "FIELD": lambda field: field.path,
+    "TYPE": type_name,
+    "ALLOWED": lambda field: allowed_values(field.schema),
+    "DEFAULT": lambda field: "" if field.schema.get("default") is None else show(field.schema["default"]),
+    "DESCRIPTION": lambda field: field.schema.get("description"),
+}
 _EXAMPLE_SCOPE = {"project": "flyteexamples", "domain": "development"}
 
 
@@ -30,7 +47,8 @@ def get_kind(session: Session, kind: str | None) -> None:
     entries = session.client.kinds_document()["kinds"]
     kinds = [Kind.from_document(entry) for entry in entries]
     if kind is None:
-        _list(session, kinds, entries)
+        names = (f"kind/{known.noun}" for known in kinds)
+        session.printer.show(names, kinds, entries, _COLUMNS, {"DESCRIPTION": attrgetter("description")})
         return
     chosen = by_word(kinds, kind)
     if chosen is None:
@@ -38,21 +56,6 @@ def get_kind(session: Session, kind: str | None) -> None:
         raise NotFound(f"There is no kind {kind!r}.{did_you_mean(kind, nouns)}", name="kind_not_found")
     if not session.printer.machine_output([f"kind/{chosen.noun}"], entries[kinds.index(chosen)]):
         _describe(session, chosen)
-
-
-def _list(session: Session, kinds: list[Kind], entries: list[dict[str, object]]) -> None:
-    printer = session.printer
-    if printer.machine_output((f"kind/{kind.noun}" for kind in kinds), entries):
-        return
-    columns = ["NOUN", "NUMBER", "NAME", "MERGE", "DECLARED", "LEVELS"]
-    columns += ["DESCRIPTION"] if printer.is_wide else []
-    printer.table(columns, [_cells(kind, printer.is_wide) for kind in kinds])
-
-
-def _cells(kind: Kind, is_wide: bool) -> list[str]:
-    cells = [kind.noun, str(kind.number), kind.name, kind.merge, "yes" if kind.declared else "no"]
-    cells.append(", ".join(kind.levels))
-    return [*cells, kind.description] if is_wide else cells
 
 
 def _describe(session: Session, kind: Kind) -> None:
@@ -63,8 +66,7 @@ def _describe(session: Session, kind: Kind) -> None:
         printer.line(kind.description)
     printer.line(f"Levels: {', '.join(kind.levels)}. Inherited {merge}.")
     printer.line()
-    columns = ["FIELD", "TYPE", "ALLOWED", "DEFAULT", "DESCRIPTION"]
-    printer.table(columns, [_field_cells(entry) for entry in _all_fields(kind)])
+    printer.rows(list(_all_fields(kind)), _FIELD_COLUMNS)
     printer.line()
     printer.line(f"A file for `rainbowctl update {kind.noun} --attrFile`:")
     printer.line()
@@ -85,14 +87,3 @@ def _scope_keys(kind: Kind) -> set[str]:
     if "project-domain" in kind.levels or "workflow" in kind.levels:
         return {"project", "domain"}
     return set(kind.levels)
-
-
-def _field_cells(entry: Field) -> list[str]:
-    default = entry.schema.get("default")
-    return [
-        entry.path,
-        type_name(entry),
-        allowed_values(entry.schema),
-        "" if default is None else show(default),
-        str(entry.schema.get("description", "")),
-    ]

@@ -147,9 +147,7 @@ get = KindGroup(
         "kind": Entry(summary="Kinds: what can be set, and their fields", place="kinds:get_kind"),
         "warnings": Entry(summary="Warnings about stored settings", place="warnings:get_warnings"),
         "execution": Entry(summary="Executions", place="executions.get:get_execution"),
-        "execution-event": Entry(
-            summary="What happened to an execution", place="executions.events:get_execution_event"
-        ),
+        "execution-event": Entry(summary="What happened to an execution", place="executions.get:get_execution_event"),
         "output": Entry(summary="Output files of an execution", place="executions.outputs:get_output"),
         "placement-counts": Entry(
             summary="How many executions went where", place="placement.counts:get_placement_counts"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ctl.cli.groups import command
-from ctl.cli.session import Session
-from ctl.cli.version import client_version
+from ctl.cli.session import Session, client_version
 from ctl.client.errors import ClientError
 
 

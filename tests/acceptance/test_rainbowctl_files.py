@@ -364,7 +364,7 @@ def test_a_file_made_from_an_older_version_is_refused_unless_forced(shell: Shell
     shell.file("older.yaml", f"project: older\nvalue: c\nversion: {first}\n")
     for command in ("update", "delete"):
         message = shell.refused(5, f"rainbowctl {command} execution-cluster-label --attrFile older.yaml")
-        assert f"older.yaml was made from version {first}, but the row is at version {second}." in message
+        assert f"older.yaml was made from version {first}, but version {second} is stored." in message
     assert shell.values("3", "project=older") == [{"value": "b"}]
     shell.ok("rainbowctl update execution-cluster-label --attrFile older.yaml --force")
     assert shell.values("3", "project=older") == [{"value": "c"}]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctl.cli.diffs import show_difference
+from ctl.cli.files import check_expected_version
 from ctl.cli.groups import Command
 from ctl.cli.options import option, scope_parameters, write_options
 from ctl.cli.prompts import asks, confirm
@@ -16,7 +17,7 @@ from ctl.client.errors import ClientError, NotFound
 from ctl.client.kinds import Kind
 from ctl.client.schemas import summary
 from ctl.client.scopes import Scope, describe_origin
-from ctl.commands.attributes.update import check_expected_version, own_row, read_file
+from ctl.commands.attributes.update import own_row, read_file
 
 _HELP = """{description}
 
@@ -38,7 +39,7 @@ def delete_attribute(kind: Kind) -> Command:
             session.printer.note(f"Nothing was set for {place(kind, scope)}: there is nothing to delete.")
             return
         if file is not None and not flags["force"]:
-            check_expected_version(file, row)
+            check_expected_version(file.name, file.version, row.version)
         is_asked = asks(flags)
         title, labels = f"{place(kind, scope)} (level {scope.level})", (f"version {row.version}", "deleted")
         show_difference(session, title, row.payload, None, labels, is_asked=is_asked)

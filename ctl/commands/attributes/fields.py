@@ -116,30 +116,19 @@ def _typed_value(entry: Field, typed: Any) -> Any:
     flag = f"--{entry.path}"
     if entry.shape == "map":
         inner = entry.schema["additionalProperties"]
-        return {key: _scalar(flag, inner, text) for key, text in (_pair(flag, each) for each in typed)}
+        return {key: _scalar(flag, inner, value) for key, value in (_pair(flag, text) for text in typed)}
     if entry.is_pairs:
-        return [keyed_item(entry.schema, key, _pair_value(entry, flag, text)) for key, text in _pairs(flag, typed)]
+        key_name, value_name = str(key_property(entry.schema)), str(value_property(entry.schema))
+        inner = entry.schema["items"]["properties"][value_name]
+        pairs = (_pair(flag, text) for text in typed)
+        return [{key_name: key, value_name: _scalar(flag, inner, value)} for key, value in pairs]
     if entry.shape in {"keyed", "objects"}:
-        return [_flow(flag, entry.schema["items"], each) for each in typed]
+        return [_flow(flag, entry.schema["items"], text) for text in typed]
     if entry.shape == "object":
         return _flow(flag, entry.schema, typed)
     if entry.shape == "list":
-        return [_scalar(flag, entry.schema["items"], each) for each in typed]
+        return [_scalar(flag, entry.schema["items"], text) for text in typed]
     return _scalar(flag, entry.schema, typed)
-
-
-def keyed_item(schema: Schema, key: str, value: Any) -> dict[str, Any]:
-    """One item of a keyed list whose items hold one value beside the key."""
-    return {str(key_property(schema)): key, str(value_property(schema)): value}
-
-
-def _pair_value(entry: Field, flag: str, text: str) -> Any:
-    inner: Schema = entry.schema["items"]["properties"][value_property(entry.schema)]
-    return _scalar(flag, inner, text)
-
-
-def _pairs(flag: str, texts: Sequence[str]) -> list[tuple[str, str]]:
-    return [_pair(flag, text) for text in texts]
 
 
 def _pair(flag: str, text: str) -> tuple[str, str]:

@@ -197,7 +197,7 @@ def _write_file(session: Session, kind: Kind, scope: Scope, flags: Mapping[str, 
     if file == "-":
         session.printer.text(text)
         return
-    from ctl.cli.new_files import write_new
+    from ctl.cli.files import write_new
 
     write_new(Path(file), text, is_forced=flags["force"])
     session.printer.note(remark)

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ctl.cli.diffs import show_difference
+from ctl.cli.files import check_expected_version
 from ctl.cli.groups import Command
 from ctl.cli.options import GLOBAL_OPTIONS, Option, option, scope_parameters, strict_write_option, write_options
 from ctl.cli.prompts import asks, check_strict, confirm_write
 from ctl.cli.scopes import default_scope, place, scope_for, typed_scope
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import Attribute, Change
-from ctl.client.errors import Conflict, InvalidInput, InvalidRequest, NotFound
+from ctl.client.errors import InvalidInput, InvalidRequest, NotFound
 from ctl.client.kinds import Kind
 from ctl.client.schemas import fields, leaf_values
 from ctl.client.scopes import Scope, check_level
@@ -109,7 +110,7 @@ class Update:
             check_strict(self.flags, trial.warnings, "nothing needed to be written")
             return
         if self.file is not None and not self.flags["force"]:
-            check_expected_version(self.file, row)
+            check_expected_version(self.file.name, self.file.version, row.version if row else None)
         before = trial.before if trial.before is not None else (row.payload if row else None)
         labels = (f"version {row.version}" if row else "not set", "after this update")
         title = f"{place(self.kind, scope)} (level {scope.level})"
@@ -175,19 +176,6 @@ def read_file(
     scope = file.scope_with(typed_scope(session, flags), default_scope(session))
     check_level(scope, kind.noun, kind.levels)
     return scope, file
-
-
-def check_expected_version(file: AttributeFile, row: Attribute | None) -> None:
-    """Refuse a file that was made from another version than the one stored."""
-    if file.version is None or (row is not None and row.version == file.version):
-        return
-    now = f"the row is at version {row.version}" if row else "the row no longer exists"
-    raise Conflict(
-        f"{file.name} was made from version {file.version}, but {now}. Check it with `rainbowctl get`, then remove "
-        "the version from the file, or use --force.",
-        name="version_conflict",
-        details=[{"current_version": row.version} if row else {}],
-    )
 
 
 def own_row(session: Session, kind: Kind, scope: Scope, file: AttributeFile | None = None) -> Attribute | None:

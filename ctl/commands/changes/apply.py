@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctl.cli.groups import command
-from ctl.cli.options import Argument, dry_run_option, force_option, message_option, option, strict_option
+from ctl.cli.options import Argument, show_diff_option, strict_write_option, write_options
 from ctl.cli.progress import step
-from ctl.cli.prompts import confirm, is_terminal
+from ctl.cli.prompts import check_strict
 from ctl.cli.session import Session
 from ctl.client.answers import ChangeSet
 from ctl.client.errors import InvalidInput
 from ctl.client.words import count
 from ctl.commands.changes.documents import DOCUMENTS, PRUNE, document_parameters, propose, send, try_out
-from ctl.commands.changes.reports import all_or_nothing, answer, check_strict, counts, show_plan, tell_warnings
+from ctl.commands.changes.reports import all_or_nothing, answer, is_confirmed, report_outcome, tell_warnings
 from ctl.files.proposals import Proposal
 
 _HELP = f"""Apply documents as one change: all of it, or nothing.
@@ -39,15 +39,9 @@ _NEW_PLAN = "Check them with `rainbowctl history`, then make a new plan."
     params=[
         Argument("plan", required=False, metavar="[PLAN]", explanation="File that `rainbowctl plan --out` wrote."),
         *document_parameters(),
-        option(
-            "showDiff",
-            is_flag=True,
-            help="Show the differences even if many rows change.",
-        ),
-        dry_run_option(),
-        force_option("Do not ask, and ignore versions in documents and the endpoint in a plan."),
-        message_option(),
-        strict_option("Exit with 7 if there are warnings; the change is still written."),
+        show_diff_option(),
+        *write_options("Do not ask, and ignore versions in documents and the endpoint in a plan."),
+        strict_write_option(),
     ],
     examples=[
         "rainbowctl apply -f settings/ -m 'more memory for everyone'",
@@ -58,10 +52,26 @@ _NEW_PLAN = "Check them with `rainbowctl history`, then make a new plan."
     ],
 )
 def apply(session: Session, plan: str | None, **flags: Any) -> None:
-    if plan is None:
-        _Apply(session, flags, propose(session, flags), _AGAIN).run()
-    else:
-        _Apply(session, flags, _planned(session, plan, flags), _NEW_PLAN).run()
+    proposal = propose(session, flags) if plan is None else _planned(session, plan, flags)
+    remedy = _AGAIN if plan is None else _NEW_PLAN
+    trial = try_out(session, proposal, remedy=remedy)
+    tell_warnings(session, trial.warnings)
+    if not trial.changed:
+        answer(session, trial)
+        number = count(len(proposal.changes), "row")
+        session.printer.note(f"No changes: everything is already as requested ({number}).")
+        check_strict(flags, trial.warnings, "nothing needed to be written")
+        return
+    if not flags["force"]:
+        proposal.check_versions(trial, session.client.noun)
+    if not is_confirmed(session, flags, trial, _check_prune if flags["prune"] else lambda trial: None):
+        check_strict(flags, trial.warnings, "nothing was written")
+        return
+    changes = proposal.expecting(trial)
+    writing = step(session.printer, f"Writing {count(len(trial.changed_rows), 'change')}", len(changes))
+    with all_or_nothing(trial.revision), writing:
+        outcome = send(session, proposal, changes, remedy=remedy, message=flags["message"])
+    report_outcome(session, flags, outcome, trial, "Applied")
 
 
 def _planned(session: Session, path: str, flags: Mapping[str, Any]) -> Proposal:
@@ -80,58 +90,10 @@ def _planned(session: Session, path: str, flags: Mapping[str, Any]) -> Proposal:
     return Proposal.from_plan(path, plan.changes)
 
 
-class _Apply:
-    """One change, step by step: the dry run, the plan, the question, the write."""
-
-    def __init__(self, session: Session, flags: Mapping[str, Any], proposal: Proposal, remedy: str) -> None:
-        self.session = session
-        self.printer = session.printer
-        self.flags = flags
-        self.proposal = proposal
-        self.remedy = remedy
-
-    def run(self) -> None:
-        trial = try_out(self.session, self.proposal, remedy=self.remedy)
-        tell_warnings(self.session, trial.warnings)
-        if not trial.changed:
-            answer(self.session, trial)
-            number = count(len(self.proposal.changes), "row")
-            self.printer.note(f"No changes: everything is already as requested ({number}).")
-            self._strict(trial, "nothing needed to be written")
-            return
-        if not self.flags["force"]:
-            self.proposal.check_versions(trial, self.session.client.noun)
-        asks = is_terminal() and not self.flags["force"] and not self.flags["dry_run"]
-        if asks or not self.printer.is_quiet:
-            show_plan(self.session, trial, with_diffs=True if self.flags["show_diff"] else None)
-        if self.flags["dry_run"]:
-            answer(self.session, trial)
-            self.printer.note("Dry run: nothing was written.")
-            self._strict(trial, "nothing was written")
-            return
-        if asks:
-            confirm("Write this?", "Not confirmed: nothing was written.")
-        else:
-            self._check_prune(trial)
-        self._write(trial)
-
-    def _check_prune(self, trial: ChangeSet) -> None:
-        deleted = sum(row.action == "delete" for row in trial.rows)
-        if self.flags["prune"] and deleted and not self.flags["force"]:
-            raise InvalidInput(
-                f"--prune would delete {count(deleted, 'row')}, and there is no terminal to ask at: use --force. "
-                "Nothing was written."
-            )
-
-    def _write(self, trial: ChangeSet) -> None:
-        changes = self.proposal.expecting(trial)
-        writing = step(self.printer, f"Writing {count(len(trial.changed_rows), 'change')}", len(changes))
-        with all_or_nothing(trial.revision), writing:
-            outcome = send(self.session, self.proposal, changes, remedy=self.remedy, message=self.flags["message"])
-        tell_warnings(self.session, outcome.warnings, trial.warnings)
-        answer(self.session, outcome)
-        self.printer.note(f"Applied as revision {outcome.revision}: {counts(outcome)}.")
-        self._strict(outcome, "the change was written")
-
-    def _strict(self, outcome: ChangeSet, words: str) -> None:
-        check_strict(outcome, is_strict=self.flags["strict"], outcome_words=words)
+def _check_prune(trial: ChangeSet) -> None:
+    deleted = sum(row.action == "delete" for row in trial.rows)
+    if deleted:
+        raise InvalidInput(
+            f"--prune would delete {count(deleted, 'row')}, and there is no terminal to ask at: use --force. "
+            "Nothing was written."
+        )

@@ -137,16 +137,16 @@ def _of_known_kinds(session: Session, rows: list[Attribute], known: Mapping[str,
 def _write(session: Session, documents: list[Any], flags: Mapping[str, Any]) -> None:
     from ctl.files.exports import as_files, as_stream, write_directory
 
-    what = count(len(documents), "document")
+    number = count(len(documents), "document")
     if flags["directory"]:
         files = as_files(documents)
         removed = write_directory(Path(flags["directory"]), files, is_forced=flags["force"])
         also = f" Removed {count(removed, 'file')} of an earlier export." if removed else ""
-        session.printer.note(f"Wrote {what} to {count(len(files), 'file')} below {flags['directory']}.{also}")
+        session.printer.note(f"Wrote {number} to {count(len(files), 'file')} below {flags['directory']}.{also}")
     elif flags["out_file"] and flags["out_file"] != "-":
-        from ctl.cli.new_files import write_new
+        from ctl.cli.files import write_new
 
         write_new(Path(flags["out_file"]), as_stream(documents), is_forced=flags["force"])
-        session.printer.note(f"Wrote {what} to {flags['out_file']}.")
+        session.printer.note(f"Wrote {number} to {flags['out_file']}.")
     else:
         session.printer.text(as_stream(documents))

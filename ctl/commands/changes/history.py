@@ -9,10 +9,8 @@ from heapq import merge
 from itertools import islice
 from typing import Any
 
-import click
-
 from ctl.cli.groups import command
-from ctl.cli.options import Option, kind_argument, scope_parameters
+from ctl.cli.options import Option, kind_argument, limit_option, scope_parameters
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session
 from ctl.client.answers import Document, RowChange
@@ -40,19 +38,12 @@ The author is anonymous while the admin does not know its users; the name that t
     "history",
     help=_HELP,
     params=[
-        kind_argument("[REVISION|FROM..TO|NOUN]", "Number of a revision, two numbers, or a kind.", parameter="what"),
+        kind_argument("[REVISION|FROM..TO|NOUN]", "Number of a revision, two numbers, or a kind.", parameter="word"),
         *scope_parameters(),
         Option(["--author"], metavar="WHO", help="By this author, verified or claimed."),
         Option(["--since"], metavar="TIME", help="Made since then: 24h, 7d, 2026-03-01, 2026-03-01T12:00."),
         Option(["--until"], metavar="TIME", help="Made until then; a day is included."),
-        Option(
-            ["--limit"],
-            metavar="N",
-            type=click.IntRange(min=1),
-            default=20,
-            show_default=True,
-            help="How many at most.",
-        ),
+        limit_option(),
     ],
     examples=[
         "rainbowctl history",
@@ -62,15 +53,15 @@ The author is anonymous while the admin does not know its users; the name that t
         "rainbowctl history --author ann --limit 100 -o json",
     ],
 )
-def history(session: Session, what: str | None, **flags: Any) -> None:
-    if what is not None and what.isdecimal():
-        _refuse_filters(session, what, flags)
-        _show_one(session, session.client.revision(int(what)))
-    elif what is not None and (between := re.fullmatch(r"([0-9]{1,18})\.\.([0-9]{1,18})", what)):
-        _refuse_filters(session, what, flags)
+def history(session: Session, word: str | None, **flags: Any) -> None:
+    if word is not None and word.isdecimal():
+        _refuse_filters(session, word, flags)
+        _show_one(session, session.client.revision(int(word)))
+    elif word is not None and (between := re.fullmatch(r"([0-9]{1,18})\.\.([0-9]{1,18})", word)):
+        _refuse_filters(session, word, flags)
         _show_difference(session, int(between[1]), int(between[2]))
     else:
-        _show_list(session, list(_find_revisions(session, what, flags)))
+        _show_list(session, list(_find_revisions(session, word, flags)))
 
 
 def _refuse_filters(session: Session, number: str, flags: Mapping[str, Any]) -> None:
@@ -107,21 +98,21 @@ def _unique(revisions: Iterator[Document]) -> Iterator[Document]:
 
 
 def _show_list(session: Session, revisions: list[Document]) -> None:
-    printer = session.printer
-    if printer.machine_output((f"revision/{revision['number']}" for revision in revisions), revisions):
-        return
-    if revisions:
-        columns = ["REVISION", "WHEN", "WHO", "WHAT", "WHY"] + (["REQUEST"] if printer.is_wide else [])
-        looks_up = len(revisions) <= _MOST_LOOKUPS
-        printer.table(columns, [_cells(session, revision, looks_up) for revision in revisions])
-    else:
-        printer.note("No revisions match.")
-
-
-def _cells(session: Session, revision: Document, looks_up: bool) -> list[str]:
-    cells = [str(revision["number"]), _when(revision), _who(revision)]
-    cells += [_what(session, revision, looks_up), str(revision.get("message") or "")]
-    return [*cells, str(revision.get("request_id") or "")] if session.printer.is_wide else cells
+    looks_up = len(revisions) <= _MOST_LOOKUPS
+    session.printer.show(
+        (f"revision/{revision['number']}" for revision in revisions),
+        revisions,
+        revisions,
+        {
+            "REVISION": "number",
+            "WHEN": _when,
+            "WHO": _who,
+            "WHAT": lambda revision: _what(session, revision, looks_up),
+            "WHY": "message",
+        },
+        {"REQUEST": "request_id"},
+        empty="No revisions match.",
+    )
 
 
 def _when(revision: Document) -> str:

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from ctl.cli.groups import command
-from ctl.cli.options import Option, force_option, option, strict_option
+from ctl.cli.options import Option, force_option, show_diff_option, strict_option
+from ctl.cli.prompts import check_strict
 from ctl.cli.session import Session, local_user
 from ctl.commands.changes.documents import DOCUMENTS, PRUNE, document_parameters, propose, try_out
-from ctl.commands.changes.reports import answer, check_strict, show_plan, tell_warnings
+from ctl.commands.changes.reports import answer, show_plan, tell_warnings
 
 _HELP = f"""Show what applying documents would change. Nothing is written to the admin.
 
@@ -31,11 +32,7 @@ or not: if one of them has changed since, apply refuses it with exit status 5.
     params=[
         *document_parameters(),
         Option(["--out"], metavar="FILE", help="Write the plan to a file."),
-        option(
-            "showDiff",
-            is_flag=True,
-            help="Show the differences even if many rows change.",
-        ),
+        show_diff_option(),
         force_option("Overwrite FILE, and ignore versions in documents."),
         strict_option(),
     ],
@@ -56,11 +53,11 @@ def plan(session: Session, **flags: Any) -> None:
     answer(session, trial)
     if flags["out"]:
         _write_plan(session, str(flags["out"]), proposal.expecting(trial), trial.revision, is_forced=flags["force"])
-    check_strict(trial, is_strict=flags["strict"], outcome_words="nothing was written to the admin")
+    check_strict(flags, trial.warnings, "nothing was written to the admin")
 
 
 def _write_plan(session: Session, path: str, changes: list[dict[str, Any]], revision: int, *, is_forced: bool) -> None:
-    from ctl.cli.new_files import write_new
+    from ctl.cli.files import write_new
     from ctl.files.plans import Plan
 
     kept = Plan(

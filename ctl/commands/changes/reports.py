@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import IO
+from typing import IO, Any
 
 from ctl.cli.diffs import print_diff, unified
 from ctl.cli.output import paint
+from ctl.cli.prompts import asks, check_strict, confirm_write
 from ctl.cli.session import Session
 from ctl.client.answers import ChangeSet, Document, RowChange, warning_text
-from ctl.client.errors import Interrupted, Unreachable, WarningsFound
+from ctl.client.errors import Interrupted, Unreachable
 from ctl.client.formats import printable
 from ctl.client.schemas import show
 from ctl.client.scopes import Scope
@@ -25,14 +25,9 @@ _COLOURS = {"create": "green", "update": "yellow", "delete": "red"}
 _DONE = {"create": "created", "update": "updated", "delete": "deleted", "unchanged": "unchanged"}
 
 
-def report_stream(session: Session) -> IO[str]:
-    """Where a plan is shown: beside the data where a program reads that."""
-    return sys.stdout if session.printer.is_table else sys.stderr
-
-
 def show_rows(session: Session, rows: Sequence[RowChange], *, with_diffs: bool | None = None) -> None:
     """A line for each row, with its difference where few rows change, or where that is asked for."""
-    stream = report_stream(session)
+    stream = session.printer.report_stream
     if with_diffs is None:
         with_diffs = sum(row.is_changed for row in rows) <= FEW
     for row in rows:
@@ -52,7 +47,7 @@ def show_diff(row: RowChange, stream: IO[str]) -> None:
 def show_plan(session: Session, trial: ChangeSet, *, with_diffs: bool | None = None) -> None:
     """All of a dry run: the rows, their number by operation, and the effective values that change."""
     show_rows(session, trial.rows, with_diffs=with_diffs)
-    stream = report_stream(session)
+    stream = session.printer.report_stream
     print(f"{counts(trial, planned=True)}.", file=stream)
     if trial.effective is not None and trial.changed:
         print(_effect(session, trial.effective), file=stream)
@@ -111,16 +106,40 @@ def _placed(session: Session, warning: Document) -> str:
     return f"{row.title(session.client.noun(row.kind))}: {warning_text(warning)}"
 
 
-def check_strict(outcome: ChangeSet, *, is_strict: bool, outcome_words: str) -> None:
-    """Fail on warnings where that is asked for."""
-    if is_strict and outcome.warnings:
-        raise WarningsFound(f"{count(len(outcome.warnings), 'warning')} under --strict; {outcome_words}.")
-
-
 def answer(session: Session, outcome: ChangeSet) -> None:
     """The answer for programs; people have seen the rows."""
     printer = session.printer
     printer.machine_output((row.short(session.client.noun(row.kind)) for row in outcome.changed_rows), outcome.document)
+
+
+def is_confirmed(
+    session: Session, flags: Mapping[str, Any], trial: ChangeSet, check_unasked: Callable[[ChangeSet], None]
+) -> bool:
+    """
+    Show the plan, and ask before it is carried out; False for a dry run, which ends with its answer.
+
+    Where there is no terminal to ask at, `check_unasked` refuses what needs --force.
+    """
+    is_asked = asks(flags)
+    if is_asked or not session.printer.is_quiet:
+        show_plan(session, trial, with_diffs=True if flags["show_diff"] else None)
+    if flags["dry_run"]:
+        answer(session, trial)
+        session.printer.note("Dry run: nothing was written.")
+        return False
+    if is_asked:
+        confirm_write()
+    elif not flags["force"]:
+        check_unasked(trial)
+    return True
+
+
+def report_outcome(session: Session, flags: Mapping[str, Any], outcome: ChangeSet, trial: ChangeSet, done: str) -> None:
+    """What became of a plan that was carried out; `done` says how."""
+    tell_warnings(session, outcome.warnings, trial.warnings)
+    answer(session, outcome)
+    session.printer.note(f"{done} as revision {outcome.revision}: {counts(outcome)}.")
+    check_strict(flags, outcome.warnings, "the change was written")
 
 
 @contextmanager

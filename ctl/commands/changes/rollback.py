@@ -8,22 +8,19 @@ from typing import Any
 from ctl.cli.groups import command
 from ctl.cli.options import (
     Option,
-    dry_run_option,
-    force_option,
     kind_argument,
-    message_option,
-    option,
     revision_number,
     scope_parameters,
-    strict_option,
+    show_diff_option,
+    strict_write_option,
+    write_options,
 )
-from ctl.cli.prompts import confirm, is_terminal
 from ctl.cli.scopes import resolve_scope, typed_scope
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import ChangeSet
 from ctl.client.errors import Conflict, InvalidInput
 from ctl.client.words import count
-from ctl.commands.changes.reports import all_or_nothing, answer, check_strict, counts, show_plan, tell_warnings
+from ctl.commands.changes.reports import all_or_nothing, answer, is_confirmed, report_outcome, tell_warnings
 from ctl.files.proposals import moved_reason
 
 _HELP = """Undo one revision, or restore what was set at an earlier one.
@@ -43,19 +40,13 @@ confirmation on a terminal; without one, a rollback of more than one scope needs
     "rollback",
     help=_HELP,
     params=[
-        kind_argument("[REVISION|NOUN]", "Revision to undo; with --to a kind.", parameter="what"),
+        kind_argument("[REVISION|NOUN]", "Revision to undo; with --to a kind.", parameter="word"),
         *scope_parameters(),
         Option(["--to"], metavar="REVISION", callback=revision_number, help="Go back to this revision."),
         Option(["--everything"], is_flag=True, help="With --to: all rows and projects."),
-        option(
-            "showDiff",
-            is_flag=True,
-            help="Show the differences even if many rows change.",
-        ),
-        dry_run_option(),
-        force_option("Do not ask, and ignore revisions made since the plan was shown."),
-        message_option(),
-        strict_option("Exit with 7 if there are warnings; the change is still written."),
+        show_diff_option(),
+        *write_options("Do not ask, and ignore revisions made since the plan was shown."),
+        strict_write_option(),
     ],
     examples=[
         "rainbowctl rollback 12 -m 'the limits were too low'",
@@ -64,50 +55,38 @@ confirmation on a terminal; without one, a rollback of more than one scope needs
         "rainbowctl rollback --to 9 --everything --force",
     ],
 )
-def rollback(session: Session, what: str | None, **flags: Any) -> None:
-    target = _rollback_target(session, what, flags)
-    reasons = {"message": flags["message"], "claimed_by": local_user()}
+def rollback(session: Session, word: str | None, **flags: Any) -> None:
+    target = _rollback_target(session, word, flags)
     trial = _send(session, target, dry_run=True)
     tell_warnings(session, trial.warnings)
     if not trial.changed:
         answer(session, trial)
         session.printer.note("No changes: everything is as it was then.")
         return
-    asks = is_terminal() and not flags["force"] and not flags["dry_run"]
-    if asks or not session.printer.is_quiet:
-        show_plan(session, trial, with_diffs=True if flags["show_diff"] else None)
-    if flags["dry_run"]:
-        answer(session, trial)
-        session.printer.note("Dry run: nothing was written.")
+    if not is_confirmed(session, flags, trial, _check_size):
         return
-    if asks:
-        confirm("Write this?", "Not confirmed: nothing was written.")
-    elif not flags["force"]:
-        _check_size(trial)
     with all_or_nothing(trial.revision):
+        reasons = {"message": flags["message"], "claimed_by": local_user()}
         planned = {} if flags["force"] else {"expected_head": trial.revision}
         outcome = _send(session, {**target, **reasons, **planned})
-    tell_warnings(session, outcome.warnings, trial.warnings)
-    answer(session, outcome)
-    session.printer.note(f"Rolled back as revision {outcome.revision}: {counts(outcome)}.")
-    check_strict(outcome, is_strict=flags["strict"], outcome_words="the change was written")
+    report_outcome(session, flags, outcome, trial, "Rolled back")
 
 
-def _rollback_target(session: Session, what: str | None, flags: Mapping[str, Any]) -> dict[str, Any]:
+def _rollback_target(session: Session, word: str | None, flags: Mapping[str, Any]) -> dict[str, Any]:
     typed = [name for name in typed_scope(session, flags).values() if name is not None]
     if flags["to"] is None:
-        if what is None or not what.isdecimal():
+        if word is None or not word.isdecimal():
             raise InvalidInput("Which revision? Give its number as `rainbowctl history` shows it, or --to REVISION.")
         if typed or flags["everything"]:
             raise InvalidInput(
-                f"rollback {what} undoes all of that revision: leave out the scope and --everything, or go back to the "
+                f"rollback {word} undoes all of that revision: leave out the scope and --everything, or go back to the "
                 "state of a scope with --to REVISION."
             )
-        return {"revision": int(what)}
-    if what is not None and what.isdecimal():
-        raise InvalidInput(f"rollback {what} undoes one revision, --to goes back to one: keep one of the two.")
+        return {"revision": int(word)}
+    if word is not None and word.isdecimal():
+        raise InvalidInput(f"rollback {word} undoes one revision, --to goes back to one: keep one of the two.")
     if flags["everything"]:
-        if typed or what not in (None, "all"):
+        if typed or word not in (None, "all"):
             raise InvalidInput(
                 "--everything means every scope and kind: leave out the scope and the kind, or --everything."
             )
@@ -115,7 +94,7 @@ def _rollback_target(session: Session, what: str | None, flags: Mapping[str, Any
     scope = resolve_scope(session, flags)
     if scope.level == "platform":
         raise InvalidInput("--to needs a scope: -p, -d, WORKFLOW or --launchplan, or --everything.")
-    kind = None if what in (None, "all") else session.client.kind(str(what))
+    kind = None if word in (None, "all") else session.client.kind(str(word))
     return {"to": flags["to"], "scope": scope, "kind": kind}
 
 
@@ -138,8 +117,8 @@ def _send(session: Session, target: Mapping[str, Any], *, dry_run: bool = False)
 def _check_size(trial: ChangeSet) -> None:
     places = {row.place for row in trial.changed_rows}
     if len(places) > 1:
-        what = "definition" if all(row.name for row in trial.changed_rows) else "scope"
+        noun = "definition" if all(row.name for row in trial.changed_rows) else "scope"
         raise InvalidInput(
-            f"This changes {count(len(places), what)}, and there is no terminal to ask at: use --force. Nothing was "
+            f"This changes {count(len(places), noun)}, and there is no terminal to ask at: use --force. Nothing was "
             "written."
         )

@@ -15,7 +15,7 @@ from ctl.client.errors import AlreadyCreated, InvalidInput, NotFound
 from ctl.client.executions import Execution, ExecutionId
 from ctl.commands.executions.options import RunCommand, execution_id, run_parameters
 from ctl.commands.executions.requests import requests_from_flags, send_request
-from ctl.commands.executions.tables import show_executions, tell_warnings
+from ctl.commands.executions.tables import print_execution
 from ctl.files.execution_requests import Request, build_repeat
 
 #: The admin's limit, less what the number of a batch adds.
@@ -142,14 +142,14 @@ def _report(session: Session, answer: Document, flags: Mapping[str, Any], *, is_
     printer = session.printer
     id = ExecutionId.from_document(answer["id"])
     execution = Execution.from_document({"id": answer["id"], **(answer.get("execution") or {})})
-    tell_warnings(session, answer)
+    session.printer.warnings(answer.get("warnings") or [])
     if not answer.get("created") and not flags["dry_run"]:
-        _show(session, answer, execution)
+        print_execution(session, execution, answer)
         raise AlreadyCreated(_exists(execution))
     if (flags["logs"] or (printer.is_table and flags["watch"])) and not flags["dry_run"]:
         printer.note(f"Created execution {id}.")
     else:
-        _show(session, answer, execution)
+        print_execution(session, execution, answer)
     if flags["dry_run"]:
         is_there = is_named and _is_stored(session, id)
         printer.note(f"Dry run: nothing was created. {_exists(execution) if is_there else 'This is what it would be.'}")
@@ -165,11 +165,6 @@ def _report(session: Session, answer: Document, flags: Mapping[str, Any], *, is_
         check_success(follow_logs(session, id, start=1))
     elif printer.is_table:
         printer.note(f"Created execution {id}. Why there: rainbowctl explain execution {id.flags}")
-
-
-def _show(session: Session, answer: Document, execution: Execution) -> None:
-    if not session.printer.machine_output([execution.id.resource], answer):
-        show_executions(session, [execution], with_place=False)
 
 
 def _is_stored(session: Session, id: ExecutionId) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from shlex import quote
 from typing import Any
 
+from ctl.cli.output import text_cells
 from ctl.cli.progress import counted
 from ctl.cli.session import Session
 from ctl.cli.watching import Backoff
@@ -188,7 +189,7 @@ def _check_failures(session: Session, outcomes: Sequence[Outcome], key: str) -> 
 
 def _tell_warnings(session: Session, outcomes: Sequence[Outcome]) -> None:
     """Each warning once, with how many it is about."""
-    texts = Counter(warning_text(each) for outcome in outcomes for each in outcome.answer.get("warnings") or [])
+    texts = Counter(warning_text(warning) for outcome in outcomes for warning in outcome.answer.get("warnings") or [])
     for text, number in texts.items():
         session.printer.warning(text if number == 1 else f"{text} ({number} executions)")
 
@@ -200,12 +201,11 @@ def _show(session: Session, outcomes: Sequence[Outcome]) -> None:
         return
     places = {(outcome.id["project"], outcome.id["domain"]) for outcome in outcomes}
     keys = ["project", "domain", "name"] if len(places) > 1 else ["name"]
-    rows = [[*(each.id[key] for key in keys), *_cells(each), each.result, each.why()] for each in outcomes]
+    rows = [
+        [*text_cells(outcome.id, *keys), *text_cells(outcome.answer, "cluster", "phase"), outcome.result, outcome.why()]
+        for outcome in outcomes
+    ]
     printer.table([*(key.upper() for key in keys), "CLUSTER", "PHASE", "RESULT", "REASON"], rows)
-
-
-def _cells(outcome: Outcome) -> list[str]:
-    return [str(outcome.answer.get(key) or "") for key in ("cluster", "phase")]
 
 
 def _note(session: Session, outcomes: Sequence[Outcome], sending: _Sending) -> None:

@@ -21,6 +21,7 @@ from ctl.commands.executions.options import (
     selector_document,
     selector_option,
 )
+from ctl.commands.executions.tables import ID_COLUMNS
 
 #: A longer list would scroll the question off the screen.
 _MOST_LISTED = 20
@@ -145,9 +146,7 @@ def _list(session: Session, answer: Document) -> None:
     """Print the first executions of an answer."""
     executions = answer.get("executions") or []
     if executions and session.printer.is_table and not session.printer.is_quiet:
-        ids = [(ExecutionId.from_document(each["id"]), each) for each in executions[:_MOST_LISTED]]
-        rows = [[id.project, id.domain, id.name, str(each.get("phase", ""))] for id, each in ids]
-        session.printer.table(["PROJECT", "DOMAIN", "NAME", "PHASE"], rows)
+        session.printer.rows(executions[:_MOST_LISTED], {**ID_COLUMNS, "PHASE": "phase"})
         if len(executions) > _MOST_LISTED:
             session.printer.note(f"These are the first {_MOST_LISTED}; `rainbowctl get execution` lists them all.")
 

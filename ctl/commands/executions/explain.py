@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ctl.cli.output import Columns
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
@@ -12,13 +13,22 @@ from ctl.client.executions import ExecutionId
 from ctl.client.scopes import Scope
 from ctl.client.times import to_second
 from ctl.commands.executions.options import execution_id
-from ctl.commands.executions.tables import tell_warnings
+from ctl.commands.executions.tables import reason_code
 
 #: Flags of `explain` that are about settings, by their parameters.
 _OTHERS = {"workflow_flag": "--workflow", "launch_plan": "--launchplan", "files": "--with", "at": "--at"}
 
 #: The filter whose verdict stands beside the weight itself.
 _WEIGHT = "weight"
+
+
+_HISTORY_COLUMNS: Columns = {
+    "DECISION": "number",
+    "WHEN": lambda decision: to_second(str(decision.get("decided_at", ""))),
+    "CLUSTER": "cluster",
+    "REASON": reason_code,
+    "BECAUSE": "because",
+}
 
 
 def explain_execution(session: Session, flags: Mapping[str, Any]) -> None:
@@ -42,7 +52,7 @@ def print_explanation(session: Session, explanation: Document) -> None:
     if printer.machine_output([ExecutionId.from_document(explanation["id"]).resource], explanation):
         return
     show_explanation(session, explanation)
-    tell_warnings(session, explanation)
+    printer.warnings(explanation.get("warnings") or [])
 
 
 def show_explanation(session: Session, explanation: Document) -> None:
@@ -51,7 +61,7 @@ def show_explanation(session: Session, explanation: Document) -> None:
     for line in _heading(explanation):
         printer.line(line)
     printer.line()
-    printer.table(["RUNG", "ASKS FOR", "STATE", "SAID BY"], [_rung_cells(rung) for rung in explanation["rungs"]])
+    printer.rows(explanation["rungs"], {"RUNG": "rung", "ASKS FOR": _target, "STATE": "state", "SAID BY": _rung_origin})
     candidates = explanation.get("candidates") or []
     if candidates:
         printer.line()
@@ -59,7 +69,7 @@ def show_explanation(session: Session, explanation: Document) -> None:
     history = explanation.get("history") or []
     if len(history) > 1:
         printer.line()
-        printer.table(["DECISION", "WHEN", "CLUSTER", "REASON", "BECAUSE"], [_history_cells(each) for each in history])
+        printer.rows(history, _HISTORY_COLUMNS)
     if printer.is_wide:
         _show_settings(session, explanation)
 
@@ -83,9 +93,8 @@ def _heading(explanation: Document) -> list[str]:
     return lines + ([f"queue     {explanation['queue']}"] if explanation.get("queue") else [])
 
 
-def _rung_cells(rung: Document) -> list[str]:
-    target = " ".join(str(rung[key]) for key in ("kind", "name") if rung.get(key))
-    return [str(rung.get("rung", "")), target, str(rung.get("state", "")), _rung_origin(rung)]
+def _target(rung: Document) -> str:
+    return " ".join(str(rung[key]) for key in ("kind", "name") if rung.get(key))
 
 
 def _rung_origin(rung: Document) -> str:
@@ -98,7 +107,7 @@ def _rung_origin(rung: Document) -> str:
 
 def _show_candidates(session: Session, candidates: Sequence[Document]) -> None:
     printer = session.printer
-    words = dict.fromkeys(each["filter"] for candidate in candidates for each in candidate.get("verdicts") or [])
+    words = dict.fromkeys(verdict["filter"] for candidate in candidates for verdict in candidate.get("verdicts") or [])
     filters = [word for word in words if word != _WEIGHT]
     columns = ["CLUSTER", "WEIGHT", *(word.upper() for word in filters), "SCORE", "RANK"]
     columns += ["DRAW"] if printer.is_wide else []
@@ -107,13 +116,14 @@ def _show_candidates(session: Session, candidates: Sequence[Document]) -> None:
 
 
 def _candidate_cells(candidate: Document, filters: Sequence[str], is_wide: bool) -> list[str]:
-    verdicts = {each["filter"]: each for each in candidate.get("verdicts") or []}
+    verdicts = {verdict["filter"]: verdict for verdict in candidate.get("verdicts") or []}
     name = str(candidate.get("cluster", "")) + (" (expected)" if candidate.get("expected") else "")
     is_weightless = _WEIGHT in verdicts and not verdicts[_WEIGHT].get("passed")
     cells = [name, _number(candidate.get("weight")) + (" (no)" if is_weightless else "")]
     cells += [_verdict(verdicts.get(word)) for word in filters]
     cells += [_number(candidate.get(key)) for key in ("score", "rank", *(["draw"] if is_wide else []))]
-    reasons = [str(each["reason"]) for each in verdicts.values() if not each.get("passed") and each.get("reason")]
+    failed = [verdict for verdict in verdicts.values() if not verdict.get("passed")]
+    reasons = [str(verdict["reason"]) for verdict in failed if verdict.get("reason")]
     return [*cells, "yes" if candidate.get("chosen") else "", "; ".join(reasons)]
 
 
@@ -125,17 +135,6 @@ def _verdict(verdict: Document | None) -> str:
 
 def _number(value: Any) -> str:
     return "" if value is None else f"{value:g}" if isinstance(value, (int, float)) else str(value)
-
-
-def _history_cells(decision: Document) -> list[str]:
-    reason = decision.get("reason") or {}
-    cells = [str(decision.get("number", "")), to_second(str(decision.get("decided_at", "")))]
-    return [
-        *cells,
-        str(decision.get("cluster") or ""),
-        str(reason.get("code") or ""),
-        str(decision.get("because") or ""),
-    ]
 
 
 def _show_settings(session: Session, explanation: Document) -> None:

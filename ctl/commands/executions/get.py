@@ -1,9 +1,9 @@
-"""`get execution`: one by its name or a list by filters; with --watch until Ctrl-C."""
+"""`get execution`: one by its name or a list by filters; with --watch until Ctrl-C. `get execution-event`."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
@@ -20,8 +20,15 @@ from ctl.client.executions import Execution, parse_phase, parse_state
 from ctl.client.facts import SORT_FIELDS
 from ctl.client.selectors import filters, find_field, parse_selector
 from ctl.client.times import parse_time
-from ctl.commands.executions.options import SELECTOR, execution_id, name_argument, scope_options, selected_scope
-from ctl.commands.executions.tables import show_events, show_executions
+from ctl.commands.executions.options import (
+    SELECTOR,
+    execution_id,
+    execution_parameters,
+    name_argument,
+    scope_options,
+    selected_scope,
+)
+from ctl.commands.executions.tables import print_execution, show_events, show_executions
 
 _LARGEST_PAGE = 1000
 _POLL_SECONDS = 2.0
@@ -95,7 +102,7 @@ def _paging() -> list[click.Parameter]:
         *_paging(),
         Option(["--details"], is_flag=True, help="Everything about one execution."),
         Option(["--watch"], is_flag=True, help="Show it again whenever it changes."),
-        Option(["--nodeID", "--node-id", "node_id"], metavar="ID", hidden=True),
+        option("nodeID", metavar="ID", hidden=True),
     ],
     examples=[
         "rainbowctl get execution -p flytesnacks -d development",
@@ -135,7 +142,7 @@ def _show_one(session: Session, name: str, flags: Mapping[str, Any]) -> None:
     if flags["details"]:
         _details(session, execution)
     else:
-        _print(session, [execution], execution.document, with_place=False)
+        print_execution(session, execution)
 
 
 def _query(session: Session, flags: Mapping[str, Any], where: Mapping[str, str]) -> Document:
@@ -177,7 +184,7 @@ def _find_executions(
 def _list(session: Session, flags: Mapping[str, Any]) -> None:
     where = selected_scope(session, flags)
     executions, has_more = _find_executions(session, flags, where)
-    _print(session, executions, [each.document for each in executions], with_place=len(where) < 2)
+    _print(session, executions, where)
     if has_more:
         page, limit = flags["page"] or 1, flags["limit"] or _LIMIT
         session.printer.note(f"There are more: --filter.page {page + 1} shows the next {limit}.")
@@ -185,20 +192,18 @@ def _list(session: Session, flags: Mapping[str, Any]) -> None:
         session.printer.note("No executions match." if any(flags[key] for key in _CHOOSING) else "No executions yet.")
 
 
-def _print(session: Session, executions: list[Execution], document: Any, *, with_place: bool) -> None:
-    printer = session.printer
-    if printer.machine_output((execution.id.resource for execution in executions), document):
-        return
-    if executions:
-        show_executions(session, executions, with_place=with_place)
+def _print(session: Session, executions: Sequence[Execution], where: Mapping[str, str]) -> None:
+    names = (execution.id.resource for execution in executions)
+    is_done = session.printer.machine_output(names, [execution.document for execution in executions])
+    if executions and not is_done:
+        show_executions(session, executions, with_place=len(where) < 2)
 
 
 def _watch(session: Session, flags: Mapping[str, Any]) -> None:
     """Print the list, and then each execution that is new or has changed."""
     where = selected_scope(session, flags)
     seen = {execution.id: execution for execution in _find_executions(session, flags, where)[0]}
-    documents = [execution.document for execution in seen.values()]
-    _print(session, list(seen.values()), documents, with_place=len(where) < 2)
+    _print(session, list(seen.values()), where)
     has_headers, backoff = bool(seen), Backoff(session)
     while True:
         sys.stdout.flush()
@@ -246,3 +251,20 @@ def _details(session: Session, execution: Execution) -> None:
     show_explanation(session, explanation)
     printer.line()
     show_events(session, events)
+
+
+@command(
+    "execution-event",
+    help="Show what happened to an execution, oldest first: each event with its phase, cluster and reason.",
+    params=execution_parameters(),
+    examples=[
+        "rainbowctl get execution-event nightly -p flytesnacks -d development",
+        "rainbowctl get execution-events flytesnacks/development/nightly -o json",
+    ],
+)
+def get_execution_event(session: Session, name: str) -> None:
+    id = execution_id(session, name)
+    events = list(session.client.execution_events(id))
+    names = (f"execution-event/{id}/{event.get('number', '')}" for event in events)
+    if not session.printer.machine_output(names, events):
+        show_events(session, events)

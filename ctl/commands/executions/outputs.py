@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import sys
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from ctl.cli.groups import command
 from ctl.cli.options import Argument, domain_option, force_option, project_option, text_option
@@ -51,7 +50,13 @@ def get_output(session: Session, name: str, path: str | None, directory: str | N
     elif path is not None and session.printer.is_table:
         _print(session, chosen[0])
     else:
-        _list(session, id, chosen, chosen if path is None else chosen[0])
+        session.printer.show(
+            (f"output/{id}/{output['path']}" for output in chosen),
+            chosen,
+            chosen if path is None else chosen[0],
+            {"PATH": "path", "SIZE": "size", "KEPT": _kept, "ATTEMPT": "attempt"},
+            empty=f"Execution {id} left no outputs.",
+        )
 
 
 def _named(id: ExecutionId, path: str, outputs: list[Document]) -> Document:
@@ -63,19 +68,8 @@ def _named(id: ExecutionId, path: str, outputs: list[Document]) -> Document:
     raise NotFound(f"Execution {id} left no output {path!r}.{hint}", name="output_not_found")
 
 
-def _list(session: Session, id: ExecutionId, outputs: list[Document], document: Any) -> None:
-    printer = session.printer
-    if printer.machine_output((f"output/{id}/{output['path']}" for output in outputs), document):
-        return
-    if outputs:
-        printer.table(["PATH", "SIZE", "KEPT", "ATTEMPT"], [_cells(output) for output in outputs])
-    else:
-        printer.note(f"Execution {id} left no outputs.")
-
-
-def _cells(output: Document) -> list[str]:
-    kept = "the start" if output.get("truncated") else "all"
-    return [str(output["path"]), str(output.get("size", "")), kept, str(output.get("attempt", ""))]
+def _kept(output: Document) -> str:
+    return "the start" if output.get("truncated") else "all"
 
 
 def _print(session: Session, output: Document) -> None:

@@ -1,32 +1,71 @@
-"""Tables of executions and their events, and the warnings of an answer."""
+"""Tables of executions and of their events."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from operator import attrgetter
 
-from ctl.cli.output import text_cells
+from ctl.cli.output import Column, Columns, id_part
 from ctl.cli.session import Session
-from ctl.client.answers import Document, warning_text
+from ctl.client.answers import Document
 from ctl.client.executions import Execution
 from ctl.client.times import to_second
 
-_COLUMNS = [
-    "NAME",
-    "LAUNCH PLAN",
-    "VERSION",
-    "PHASE",
-    "REASON",
-    "CLUSTER",
-    "POOL",
-    "LABEL",
-    "CREATED",
-    "ELAPSED",
-]
-_MORE = ["STATE", "MODE", "ATTEMPT", "NATIVE ID", "NODES", "EXIT CODE", "REVISION", "MESSAGE"]
-_PLACE = ["PROJECT", "DOMAIN"]
+#: Of a row with the id of an execution.
+ID_COLUMNS: Columns = {"PROJECT": id_part("project"), "DOMAIN": id_part("domain"), "NAME": id_part("name")}
+
 #: More nodes than these are counted only.
 _MOST_NODES = 3
+
+
+def reason_code(row: Document) -> str | None:
+    """A column: the code of the row's reason."""
+    return (row.get("reason") or {}).get("code")
+
+
+def _field(key: str) -> Column:
+    return lambda execution: execution.document.get(key)
+
+
+def _nodes(execution: Execution) -> str:
+    names = execution.document.get("nodes") or []
+    rest = len(names) - _MOST_NODES
+    return ",".join([*names[:_MOST_NODES], *([f"+{rest}"] if rest > 0 else [])])
+
+
+_PLACE: Columns = {"PROJECT": attrgetter("id.project"), "DOMAIN": attrgetter("id.domain")}
+_COLUMNS: Columns = {
+    "NAME": attrgetter("id.name"),
+    "LAUNCH PLAN": attrgetter("launched"),
+    "VERSION": attrgetter("version"),
+    "PHASE": attrgetter("phase"),
+    "REASON": attrgetter("reason"),
+    "CLUSTER": attrgetter("cluster"),
+    "POOL": attrgetter("pool"),
+    "LABEL": attrgetter("label"),
+    "CREATED": attrgetter("created"),
+    "ELAPSED": lambda execution: execution.elapsed(datetime.now(UTC)),
+}
+_WIDE: Columns = {
+    "STATE": attrgetter("state"),
+    "MODE": _field("mode"),
+    "ATTEMPT": _field("attempt"),
+    "NATIVE ID": _field("native_id"),
+    "NODES": _nodes,
+    "EXIT CODE": _field("exit_code"),
+    "REVISION": _field("revision"),
+    "MESSAGE": attrgetter("message"),
+}
+_EVENT_COLUMNS: Columns = {
+    "NUMBER": "number",
+    "WHEN": lambda event: to_second(str(event.get("at", ""))),
+    "EVENT": "type",
+    "PHASE": "phase",
+    "CLUSTER": "cluster",
+    "REASON": reason_code,
+    "MESSAGE": lambda event: event.get("message") or (event.get("reason") or {}).get("message"),
+}
 
 
 def show_executions(
@@ -34,50 +73,18 @@ def show_executions(
 ) -> None:
     """A table of executions; `with_place` where they may be of several projects and domains."""
     printer = session.printer if has_headers else session.printer.without_headers()
-    now = datetime.now(UTC)
-    columns = (_PLACE if with_place else []) + _COLUMNS + (_MORE if printer.is_wide else [])
-    printer.table(columns, [_cells(each, now, with_place, printer.is_wide) for each in executions])
+    printer.rows(executions, {**(_PLACE if with_place else {}), **_COLUMNS}, _WIDE)
 
 
-def _cells(execution: Execution, now: datetime, with_place: bool, is_wide: bool) -> list[str]:
-    cells = [execution.id.project, execution.id.domain] if with_place else []
-    cells += [execution.id.name, execution.launched, execution.version, execution.phase, execution.reason]
-    cells += [execution.cluster, execution.pool, execution.label, execution.created, execution.elapsed(now)]
-    if is_wide:
-        document = execution.document
-        cells += [
-            execution.state,
-            *text_cells(document, "mode", "attempt", "native_id"),
-            _nodes(document.get("nodes") or []),
-        ]
-        cells += [*text_cells(document, "exit_code", "revision"), execution.message]
-    return cells
+def print_execution(session: Session, execution: Execution, document: Document | None = None) -> None:
+    """One execution in the format asked for, as a table or as the document of an answer."""
+    document = execution.document if document is None else document
+    if not session.printer.machine_output([execution.id.resource], document):
+        show_executions(session, [execution], with_place=False)
 
 
-def _nodes(names: Sequence[str]) -> str:
-    rest = len(names) - _MOST_NODES
-    return ",".join([*names[:_MOST_NODES], *([f"+{rest}"] if rest > 0 else [])])
-
-
-def show_events(session: Session, events: Iterable[Document], *, has_headers: bool = True) -> None:
+def show_events(session: Session, events: Sequence[Document]) -> None:
     """A table of what happened to an execution."""
-    printer = session.printer if has_headers else session.printer.without_headers()
-    columns = ["NUMBER", "WHEN", "EVENT", "PHASE", "CLUSTER", "REASON", "MESSAGE"] + (["BY"] if printer.is_wide else [])
-    rows = list(events)
-    printer.table(columns, [_event_cells(event, printer.is_wide) for event in rows])
-    if has_headers and (not rows or rows[0].get("number", 1) > 1):
+    session.printer.rows(events, _EVENT_COLUMNS, {"BY": "by"})
+    if not events or events[0].get("number", 1) > 1:
         session.printer.note("The first of its events are no longer kept.")
-
-
-def _event_cells(event: Document, is_wide: bool) -> list[str]:
-    reason = event.get("reason") or {}
-    message = str(event.get("message") or reason.get("message") or "")
-    cells = [str(event.get("number", "")), to_second(str(event.get("at", "")))]
-    cells += [str(event.get(key) or "") for key in ("type", "phase", "cluster")]
-    return [*cells, str(reason.get("code") or ""), message, *([str(event.get("by") or "")] if is_wide else [])]
-
-
-def tell_warnings(session: Session, answer: Document) -> None:
-    """Print every warning of an answer."""
-    for warning in answer.get("warnings") or []:
-        session.printer.warning(warning_text(warning))

@@ -15,7 +15,7 @@ from ctl.client.times import format_duration, parse_duration
 from ctl.client.words import listed
 from ctl.commands.executions.follow import follow
 from ctl.commands.executions.options import execution_id, execution_parameters
-from ctl.commands.executions.tables import show_executions
+from ctl.commands.executions.tables import print_execution
 
 _HELP = """Wait for a condition of an execution, and exit with 0 as soon as it holds.
 
@@ -88,29 +88,24 @@ def wait_execution(session: Session, name: str, goal: str, limit: str | None) ->
     last = None
     for last in follow(session, id, seconds=seconds):
         if parsed.is_reached(last):
-            _answer(session, last)
+            print_execution(session, last)
             session.printer.note(f"Execution {id} is {last.summary()}.")
             return
     assert last is not None, "following starts with the execution as it is"
     if last.is_finished:
         _passed_through(session, id, parsed, last)
         return
-    _answer(session, last)
+    print_execution(session, last)
     waited = f"{seconds:g}s" if seconds and seconds < 60 else format_duration(seconds or 0)
     raise EndedOtherwise(f"Execution {id} was not {parsed.words} within {waited}: it is {last.summary()}.")
 
 
 def _passed_through(session: Session, id: ExecutionId, goal: Goal, last: Execution) -> None:
     """Check by its events whether an execution was in a phase and left it between two reads."""
-    _answer(session, last)
+    print_execution(session, last)
     if goal.phases:
         passed = [event for event in session.client.execution_events(id) if event.get("phase") in goal.phases]
         if passed:
             session.printer.note(f"Execution {id} was {passed[0]['phase']} and is {last.summary()}.")
             return
     raise EndedOtherwise(f"Execution {id} can no longer be {goal.words}: it is {last.summary()}.")
-
-
-def _answer(session: Session, execution: Execution) -> None:
-    if not session.printer.machine_output([execution.id.resource], execution.document):
-        show_executions(session, [execution], with_place=False)

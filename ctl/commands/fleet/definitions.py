@@ -12,7 +12,7 @@ from ctl.cli.groups import Command
 from ctl.cli.options import Argument, Option, definition_completer, dry_run_option, message_option
 from ctl.cli.output import Columns
 from ctl.cli.session import Session, local_user
-from ctl.client.answers import Document, warning_text
+from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, InvalidRequest
 from ctl.client.nouns import plural
 
@@ -82,7 +82,7 @@ def create_definition(part: Part) -> Command:
                 dry_run=flags["dry_run"],
             ),
         )
-        show_warnings(session, answer)
+        session.printer.warnings(answer.get("warnings") or [])
         report(session, part, name, answer)
         session.printer.note(
             f"Dry run: {part.noun} {name} was not created."
@@ -156,15 +156,6 @@ def locate_error(error: InvalidRequest, file: AttributeFile) -> InvalidRequest:
         if position:
             detail["position"] = f"{file.name}:{position[0]}:{position[1]}"
     return error
-
-
-def show_warnings(session: Session, answer: Document, before: Sequence[str] = ()) -> list[str]:
-    """Print the warnings of an answer that were not printed before, and return all."""
-    texts = [warning_text(warning) for warning in answer.get("warnings") or []]
-    for text in texts:
-        if text not in before:
-            session.printer.warning(text)
-    return texts
 
 
 def report(session: Session, part: Part, name: str, answer: Document) -> None:

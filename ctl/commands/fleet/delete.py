@@ -13,7 +13,7 @@ from ctl.client.answers import Document
 from ctl.client.errors import Conflict
 from ctl.client.nouns import plural
 from ctl.client.words import count, listed
-from ctl.commands.fleet.definitions import Part, show_warnings
+from ctl.commands.fleet.definitions import Part
 
 _HELP = """Delete {nouns} by their names.
 
@@ -43,7 +43,7 @@ def delete_definition(part: Part) -> Command:
             answers[name] = session.client.delete_definition(
                 part.noun, name, force=flags["force"], message=flags["message"], claimed_by=local_user()
             )
-            show_warnings(session, answers[name])
+            session.printer.warnings(answers[name].get("warnings") or [])
             outcome = "Deleted" if answers[name].get("changed") else "Someone else already deleted"
             session.printer.note(f"{outcome} {part.noun} {name}.")
         _report(session, part, answers)

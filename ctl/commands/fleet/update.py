@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ctl.cli.diffs import show_difference
+from ctl.cli.files import check_expected_version
 from ctl.cli.groups import Command
 from ctl.cli.options import dry_run_option, force_option, message_option
 from ctl.cli.prompts import asks, confirm_write
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import RowChange
-from ctl.client.errors import Conflict, InvalidInput, NotFound
+from ctl.client.errors import InvalidInput, NotFound
 from ctl.client.nouns import json_key
 from ctl.commands.fleet.definitions import (
     Part,
@@ -20,7 +21,6 @@ from ctl.commands.fleet.definitions import (
     name_argument,
     report,
     send_write,
-    show_warnings,
 )
 from ctl.files.fleet import in_order
 
@@ -41,14 +41,14 @@ def update_definition(part: Part) -> Command:
         row = stored(session, part, name)
         payload = apply_fields(part, row.before or {}, file, flags)
         if file is not None and not flags["force"]:
-            _check_version(file.name, file.version, row)
+            check_expected_version(file.name, file.version, row.version)
         conditions: dict[str, Any] = {} if flags["force"] else {"if_match": row.version}
 
         def send(**more: Any) -> dict[str, Any]:
             return session.client.put_definition(part.noun, name, payload, **conditions, **more)
 
         trial = send_write(file, lambda: send(dry_run=True))
-        texts = show_warnings(session, trial)
+        session.printer.warnings(trial.get("warnings") or [])
         if not trial.get("changed"):
             report(session, part, name, trial)
             session.printer.note(f"No changes: {part.noun} {name} is already as requested.")
@@ -64,7 +64,7 @@ def update_definition(part: Part) -> Command:
             session.printer.note("Dry run: nothing was written.")
             return
         answer = send(message=flags["message"], claimed_by=local_user())
-        show_warnings(session, answer, texts)
+        session.printer.warnings(answer.get("warnings") or [], trial.get("warnings") or [])
         report(session, part, name, answer)
         session.printer.note(f"Updated {part.noun} {name}: version {answer.get('version')}.")
 
@@ -96,13 +96,3 @@ def stored(session: Session, part: Part, name: str) -> RowChange:
     for row in session.client.stored_definitions(part.noun, [definition]):
         return row
     raise NotFound(f"{part.noun.capitalize()} {name!r} no longer exists.", name=f"{json_key(part.noun)}_not_found")
-
-
-def _check_version(file: str, expected: int | None, row: RowChange) -> None:
-    if expected not in (None, row.version):
-        raise Conflict(
-            f"{file} was made from version {expected}, but version {row.version} is stored. Look at it with "
-            "`rainbowctl get`, then remove the version from the file, or use --force.",
-            name="version_conflict",
-            details=[{"current_version": row.version}],
-        )

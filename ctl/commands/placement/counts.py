@@ -56,7 +56,7 @@ def _print(session: Session, answer: Document, since: str, where: Mapping[str, s
     printer = session.printer
     counts = answer["counts"]
     by = str(answer.get("by", ""))
-    if printer.machine_output((f"{by}/{each['value']}" for each in counts), answer):
+    if printer.machine_output((f"{by}/{entry['value']}" for entry in counts), answer):
         return
     if counts:
         printer.table([by.upper(), "COUNT", "SHARE", ""], _rows(by, counts, int(answer.get("total") or 0)))
@@ -67,16 +67,16 @@ def _print(session: Session, answer: Document, since: str, where: Mapping[str, s
 
 def _rows(by: str, counts: Sequence[Document], total: int) -> list[list[str]]:
     rows = []
-    for each in counts:
-        number = int(each["count"])
+    for entry in counts:
+        number = int(entry["count"])
         share = f"{number / total:.1%}" if total else ""
-        rows.append([str(each["value"]) or "(none)", str(number), share])
+        rows.append([str(entry["value"]) or "(none)", str(number), share])
     widths = [max(len(line[index]) for line in [[by, "COUNT", "SHARE"], *rows]) + 2 for index in range(3)]
     room = shutil.get_terminal_size().columns - sum(widths)
     width = max(_SHORTEST_BAR, min(_LONGEST_BAR, room))
-    largest = max((int(each["count"]) for each in counts), default=0)
+    largest = max((int(entry["count"]) for entry in counts), default=0)
     signs = (_FULL, _EIGHTHS) if _can_draw() else ("#", "")
-    bars = [bar(int(each["count"]), largest, width, *signs) for each in counts]
+    bars = [bar(int(entry["count"]), largest, width, *signs) for entry in counts]
     return [[*row, drawn] for row, drawn in zip(rows, bars, strict=True)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ctl.cli.groups import command
-from ctl.cli.options import Option
+from ctl.cli.options import assumed_files_option
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, InvalidRequest
@@ -31,12 +31,7 @@ The choice among equally good clusters depends on the name of the execution; giv
     help=_HELP,
     params=[
         *run_parameters(),
-        Option(
-            ["--with", "files"],
-            metavar="FILE|DIR|-",
-            multiple=True,
-            help="Assume that these documents are applied. Repeatable.",
-        ),
+        assumed_files_option(),
     ],
     examples=[
         "rainbowctl place -p flytesnacks -d development --launchplan train",

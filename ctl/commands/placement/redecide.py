@@ -13,6 +13,7 @@ from ctl.client.errors import InvalidInput
 from ctl.client.executions import ExecutionId
 from ctl.client.words import count
 from ctl.commands.executions.options import SELECTOR, scope_options, selector_document, selector_option
+from ctl.commands.executions.tables import ID_COLUMNS, reason_code
 
 _HELP = f"""Decide waiting executions again, with the current settings.
 
@@ -64,16 +65,7 @@ def _summary(answer: Document) -> str:
 
 
 def _print(session: Session, answer: Document) -> None:
-    printer = session.printer
-    executions = [each for each in answer.get("executions") or [] if each.get("changed", True)]
-    if printer.machine_output((ExecutionId.from_document(each["id"]).resource for each in executions), answer):
-        return
-    if executions:
-        printer.table(["PROJECT", "DOMAIN", "NAME", "FROM", "TO", "REASON"], [_cells(each) for each in executions])
-
-
-def _cells(each: Document) -> list[str]:
-    id = ExecutionId.from_document(each["id"])
-    reason = each.get("reason") or ""
-    code = str(reason.get("code") or "") if isinstance(reason, dict) else str(reason)
-    return [id.project, id.domain, id.name, str(each.get("from") or ""), str(each.get("to") or ""), code]
+    executions = [execution for execution in answer.get("executions") or [] if execution.get("changed", True)]
+    names = (ExecutionId.from_document(execution["id"]).resource for execution in executions)
+    columns = {**ID_COLUMNS, "FROM": "from", "TO": "to", "REASON": reason_code}
+    session.printer.show(names, executions, answer, columns)

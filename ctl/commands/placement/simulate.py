@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from ctl.cli.groups import command
-from ctl.cli.options import Option
+from ctl.cli.options import Option, assumed_files_option
+from ctl.cli.output import text_cells
 from ctl.cli.progress import step
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -31,7 +32,7 @@ Nothing is written and nothing moves. {DOCUMENTS}
     "simulate",
     help=_HELP,
     params=[
-        Option(["--with", "files"], metavar="FILE|DIR|-", multiple=True, help="Documents to assume. Repeatable."),
+        assumed_files_option("Documents to assume. Repeatable."),
         since_option(),
         *scope_options(),
         Option(["--limit"], metavar="N", type=click.IntRange(min=1), help="How many executions to list at most."),
@@ -58,36 +59,34 @@ def simulate(session: Session, files: tuple[str, ...], **flags: Any) -> None:
 def _print(session: Session, answer: Document, since: str, where: Mapping[str, str]) -> None:
     printer = session.printer
     executions = answer["executions"]
-    if printer.machine_output((ExecutionId.from_document(each["id"]).resource for each in executions), answer):
+    if printer.machine_output((ExecutionId.from_document(move["id"]).resource for move in executions), answer):
         return
     if executions:
         columns = ["PROJECT", "DOMAIN", "NAME", "BEFORE", "BY", "AFTER", "BY", "REASON"]
-        printer.table(columns, [_cells(each) for each in executions])
+        printer.table(columns, [_cells(move) for move in executions])
         printer.line()
     clusters: Mapping[str, Document] = answer.get("by_cluster") or {}
     if clusters:
-        printer.table(["CLUSTER", "BEFORE", "AFTER", "DIFFERENCE"], [_sums(*each) for each in sorted(clusters.items())])
+        printer.table(
+            ["CLUSTER", "BEFORE", "AFTER", "DIFFERENCE"], [_sums(*entry) for entry in sorted(clusters.items())]
+        )
         printer.line()
     printer.line(_summary(answer, since, where))
     if len(executions) < int(answer.get("moved") or 0):
         printer.note(f"These are the first {len(executions)}; --limit N lists more.")
 
 
-def _cells(each: Document) -> list[str]:
-    id = ExecutionId.from_document(each["id"])
-    cells = [id.project, id.domain, id.name]
-    for side in (each.get("before") or {}, each.get("after") or {}):
-        cells += [str(side.get("cluster") or ""), _by(side)]
-    return [*cells, _reason(each.get("after") or {})]
+def _cells(move: Document) -> list[str]:
+    before, after = move["before"], move["after"]
+    return [
+        *text_cells(move["id"], "project", "domain", "name"),
+        *(cell for side in (before, after) for cell in (*text_cells(side, "cluster"), _by(side))),
+        *text_cells(after, "reason"),
+    ]
 
 
 def _by(side: Document) -> str:
     return ", ".join(f"{key} {side[key]}" for key in ("pool", "label") if side.get(key))
-
-
-def _reason(side: Document) -> str:
-    reason = side.get("reason") or ""
-    return str(reason.get("code") or "") if isinstance(reason, dict) else str(reason)
 
 
 def _sums(cluster: str, numbers: Document) -> list[str]:

@@ -8,8 +8,7 @@ from typing import Any
 from ctl.cli.groups import command
 from ctl.cli.session import Session, local_user
 from ctl.client.errors import Conflict, InvalidInput, NotFound
-from ctl.commands.projects.fields import file_fields, flag_fields, ids, one_id, project_parameters
-from ctl.commands.projects.tables import print_projects
+from ctl.commands.projects.fields import file_fields, flag_fields, ids, one_id, print_projects, project_parameters
 from ctl.files.projects import READ_ONLY
 
 

@@ -1,4 +1,4 @@
-"""What the commands of projects share: which project, and its fields from flags or a file."""
+"""What the commands of projects share: which project, its fields from flags or a file, and how it is shown."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 
 from ctl.cli.options import Argument, Option, completer, force_option, message_option, option, project_option
 from ctl.cli.options import dry_run_option as dry_run
+from ctl.cli.output import Columns
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, NotFound
@@ -108,3 +109,23 @@ def file_fields(flags: Mapping[str, Any]) -> dict[str, Any]:
         line, column = positions[empty[0]]
         raise source.refuse([Problem(line=line, column=column, reason="must not be empty", field=empty[0])])
     return document
+
+
+def print_projects(session: Session, projects: list[Document], document: Any, *, empty: str = "") -> None:
+    """Projects as a table, or the document as it came."""
+    names = (f"project/{project['id']}" for project in projects)
+    session.printer.show(names, projects, document, _COLUMNS, _WIDE, empty=empty)
+
+
+def _labels(project: Document) -> str:
+    labels = (project.get("labels") or {}).get("values") or {}
+    return ",".join(f"{key}={value}" for key, value in labels.items())
+
+
+_COLUMNS: Columns = {"ID": "id", "NAME": "name", "DESCRIPTION": "description", "STATE": "state"}
+_WIDE: Columns = {
+    "LABELS": _labels,
+    "DOMAINS": lambda project: ",".join(str(domain["id"]) for domain in project.get("domains") or []),
+    "CREATED": "created_at",
+    "UPDATED": "updated_at",
+}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from ctl.cli.groups import command
 from ctl.cli.options import Option, project_option
 from ctl.cli.session import Session
-from ctl.commands.projects.fields import id_argument, one_id, read_project
-from ctl.commands.projects.tables import print_projects
+from ctl.commands.projects.fields import id_argument, one_id, print_projects, read_project
 
 
 @command(
@@ -30,6 +29,5 @@ def get_project(session: Session, project: str | None, all_states: bool) -> None
         print_projects(session, [shown_project], shown_project)
         return
     projects = list(session.client.projects("ALL" if all_states else "ACTIVE"))
-    print_projects(session, projects, projects)
-    if not projects and session.printer.is_table:
-        session.printer.note("There are no projects yet: `rainbowctl create project --id ID` creates one.")
+    empty = "There are no projects yet: `rainbowctl create project --id ID` creates one."
+    print_projects(session, projects, projects, empty=empty)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Any
 
-from ctl.cli.diffs import print_diff, unified
+from ctl.cli.diffs import show_difference
+from ctl.cli.files import check_expected_version
 from ctl.cli.groups import command
-from ctl.cli.prompts import confirm, is_terminal
+from ctl.cli.prompts import asks, confirm_write
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import Document
-from ctl.client.errors import Conflict, InvalidInput
+from ctl.client.errors import InvalidInput
 from ctl.commands.projects.fields import file_fields, flag_fields, ids, one_id, project_parameters, read_project
 from ctl.files.projects import EDITABLE, READ_ONLY
 
@@ -51,8 +51,13 @@ def update_project(session: Session, **flags: Any) -> None:
         session.printer.note(f"No changes: project {id} is already as requested.")
         return
     if not flags["force"]:
-        _check_version(str(flags["file"]), expected, current)
-    _confirmed(session, id, current, changes, flags)
+        check_expected_version(str(flags["file"]), expected, current.get("version"))
+    is_asked = asks(flags)
+    before = {key: current[key] for key in EDITABLE if current.get(key)}
+    after = {key: value for key in EDITABLE if (value := {**before, **changes}.get(key))}
+    show_difference(session, f"project {id}", before, after, is_asked=is_asked)
+    if is_asked:
+        confirm_write()
     if flags["dry_run"]:
         _answer(session, id, {**current, **changes})
         session.printer.note("Dry run: nothing was written.")
@@ -74,16 +79,6 @@ def _note_deprecated(session: Session, flags: Mapping[str, Any]) -> None:
             session.printer.note(f"--{old} is the old spelling of --{new}.")
 
 
-def _check_version(file: str, expected: int | None, current: Document) -> None:
-    if expected is not None and expected != current.get("version"):
-        raise Conflict(
-            f"{file} was made from version {expected}, but the project is at version {current.get('version')}. Check "
-            "it with `rainbowctl get project`, then remove the version from the file, or use --force.",
-            name="version_conflict",
-            details=[{"current_version": current.get("version")}],
-        )
-
-
 def _says(project: Mapping[str, Any], key: str, value: Any) -> bool:
     if key == "labels":
         stored = (project.get(key) or {}).get("values") or {}
@@ -97,20 +92,6 @@ def _drop_read_only(fields: dict[str, Any], current: Document) -> None:
     for key in READ_ONLY:
         if key in fields and fields.pop(key) != current.get(key):
             raise InvalidInput(f"{key} is set by the admin and cannot be changed: remove it from the file.")
-
-
-def _confirmed(
-    session: Session, id: str, current: Document, changes: Mapping[str, Any], flags: Mapping[str, Any]
-) -> None:
-    asks = is_terminal() and not flags["force"] and not flags["dry_run"]
-    if asks or not session.printer.is_quiet:
-        stream = sys.stdout if session.printer.is_table else sys.stderr
-        before = {key: current[key] for key in EDITABLE if current.get(key)}
-        after = {key: value for key in EDITABLE if (value := {**before, **changes}.get(key))}
-        print(f"project {id}", file=stream)
-        print_diff(unified(before, after, ("stored", "after this update")), stream)
-    if asks:
-        confirm("Write this?", "Not confirmed: nothing was written.")
 
 
 def _answer(session: Session, id: str, document: Document) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from ctl.cli.diffs import show_difference
 from ctl.cli.groups import command
 from ctl.cli.options import Argument, Option, domain_option, dry_run_option, force_option, project_option
-from ctl.cli.output import Columns
+from ctl.cli.output import Columns, id_part
 from ctl.cli.prompts import asks, confirm_write
 from ctl.cli.scopes import project_domain
 from ctl.cli.session import Session
@@ -16,7 +16,7 @@ from ctl.client.answers import Document
 from ctl.client.calls.registrations import LAUNCH_PLAN, WORKFLOW, Identifier
 from ctl.client.errors import InvalidInput, NotFound
 from ctl.client.schemas import show
-from ctl.commands.registrations.versions import Reading, Sample, id_part, read_parameters
+from ctl.commands.registrations.versions import Reading, Sample, read_parameters
 
 _GET_HELP = """Show the launch plans of a project and domain, each with its newest version; with NAME, all versions of
 one; with --version or --latest, one version.

@@ -113,11 +113,6 @@ def read_parameters(title: str) -> list[click.Parameter]:
     ]
 
 
-def id_part(key: str) -> Callable[[Document], str | None]:
-    """A column: one part of the identifier."""
-    return lambda document: document["id"].get(key)
-
-
 def _chosen_version(flags: Flags) -> str | None:
     if flags["version"] and flags["latest"] and flags["version"] != LATEST:
         raise InvalidInput("--version and --latest contradict each other: keep one.")
@@ -126,7 +121,7 @@ def _chosen_version(flags: Flags) -> str | None:
 
 def _write_sample(session: Session, flags: Flags, id: Identifier, sample: Sample) -> None:
     """Write a file that an execution can be created from."""
-    from ctl.cli.new_files import write_new
+    from ctl.cli.files import write_new
     from ctl.files.execution_samples import execution_sample
 
     text = execution_sample(

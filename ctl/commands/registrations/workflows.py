@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ctl.cli.groups import Command
+from ctl.cli.output import id_part
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.calls.registrations import WORKFLOW, Identifier
-from ctl.commands.registrations.versions import Reading, Sample, id_part, read_parameters
+from ctl.commands.registrations.versions import Reading, Sample, read_parameters
 
 _HELP = """Show the {noun}s of a project and domain, each with its newest version; with NAME, all versions of one; with
 --version or --latest, one version with its inputs and outputs.{about}
@@ -20,7 +21,7 @@ of the newest version.
 
 def show_inputs(inputs: Document) -> str:
     """Declared inputs in one table cell: `epochs (integer), rate (float)`."""
-    types = {name: each.get("type") if isinstance(each, dict) else each for name, each in inputs.items()}
+    types = {name: entry.get("type") if isinstance(entry, dict) else entry for name, entry in inputs.items()}
     return ", ".join(f"{name} ({type})" for name, type in types.items())
 
 

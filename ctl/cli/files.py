@@ -1,0 +1,33 @@
+"""Files that commands read and write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ctl.cli.prompts import confirm, is_terminal
+from ctl.client.contexts import write_private
+from ctl.client.errors import Conflict, InvalidInput
+
+
+def write_new(path: Path, text: str, *, is_forced: bool) -> None:
+    """Write a file; one that exists is replaced only when that is confirmed or forced."""
+    if path.is_dir():
+        raise InvalidInput(f"{path} is a directory.")
+    if path.exists() and not is_forced:
+        if not is_terminal():
+            raise InvalidInput(f"{path} exists: use --force to overwrite it.")
+        confirm(f"{path} exists. Overwrite it?", f"{path} was left as it is.")
+    write_private(path, text)
+
+
+def check_expected_version(file: str, expected: int | None, stored: int | None) -> None:
+    """Refuse a file that was made from another version than the one stored; None is that there is none."""
+    if expected in (None, stored):
+        return
+    reason = "the row no longer exists" if stored is None else f"version {stored} is stored"
+    raise Conflict(
+        f"{file} was made from version {expected}, but {reason}. Check it with `rainbowctl get`, then remove the "
+        "version from the file, or use --force.",
+        name="version_conflict",
+        details=[{} if stored is None else {"current_version": stored}],
+    )
