@@ -85,6 +85,8 @@ class Entry:
 class Group(click.Group):
     """A group whose help needs none of its commands' modules."""
 
+    word = "command"  #: what the help calls its commands
+
     def __init__(
         self,
         name: str,
@@ -93,7 +95,6 @@ class Group(click.Group):
         entries: Mapping[str, Entry],
         examples: Sequence[str] = (),
         epilog: str = "",
-        word: str = "command",
     ) -> None:
         super().__init__(
             name,
@@ -105,10 +106,9 @@ class Group(click.Group):
             ],
             epilog=(example_text(examples) + epilog) or None,
             context_settings=HELP_NAMES,
-            subcommand_metavar=f"{word.upper()} …",
+            subcommand_metavar=f"{self.word.upper()} …",
         )
         self.entries = entries
-        self.word = word
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.entries)

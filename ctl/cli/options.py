@@ -137,19 +137,20 @@ def domain_option(help: str = "Domain.") -> click.Parameter:
 LAUNCH_PLAN_WORDS = ("launchplan", "launch-plan", "launchPlan")
 
 
-def scope_parameters() -> list[click.Parameter]:
-    """Every part of a scope; the workflow as an argument or a flag."""
-    argument = Argument(
-        "workflow", required=False, metavar="[WORKFLOW]", explanation="Workflow of the project and domain."
-    )
-    return [argument, *_workflow_options("Workflow, also as an argument."), project_option(), domain_option()]
-
-
 def _workflow_options(help: str) -> list[click.Parameter]:
     return [
         Option(["-w", "--workflow", "workflow_flag"], metavar="WORKFLOW", help=help),
         option(*LAUNCH_PLAN_WORDS, parameter="launch_plan", metavar="NAME", help="Launch plan of the workflow."),
     ]
+
+
+#: Every part of a scope; the workflow as an argument or a flag.
+SCOPE_PARAMETERS: Sequence[click.Parameter] = [
+    Argument("workflow", required=False, metavar="[WORKFLOW]", explanation="Workflow of the project and domain."),
+    *_workflow_options("Workflow, also as an argument."),
+    project_option(),
+    domain_option(),
+]
 
 
 def filter_parameters(rows: str = "Rows", everything: str | None = None) -> list[click.Parameter]:
@@ -159,10 +160,6 @@ def filter_parameters(rows: str = "Rows", everything: str | None = None) -> list
     if everything is not None:
         options.append(Option(["-A", "--all", "all_scopes"], is_flag=True, help=everything))
     return options
-
-
-def files_option(help: str) -> click.Parameter:
-    return Option(["-f", "--file", "files"], metavar="FILE|DIR|-", multiple=True, help=help)
 
 
 def at_option(help: str) -> click.Parameter:
@@ -192,35 +189,25 @@ def dry_run_option(help: str = "Let the admin check it, and change nothing.") ->
     return option("dryRun", is_flag=True, help=help)
 
 
-def message_option() -> click.Parameter:
-    return Option(["-m", "--message"], metavar="WHY", help="Why; kept with the change.")
-
-
 def strict_option(help: str = "Exit with 7 if there are warnings.") -> click.Parameter:
     return Option(["--strict"], is_flag=True, help=help)
 
 
-def show_diff_option() -> click.Parameter:
-    return option("showDiff", is_flag=True, help="Show the differences even if many rows change.")
+MESSAGE = Option(["-m", "--message"], metavar="WHY", help="Why; kept with the change.")
+SHOW_DIFF = option("showDiff", is_flag=True, help="Show the differences even if many rows change.")
+STRICT_WRITE = strict_option("Exit with 7 if there are warnings; the change is still written.")
+LIMIT = option(
+    "limit", metavar="N", type=click.IntRange(min=1), default=20, show_default=True, help="How many at most."
+)
 
 
 def assumed_files_option(help: str = "Assume that these documents are applied. Repeatable.") -> click.Parameter:
     return Option(["--with", "files"], metavar="FILE|DIR|-", multiple=True, help=help)
 
 
-def limit_option() -> click.Parameter:
-    return option(
-        "limit", metavar="N", type=click.IntRange(min=1), default=20, show_default=True, help="How many at most."
-    )
-
-
 def write_options(force: str) -> list[click.Parameter]:
     """The flags of a command that writes; `force` says what --force does."""
-    return [dry_run_option(), force_option(force), message_option()]
-
-
-def strict_write_option() -> click.Parameter:
-    return strict_option("Exit with 7 if there are warnings; the change is still written.")
+    return [dry_run_option(), force_option(force), MESSAGE]
 
 
 def text_option(

@@ -52,6 +52,16 @@ class Backoff:
         self._session = session
         self.pause = 0.0  #: seconds, 0 while the admin answers
 
+    def call(self, read: Callable[[], Seen], longest: float = _LONGEST_PAUSE_SECONDS) -> Seen | None:
+        """What `read` returns; None after a pause where the admin does not answer."""
+        try:
+            value = read()
+        except (Unreachable, ServerError) as error:
+            self.pause_after(error, longest)
+            return None
+        self.answered()
+        return value
+
     def pause_after(
         self,
         error: ClientError,

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ctl.cli.groups import command
-from ctl.cli.options import Option, assumed_files_option, at_option, kind_argument, scope_parameters
+from ctl.cli.options import SCOPE_PARAMETERS, Option, assumed_files_option, at_option, kind_argument
 from ctl.cli.scopes import resolve_scope
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -36,7 +36,7 @@ candidate with the result of each filter and its score; and the choice. -o wide 
     help=_HELP,
     params=[
         kind_argument("[KIND|all|execution]", "Noun, name or number, or execution; all without one."),
-        *scope_parameters(),
+        *SCOPE_PARAMETERS,
         assumed_files_option(),
         at_option("As of this revision."),
         Option(["--decision"], metavar="N", type=click.IntRange(min=1), help="With execution: an earlier decision."),

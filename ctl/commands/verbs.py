@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
@@ -31,10 +31,7 @@ plural `s`.
 class NounGroup(Group):
     """A verb that takes nouns, in singular and plural."""
 
-    def __init__(
-        self, name: str, *, help: str, entries: Mapping[str, Entry], examples: Sequence[str], epilog: str = ""
-    ) -> None:
-        super().__init__(name, help=help, entries=entries, examples=examples, epilog=epilog, word="noun")
+    word = "noun"
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         for noun in (name, plural(name), name.removesuffix("s")):
@@ -45,9 +42,6 @@ class NounGroup(Group):
 
 class KindGroup(NounGroup):
     """A verb that takes its own nouns and those of all kinds."""
-
-    def __init__(self, name: str, *, help: str, entries: Mapping[str, Entry], examples: Sequence[str]) -> None:
-        super().__init__(name, help=help, entries=entries, examples=examples, epilog=_DECLARED)
 
     def find_other_command(self, ctx: click.Context, name: str, args: list[str]) -> click.Command | None:
         session = ctx.ensure_object(Session)
@@ -167,6 +161,7 @@ get = KindGroup(
         "rainbowctl get task-resource-attributes -A -o wide",
         "rainbowctl get project",
     ],
+    epilog=_DECLARED,
 )
 
 create = NounGroup(
@@ -205,6 +200,7 @@ update = KindGroup(
         "rainbowctl update execution-cluster-label --attrFile ec.yaml",
         "rainbowctl update task-resource-attribute -p flyteexamples -d development --limits.memory 2Gi",
     ],
+    epilog=_DECLARED,
 )
 
 edit = KindGroup(
@@ -212,6 +208,7 @@ edit = KindGroup(
     help="Change what is set at one scope in your editor: $VISUAL, else $EDITOR, else vi.",
     entries={},
     examples=["rainbowctl edit task-resource-attribute -p flyteexamples -d development"],
+    epilog=_DECLARED,
 )
 
 delete = KindGroup(
@@ -226,6 +223,7 @@ delete = KindGroup(
         "rainbowctl delete execution-cluster-label -p flyteexamples -d development",
         "rainbowctl delete execution nightly -p flyteexamples -d development --cause 'wrong inputs'",
     ],
+    epilog=_DECLARED,
 )
 
 rotate = NounGroup(

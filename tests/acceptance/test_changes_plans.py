@@ -170,7 +170,7 @@ def test_a_connection_cut_in_the_middle_leaves_all_or_nothing(shell: Shell, cuts
     assert "revision 0 was the latest before it." in done.err
     assert head(shell) == is_done
     stored = json.loads(shell.ok("rainbowctl history -o json"))
-    assert [each["change_count"] for each in stored] == [200] * is_done
+    assert [revision["change_count"] for revision in stored] == [200] * is_done
     again = shell.run("rainbowctl apply -f settings -q")
     assert (again.status, head(shell)) == (0, 1)
 

@@ -70,9 +70,9 @@ def test_a_pool_is_created_shown_changed_and_deleted(new_shell: Shell) -> None:
     assert "there is no such member. Did you mean north?" in message
     assert new_shell.rest("GET", "pools/gpu")["version"] == 2
     new_shell.ok("rainbowctl update pool gpu --member north=0.5 --description '' -m smaller")
-    found = new_shell.rest("GET", "pools/gpu")
-    assert found["members"] == [{"id": "north", "weight": 0.5, "expected": True}]
-    assert "description" not in found
+    pool = new_shell.rest("GET", "pools/gpu")
+    assert pool["members"] == [{"id": "north", "weight": 0.5, "expected": True}]
+    assert "description" not in pool
 
     done = new_shell.run("rainbowctl delete pool gpu no-such --dryRun")
     assert (done.status, done.out) == (0, "")
@@ -90,8 +90,8 @@ def test_a_label_comes_from_a_file_and_is_changed_by_one(shell: Shell) -> None:
     assert "No changes: label cheap is already as requested.\n" in done.err
     # What a file leaves out stays.
     shell.ok("rainbowctl update label cheap --file -", stdin="description: for tests\n")
-    found = shell.rest("GET", "labels/cheap")
-    assert (found["description"], len(found["members"])) == ("for tests", 2)
+    label = shell.rest("GET", "labels/cheap")
+    assert (label["description"], len(label["members"])) == ("for tests", 2)
     message = shell.refused(5, "rainbowctl update label cheap --file -", stdin="version: 99\ndescription: x\n")
     assert "was made from version 99, but version" in message
     shell.ok("rainbowctl export label > labels.yaml")
@@ -119,15 +119,15 @@ def test_a_cluster_is_defined_by_flags_and_changed_field_by_field(shell: Shell) 
         "rainbowctl create cluster east --capacity cpu=64,memory=256Gi,gpu=8 --cost 1.5 --description 'the east' "
         "--cluster-endpoint https://east.example.com --authType file_path --tokenPath /t --certPath /c"
     )
-    found = shell.rest("GET", "clusters/east")
-    assert found["auth"] == {"type": "file_path", "token_path": "/t", "cert_path": "/c"}
-    assert (found["endpoint"], found["cost"], found["enabled"]) == ("https://east.example.com", 1.5, True)
-    assert found["capacity"] == {"cpu": "64", "memory": "256Gi", "gpu": "8"}
+    cluster = shell.rest("GET", "clusters/east")
+    assert cluster["auth"] == {"type": "file_path", "token_path": "/t", "cert_path": "/c"}
+    assert (cluster["endpoint"], cluster["cost"], cluster["enabled"]) == ("https://east.example.com", 1.5, True)
+    assert cluster["capacity"] == {"cpu": "64", "memory": "256Gi", "gpu": "8"}
 
     shell.ok("rainbowctl update cluster east --cost 2 --authType ''")
     changed = shell.rest("GET", "clusters/east")
     assert changed["auth"] == {"token_path": "/t", "cert_path": "/c"}
-    assert (changed["cost"], changed["capacity"]) == (2, found["capacity"])
+    assert (changed["cost"], changed["capacity"]) == (2, cluster["capacity"])
 
     rows = cells(shell.ok("rainbowctl get clusters"))
     header = ["NAME", "STATE", "LAST SYNC", "POOLS", "CAPACITY", "FREE", "LEASES", "WAITING", "ENGINE", "SOURCE"]
@@ -156,8 +156,8 @@ def test_what_was_reported_or_switched_does_not_get_into_the_definition(shell: S
     assert "kind: cluster\nname: live\ncapacity:\n  cpu: '4'\ndescription: two\n" in shell.ok(
         "rainbowctl export cluster"
     )
-    found = shell.rest("GET", "clusters/live")
-    assert (found["enabled"], found["engine"]) == (False, "slurm")
+    cluster = shell.rest("GET", "clusters/live")
+    assert (cluster["enabled"], cluster["engine"]) == (False, "slurm")
     message = shell.refused(2, "rainbowctl update cluster-state live --file -", stdin="free: {cpu: much}\n")
     assert "stdin:1:13" in message
 

@@ -24,7 +24,7 @@ def test_the_reference_is_what_the_parser_says() -> None:
     assert pages() == WRITTEN, "run `make docs`"
 
 
-@pytest.mark.parametrize(("path", "command"), [pytest.param(*each, id=each[0]) for each in commands()])
+@pytest.mark.parametrize(("path", "command"), [pytest.param(*entry, id=entry[0]) for entry in commands()])
 def test_a_command_is_documented_with_all_its_flags(path: str, command: click.Command) -> None:
     verb, _, noun = path.rpartition(" ")
     assert f"\n## {verb} {'KIND' if noun in NOUNS else noun}\n" in REFERENCE

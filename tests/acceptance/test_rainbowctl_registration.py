@@ -86,7 +86,7 @@ def test_files_are_registered_workflows_first_and_again_without_harm(shell: Shel
     shell.ok("rainbowctl update launchplan nightly --version v1 --deactivate")
     assert cells(shell.ok(register))[2][2] == "registered already with the same content, activated"
     results = json.loads(shell.ok(f"{register} -o json"))
-    assert [(each["kind"], each["status"], each["created"]) for each in results] == [
+    assert [(result["kind"], result["status"], result["created"]) for result in results] == [
         ("workflow", "Success", False),
         ("launch_plan", "Success", False),
     ]
@@ -103,7 +103,7 @@ def test_the_warnings_of_a_registration_are_told(shell: Shell) -> None:
     message = "warning: launch plan nightly version v1: No pool is called 'gpu' yet."
     assert (done.status, done.err.count(message), done.err.count("warning:")) == (0, 1, 1), done.err
     workflow, plan = json.loads(done.out)
-    assert ("warnings" in workflow, [each["code"] for each in plan["warnings"]]) == (False, ["unknown_pool"])
+    assert ("warnings" in workflow, [warning["code"] for warning in plan["warnings"]]) == (False, ["unknown_pool"])
     done = shell.run("rainbowctl create launchplan --file nightly.yaml --version v2")
     assert (done.status, done.err.count("version v2: No pool is called 'gpu' yet.")) == (0, 1), done.err
 
@@ -135,7 +135,7 @@ def test_one_that_is_refused_stops_the_others_unless_told_otherwise(shell: Shell
     assert "a.yaml:1:1" in rows[0][2]
     done = shell.run("rainbowctl register files a.yaml --version v1 --continueOnError -o json")
     assert done.status == 1
-    assert [each["status"] for each in json.loads(done.out)] == ["Failed", "Success", "Success"]
+    assert [result["status"] for result in json.loads(done.out)] == ["Failed", "Success", "Success"]
 
 
 def test_what_is_wrong_is_found_in_the_file_before_or_by_the_admin(shell: Shell) -> None:

@@ -106,15 +106,15 @@ def test_a_value_is_set_and_deleted_at_each_level_however_its_scope_is_typed(new
     left = list(LEVELS)
     for level in ("project", "launch-plan", "project-domain", "workflow", "domain"):
         typed, _, keys = LEVELS[level]
-        said = new_shell.run(f"rainbowctl delete execution-cluster-label {typed}").err
+        note = new_shell.run(f"rainbowctl delete execution-cluster-label {typed}").err
         left.remove(level)
         assert [row["level"] for row in new_shell.rows("3")] == left
         broader = {key for key in left if LEVELS[key][2].items() <= keys.items()}
         if not broader:
-            assert said.endswith("Nothing applies there now: no level above sets it.\n")
+            assert note.endswith("Nothing applies there now: no level above sets it.\n")
         else:
             nearest = max(broader, key=list(LEVELS).index)
-            assert f"What applies there now: value={nearest}, inherited from " in said
+            assert f"What applies there now: value={nearest}, inherited from " in note
 
 
 @pytest.mark.parametrize("verb", ["get", "update", "delete"])

@@ -8,7 +8,7 @@ from typing import Any
 from ctl.cli.diffs import show_difference
 from ctl.cli.files import check_expected_version
 from ctl.cli.groups import Command
-from ctl.cli.options import option, scope_parameters, write_options
+from ctl.cli.options import SCOPE_PARAMETERS, option, write_options
 from ctl.cli.prompts import asks, confirm
 from ctl.cli.scopes import place, scope_for
 from ctl.cli.session import Session, local_user
@@ -52,7 +52,7 @@ def delete_attribute(kind: Kind) -> Command:
         run,
         help=_HELP.format(description=kind.description or kind.name),
         params=[
-            *scope_parameters(),
+            *SCOPE_PARAMETERS,
             option(
                 "attrFile",
                 metavar="FILE",

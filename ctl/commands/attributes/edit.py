@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ctl.cli.groups import Command
-from ctl.cli.options import dry_run_option, message_option, scope_parameters, strict_write_option
+from ctl.cli.options import MESSAGE, SCOPE_PARAMETERS, STRICT_WRITE, dry_run_option
 from ctl.cli.scopes import place, scope_for
 from ctl.cli.session import Session
 from ctl.client.answers import Attribute
@@ -37,7 +37,7 @@ def edit_attribute(kind: Kind) -> Command:
         kind.noun,
         run,
         help=_HELP.format(description=kind.description or kind.name),
-        params=[*scope_parameters(), dry_run_option(), message_option(), strict_write_option()],
+        params=[*SCOPE_PARAMETERS, dry_run_option(), MESSAGE, STRICT_WRITE],
         examples=[
             f"rainbowctl edit {kind.noun} -p flyteexamples -d development",
             f"EDITOR='code --wait' rainbowctl edit {kind.noun} -d development -m 'as agreed'",

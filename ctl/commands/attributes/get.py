@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ctl.cli.groups import Command
-from ctl.cli.options import Option, at_option, force_option, option, scope_parameters
+from ctl.cli.options import SCOPE_PARAMETERS, Option, at_option, force_option, option
 from ctl.cli.scopes import place, scope_for
 from ctl.cli.session import Session
 from ctl.client.answers import Attribute, Document, Effective
@@ -47,7 +47,7 @@ def get_attribute(kind: Kind) -> Command:
         run,
         help=_HELP.format(description=kind.description or kind.name, noun=kind.noun),
         params=[
-            *scope_parameters(),
+            *SCOPE_PARAMETERS,
             Option(["-A", "--all", "all_scopes"], is_flag=True, help="The rows of all scopes; -p, -d … filter them."),
             Option(["--exact"], is_flag=True, help="Only the row stored at this scope, nothing inherited."),
             option("attrFile", metavar="FILE", help="Write the value to a file."),

@@ -10,7 +10,7 @@ import click
 from ctl.cli.diffs import show_difference
 from ctl.cli.files import check_expected_version
 from ctl.cli.groups import Command
-from ctl.cli.options import GLOBAL_OPTIONS, Option, option, scope_parameters, strict_write_option, write_options
+from ctl.cli.options import GLOBAL_OPTIONS, SCOPE_PARAMETERS, STRICT_WRITE, Option, option, write_options
 from ctl.cli.prompts import asks, check_strict, confirm_write
 from ctl.cli.scopes import default_scope, place, scope_for, typed_scope
 from ctl.cli.session import Session, local_user
@@ -43,7 +43,7 @@ def update_attribute(kind: Kind) -> Command:
         Update(session, kind, flags).run()
 
     own: list[click.Parameter] = [
-        *scope_parameters(),
+        *SCOPE_PARAMETERS,
         option("attrFile", metavar="FILE", help="File with the scope and the payload; - is stdin."),
         Option(["--set", "set_path"], metavar="PATH=VALUE", multiple=True, help="Set one leaf by its path."),
         Option(
@@ -56,7 +56,7 @@ def update_attribute(kind: Kind) -> Command:
             help="Remove a leaf from the row, so that it inherits. Repeatable.",
         ),
         *write_options("Do not ask, and overwrite changes made in the meantime."),
-        strict_write_option(),
+        STRICT_WRITE,
     ]
     taken = {name for param in [*own, *GLOBAL_OPTIONS] for name in param.opts} | {"--help"}
     return Command(

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctl.cli.groups import command
-from ctl.cli.options import Argument, show_diff_option, strict_write_option, write_options
+from ctl.cli.options import SHOW_DIFF, STRICT_WRITE, Argument, write_options
 from ctl.cli.progress import step
 from ctl.cli.prompts import check_strict
 from ctl.cli.session import Session
 from ctl.client.answers import ChangeSet
 from ctl.client.errors import InvalidInput
 from ctl.client.words import count
-from ctl.commands.changes.documents import DOCUMENTS, PRUNE, document_parameters, propose, send, try_out
+from ctl.commands.changes.documents import DOCUMENT_PARAMETERS, DOCUMENTS, PRUNE, propose, send, try_out
 from ctl.commands.changes.reports import all_or_nothing, answer, is_confirmed, report_outcome, tell_warnings
 from ctl.files.proposals import Proposal
 
@@ -38,10 +38,10 @@ _NEW_PLAN = "Check them with `rainbowctl history`, then make a new plan."
     help=_HELP,
     params=[
         Argument("plan", required=False, metavar="[PLAN]", explanation="File that `rainbowctl plan --out` wrote."),
-        *document_parameters(),
-        show_diff_option(),
+        *DOCUMENT_PARAMETERS,
+        SHOW_DIFF,
         *write_options("Do not ask, and ignore versions in documents and the endpoint in a plan."),
-        strict_write_option(),
+        STRICT_WRITE,
     ],
     examples=[
         "rainbowctl apply -f settings/ -m 'more memory for everyone'",

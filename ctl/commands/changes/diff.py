@@ -9,7 +9,7 @@ import click
 
 from ctl.cli.groups import command
 from ctl.cli.session import Session
-from ctl.commands.changes.documents import DOCUMENTS, PRUNE, document_parameters, propose, try_out
+from ctl.commands.changes.documents import DOCUMENT_PARAMETERS, DOCUMENTS, PRUNE, propose, try_out
 from ctl.commands.changes.reports import answer, counts, show_rows, tell_warnings
 
 EXIT_DIFFERENT = 1
@@ -28,7 +28,7 @@ Exit status: 0 when nothing would change, 1 when something would, 2 for any erro
 @command(
     "diff",
     help=_HELP,
-    params=document_parameters(),
+    params=DOCUMENT_PARAMETERS,
     examples=[
         "rainbowctl diff -f settings/",
         "rainbowctl diff -f settings/ --prune -p flyteexamples",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ctl.cli.options import Option, files_option, filter_parameters
+from ctl.cli.options import Option, filter_parameters
 from ctl.cli.progress import MANY, step
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session, local_user
@@ -31,13 +31,17 @@ PRUNE = """--prune also deletes stored rows that are in no document, within a sc
 deleted."""
 
 
-def document_parameters() -> list[click.Parameter]:
-    """Flags for the documents, and for what is not among them."""
-    return [
-        files_option("File, directory, or - for stdin. Repeatable."),
-        Option(["--prune"], is_flag=True, help="Delete rows of the given scope that are in no document."),
-        *filter_parameters("With --prune: rows", "With --prune: all rows."),
-    ]
+#: Flags for the documents, and for what is not among them.
+DOCUMENT_PARAMETERS: Sequence[click.Parameter] = [
+    Option(
+        ["-f", "--file", "files"],
+        metavar="FILE|DIR|-",
+        multiple=True,
+        help="File, directory, or - for stdin. Repeatable.",
+    ),
+    Option(["--prune"], is_flag=True, help="Delete rows of the given scope that are in no document."),
+    *filter_parameters("With --prune: rows", "With --prune: all rows."),
+]
 
 
 def propose(session: Session, flags: Mapping[str, Any]) -> Proposal:

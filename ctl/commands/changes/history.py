@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from ctl.cli.groups import command
-from ctl.cli.options import Option, kind_argument, limit_option, scope_parameters
+from ctl.cli.options import LIMIT, SCOPE_PARAMETERS, Option, kind_argument
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session
 from ctl.client.answers import Document, RowChange
@@ -39,11 +39,11 @@ The author is anonymous while the admin does not know its users; the name that t
     help=_HELP,
     params=[
         kind_argument("[REVISION|FROM..TO|NOUN]", "Number of a revision, two numbers, or a kind.", parameter="word"),
-        *scope_parameters(),
+        *SCOPE_PARAMETERS,
         Option(["--author"], metavar="WHO", help="By this author, verified or claimed."),
         Option(["--since"], metavar="TIME", help="Made since then: 24h, 7d, 2026-03-01, 2026-03-01T12:00."),
         Option(["--until"], metavar="TIME", help="Made until then; a day is included."),
-        limit_option(),
+        LIMIT,
     ],
     examples=[
         "rainbowctl history",

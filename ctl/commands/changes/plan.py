@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ctl.cli.groups import command
-from ctl.cli.options import Option, force_option, show_diff_option, strict_option
+from ctl.cli.options import SHOW_DIFF, Option, force_option, strict_option
 from ctl.cli.prompts import check_strict
 from ctl.cli.session import Session, local_user
-from ctl.commands.changes.documents import DOCUMENTS, PRUNE, document_parameters, propose, try_out
+from ctl.commands.changes.documents import DOCUMENT_PARAMETERS, DOCUMENTS, PRUNE, propose, try_out
 from ctl.commands.changes.reports import answer, show_plan, tell_warnings
 
 _HELP = f"""Show what applying documents would change. Nothing is written to the admin.
@@ -30,9 +30,9 @@ or not: if one of them has changed since, apply refuses it with exit status 5.
     "plan",
     help=_HELP,
     params=[
-        *document_parameters(),
+        *DOCUMENT_PARAMETERS,
         Option(["--out"], metavar="FILE", help="Write the plan to a file."),
-        show_diff_option(),
+        SHOW_DIFF,
         force_option("Overwrite FILE, and ignore versions in documents."),
         strict_option(),
     ],

@@ -7,12 +7,12 @@ from typing import Any
 
 from ctl.cli.groups import command
 from ctl.cli.options import (
+    SCOPE_PARAMETERS,
+    SHOW_DIFF,
+    STRICT_WRITE,
     Option,
     kind_argument,
     revision_number,
-    scope_parameters,
-    show_diff_option,
-    strict_write_option,
     write_options,
 )
 from ctl.cli.scopes import resolve_scope, typed_scope
@@ -41,12 +41,12 @@ confirmation on a terminal; without one, a rollback of more than one scope needs
     help=_HELP,
     params=[
         kind_argument("[REVISION|NOUN]", "Revision to undo; with --to a kind.", parameter="word"),
-        *scope_parameters(),
+        *SCOPE_PARAMETERS,
         Option(["--to"], metavar="REVISION", callback=revision_number, help="Go back to this revision."),
         Option(["--everything"], is_flag=True, help="With --to: all rows and projects."),
-        show_diff_option(),
+        SHOW_DIFF,
         *write_options("Do not ask, and ignore revisions made since the plan was shown."),
-        strict_write_option(),
+        STRICT_WRITE,
     ],
     examples=[
         "rainbowctl rollback 12 -m 'the limits were too low'",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import partial
 
 from ctl.cli.session import Session
 from ctl.cli.watching import Backoff, separator
 from ctl.client.calls.executions import LONGEST_WAIT_SECONDS
-from ctl.client.errors import EndedOtherwise, ServerError, Unreachable
+from ctl.client.errors import EndedOtherwise
 from ctl.client.executions import Execution, ExecutionId
 from ctl.client.times import to_second
 
@@ -29,16 +30,12 @@ def follow(session: Session, id: ExecutionId, *, seconds: float | None = None) -
         left = _WAIT_SECONDS if deadline is None else deadline - session.monotonic()
         if left <= 0:
             return
-        try:
-            # The admin waits whole seconds; the last fraction is waited for here.
-            whole = min(int(left), _WAIT_SECONDS, LONGEST_WAIT_SECONDS)
-            if not whole:
-                session.sleep(left)
-            execution = Execution.from_document(session.client.wait_for_execution(id, seen.events, whole))
-        except (Unreachable, ServerError) as error:
-            backoff.pause_after(error, left)
-            continue
-        backoff.answered()
+        # The admin waits whole seconds; the last fraction is waited for here.
+        whole = min(int(left), _WAIT_SECONDS, LONGEST_WAIT_SECONDS)
+        if not whole:
+            session.sleep(left)
+        document = backoff.call(partial(session.client.wait_for_execution, id, seen.events, whole), left)
+        execution = seen if document is None else Execution.from_document(document)
         if execution.events != seen.events:
             seen = execution
             yield seen

@@ -11,19 +11,19 @@ from typing import Any
 import click
 
 from ctl.cli.groups import command
-from ctl.cli.options import LAUNCH_PLAN_WORDS, Option, option, require_text, text_option
+from ctl.cli.options import LAUNCH_PLAN_WORDS, Option, option, text_option
 from ctl.cli.session import Session
 from ctl.cli.watching import Backoff
 from ctl.client.answers import Document
-from ctl.client.errors import InvalidInput, ServerError, Unreachable
+from ctl.client.errors import InvalidInput
 from ctl.client.executions import Execution, parse_phase, parse_state
 from ctl.client.facts import SORT_FIELDS
 from ctl.client.selectors import filters, find_field, parse_selector
 from ctl.client.times import parse_time
 from ctl.commands.executions.options import (
+    EXECUTION_PARAMETERS,
     SELECTOR,
     execution_id,
-    execution_parameters,
     name_argument,
     scope_options,
     selected_scope,
@@ -33,25 +33,6 @@ from ctl.commands.executions.tables import print_execution, show_events, show_ex
 _LARGEST_PAGE = 1000
 _POLL_SECONDS = 2.0
 
-#: Flags that choose among many, by their parameters.
-_CHOOSING = {
-    "selector": "--filter.fieldSelector",
-    "phase": "--phase",
-    "reason": "--reason",
-    "cluster": "--cluster",
-    "pool": "--pool",
-    "label": "--label",
-    "workflow": "--workflow",
-    "launch_plan": "--launchplan",
-    "version": "--version",
-    "state": "--state",
-    "since": "--since",
-    "all_projects": "--allProjects",
-    "sort_by": "--filter.sortBy",
-    "is_ascending": "--filter.asc",
-    "limit": "--filter.limit",
-    "page": "--filter.page",
-}
 _LIMIT = 100
 
 _HELP = f"""Show executions, newest first: of a project and domain, or one by its NAME.
@@ -66,30 +47,25 @@ shows everything about one execution: the request, the job, the settings and the
 """
 
 
-def _filters() -> list[click.Parameter]:
-    return [
-        text_option("phase", metavar="PHASE[,PHASE]", help="In one of these phases."),
-        text_option("reason", metavar="CODE", help="With this reason, such as CLUSTERS_FULL."),
-        text_option("cluster", metavar="NAME", help="On this cluster.", noun="cluster"),
-        text_option("pool", metavar="NAME", help="Placed by this pool.", noun="pool"),
-        text_option("label", metavar="NAME", help="Placed by this execution cluster label.", noun="label"),
-        text_option("workflow", metavar="NAME", help="Of this workflow."),
-        text_option(*LAUNCH_PLAN_WORDS, parameter="launch_plan", metavar="NAME", help="Of this launch plan."),
-        text_option("version", metavar="VERSION", help="Of this version."),
-        text_option("state", metavar="STATE", help="ACTIVE, the default, ARCHIVED, or ALL."),
-        text_option("since", metavar="TIME", help="Created since then: 24h, 7d, 2026-03-01, 2026-03-01T12:00."),
-        option("filter.fieldSelector", parameter="selector", metavar="TERMS", callback=require_text, help="See above."),
-    ]
-
-
-def _paging() -> list[click.Parameter]:
-    whole = click.IntRange(min=1)
-    return [
-        text_option("filter.sortBy", parameter="sort_by", metavar="FIELD", help=f"Sort by {', '.join(SORT_FIELDS)}."),
-        Option(["--filter.asc", "is_ascending"], is_flag=True, help="Smallest or oldest first."),
-        Option(["--filter.limit", "limit"], metavar="N", type=whole, help=f"How many at most, {_LIMIT} by default."),
-        Option(["--filter.page", "page"], metavar="N", type=whole, help="Page to show, from 1."),
-    ]
+_NUMBER = click.IntRange(min=1)
+#: Flags that choose among many.
+_CHOOSING: Sequence[click.Parameter] = [
+    text_option("phase", metavar="PHASE[,PHASE]", help="In one of these phases."),
+    text_option("reason", metavar="CODE", help="With this reason, such as CLUSTERS_FULL."),
+    text_option("cluster", metavar="NAME", help="On this cluster.", noun="cluster"),
+    text_option("pool", metavar="NAME", help="Placed by this pool.", noun="pool"),
+    text_option("label", metavar="NAME", help="Placed by this execution cluster label.", noun="label"),
+    text_option("workflow", metavar="NAME", help="Of this workflow."),
+    text_option(*LAUNCH_PLAN_WORDS, parameter="launch_plan", metavar="NAME", help="Of this launch plan."),
+    text_option("version", metavar="VERSION", help="Of this version."),
+    text_option("state", metavar="STATE", help="ACTIVE, the default, ARCHIVED, or ALL."),
+    text_option("since", metavar="TIME", help="Created since then: 24h, 7d, 2026-03-01, 2026-03-01T12:00."),
+    text_option("filter.fieldSelector", parameter="selector", metavar="TERMS", help="See above."),
+    text_option("filter.sortBy", parameter="sort_by", metavar="FIELD", help=f"Sort by {', '.join(SORT_FIELDS)}."),
+    Option(["--filter.asc", "is_ascending"], is_flag=True, help="Smallest or oldest first."),
+    Option(["--filter.limit", "limit"], metavar="N", type=_NUMBER, help=f"How many at most, {_LIMIT} by default."),
+    Option(["--filter.page", "page"], metavar="N", type=_NUMBER, help="Page to show, from 1."),
+]
 
 
 @command(
@@ -98,8 +74,7 @@ def _paging() -> list[click.Parameter]:
     params=[
         name_argument(required=False, metavar="[NAME]"),
         *scope_options(),
-        *_filters(),
-        *_paging(),
+        *_CHOOSING,
         Option(["--details"], is_flag=True, help="Everything about one execution."),
         Option(["--watch"], is_flag=True, help="Show it again whenever it changes."),
         option("nodeID", metavar="ID", hidden=True),
@@ -127,7 +102,7 @@ def get_execution(session: Session, name: str | None, **flags: Any) -> None:
 
 
 def _show_one(session: Session, name: str, flags: Mapping[str, Any]) -> None:
-    wrong = [flag for key, flag in _CHOOSING.items() if flags[key]]
+    wrong = _choosing_flags(flags)
     if wrong:
         raise InvalidInput(f"{name} is one execution: leave out {', '.join(wrong)}, which filter lists.")
     id = execution_id(session, name)
@@ -143,6 +118,12 @@ def _show_one(session: Session, name: str, flags: Mapping[str, Any]) -> None:
         _details(session, execution)
     else:
         print_execution(session, execution)
+
+
+def _choosing_flags(flags: Mapping[str, Any]) -> list[str]:
+    """The flags that choose among many, of those that were typed."""
+    names = {str(param.name): param.opts[0] for param in _CHOOSING} | {"all_projects": "--allProjects"}
+    return [flag for key, flag in names.items() if flags[key]]
 
 
 def _query(session: Session, flags: Mapping[str, Any], where: Mapping[str, str]) -> Document:
@@ -189,7 +170,7 @@ def _list(session: Session, flags: Mapping[str, Any]) -> None:
         page, limit = flags["page"] or 1, flags["limit"] or _LIMIT
         session.printer.note(f"There are more: --filter.page {page + 1} shows the next {limit}.")
     elif not executions and session.printer.is_table:
-        session.printer.note("No executions match." if any(flags[key] for key in _CHOOSING) else "No executions yet.")
+        session.printer.note("No executions match." if _choosing_flags(flags) else "No executions yet.")
 
 
 def _print(session: Session, executions: Sequence[Execution], where: Mapping[str, str]) -> None:
@@ -208,15 +189,10 @@ def _watch(session: Session, flags: Mapping[str, Any]) -> None:
     while True:
         sys.stdout.flush()
         session.sleep(_POLL_SECONDS)
-        try:
-            executions = _find_executions(session, flags, where)[0]
-        except (Unreachable, ServerError) as error:
-            backoff.pause_after(error)
-            continue
-        backoff.answered()
+        page = backoff.call(lambda: _find_executions(session, flags, where)[0])
         changed = [
             execution
-            for execution in executions
+            for execution in page or []
             if execution.id not in seen or seen[execution.id].document != execution.document
         ]
         seen |= {execution.id: execution for execution in changed}
@@ -256,7 +232,7 @@ def _details(session: Session, execution: Execution) -> None:
 @command(
     "execution-event",
     help="Show what happened to an execution, oldest first: each event with its phase, cluster and reason.",
-    params=execution_parameters(),
+    params=EXECUTION_PARAMETERS,
     examples=[
         "rainbowctl get execution-event nightly -p flytesnacks -d development",
         "rainbowctl get execution-events flytesnacks/development/nightly -o json",

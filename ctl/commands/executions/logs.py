@@ -16,10 +16,10 @@ from ctl.cli.options import Option
 from ctl.cli.session import Session
 from ctl.cli.watching import Backoff
 from ctl.client.client import Client
-from ctl.client.errors import InvalidInput, ServerError, Unreachable
+from ctl.client.errors import InvalidInput
 from ctl.client.executions import Execution, ExecutionId
 from ctl.client.logs import STREAMS, Stream, last_lines
-from ctl.commands.executions.options import execution_id, execution_parameters
+from ctl.commands.executions.options import EXECUTION_PARAMETERS, execution_id
 
 _BOTH = "both"
 _WAIT_SECONDS = 30
@@ -40,7 +40,7 @@ output, up to a limit; a warning says if the rest is missing.
     "logs",
     help=_HELP,
     params=[
-        *execution_parameters(),
+        *EXECUTION_PARAMETERS,
         Option(["-f", "--follow", "is_followed"], is_flag=True, help="Follow the output until it is finished."),
         Option(["--attempt"], metavar="N", type=click.IntRange(min=1), help="Attempt to show; the last one."),
         Option(
@@ -148,15 +148,10 @@ def _pour(
         if tail is not None:
             pieces.put((stream.name, last_lines(stream.available(), tail)))
         while not stream.is_complete:
-            try:
-                text = stream.read(_WAIT_SECONDS)
-            except (Unreachable, ServerError) as error:
-                backoff.pause_after(error)
-                continue
-            backoff.answered()
+            text = backoff.call(lambda: stream.read(_WAIT_SECONDS))
             if text:
                 pieces.put((stream.name, text))
-            elif not stream.is_complete:
+            elif text is not None and not stream.is_complete:
                 time.sleep(_PAUSE_SECONDS)
     except Exception as error:  # it is raised where it is read
         pieces.put(error)
@@ -166,14 +161,10 @@ def _pour(
 
 def _read_again(session: Session, id: ExecutionId) -> Execution:
     backoff = Backoff(session)
-    while True:
-        try:
-            execution = Execution.from_document(session.client.execution(id))
-        except (Unreachable, ServerError) as error:
-            backoff.pause_after(error)
-            continue
-        backoff.answered()
-        return execution
+    document = None
+    while document is None:
+        document = backoff.call(lambda: session.client.execution(id))
+    return Execution.from_document(document)
 
 
 def _write(stream: str, text: str) -> None:

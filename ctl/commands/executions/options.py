@@ -61,9 +61,8 @@ def name_argument(
     return Argument(parameter, explanation=explanation, **settings)
 
 
-def execution_parameters() -> list[click.Parameter]:
-    """One execution: its name, and the project and domain it is in."""
-    return [name_argument(), project_option(), domain_option()]
+#: One execution: its name, and the project and domain it is in.
+EXECUTION_PARAMETERS: Sequence[click.Parameter] = [name_argument(), project_option(), domain_option()]
 
 
 def execution_id(session: Session, name: str) -> ExecutionId:
@@ -97,15 +96,14 @@ def selected_scope(session: Session, flags: Mapping[str, Any], *, is_needed: boo
     return scope
 
 
-def since_option() -> click.Parameter:
-    return Option(
-        ["--since"],
-        metavar="TIME",
-        default="24h",
-        show_default=True,
-        callback=require_text,
-        help="Executions created since then: 24h, 7d, 2026-03-01, 2026-03-01T12:00.",
-    )
+SINCE = Option(
+    ["--since"],
+    metavar="TIME",
+    default="24h",
+    show_default=True,
+    callback=require_text,
+    help="Executions created since then: 24h, 7d, 2026-03-01, 2026-03-01T12:00.",
+)
 
 
 def selector_option(help: str) -> click.Parameter:
@@ -144,11 +142,7 @@ def run_parameters() -> list[click.Parameter]:
         ),
         project_option("Project: where the launch plan or workflow is, and where it runs without --targetProject."),
         domain_option("Domain, likewise."),
-        text_option(
-            "execFile",
-            metavar="FILE",
-            help="File with what to run and how; - is stdin.",
-        ),
+        text_option("execFile", metavar="FILE", help="File with what to run and how; - is stdin."),
         text_option(*LAUNCH_PLAN_WORDS, parameter="launch_plan", metavar="NAME", help="Launch plan to run."),
         text_option("workflow", metavar="NAME", help="Workflow to run, without a launch plan."),
         text_option("task", metavar="NAME", help="Task to run; the same as --workflow."),

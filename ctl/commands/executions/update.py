@@ -10,7 +10,7 @@ from ctl.cli.prompts import confirm, is_terminal
 from ctl.cli.session import Session
 from ctl.client.errors import InvalidInput
 from ctl.client.executions import Execution
-from ctl.commands.executions.options import execution_id, execution_parameters
+from ctl.commands.executions.options import EXECUTION_PARAMETERS, execution_id
 
 _HELP = """Archive an execution, so that lists leave it out, or make it active again.
 
@@ -23,7 +23,7 @@ terminal.
     "execution",
     help=_HELP,
     params=[
-        *execution_parameters(),
+        *EXECUTION_PARAMETERS,
         Option(["--archive"], is_flag=True, help="Archive it."),
         Option(["--activate"], is_flag=True, help="Make it active again."),
         dry_run_option("Show what would change, and change nothing."),

@@ -14,7 +14,7 @@ from ctl.client.facts import FINISHED_PHASES
 from ctl.client.times import format_duration, parse_duration
 from ctl.client.words import listed
 from ctl.commands.executions.follow import follow
-from ctl.commands.executions.options import execution_id, execution_parameters
+from ctl.commands.executions.options import EXECUTION_PARAMETERS, execution_id
 from ctl.commands.executions.tables import print_execution
 
 _HELP = """Wait for a condition of an execution, and exit with 0 as soon as it holds.
@@ -65,7 +65,7 @@ def _of_phases(phases: frozenset[str]) -> Goal:
     "execution",
     help=_HELP,
     params=[
-        *execution_parameters(),
+        *EXECUTION_PARAMETERS,
         Option(["--for", "goal"], metavar="GOAL", default="finished", show_default=True, help="Condition to wait for."),
         text_option(
             "timeout",

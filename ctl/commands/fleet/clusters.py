@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from ctl.cli.groups import command
-from ctl.cli.options import Argument, Option, definition_completer, limit_option, option
+from ctl.cli.options import LIMIT, Argument, Option, definition_completer, option
 from ctl.cli.output import Columns, text_cells
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -156,7 +156,7 @@ get_cluster, create_cluster, update_cluster, delete_cluster = commands(_PART)
 @command(
     "cluster-event",
     help="Show what happened to a cluster, newest first: registered, ready, lost, cordoned, draining, reported.",
-    params=[_NAME, limit_option()],
+    params=[_NAME, LIMIT],
     examples=["rainbowctl get cluster-event a", "rainbowctl get cluster-events a --limit 100 -o json"],
 )
 def get_cluster_event(session: Session, name: str, limit: int) -> None:

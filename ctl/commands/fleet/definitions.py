@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ctl.cli.groups import Command
-from ctl.cli.options import Argument, Option, definition_completer, dry_run_option, message_option
+from ctl.cli.options import MESSAGE, Argument, Option, definition_completer, dry_run_option
 from ctl.cli.output import Columns
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import Document
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ctl.files.attributes import AttributeFile
 
 Flags = Mapping[str, Any]
+
+FILE = Option(["-f", "--file"], metavar="FILE", help="File with its name and fields; - is stdin.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,13 +96,9 @@ def create_definition(part: Part) -> Command:
         part.noun,
         run,
         help=f"{part.about}\n\nCreates one from flags or a file. One that exists already is not changed.",
-        params=[name_argument(part), *part.parameters, file_option(), dry_run_option(), message_option()],
+        params=[name_argument(part), *part.parameters, FILE, dry_run_option(), MESSAGE],
         examples=part.examples["create"],
     )
-
-
-def file_option() -> click.Parameter:
-    return Option(["-f", "--file"], metavar="FILE", help="File with its name and fields; - is stdin.")
 
 
 def name_argument(part: Part) -> Argument:

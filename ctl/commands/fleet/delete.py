@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ctl.cli.groups import Command
-from ctl.cli.options import Argument, definition_completer, dry_run_option, force_option, message_option
+from ctl.cli.options import Argument, definition_completer, write_options
 from ctl.cli.prompts import confirm, is_terminal
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import Document
@@ -61,9 +61,7 @@ def delete_definition(part: Part) -> Command:
                 explanation=f"Names of {plural(part.noun)}.",
                 shell_complete=definition_completer(part.noun),
             ),
-            dry_run_option(),
-            force_option("Do not ask, and delete even if in use."),
-            message_option(),
+            *write_options("Do not ask, and delete even if in use."),
         ],
         examples=part.examples["delete"],
     )

@@ -31,13 +31,7 @@ _CHANGING = [
         multiple=True,
         help="Add a cluster at the end, or change the weight of a member. Repeatable.",
     ),
-    option(
-        "removeMember",
-        parameter="removed",
-        metavar="CLUSTER",
-        multiple=True,
-        help="Remove a member. Repeatable.",
-    ),
+    option("removeMember", parameter="removed", metavar="CLUSTER", multiple=True, help="Remove a member. Repeatable."),
 ]
 
 

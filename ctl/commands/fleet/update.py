@@ -7,16 +7,16 @@ from typing import Any
 from ctl.cli.diffs import show_difference
 from ctl.cli.files import check_expected_version
 from ctl.cli.groups import Command
-from ctl.cli.options import dry_run_option, force_option, message_option
+from ctl.cli.options import write_options
 from ctl.cli.prompts import asks, confirm_write
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import RowChange
 from ctl.client.errors import InvalidInput, NotFound
 from ctl.client.nouns import json_key
 from ctl.commands.fleet.definitions import (
+    FILE,
     Part,
     apply_fields,
-    file_option,
     name_and_file,
     name_argument,
     report,
@@ -76,10 +76,8 @@ def update_definition(part: Part) -> Command:
             name_argument(part),
             *part.parameters,
             *part.changing,
-            file_option(),
-            dry_run_option(),
-            force_option("Do not ask, and overwrite changes made in the meantime."),
-            message_option(),
+            FILE,
+            *write_options("Do not ask, and overwrite changes made in the meantime."),
         ],
         examples=part.examples["update"],
     )

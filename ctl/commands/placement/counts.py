@@ -16,7 +16,7 @@ from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.times import parse_time, to_second
 from ctl.client.words import count
-from ctl.commands.executions.options import scope_options, selected_scope, since_option
+from ctl.commands.executions.options import SINCE, scope_options, selected_scope
 
 _BY = ["cluster", "pool", "label", "project", "domain", "phase", "reason"]
 _EIGHTHS = "▏▎▍▌▋▊▉"
@@ -36,7 +36,7 @@ _SHORTEST_BAR = 5
             show_default=True,
             help="What to count by.",
         ),
-        since_option(),
+        SINCE,
         *scope_options(),
     ],
     examples=[

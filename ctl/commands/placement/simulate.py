@@ -19,7 +19,7 @@ from ctl.client.executions import ExecutionId
 from ctl.client.times import parse_time, to_second
 from ctl.client.words import count
 from ctl.commands.changes.documents import DOCUMENTS, read
-from ctl.commands.executions.options import scope_options, selected_scope, since_option
+from ctl.commands.executions.options import SINCE, scope_options, selected_scope
 from ctl.files.proposals import Proposal
 
 _HELP = f"""Show which past executions would have gone elsewhere if documents had been applied.
@@ -33,7 +33,7 @@ Nothing is written and nothing moves. {DOCUMENTS}
     help=_HELP,
     params=[
         assumed_files_option("Documents to assume. Repeatable."),
-        since_option(),
+        SINCE,
         *scope_options(),
         Option(["--limit"], metavar="N", type=click.IntRange(min=1), help="How many executions to list at most."),
     ],

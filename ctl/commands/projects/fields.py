@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ctl.cli.options import Argument, Option, completer, force_option, message_option, option, project_option
+from ctl.cli.options import MESSAGE, Argument, Option, completer, force_option, option, project_option
 from ctl.cli.options import dry_run_option as dry_run
 from ctl.cli.output import Columns
 from ctl.cli.session import Session
@@ -34,7 +34,7 @@ def project_parameters(which: str) -> list[click.Parameter]:
         option("archiveProject", parameter="archiveProject", is_flag=True, hidden=True),
         dry_run("Show what would change and send nothing; the admin does not check it."),
         force_option("Do not ask."),
-        message_option(),
+        MESSAGE,
     ]
 
 

@@ -27,6 +27,10 @@ takes those of -p and -d. A launch plan without the version of its workflow laun
 registered version is never changed: registering the same content again succeeds, other content is refused."""
 
 
+VERSION = Option(["--version"], metavar="V", help="Version of documents without one.")
+ACTIVATE = Option(["--activate"], is_flag=True, help="Activate launch plans, except those with `active: false`.")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Registered:
     """One document that was registered, or would be."""
@@ -133,20 +137,12 @@ def _create(noun: str, word: str, examples: Sequence[str], *more: click.Paramete
             ),
             project_option(),
             domain_option(),
-            version_option(),
+            VERSION,
             *more,
             dry_run_option(),
         ],
         examples=examples,
     )
-
-
-def version_option() -> click.Parameter:
-    return Option(["--version"], metavar="V", help="Version of documents without one.")
-
-
-def activate_option() -> click.Parameter:
-    return Option(["--activate"], is_flag=True, help="Activate launch plans, except those with `active: false`.")
 
 
 def activated(item: Registration, is_wanted: bool) -> Registration:
@@ -188,5 +184,5 @@ create_launchplan = _create(
         "rainbowctl create launchplan --file nightly.yaml -p flytesnacks -d development --activate",
         "rainbowctl create launchplan --file nightly.yaml -p flytesnacks -d development --version v2 --dryRun",
     ],
-    activate_option(),
+    ACTIVATE,
 )

@@ -16,12 +16,12 @@ from ctl.client.calls.registrations import LAUNCH_PLAN
 from ctl.client.errors import ClientError, InvalidInput, RainbowError, Unreachable
 from ctl.client.words import fold
 from ctl.commands.registrations.create import (
+    ACTIVATE,
     DOCUMENTS,
+    VERSION,
     Registrar,
-    activate_option,
     activated,
     complete,
-    version_option,
 )
 from ctl.files.registrations import Registration, read_registrations
 
@@ -71,13 +71,9 @@ def _refused_option(word: str, reason: str) -> click.Option:
         ),
         project_option("Project of documents without one."),
         domain_option("Domain of documents without one."),
-        version_option(),
-        activate_option(),
-        option(
-            "continueOnError",
-            is_flag=True,
-            help="Continue after a refusal.",
-        ),
+        VERSION,
+        ACTIVATE,
+        option("continueOnError", is_flag=True, help="Continue after a refusal."),
         dry_run_option("Let the admin check them, and register nothing."),
         option(
             "assumableIamRole",
