@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ctl.cli.prompts import confirm, is_terminal
+from ctl.cli.session import Session
 from ctl.client.contexts import write_private
 from ctl.client.errors import Conflict, InvalidInput
 
@@ -18,6 +19,15 @@ def write_new(path: Path, text: str, *, is_forced: bool) -> None:
             raise InvalidInput(f"{path} exists: use --force to overwrite it.")
         confirm(f"{path} exists. Overwrite it?", f"{path} was left as it is.")
     write_private(path, text)
+
+
+def write_output(session: Session, file: str, text: str, note: str, *, is_forced: bool) -> None:
+    """Write a file and note that, or print the text where the file is `-`."""
+    if file == "-":
+        session.printer.text(text)
+    else:
+        write_new(Path(file), text, is_forced=is_forced)
+        session.printer.note(note)
 
 
 def check_expected_version(file: str, expected: int | None, stored: int | None) -> None:

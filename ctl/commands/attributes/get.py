@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from ctl.cli.groups import Command
@@ -194,10 +193,6 @@ def _write_file(session: Session, kind: Kind, scope: Scope, flags: Mapping[str, 
             remark += " The value is inherited; updating with the file pins it here."
     except NothingSet as nothing:
         text, remark = sample_yaml(kind, scope, file), f"{nothing.message} Wrote a sample to {file}."
-    if file == "-":
-        session.printer.text(text)
-        return
-    from ctl.cli.files import write_new
+    from ctl.cli.files import write_output
 
-    write_new(Path(file), text, is_forced=flags["force"])
-    session.printer.note(remark)
+    write_output(session, file, text, remark, is_forced=flags["force"])

@@ -143,10 +143,8 @@ def _write(session: Session, documents: list[Any], flags: Mapping[str, Any]) -> 
         removed = write_directory(Path(flags["directory"]), files, is_forced=flags["force"])
         also = f" Removed {count(removed, 'file')} of an earlier export." if removed else ""
         session.printer.note(f"Wrote {number} to {count(len(files), 'file')} below {flags['directory']}.{also}")
-    elif flags["out_file"] and flags["out_file"] != "-":
-        from ctl.cli.files import write_new
-
-        write_new(Path(flags["out_file"]), as_stream(documents), is_forced=flags["force"])
-        session.printer.note(f"Wrote {number} to {flags['out_file']}.")
     else:
-        session.printer.text(as_stream(documents))
+        from ctl.cli.files import write_output
+
+        file = flags["out_file"] or "-"
+        write_output(session, file, as_stream(documents), f"Wrote {number} to {file}.", is_forced=flags["force"])

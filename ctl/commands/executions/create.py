@@ -13,8 +13,8 @@ from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import AlreadyCreated, InvalidInput, NotFound
 from ctl.client.executions import Execution, ExecutionId
-from ctl.commands.executions.options import RunCommand, execution_id, run_parameters
-from ctl.commands.executions.requests import requests_from_flags, send_request
+from ctl.commands.executions.options import execution_id
+from ctl.commands.executions.requests import RUN_PARAMETERS, RunCommand, requests_from_flags, send_request
 from ctl.commands.executions.tables import print_execution
 from ctl.files.execution_requests import Request, build_repeat
 
@@ -62,7 +62,7 @@ def _checked_key(ctx: click.Context, param: click.Parameter, value: str | None) 
     cls=RunCommand,
     help=_HELP,
     params=[
-        *run_parameters(),
+        *RUN_PARAMETERS,
         text_option("relaunch", metavar="NAME", help="Run an earlier execution again."),
         text_option("recover", metavar="NAME", help="Run an execution that did not succeed again."),
         dry_run_option("Let the admin check and decide everything, and create nothing."),

@@ -41,11 +41,11 @@ def follow(session: Session, id: ExecutionId, *, seconds: float | None = None) -
             yield seen
 
 
-def watch_execution(session: Session, id: ExecutionId, *, has_headers: bool = True) -> Execution:
+def watch_execution(session: Session, id: ExecutionId) -> Execution:
     """Print the execution, and again whenever something happens to it, until it is finished."""
     seen = None
     for execution in follow(session, id):
-        _show(session, execution, is_first=seen is None and has_headers)
+        _show(session, execution, is_first=seen is None)
         sys.stdout.flush()
         seen = execution
     assert seen is not None, "following starts with the execution as it is"

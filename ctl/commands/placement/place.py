@@ -11,8 +11,7 @@ from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, InvalidRequest
 from ctl.commands.changes.documents import read
 from ctl.commands.executions.explain import print_explanation
-from ctl.commands.executions.options import RunCommand, run_parameters
-from ctl.commands.executions.requests import requests_from_flags, send_request
+from ctl.commands.executions.requests import RUN_PARAMETERS, RunCommand, requests_from_flags, send_request
 from ctl.files.execution_requests import Request
 from ctl.files.proposals import Proposal
 
@@ -30,7 +29,7 @@ The choice among equally good clusters depends on the name of the execution; giv
     cls=RunCommand,
     help=_HELP,
     params=[
-        *run_parameters(),
+        *RUN_PARAMETERS,
         assumed_files_option(),
     ],
     examples=[

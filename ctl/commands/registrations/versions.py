@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import click
@@ -121,18 +120,15 @@ def _chosen_version(flags: Flags) -> str | None:
 
 def _write_sample(session: Session, flags: Flags, id: Identifier, sample: Sample) -> None:
     """Write a file that an execution can be created from."""
-    from ctl.cli.files import write_new
+    from ctl.cli.files import write_output
     from ctl.files.execution_samples import execution_sample
 
     text = execution_sample(
         sample.key, id, sample.inputs, defaults=sample.defaults, fixed=sample.fixed, now=datetime.now(UTC)
     )
     file = str(flags["exec_file"])
-    if file == "-":
-        session.printer.text(text)
-        return
-    write_new(Path(file), text, is_forced=flags["force"])
-    session.printer.note(
+    note = (
         f"Wrote {file} for {id.name} version {id.version}: change its inputs, then run `rainbowctl create execution "
         f"--execFile {file}`."
     )
+    write_output(session, file, text, note, is_forced=flags["force"])
