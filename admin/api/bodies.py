@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from typing import Any
+from typing import Any, NoReturn
 
 from flask import request
 
@@ -42,7 +42,7 @@ def _raw() -> bytes:
     return raw
 
 
-def _parsed(raw: bytes) -> Any:
+def _parsed(raw: bytes) -> object:
     try:
         body = json.loads(
             raw.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite
@@ -78,7 +78,7 @@ def _finite(text: str) -> float:
     return number
 
 
-def _no_constant(name: str) -> Any:
+def _no_constant(name: str) -> NoReturn:
     raise invalid("", f"{name} is not a JSON number.")
 
 

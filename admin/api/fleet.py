@@ -150,46 +150,30 @@ _operations_of(FleetKind.POOL, GroupAnswer, PoolListAnswer, PoolWritten)
 _operations_of(FleetKind.LABEL, GroupAnswer, LabelListAnswer, LabelWritten)
 
 
-Switch = Callable[[str, Fields], tuple[ClusterView, bool]]
+def _switch(
+    word: str, summary: str, act: Callable[..., tuple[ClusterView, bool]], body_schema: type[RequestSchema] = SwitchBody
+) -> None:
+    """An operation that switches a cluster, by a service that says whether that changed anything."""
 
-
-def _switch(word: str, summary: str, act: Switch, body_schema: type[RequestSchema] = SwitchBody) -> None:
     @operations.add(
         "POST", f"/clusters/<name>/{word}", summary=summary, body=body_schema, body_optional=True, errors=(404,)
     )
     def switch(name: str, body: Fields) -> SwitchedAnswer:
-        view, is_change = act(name, body)
+        arguments = {"reason": body.get("reason"), "claimed_by": body.get("claimed_by")}
+        if "deadline" in body:
+            arguments["deadline"] = context().clock() + body["deadline"]
+        view, is_change = act(context(), name, **arguments)
         return SwitchedAnswer(cluster=ClusterAnswer.from_view(view), changed=is_change)
 
 
-def _why(body: Fields) -> tuple[str | None, str | None]:
-    return body.get("reason"), body.get("claimed_by")
-
-
-def _enable(name: str, body: Fields, to: bool = True) -> tuple[ClusterView, bool]:
-    return fleet.set_enabled(context(), name, to, *_why(body))
-
-
-def _cordon(name: str, body: Fields, to: bool = True) -> tuple[ClusterView, bool]:
-    return fleet.set_cordoned(context(), name, to, *_why(body))
-
-
-def _drain(name: str, body: Fields, to: bool = True) -> tuple[ClusterView, bool]:
-    deadline = context().clock() + body["deadline"] if "deadline" in body else None
-    return fleet.set_draining(context(), name, to, deadline, *_why(body))
-
-
-def _admit(name: str, body: Fields) -> tuple[ClusterView, bool]:
-    return fleet.admit(context(), name, *_why(body))
-
-
-_switch("enable", "Let a cluster take part", _enable)
-_switch("disable", "Take a cluster out of use", partial(_enable, to=False))
-_switch("cordon", "Give a cluster no new work", _cordon)
-_switch("uncordon", "Give a cluster work again", partial(_cordon, to=False))
-_switch("drain", "Give a cluster no new work, and move what it has", _drain, DrainBody)
-_switch("undrain", "Give a drained cluster work again", partial(_drain, to=False))
-_switch("admit", "Let a new cluster in that registered and waits", _admit)
+_drain = partial(fleet.set_draining, deadline=None)
+_switch("enable", "Let a cluster take part", partial(fleet.set_enabled, enabled=True))
+_switch("disable", "Take a cluster out of use", partial(fleet.set_enabled, enabled=False))
+_switch("cordon", "Give a cluster no new work", partial(fleet.set_cordoned, cordoned=True))
+_switch("uncordon", "Give a cluster work again", partial(fleet.set_cordoned, cordoned=False))
+_switch("drain", "Give a cluster no new work, and move what it has", partial(_drain, draining=True), DrainBody)
+_switch("undrain", "Give a drained cluster work again", partial(_drain, draining=False))
+_switch("admit", "Let a new cluster in that registered and waits", fleet.admit)
 
 
 @operations.add("PUT", "/clusters/<name>/state", body=ReportBody, errors=(404,))

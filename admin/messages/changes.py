@@ -11,7 +11,7 @@ from marshmallow import fields, validate
 from msgspec import Meta
 
 from admin.core.changes import RowChange, RowWrite
-from admin.core.problems import Invalid, Problem, dotted, invalid
+from admin.core.problems import Invalid, Problem, dotted, invalid, raise_problems
 from admin.core.settings.resolution import Effect
 from admin.messages.pages import key_of, parse_number, token_of, wrong_token
 from admin.messages.projects import NewProject
@@ -63,7 +63,7 @@ class ChangesQuery(PageQuery):
     dry_run = Flag(load_default=False, metadata={"description": "Say what would change, and change nothing."})
 
 
-def read_changes(context: Context, documents: list[Any]) -> list[RowWrite]:
+def read_changes(context: Context, documents: Sequence[object]) -> list[RowWrite]:
     """The changes of a request; Invalid with the position of everything that is wrong."""
     if not documents or len(documents) > MOST_CHANGES:
         raise invalid("changes", f"holds {len(documents)} changes; give 1 to {MOST_CHANGES}.")
@@ -79,8 +79,7 @@ def read_changes(context: Context, documents: list[Any]) -> list[RowWrite]:
             writes.append(read_write(context, loaded, index))
         except Invalid as refusal:
             problems += [replace(problem, index=index) for problem in refusal.problems]
-    if problems:
-        raise Invalid(*problems)
+    raise_problems(problems)
     return writes
 
 

@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from admin.core.executions.spec import read_spec
 from admin.core.jobs.literals import plain_values
-from admin.core.problems import Invalid, Problem, invalid
+from admin.core.problems import Invalid, Problem, invalid, raise_problems
 from admin.errors import InvalidRequest
 from admin.messages.errors import OneError
 from admin.messages.executions import ExecutionAnswer, ExecutionIdAnswer, ReasonAnswer
@@ -98,7 +98,7 @@ class CreationBody(Body):
         return [_read_request(document) for document in self.executions]
 
 
-def _read_request(document: Any) -> CreationRequest | Refusal:
+def _read_request(document: object) -> CreationRequest | Refusal:
     if not isinstance(document, dict):
         return invalid("", "is not a mapping: give one with project, domain and spec.")
     try:
@@ -126,8 +126,7 @@ class RepeatBody(Body):
         if self.inputs is not UNSET:
             problems: list[Problem] = []
             changes["inputs"] = plain_values(self.inputs, ("inputs",), problems)
-            if problems:
-                raise Invalid(*problems)
+            raise_problems(problems)
         return changes
 
 

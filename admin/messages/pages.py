@@ -6,7 +6,6 @@ import base64
 import binascii
 import json
 from collections.abc import Iterable
-from typing import Any
 
 from admin.core.problems import Invalid, invalid
 from admin.core.quantities import is_whole_number
@@ -29,7 +28,7 @@ def key_of(token: str | None, length: int) -> tuple[str, ...] | None:
     if not token:
         return None
     try:
-        key: Any = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        key: object = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
     except (ValueError, binascii.Error, RecursionError):
         key = None
     if not isinstance(key, list) or len(key) != length or not all(map(_is_clean, key)):
@@ -55,5 +54,5 @@ def wrong_token(giver: str = "a list") -> Invalid:
     return invalid("token", f"is not a token that {giver} gave; leave it out to start anew.")
 
 
-def _is_clean(part: Any) -> bool:
+def _is_clean(part: object) -> bool:
     return isinstance(part, str) and part.isprintable()

@@ -16,7 +16,7 @@ from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, field, inspect
 from msgspec.structs import FieldInfo
 
 from admin.core import names
-from admin.core.problems import Invalid, Problem, unknown_fields
+from admin.core.problems import Problem, raise_problems, unknown_fields
 from admin.messages.shared import MessageMeta
 
 B = TypeVar("B", bound="Body")
@@ -54,15 +54,14 @@ def _subclasses(body: type[Body]) -> Iterator[type[Body]]:
         yield from _subclasses(subclass)
 
 
-def read(body: type[B], data: Any, path: str = "") -> B:
+def read(body: type[B], data: object, path: str = "") -> B:
     """A body as it is defined; Invalid with every problem. `path` is where the data stands in the request."""
     try:
         return msgspec.convert(data, body)
     except msgspec.ValidationError:
         problems: list[Problem] = []
         message = _read_fields(body, data, path, problems)
-        if problems:
-            raise Invalid(*problems) from None
+        raise_problems(problems)
         assert message is not None, "what has no problems can be read"
         return message
 
@@ -96,7 +95,7 @@ def or_none(value: T | UnsetType) -> T | None:
     return None if value is UNSET else value
 
 
-def _read_fields(body: type[B], data: Any, path: str, problems: list[Problem]) -> B | None:
+def _read_fields(body: type[B], data: object, path: str, problems: list[Problem]) -> B | None:
     if not isinstance(data, Mapping):
         problems.append(Problem(field=path, reason="is not a mapping: give one with named fields."))
         return None
@@ -121,7 +120,7 @@ def _read_fields(body: type[B], data: Any, path: str, problems: list[Problem]) -
     return None if problems else body(**values)
 
 
-def _read_value(type_: Any, value: Any, path: str, problems: list[Problem]) -> Any:
+def _read_value(type_: Any, value: object, path: str, problems: list[Problem]) -> Any:
     definition, reason = _definition(type_)
     if value is None:
         problems.append(Problem(field=path, reason="is null; leave it out instead."))

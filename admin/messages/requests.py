@@ -56,7 +56,7 @@ class RequestSchema(Schema):
         return {names.camel(name): name for name in known}
 
     @pre_load
-    def to_snake_case(self, data: Any, **_: Any) -> Any:
+    def to_snake_case(self, data: object, **_: object) -> object:
         if not isinstance(data, Mapping):
             return data
         renamed: dict[str, Any] = {}

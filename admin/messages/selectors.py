@@ -85,7 +85,7 @@ def conditions_of(selector: Fields, now: datetime) -> list[Condition]:
     return conditions
 
 
-def _values(name: str, text: str) -> list[Any]:
+def _values(name: str, text: str) -> list[object]:
     return [parse_value(name, value.strip()) for value in text.split(",")]
 
 
