@@ -13,7 +13,7 @@ from admin.core.registrations import Identifier
 from admin.core.settings.scopes import Scope
 from admin.services.context import Context
 from admin.services.registrations import find_launch_plan, find_workflow
-from admin.services.scopes import check_domain, check_readable, unknown_project
+from admin.services.scopes import check_domain, find_project
 from admin.store import projects
 from admin.store.decision_basis import DecisionBasis
 from admin.store.registrations import Registered
@@ -38,15 +38,12 @@ class StoredCatalog:
         self._proposed = project_changes(proposed)
 
     def project(self, scope: Scope) -> Project:
-        stored = projects.get(self._connection, scope.project)
+        check_domain(self._context, scope.domain)
         payload = self._proposed.get(scope.project)
-        if payload is not None:
-            check_domain(self._context, scope.domain)
-            return project_after(stored, scope.project, from_payload(payload), self._context.clock())
-        check_readable(self._context, self._connection, scope)
-        if stored is None:
-            raise unknown_project(scope.project, projects.ids(self._connection))
-        return stored
+        if payload is None:
+            return find_project(self._connection, scope.project)
+        stored = projects.get(self._connection, scope.project)
+        return project_after(stored, scope.project, from_payload(payload), self._context.clock())
 
     def workflow(self, identifier: Identifier) -> Registered:
         return find_workflow(self._context, self._connection, identifier)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
@@ -63,7 +62,9 @@ def make_change(context: Context, writes: Writes, options: ChangeOptions) -> Cha
 
     Writes that depend on the state are a function of the connection, so that they see the state that is changed.
     """
-    with _transaction(context, options) as connection:
+    with context.database.transaction(dry_run=options.dry_run) as connection:
+        if not options.dry_run:
+            revisions.lock_head(connection)
         _check_head(connection, options.expected_head)
         draft = Draft(context=context, connection=connection, options=options)
         nouns = _draft(draft, writes(connection) if callable(writes) else writes)
@@ -99,18 +100,6 @@ def _changed_row(write: RowWrite, change: RowChange, revision: int, options: Cha
     if not change.is_real or options.dry_run:
         return ChangedRow(change=change, index=write.index, version=change.before_version)
     return ChangedRow(change=change, index=write.index, version=None if change.after is None else revision)
-
-
-@contextmanager
-def _transaction(context: Context, options: ChangeOptions) -> Iterator[Connection]:
-    """A dry run takes the same path as a write, in a transaction that only reads."""
-    if options.dry_run:
-        with context.database.reading() as connection:
-            yield connection
-    else:
-        with context.database.writing() as connection:
-            revisions.lock_head(connection)
-            yield connection
 
 
 def _check_head(connection: Connection, expected: int | None) -> None:

@@ -144,7 +144,7 @@ def _create_in_transaction(context: Context, request: CreationRequest, *, dry_ru
     """A creation decided while the fleet is locked; again if settings have changed meanwhile."""
     while True:
         try:
-            with context.database.reading() if dry_run else context.database.writing() as connection:
+            with context.database.transaction(dry_run=dry_run) as connection:
                 existing = executions.get(connection, request.id)
                 if existing is not None:
                     return _repeated(existing, request)

@@ -5,9 +5,10 @@ An execution that waits at a cluster stays there for as long as that cluster may
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import NamedTuple
 
 from sqlalchemy import Connection
@@ -61,20 +62,30 @@ def decide_waiting(context: Context) -> list[Redecided]:
     changed: list[Redecided] = []
     last_id = 0
     while True:
-        waiting, batch = _decide_batch(context, last_id)
-        count_redecided(batch)
+        waiting, batch = _decide_batch(context, partial(executions.waiting, after_id=last_id, limit=_BATCH))
         changed += batch
         if len(waiting) < _BATCH:
             return changed
         last_id = waiting[-1].id
 
 
-def _decide_batch(context: Context, above: int) -> tuple[list[WaitingExecution], list[Redecided]]:
+def decide_undecided(context: Context) -> list[Redecided]:
+    """Decide executions that agents gave back, or that were taken from lost clusters."""
+    with context.database.reading() as connection:
+        if not executions.undecided(connection, 1):
+            return []
+    return _decide_batch(context, partial(executions.undecided, limit=_BATCH))[1]
+
+
+def _decide_batch(
+    context: Context, load: Callable[[Connection], list[WaitingExecution]]
+) -> tuple[list[WaitingExecution], list[Redecided]]:
+    """Decide the executions that `load` locks again; returns them, and those that changed."""
     with context.database.writing() as connection:
         fleet.share(connection)
         fleet_now = current_fleet(context, connection)
         loaded = _hold_loaded(connection, fleet_now)
-        waiting = executions.waiting(connection, above, _BATCH)
+        waiting = load(connection)
         unsettled = [execution for execution in waiting if not _is_settled(execution, fleet_now)]
         if not unsettled:
             return waiting, []
@@ -85,7 +96,9 @@ def _decide_batch(context: Context, above: int) -> tuple[list[WaitingExecution],
             if _differs(execution, decision := _decide(execution, fleet_now, demand))
         ]
         _store(connection, changes, context.clock())
-    return waiting, [_changed(execution, decision, execution.pool, execution.label) for execution, decision in changes]
+    changed = [_changed(execution, decision, execution.pool, execution.label) for execution, decision in changes]
+    count_redecided(changed)
+    return waiting, changed
 
 
 def _changed(
@@ -113,24 +126,6 @@ def is_room_again(context: Context) -> bool:
         demand = executions.demand_waiting(connection, fleet_now.clusters)
         decided = (decide(_route(execution), fleet_now, _workload(execution), demand) for execution in oldest)
         return any(decision.cluster is not None for decision in decided)
-
-
-def decide_undecided(context: Context) -> list[Redecided]:
-    """Decide executions that agents gave back, or that were taken from lost clusters."""
-    with context.database.reading() as connection:
-        if not executions.undecided(connection, 1):
-            return []
-    with context.database.writing() as connection:
-        fleet.share(connection)
-        fleet_now = current_fleet(context, connection)
-        loaded = _hold_loaded(connection, fleet_now)
-        undecided = executions.undecided(connection, _BATCH)
-        demand = executions.demand_waiting(connection, loaded) if loaded else {}
-        changes = [(execution, _decide(execution, fleet_now, demand)) for execution in undecided]
-        _store(connection, changes, context.clock())
-    changed = [_changed(execution, decision, execution.pool, execution.label) for execution, decision in changes]
-    count_redecided(changed)
-    return changed
 
 
 def _route(execution: WaitingExecution) -> Route:
@@ -274,8 +269,7 @@ def redecide(context: Context, conditions: Iterable[Condition], *, scope: Scope,
 
 
 def _redecide(context: Context, listed: ListedExecution, *, dry_run: bool) -> Redecided:
-    transaction = context.database.reading() if dry_run else context.database.writing()
-    with transaction as connection:
+    with context.database.transaction(dry_run=dry_run) as connection:
         if not dry_run:
             fleet.share(connection)
             _hold_loaded(connection, current_fleet(context, connection))

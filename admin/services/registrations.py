@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 
 from sqlalchemy import Connection, Table
 
@@ -24,8 +23,8 @@ from admin.core.settings.trails import digest
 from admin.errors import LaunchPlanNotFound, NotFound, VersionExists, WorkflowNotFound
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
-from admin.services.scopes import check_active, check_readable
-from admin.store import projects, registrations, revisions
+from admin.services.scopes import check_active, check_domain, check_readable, find_project
+from admin.store import registrations, revisions
 from admin.store.registrations import Registered, RegisteredFilter, launch_plans, workflows
 
 
@@ -36,7 +35,7 @@ def register_workflow(
     identifier = read_identifier(id, "workflow")
     normal = read_workflow(spec)
     new = Registered(id=identifier, spec=normal, digest=digest(normal), created_at=context.clock())
-    with _transaction(context, dry_run=dry_run) as connection:
+    with context.database.transaction(dry_run=dry_run) as connection:
         _check_open(context, connection, identifier)
         return _register(connection, workflows, new, dry_run=dry_run)
 
@@ -49,7 +48,7 @@ def register_launch_plan(
     plan = read_launch_plan(spec)
     target = Identifier(**{"project": identifier.project, "domain": identifier.domain, **plan["workflow_id"]})
     now = context.clock()
-    with _transaction(context, dry_run=dry_run) as connection:
+    with context.database.transaction(dry_run=dry_run) as connection:
         _check_open(context, connection, identifier)
         workflow = find_workflow(context, connection, target)
         normal = with_inputs({**plan, "workflow_id": vars(workflow.id)}, workflow.spec)
@@ -86,16 +85,10 @@ def registration_warnings(context: Context, spec: Payload) -> list[dict[str, str
     return warnings
 
 
-def _transaction(context: Context, *, dry_run: bool) -> AbstractContextManager[Connection]:
-    return context.database.reading() if dry_run else context.database.writing()
-
-
 def _check_open(context: Context, connection: Connection, identifier: Identifier) -> None:
     """Refuse an unknown scope or an archived project."""
-    check_readable(context, connection, Scope(project=identifier.project, domain=identifier.domain))
-    project = projects.get(connection, identifier.project)
-    if project is not None:
-        check_active(project)
+    check_domain(context, identifier.domain)
+    check_active(find_project(connection, identifier.project))
 
 
 def _register(connection: Connection, table: Table, new: Registered, *, dry_run: bool) -> tuple[Registered, bool]:

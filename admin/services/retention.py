@@ -82,8 +82,7 @@ def _walk(context: Context, stock: Stock, limit: datetime, sizes: PruningSizes, 
         with context.database.reading() as connection:
             step = stock.find(connection, last, limit, sizes.page)
         for keys in batches(step.due, sizes.batch):
-            transaction = context.database.reading() if dry_run else context.database.writing()
-            with transaction as connection:
+            with context.database.transaction(dry_run=dry_run) as connection:
                 counts = (stock.count if dry_run else stock.delete)(connection, keys, limit)
             yield counts
         last = step.last

@@ -19,8 +19,16 @@ def check_readable(context: Context, connection: Connection, scope: Scope) -> No
     """Refuse a scope whose domain or project is unknown."""
     if scope.domain:
         check_domain(context, scope.domain)
-    if scope.project and projects.get(connection, scope.project) is None:
-        raise unknown_project(scope.project, projects.ids(connection))
+    if scope.project:
+        find_project(connection, scope.project)
+
+
+def find_project(connection: Connection, project_id: str) -> Project:
+    """A project; UnknownProject with the closest known ones where there is none."""
+    project = projects.get(connection, project_id)
+    if project is None:
+        raise unknown_project(project_id, projects.ids(connection))
+    return project
 
 
 def applying(context: Context, scope: Scope) -> Applying | None:

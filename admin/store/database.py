@@ -114,6 +114,10 @@ class Database:
         ):
             yield connection
 
+    def transaction(self, *, dry_run: bool) -> AbstractContextManager[Connection]:
+        """A transaction that writes; for a dry run one that only reads."""
+        return self.reading() if dry_run else self.writing()
+
     def write(self, write: Write[Item, Result], item: Item) -> Result:
         """Write an item in one transaction, and one call, with those that other threads write at the same time.
 
