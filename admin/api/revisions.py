@@ -44,8 +44,8 @@ def list_revisions(query: Fields) -> RevisionsAnswer:
 @operations.add("GET", "/revisions/<number>", errors=(404,))
 def get_revision(number: str) -> OneRevisionAnswer:
     """Read a revision and its changes."""
-    wrong = invalid("number", "is not the number of a revision.")
-    revision, changes = revisions.get_revision(context(), parse_number(number, wrong))
+    error = invalid("number", "is not the number of a revision.")
+    revision, changes = revisions.get_revision(context(), parse_number(number, error))
     rows = [RowDifference.from_change(change) for change in changes]
     return OneRevisionAnswer.from_revision(revision, changes=rows)
 

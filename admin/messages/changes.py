@@ -87,9 +87,9 @@ class RowChangeAnswer(ScopeAnswer):
     """A row before and after a change."""
 
     @classmethod
-    def from_change(cls, change: RowChange, **given: object) -> Self:
+    def from_change(cls, change: RowChange, **fields: object) -> Self:
         level = change.scope.level.value
-        return cls.from_attributes(change, name=change.name or None, resource_type=change.kind, level=level, **given)
+        return cls.from_attributes(change, name=change.name or None, resource_type=change.kind, level=level, **fields)
 
 
 class RowAnswer(RowChangeAnswer):

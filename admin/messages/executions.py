@@ -87,13 +87,13 @@ def place_of(token: str | None, sort_by: str, order: str) -> Place | None:
     key = key_of(token, 3)
     if key is None:
         return None
-    wrong = wrong_token("this list")
+    error = wrong_token("this list")
     if key[0] != order:
-        raise wrong
+        raise error
     try:
-        return parse_value(sort_by, key[1]), parse_number(key[2], wrong)
+        return parse_value(sort_by, key[1]), parse_number(key[2], error)
     except Invalid:
-        raise wrong from None
+        raise error from None
 
 
 #: What an execution's id can be read from.

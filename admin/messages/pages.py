@@ -42,10 +42,10 @@ def number_of(token: str | None) -> int | None:
     return None if key is None else parse_number(key[0], wrong_token())
 
 
-def parse_number(text: str, wrong: Invalid) -> int:
-    """A number that is not negative and fits a database; raises `wrong` for any other text."""
+def parse_number(text: str, error: Invalid) -> int:
+    """A number that is not negative and fits a database; raises the error for any other text."""
     if not is_whole_number(text):
-        raise wrong
+        raise error
     return int(text)
 
 

@@ -11,8 +11,8 @@ from msgspec import UNSET, Meta, UnsetType
 
 from admin.messages.creations import RequestBody
 from admin.messages.executions import ExecutionIdAnswer
-from admin.messages.requests import NAME, ChangeField, RequestSchema, Whole
-from admin.messages.selectors import GIVEN, TimeField
+from admin.messages.requests import ChangeField, RequestSchema, Whole
+from admin.messages.selectors import SCOPE_KEY, TimeField
 from admin.messages.shared import Answer, Time
 from admin.services.placements import Move, Simulation
 
@@ -22,16 +22,16 @@ _COUNTED = ["cluster", "pool", "label", "domain", "project", "phase", "reason"]
 class SimulationBody(RequestSchema):
     changes = fields.List(ChangeField(allow_none=True), required=True, validate=validate.Length(min=1))
     since = TimeField(required=True, metadata={"type": "string", "description": "A time, or how long ago: 24h."})
-    project = fields.String(validate=[*NAME, GIVEN])
-    domain = fields.String(validate=[*NAME, GIVEN])
+    project = fields.String(validate=SCOPE_KEY)
+    domain = fields.String(validate=SCOPE_KEY)
     limit = Whole(load_default=1000, validate=validate.Range(min=1, max=10_000))
 
 
 class CountsQuery(RequestSchema):
     by = fields.String(required=True, validate=validate.OneOf(_COUNTED))
     since = TimeField(metadata={"type": "string", "description": "A time, or how long ago: 24h."})
-    project = fields.String(validate=[*NAME, GIVEN])
-    domain = fields.String(validate=[*NAME, GIVEN])
+    project = fields.String(validate=SCOPE_KEY)
+    domain = fields.String(validate=SCOPE_KEY)
 
 
 class PlacementBody(RequestBody):

@@ -90,13 +90,13 @@ class RevisionAnswer(Answer):
     change_count: int
 
     @classmethod
-    def from_revision(cls, revision: Revision, **given: object) -> Self:
+    def from_revision(cls, revision: Revision, **fields: object) -> Self:
         return cls.from_attributes(
             revision.authorship,
             number=revision.number,
             created_at=revision.created_at,
             change_count=revision.change_count,
-            **given,
+            **fields,
         )
 
 

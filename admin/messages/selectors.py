@@ -42,7 +42,8 @@ def time_of(moment: Moment, now: datetime, field: str) -> datetime:
         raise invalid(field, _NO_MOMENT) from None
 
 
-GIVEN = validate.Length(min=1, error="is empty; leave it out for any.")
+#: A project or domain, which is left out for any.
+SCOPE_KEY = [*NAME, validate.Length(min=1, error="is empty; leave it out for any.")]
 
 
 class SelectorFields(RequestSchema):
@@ -57,8 +58,8 @@ class SelectorFields(RequestSchema):
     launch_plan = fields.String(validate=NAME)
     version = fields.String(validate=NAME)
     mode = fields.String()
-    project = fields.String(validate=[*NAME, GIVEN])
-    domain = fields.String(validate=[*NAME, GIVEN])
+    project = fields.String(validate=SCOPE_KEY)
+    domain = fields.String(validate=SCOPE_KEY)
     created_after = TimeField(metadata={"type": "string", "description": "A time, or how long ago: 24h."})
     created_before = TimeField(metadata={"type": "string", "description": "A time, or how long ago: 24h."})
     filters = fields.String(

@@ -44,10 +44,10 @@ class Answer(Struct, metaclass=MessageMeta, omit_defaults=True, frozen=True):
     has_other_fields: ClassVar[bool] = False  #: whether there may be more than is described
 
     @classmethod
-    def from_attributes(cls, source: object, **given: object) -> Self:
-        """The answer whose fields are the attributes of a value by the same names, but for those that are given."""
-        values: Json = {name: getattr(source, name) for name in cls.__struct_fields__ if name not in given}
-        return cls(**values, **given)
+    def from_attributes(cls, source: object, **fields: object) -> Self:
+        """The answer whose fields are the attributes of a value by the same names, but for the given ones."""
+        values: Json = {name: getattr(source, name) for name in cls.__struct_fields__ if name not in fields}
+        return cls(**values, **fields)
 
 
 def encode(answer: Answer) -> bytes:
@@ -81,10 +81,10 @@ class ScopeAnswer(Answer):
     launch_plan: str | None = None
 
     @classmethod
-    def from_attributes(cls, source: Any, **given: object) -> Self:
+    def from_attributes(cls, source: Any, **fields: object) -> Self:
         """The keys are those of the value's scope."""
         keys = {name: key or None for name, key in source.scope._asdict().items()}
-        return super().from_attributes(source, **keys, **given)
+        return super().from_attributes(source, **keys, **fields)
 
 
 class OriginAnswer(ScopeAnswer):
