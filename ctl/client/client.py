@@ -7,7 +7,6 @@ is tried again after a failure, and what never is, stands at the top of `ctl.cli
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from ctl.client.answers import Document
@@ -70,9 +69,7 @@ class Client(AttributeCalls, ProjectCalls, FleetCalls, RegistrationCalls, Execut
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -40,7 +40,6 @@ CONTEXT_KEYS = {
 }
 _FILE_KEYS = ("current_context", "contexts")
 _DEFAULTS = {"endpoint": endpoints.DEFAULT, "timeout": "30", "output": "table"}
-_NO_VALUE = "-"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +47,7 @@ class Setting:
     """One effective value and where it comes from."""
 
     value: str | None
-    origin: str = _NO_VALUE
+    origin: str = "-"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,19 +125,17 @@ def load_settings(
     token_file = pick("token_file")
     if token_file.origin == from_context and endpoint.value != chosen.get("endpoint", endpoints.DEFAULT):
         token_file = Setting(value=None)  # a context's token is only sent to that context's admin
-    token_text = _variable(environ, "RAINBOW_TOKEN")
-    if typed.get("token_file"):
-        token_text = Setting(value=None)
-    scope_is_typed = typed.get("project") is not None or typed.get("domain") is not None
-    no_defaults = Setting(value=None)
+    token_text = _first({}, {} if typed.get("token_file") else environ, "token")
+    scope = {key: pick(key) for key in ("project", "domain")}
+    if typed.get("project") is not None or typed.get("domain") is not None:
+        scope = {key: _first(typed, {}, key) for key in scope}
     return Settings(
         context=context,
         endpoint=endpoint,
-        token_file=no_defaults if token_text.value else token_file,
+        token_file=Setting(value=None) if token_text.value else token_file,
         token_text=token_text,
         ca_file=pick("ca_file"),
-        project=_typed(typed, "project") if scope_is_typed else pick("project"),
-        domain=_typed(typed, "domain") if scope_is_typed else pick("domain"),
+        **scope,
         timeout=pick("timeout"),
         output=pick("output"),
         configuration=configuration,
@@ -159,7 +156,7 @@ def parse_timeout(text: str) -> float:
 def config_path(typed: Mapping[str, str | None], environ: Mapping[str, str] = os.environ) -> Setting:
     """The path of the file of contexts."""
     if typed.get("config") is not None or environ.get("RAINBOW_CONFIG"):
-        return _first(typed, environ, "config", None, "")
+        return _first(typed, environ, "config")
     home = environ.get("XDG_CONFIG_HOME") or "~/.config"
     return Setting(value=f"{home}/rainbow/config.yaml", origin="default")
 
@@ -247,23 +244,15 @@ def write_private(path: Path, text: str) -> None:
 
 
 def _first(
-    typed: Mapping[str, str | None], environ: Mapping[str, str], key: str, stored: str | None, origin: str
+    typed: Mapping[str, str | None], environ: Mapping[str, str], key: str, stored: str | None = None, origin: str = ""
 ) -> Setting:
-    if typed.get(key) is not None:
-        return _typed(typed, key)
-    variable = _variable(environ, f"RAINBOW_{key.upper()}")
-    if variable.value:
-        return variable
-    if stored:
-        return Setting(value=stored, origin=origin)
-    return Setting(value=_DEFAULTS[key], origin="default") if key in _DEFAULTS else Setting(value=None)
-
-
-def _typed(typed: Mapping[str, str | None], key: str) -> Setting:
-    value = typed.get(key)
-    return Setting(value=value, origin=f"--{key.replace('_', '-')}") if value is not None else Setting(value=None)
-
-
-def _variable(environ: Mapping[str, str], name: str) -> Setting:
-    value = environ.get(name)
-    return Setting(value=value, origin=name) if value else Setting(value=None)
+    """The flag, else the variable, else what is stored, else the default."""
+    variable = f"RAINBOW_{key.upper()}"
+    candidates = (
+        (typed.get(key), f"--{key.replace('_', '-')}"),
+        (environ.get(variable) or None, variable),
+        (stored or None, origin),
+        (_DEFAULTS.get(key), "default"),
+    )
+    settings = (Setting(value=value, origin=place) for value, place in candidates if value is not None)
+    return next(settings, Setting(value=None))

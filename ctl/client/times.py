@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 
 from ctl.client.errors import InvalidInput
 
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _SPAN = re.compile(r"([0-9]{1,6})([smhdw])")
 _PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|[smhdw])")
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -21,7 +20,7 @@ def parse_time(text: str, flag: str, *, now: datetime, is_end: bool = False) -> 
     """
     if span := _SPAN.fullmatch(text.strip()):
         try:
-            return _written(now - timedelta(**{_UNITS[span[2]]: int(span[1])}))
+            return _written(now - timedelta(seconds=int(span[1]) * _SECONDS[span[2]]))
         except OverflowError:
             raise InvalidInput(f"{flag} {text} is too long ago.") from None
     try:

@@ -52,21 +52,18 @@ class DocumentReader(Generic[Item]):
     def read_all(self, paths: Sequence[str]) -> list[Item]:
         """Every document that files, directories and stdin hold."""
         for path in find_files(paths):
-            self._read(path)
+            try:
+                self._add(read_source(path, MAX_BYTES))
+            except InvalidFile as error:
+                if not error.details:
+                    raise
+                self._details += error.details
         return self._finish()
 
     def parse(self, source: Source) -> list[Item]:
         """Every document of one text."""
         self._add(source)
         return self._finish()
-
-    def _read(self, path: str) -> None:
-        try:
-            self._add(read_source(path, MAX_BYTES))
-        except InvalidFile as error:
-            if not error.details:
-                raise
-            self._details += error.details
 
     def _add(self, source: Source) -> None:
         try:
