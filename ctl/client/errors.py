@@ -1,26 +1,6 @@
 """
 Everything that can go wrong in rainbowctl, and the exit status it ends with.
 
-* RainbowError                     1
-  * ClientError                    1   raised by `ctl.client.Client`
-    * Unreachable                  6   no connection, or the admin is not ready
-      * Unanswered                 6   sent, but no answer came: it may have been carried out
-    * InvalidRequest               2   the admin refused the request as it stands
-    * Unauthenticated              4   no token, or a wrong one
-      * Forbidden                  4   a good token without the right
-    * NotFound                     3
-    * Conflict                     5   someone else changed it first, or it exists already
-    * ServerError                  1   the admin failed, or what answered is no admin
-  * InvalidInput                   2   a flag, a name or a setting that cannot be right
-    * UnwritableBody               2   a value that JSON cannot represent
-    * InvalidFile                  2   a file with problems, each with its position
-  * NothingSet                     3   no value at this scope, nor inherited
-  * Declined                       1   the answer at the prompt was no
-  * WarningsFound                  7   there were warnings, and --strict asked to fail on them
-  * AlreadyCreated                 8   an execution of that name and request was there before
-  * EndedOtherwise                 9   what was waited for did not come about
-  * Interrupted                  130   Ctrl-C
-
 The docstring of a class is its default message, so every error has a sentence that says what to do next.
 """
 
@@ -52,9 +32,17 @@ EXIT_BROKEN_PIPE = 141
 class RainbowError(Exception):
     """Something went wrong."""
 
-    exit_code = 1
-    name = "failed"
-    code = 2
+    name = "failed"  #: stable, for programs
+    code = 2  #: gRPC's number
+    exit_code = 1  #: of rainbowctl, one of `EXIT_CODES`
+
+    def __init_subclass__(
+        cls, *, name: str | None = None, code: int | None = None, exit_code: int | None = None
+    ) -> None:
+        """A subclass has its own of these where its class statement says so; the others it inherits."""
+        cls.name = cls.name if name is None else name
+        cls.code = cls.code if code is None else code
+        cls.exit_code = cls.exit_code if exit_code is None else exit_code
 
     def __init__(self, message: str | None = None, *, details: Sequence[dict[str, Any]] = (), hint: str = "") -> None:
         self.message = message or inspect.cleandoc(self.__doc__ or "").split("\n\n")[0].replace("\n", " ")
@@ -130,130 +118,72 @@ class ClientError(RainbowError):
         return lines
 
 
-class Unreachable(ClientError):
+class Unreachable(ClientError, name="unreachable", code=14, exit_code=6):
     """The admin cannot be reached. Check that it runs, and the endpoint that `rainbowctl config view` shows."""
 
-    exit_code = 6
-    name = "unreachable"
-    code = 14
 
-
-class Unanswered(Unreachable):
+class Unanswered(Unreachable, name="unanswered", code=4):
     """The request was sent but no answer came: it may have been carried out. Look with `get` before repeating it."""
 
-    name = "unanswered"
-    code = 4
 
-
-class InvalidRequest(ClientError):
+class InvalidRequest(ClientError, name="invalid_request", code=3, exit_code=2):
     """The admin refused the request."""
 
-    exit_code = 2
-    name = "invalid_request"
-    code = 3
 
-
-class Unauthenticated(ClientError):
+class Unauthenticated(ClientError, name="unauthenticated", code=16, exit_code=4):
     """The admin requires a token. Give one with --token-file, RAINBOW_TOKEN or RAINBOW_TOKEN_FILE."""
 
-    exit_code = 4
-    name = "unauthenticated"
-    code = 16
 
-
-class Forbidden(Unauthenticated):
+class Forbidden(Unauthenticated, name="forbidden", code=7):
     """The token is valid, but does not allow this."""
 
-    name = "forbidden"
-    code = 7
 
-
-class NotFound(ClientError):
+class NotFound(ClientError, name="not_found", code=5, exit_code=3):
     """Not found."""
 
-    exit_code = 3
-    name = "not_found"
-    code = 5
 
-
-class Conflict(ClientError):
+class Conflict(ClientError, name="conflict", code=10, exit_code=5):
     """Someone else changed it in the meantime. Look at it again, then repeat the change."""
 
-    exit_code = 5
-    name = "conflict"
-    code = 10
 
-
-class ServerError(ClientError):
+class ServerError(ClientError, name="server_error", code=13):
     """The admin failed. Search its log for the request id."""
 
-    name = "server_error"
-    code = 13
 
-
-class InvalidInput(RainbowError):
+class InvalidInput(RainbowError, name="invalid_input", code=3, exit_code=2):
     """The input is invalid."""
-
-    exit_code = 2
-    name = "invalid_input"
-    code = 3
 
 
 class UnwritableBody(InvalidInput):
     """JSON cannot represent infinite numbers or NaN: give a finite number."""
 
 
-class InvalidFile(InvalidInput):
+class InvalidFile(InvalidInput, name="invalid_file"):
     """The file cannot be used."""
 
-    name = "invalid_file"
 
-
-class NothingSet(RainbowError):
+class NothingSet(RainbowError, name="nothing_set", code=5, exit_code=3):
     """Nothing is set there, and nothing is inherited."""
 
-    exit_code = 3
-    name = "nothing_set"
-    code = 5
 
-
-class Declined(RainbowError):
+class Declined(RainbowError, name="declined", code=1):
     """Not confirmed: nothing was changed."""
 
-    name = "declined"
-    code = 1
 
-
-class WarningsFound(RainbowError):
+class WarningsFound(RainbowError, name="warnings_found", code=9, exit_code=7):
     """There were warnings, and --strict asks to fail on them."""
 
-    exit_code = 7
-    name = "warnings_found"
-    code = 9
 
-
-class AlreadyCreated(RainbowError):
+class AlreadyCreated(RainbowError, name="already_created", code=6, exit_code=8):
     """The same execution exists already: nothing was started."""
 
-    exit_code = 8
-    name = "already_created"
-    code = 6
 
-
-class EndedOtherwise(RainbowError):
+class EndedOtherwise(RainbowError, name="ended_otherwise", code=9, exit_code=9):
     """The condition was not met."""
 
-    exit_code = 9
-    name = "ended_otherwise"
-    code = 9
 
-
-class Interrupted(RainbowError):
+class Interrupted(RainbowError, name="interrupted", code=1, exit_code=130):
     """Interrupted."""
-
-    exit_code = 130
-    name = "interrupted"
-    code = 1
 
 
 def detail_line(detail: dict[str, Any]) -> str:

@@ -14,11 +14,6 @@ def test_every_error_ends_with_a_documented_exit_status() -> None:
     assert {error.exit_code for error in every_error()} <= set(EXIT_CODES)
 
 
-def test_every_error_is_drawn_in_the_tree() -> None:
-    drawn = {line.split()[1] for line in (errors.__doc__ or "").splitlines() if line.strip().startswith("* ")}
-    assert drawn == {error.__name__ for error in every_error()}
-
-
 def test_every_error_has_a_sentence_of_its_own() -> None:
     assert all(error().message.endswith(".") for error in every_error())
 
