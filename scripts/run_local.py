@@ -4,7 +4,7 @@ An admin, and beside it the agent of a cluster that is this machine: what `make 
     python -m scripts.run_local --directory .rainbow --port 8088
 
 Everything is kept in the directory: the database, the registration secret, the agent's token and what it runs. Both
-programs end together, the agent first, so that it can still say what becomes of its work.
+programs end together, the agent first, so that it can still report on its work.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ The API is described at {url}/api/v1/docs/. Stop everything with Ctrl-C.
 
 
 class Stopped(Exception):
-    """Somebody wants an end, or one of the programs has found its own."""
+    """A signal arrived, or one of the programs has ended."""
 
     def __init__(self, status: int = 0, reason: str = "") -> None:
         super().__init__(reason)
@@ -65,7 +65,7 @@ class Stopped(Exception):
 
 
 def main() -> int:
-    """Run both programs until one of them ends, or somebody stops them."""
+    """Run both programs until one of them ends, or a signal stops them."""
     options = _options()
     directory = Path(options.directory).absolute()
     running: list[subprocess.Popen[str]] = []
@@ -113,12 +113,13 @@ def _run(directory: Path, config: str, port: int, running: list[subprocess.Popen
     running.append(admin)
     with Client(url, token=operators_token.read_text(encoding="utf-8").strip()) as client:
         _wait_until(lambda: _answers(client), running, "the admin does not answer")
-        # Nothing of an agent's own configuration counts here; paths are whole, for they are meant from its file.
+        # The configuration of another agent on this machine must not apply; paths are absolute, because relative ones
+        # start at the configuration file.
         agent = ["--config", os.devnull, "--endpoint", url, "--cluster", CLUSTER, "--engine", "local"]
         agent += ["--token-file", str(token), "--state-directory", str(directory / "agent")]
-        _sign_in(client, token, url, [*agent, "--secret-file", str(secret)])
+        _ensure_token(client, token, url, [*agent, "--secret-file", str(secret)])
         running.append(_start("rainbow-agent", "run", *agent, prefix="agent: "))
-        _wait_until(lambda: _is_heard(client, started_at), running, "the agent does not reach the admin")
+        _wait_until(lambda: _has_synced(client, started_at), running, "the agent does not reach the admin")
     context = _save_context(url, operators_token)
     print(_WELCOME.format(url=url, cluster=CLUSTER, context=context, token=operators_token), flush=True)
     while True:
@@ -139,7 +140,7 @@ def _save_context(url: str, token: Path) -> str:
 
 
 def _check_free(port: int) -> None:
-    """Whatever else answers there would be taken for the admin."""
+    """Refuse a port in use: another program there would be taken for the admin."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -157,12 +158,12 @@ def _make_secret(path: Path) -> None:
         file.write(f"{secrets.token_hex(32)}\n")
 
 
-def _sign_in(client: Client, file: Path, url: str, arguments: list[str]) -> None:
-    """See to it that the agent has a token that counts: the one it has, else a new one."""
+def _ensure_token(client: Client, file: Path, url: str, arguments: list[str]) -> None:
+    """Make sure that the agent has a valid token: the one it has, else a new one."""
     if file.exists():
-        if _counts(url, file.read_text(encoding="utf-8").strip()):
+        if _is_valid(url, file.read_text(encoding="utf-8").strip()):
             return
-        print(f"The token in {file} does not count any more: the agent registers anew.", file=sys.stderr)
+        print(f"The token in {file} is no longer valid: the agent registers again.", file=sys.stderr)
         file.unlink()
     for token in _tokens(client):
         client.revoke_token(CLUSTER, str(token["prefix"]))
@@ -173,7 +174,7 @@ def _sign_in(client: Client, file: Path, url: str, arguments: list[str]) -> None
         raise Stopped(1, f"the agent cannot register: {done.stderr.strip()}")
 
 
-def _counts(url: str, token: str) -> bool:
+def _is_valid(url: str, token: str) -> bool:
     with Client(url, token=token) as client:
         try:
             next(client.executions(limit=1), None)
@@ -197,10 +198,10 @@ def _answers(client: Client) -> bool:
     return True
 
 
-def _is_heard(client: Client, since: datetime) -> bool:
-    """Whether the agent of this very run has been heard of."""
-    heard_at = parse_timestamp(client.definition("cluster", CLUSTER).get("last_sync_at"))
-    return heard_at is not None and heard_at >= since
+def _has_synced(client: Client, since: datetime) -> bool:
+    """Whether the agent has synced since then."""
+    synced_at = parse_timestamp(client.definition("cluster", CLUSTER).get("last_sync_at"))
+    return synced_at is not None and synced_at >= since
 
 
 def _start(*command: str, prefix: str = "") -> subprocess.Popen[str]:
@@ -214,29 +215,29 @@ def _start(*command: str, prefix: str = "") -> subprocess.Popen[str]:
         preexec_fn=_die_with_parent,
     )
     if prefix:
-        threading.Thread(target=_pass_on, args=(process.stderr, prefix), daemon=True).start()
+        threading.Thread(target=_copy_lines, args=(process.stderr, prefix), daemon=True).start()
     return process
 
 
 def _die_with_parent() -> None:
-    """Let no program go on alone when this one is killed."""
+    """End this program when the one that started it is killed."""
     if sys.platform == "linux":
         _LIBC.prctl(_DIE_WITH_PARENT, signal.SIGTERM)
 
 
-#: Loaded here: between fork and exec is no time for it.
+#: Loaded here, because it must not be loaded between fork and exec.
 _LIBC = ctypes.CDLL(None)
 
 
-def _pass_on(lines: IO[str], prefix: str) -> None:
+def _copy_lines(lines: IO[str], prefix: str) -> None:
     for line in lines:
         sys.stderr.write(f"{prefix}{line}")
         sys.stderr.flush()
 
 
-def _wait_until(is_so: Callable[[], bool], running: list[subprocess.Popen[str]], reason: str) -> None:
+def _wait_until(condition: Callable[[], bool], running: list[subprocess.Popen[str]], reason: str) -> None:
     deadline = time.monotonic() + _READY_SECONDS
-    while not is_so():
+    while not condition():
         _check(running)
         if time.monotonic() > deadline:
             raise Stopped(1, f"{reason} within {_READY_SECONDS} s")
@@ -244,7 +245,7 @@ def _wait_until(is_so: Callable[[], bool], running: list[subprocess.Popen[str]],
 
 
 def _check(running: list[subprocess.Popen[str]]) -> None:
-    """End with the first program that has ended."""
+    """Stop when one of the programs has ended."""
     for process in running:
         if process.poll() is not None:
             name = Path(str(process.args[0])).name  # type: ignore[index]
@@ -252,7 +253,7 @@ def _check(running: list[subprocess.Popen[str]]) -> None:
 
 
 def _end(running: list[subprocess.Popen[str]]) -> None:
-    """End what runs, the agent before the admin; a second signal ends it the hard way."""
+    """End the programs, the agent before the admin; a second signal kills them."""
 
     def kill(*_signal: object) -> None:
         for process in running:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ctl.client.errors import Declined, WarningsFound
+from ctl.client.errors import Declined, InvalidInput, WarningsFound
 from ctl.client.words import count
 
 
@@ -22,6 +22,16 @@ def asks(flags: Mapping[str, Any]) -> bool:
 
 def confirm_write() -> None:
     confirm("Write this?", "Not confirmed: nothing was written.")
+
+
+def confirm_many(flags: Mapping[str, Any], summary: str, question: str, done: str, show: Callable[[], None]) -> None:
+    """Show what a selector matched and ask, unless --force is given; without a terminal that is needed."""
+    if flags["force"]:
+        return
+    if not is_terminal():
+        raise InvalidInput(f"{summary} There is no terminal to ask at: use --force. Nothing was {done}.")
+    show()
+    confirm(f"{summary} {question}", f"Not confirmed: nothing was {done}.")
 
 
 def confirm(question: str, refusal: str) -> None:

@@ -124,7 +124,7 @@ def test_a_newcomers_first_execution_runs_and_the_agent_is_known_again(tmp_path:
 
     # A token that was revoked is replaced, and the agent works again.
     with running(tmp_path, port) as local:
-        assert "does not count any more: the agent registers anew" in local.log.read_text()
+        assert "is no longer valid: the agent registers again" in local.log.read_text()
         assert (tmp_path / "run/local.token").read_text() != token
         assert [state for _prefix, state in tokens(local)] == ["live", "revoked"]
         assert local.run("rainbowctl create execution -p flytesnacks -d development --logs -- true").returncode == 0

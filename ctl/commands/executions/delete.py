@@ -7,7 +7,7 @@ from typing import Any
 
 from ctl.cli.groups import command
 from ctl.cli.options import dry_run_option, force_option, text_option
-from ctl.cli.prompts import confirm, is_terminal
+from ctl.cli.prompts import confirm, confirm_many, is_terminal
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import Document
 from ctl.client.errors import ClientError, InvalidInput
@@ -132,11 +132,7 @@ def _delete_selected(session: Session, flags: Mapping[str, Any]) -> None:
         _list(session, trial)
         session.printer.note(f"{summary} {'Dry run: nothing was ended.' if flags['dry_run'] else 'Nothing to end.'}")
         return
-    if not flags["force"]:
-        if not is_terminal():
-            raise InvalidInput(f"{summary} There is no terminal to ask at: use --force. Nothing was ended.")
-        _list(session, trial)
-        confirm(f"{summary} End them?", "Not confirmed: nothing was ended.")
+    confirm_many(flags, summary, "End them?", "ended", lambda: _list(session, trial))
     outcome = session.client.terminate_executions(selector, **cause)
     _answer(session, outcome["executions"], outcome)
     session.printer.note(f"Ended {count(int(outcome.get('terminated') or 0), 'execution')}.")

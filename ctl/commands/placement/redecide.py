@@ -6,7 +6,7 @@ from typing import Any
 
 from ctl.cli.groups import command
 from ctl.cli.options import dry_run_option, force_option
-from ctl.cli.prompts import confirm, is_terminal
+from ctl.cli.prompts import confirm_many
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
@@ -49,11 +49,7 @@ def redecide(session: Session, **flags: Any) -> None:
         end = "Dry run: nothing was decided." if flags["dry_run"] else "Nothing to decide."
         session.printer.note(f"{_summary(trial)} {end}")
         return
-    if not flags["force"]:
-        if not is_terminal():
-            raise InvalidInput(f"{_summary(trial)} There is no terminal to ask at: use --force. Nothing was decided.")
-        _print(session, trial)
-        confirm(f"{_summary(trial)} Decide them again?", "Not confirmed: nothing was decided.")
+    confirm_many(flags, _summary(trial), "Decide them again?", "decided", lambda: _print(session, trial))
     outcome = session.client.redecide(selector)
     _print(session, outcome)
     session.printer.note(f"Decided {count(int(outcome.get('changed') or 0), 'execution')} again.")
