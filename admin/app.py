@@ -32,7 +32,7 @@ from admin.api.front import Front, name_routes
 from admin.api.openapi import document
 from admin.api.operations import Operation, Rest
 from admin.configuration import Settings
-from admin.core.settings.effective_text import EffectiveTexts
+from admin.core.settings.effective_text.texts import EffectiveTexts
 from admin.gate import Gate, TokenFile
 from admin.messages.reading import prepare_bodies
 from admin.metrics import StateCollector

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from admin.core.fleet_documents import member_problems
-from admin.core.problems import Problem, raise_problems, unknown_problem
+from admin.core.problems import Problem, raise_problems, repeated, unknown_problem
 from admin.core.settings.builtin_kinds import TASK_RESOURCE
 from admin.core.settings.platform import PlatformValues
 from admin.core.settings.resolution import resolve
@@ -51,7 +50,7 @@ def _domain_problems(document: Mapping[str, Any]) -> Iterator[Problem]:
     for key, name in _mentioned_domains(document):
         if name not in ids:
             yield unknown_problem(f"{key}.{name}", "domain", name, ids)
-    for name in _repeated(ids):
+    for name in repeated(ids):
         yield Problem(field="domains", reason=f"'{name}' is listed twice.")
 
 
@@ -71,16 +70,12 @@ def _mentioned_domains(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]
             yield f"{section}.{key}", domain
 
 
-def _repeated(names: Iterable[str]) -> list[str]:
-    return sorted(name for name, count in Counter(names).items() if count > 1)
-
-
 def _fleet_problems(clusters: Mapping[str, Any]) -> Iterator[Problem]:
     """Lists of members that no cluster could be chosen from, clusters declared twice, and strategies of no pool."""
     for key in ("poolNameClusterMap", "labelClusterMap"):
         for name, members in clusters.get(key, {}).items():
             yield from member_problems(members, ("clusters", key, name))
-    for name in _repeated(config["name"] for config in clusters.get("clusterConfigs", [])):
+    for name in repeated(config["name"] for config in clusters.get("clusterConfigs", [])):
         yield Problem(field="clusters.clusterConfigs", reason=f"the cluster '{name}' is declared twice.")
     pools = clusters.get("poolNameClusterMap", {})
     for name in clusters.get("poolStrategies", {}):

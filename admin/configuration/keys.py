@@ -23,7 +23,6 @@ from admin.core.fields.leaves import (
     Leaf,
     ListOf,
     Record,
-    Schema,
     Text,
 )
 from admin.core.fleet.definitions import FleetKind
@@ -62,9 +61,6 @@ class TemplateData(Leaf):
             add_problem(problems, path, reason)
         return str(item)
 
-    def details(self) -> Schema:
-        return {}
-
 
 @dataclass(frozen=True, kw_only=True)
 class ListedMap(MapOf):
@@ -80,7 +76,6 @@ class ListedMap(MapOf):
 class ByDomain(Leaf):
     """One boolean for every domain, or a mapping of domains to booleans."""
 
-    json_type = "boolean"
     phrase = "a boolean or a mapping of domains to booleans"
 
     def parse(self, value: Any, path: Path, problems: list[Problem]) -> bool | dict[str, bool]:
@@ -89,9 +84,6 @@ class ByDomain(Leaf):
         if not isinstance(value, bool):
             raise self.wrong_type()
         return value
-
-    def details(self) -> Schema:
-        return {"type": ["boolean", "object"], "additionalProperties": {"type": "boolean"}}
 
 
 #: The fields of a cluster's definition, in the spelling of the file and each set as a whole.

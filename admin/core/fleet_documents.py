@@ -10,7 +10,7 @@ from admin.core.fields.branches import Section, read
 from admin.core.fields.leaves import ENTITY_NAME, Boolean, Choice, FreeForm, ListOf, Number, Record, Text
 from admin.core.fleet.definitions import FleetKind
 from admin.core.placement.scores import STRATEGIES
-from admin.core.problems import Path, Problem, invalid, raise_problems
+from admin.core.problems import Path, Problem, invalid, raise_problems, repeated
 from admin.core.resources import CLUSTER_RESOURCES
 
 _DESCRIPTION = Text(max_length=1000, description="For people.")
@@ -69,8 +69,7 @@ def read_definition(kind: FleetKind, name: str, payload: Any) -> dict[str, Any]:
 def member_problems(members: list[dict[str, Any]], path: Path) -> Iterator[Problem]:
     """Problems of a member list: a cluster listed twice, no weight above zero."""
     field = ".".join(path)
-    ids = [member["id"] for member in members]
-    for repeated in sorted({cluster for cluster in ids if ids.count(cluster) > 1}):
-        yield Problem(field=field, reason=f"the cluster '{repeated}' is listed twice.")
+    for cluster in repeated(member["id"] for member in members):
+        yield Problem(field=field, reason=f"the cluster '{cluster}' is listed twice.")
     if not any(member.get("weight", 1) for member in members):
         yield Problem(field=field, reason="every weight is 0: nothing could ever be chosen.")

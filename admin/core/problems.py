@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import difflib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -100,6 +101,11 @@ def unknown_fields(unknown: Sequence[str], known: Iterable[str], path: str) -> I
             yield unknown_problem(field, "field", name, names)
         else:
             yield Problem(field=field, reason=f"unknown field '{shorten(name)}'.")
+
+
+def repeated(words: Iterable[str]) -> list[str]:
+    """The words that occur more than once, in alphabetical order."""
+    return sorted(word for word, count in Counter(words).items() if count > 1)
 
 
 def shorten(text: object, most: int = 60) -> str:

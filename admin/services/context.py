@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from admin.configuration import Settings
-from admin.core.settings.effective_text import EffectiveTexts
+from admin.core.settings.effective_text.texts import EffectiveTexts
 from admin.services.creation_cache import CreationCache
 from admin.store.cache.cluster_wakeups import ClusterWakeups
 from admin.store.cache.index import Index

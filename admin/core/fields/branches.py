@@ -19,6 +19,7 @@ from admin.core.problems import (
     invalid,
     quoted,
     raise_problems,
+    repeated,
     shorten,
     unknown_problem,
 )
@@ -207,8 +208,7 @@ class KeyedList(Branch):
             add_problem(problems, path, reason)
             return []
         entries = [self._read_entry(item, (*path, str(index)), problems) for index, item in enumerate(value)]
-        keys = [entry[self.key] for entry in entries if entry.get(self.key) is not None]
-        for key in {key for key in keys if keys.count(key) > 1}:
+        for key in repeated(entry[self.key] for entry in entries if entry.get(self.key) is not None):
             add_problem(problems, (*path, key), f"the {self.key} '{shorten(key)}' is listed twice.")
         return entries
 

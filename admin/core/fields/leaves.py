@@ -98,9 +98,9 @@ class Leaf(Field):
     def parse(self, value: Any, path: Path, problems: list[Problem]) -> Any:
         """The normal form of a value that is not null; ValueError continues the sentence "'x' …"."""
 
-    @abstractmethod
     def details(self) -> Schema:
         """What the JSON Schema says beyond type, default and description."""
+        return {}
 
     def wrong_type(self) -> ValueError:
         """The refusal of a value of another type, to be raised by `parse`."""
@@ -308,9 +308,6 @@ class Age(Leaf):
         quantities.parse_age(value)
         return value
 
-    def details(self) -> Schema:
-        return {"pattern": f"^{quantities.AGE}$", "maxLength": 64}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Datetime(Leaf):
@@ -335,9 +332,6 @@ class Datetime(Leaf):
         except (ValueError, OverflowError):
             raise ValueError("is not in the calendar: correct the date, the time or the zone") from None
         return f"{moment.replace(tzinfo=None).isoformat()}{(fraction or '').rstrip('0').rstrip('.')}Z"
-
-    def details(self) -> Schema:
-        return {"format": "date-time"}
 
 
 Key = TypeVar("Key")
@@ -410,7 +404,6 @@ class DictOf(_Collection):
     value: Leaf
     max_entries: int
 
-    json_type = "object"
     remedy = "give a mapping of names to values"
 
     @property
@@ -426,13 +419,6 @@ class DictOf(_Collection):
             except ValueError as error:
                 raise ValueError(f"has a name that {error}") from None
         return dict(self._read_entries(self.value, list(value.items()), self.max_entries, path, problems))
-
-    def details(self) -> Schema:
-        return {
-            "additionalProperties": without_null(self.value.schema()),
-            "maxProperties": self.max_entries,
-            "x-rainbow-leaf": True,
-        }
 
 
 def without_null(schema: Schema) -> Schema:

@@ -16,7 +16,6 @@ from admin.core.fields.leaves import (
     Leaf,
     ListOf,
     Number,
-    Schema,
     known_keys,
 )
 from admin.core.problems import Path, Problem, add_problem, closest, dotted, quoted, shorten, unknown_problem
@@ -51,9 +50,6 @@ class InputText(Leaf):
         if size > _LONGEST_TEXT:
             raise ValueError(f"has {size} bytes; the most is {_LONGEST_TEXT}")
         return value
-
-    def details(self) -> Schema:
-        return {"pattern": r"^[^\x00]*$", "maxLength": _LONGEST_TEXT}
 
 
 @dataclass(frozen=True, kw_only=True)

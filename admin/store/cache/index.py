@@ -20,7 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from admin.core.changes import RowChange
 from admin.core.json_text import json_value
 from admin.core.projects import Project, project_changes
-from admin.core.settings.effective_text import PackedRows, Shapes, unpack_rows
+from admin.core.settings.effective_text.shapes import PackedRows, Shapes, unpack_rows
 from admin.core.settings.kinds import Kind, Kinds
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import SCOPE_KEYS, Scope

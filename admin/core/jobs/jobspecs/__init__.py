@@ -1,7 +1,8 @@
 """Jobspecs: documents in which other schedulers describe a job, read into a job of ours.
 
 A jobspec has one of three forms, told apart by its keys. A field that a job has no place for is carried as an
-annotation or refused. To add a form, write a module with its `Form` and add that to `FORMS`.
+annotation or refused. To add a form, write a module with `matches`, whether a document has this form, and `read`, the
+job that it describes, and add it to `FORMS`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from admin.core.jobs.jobspecs.documents import read_mapping
 from admin.core.problems import Path, Problem, raise_problems
 
 #: The first form that matches a document reads it.
-FORMS = (flux.FORM, next_generation.FORM, simple.FORM)
+FORMS = (flux, next_generation, simple)
 
 
 def read_jobspec(document: Mapping[str, Any], path: Path) -> dict[str, Any]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from admin.core.fields.leaves import DictOf, Duration, Integer, ListOf, Text, known_keys
@@ -17,14 +16,6 @@ _COUNT = Integer(minimum=1, maximum=10**9)
 _TEXT = Text(pattern=r"(?s).*", min_length=0, max_length=2**31)
 _TEXTS = ListOf(item=_TEXT, max_items=2**31, unique=False)
 _TEXT_MAP = DictOf(key=_TEXT, value=_TEXT, max_entries=2**31)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Form:
-    """One form of a jobspec."""
-
-    matches: Callable[[Mapping[str, Any]], bool]  #: whether a document has this form
-    read: Callable[[Mapping[str, Any], Path, list[Problem]], dict[str, Any]]  #: the job that it describes
 
 
 def read_mapping(value: Any, path: Path, problems: list[Problem]) -> dict[str, Any]:

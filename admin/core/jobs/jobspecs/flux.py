@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from admin.core.jobs.jobspecs.documents import (
-    Form,
     check_version,
     only_task,
     read_attributes,
@@ -27,11 +26,11 @@ _REMEDIES = {
 _SYSTEM_FIELDS = ("duration", "environment", "cwd", "shell", "job")
 
 
-def _matches(jobspec: Mapping[str, Any]) -> bool:
+def matches(jobspec: Mapping[str, Any]) -> bool:
     return isinstance(jobspec.get("resources"), list)
 
 
-def _read(jobspec: Mapping[str, Any], path: Path, problems: list[Problem]) -> dict[str, Any]:
+def read(jobspec: Mapping[str, Any], path: Path, problems: list[Problem]) -> dict[str, Any]:
     fields = read_fields(jobspec, ("version", "resources", "tasks", "attributes"), path, problems)
     check_version(fields, path, problems)
     slots = FluxSlots(problems)
@@ -75,6 +74,3 @@ def _read_attributes(attributes: Any, path: Path, problems: list[Problem]) -> di
             add_problem(problems, (*where, shorten(key)), reason, closest(key, _SYSTEM_FIELDS))
     carried = {"flux/shell": system.get("shell"), "flux/job": system.get("job"), "flux/user": fields.get("user")}
     return {**read_attributes(system, where, problems), "annotations": to_annotations(carried)}
-
-
-FORM = Form(matches=_matches, read=_read)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from admin.core.jobs.jobspecs.documents import (
-    Form,
     check_version,
     only_task,
     optional_text,
@@ -34,13 +33,13 @@ _TASK_REMEDIES = {
 }
 
 
-def _matches(jobspec: Mapping[str, Any]) -> bool:
+def matches(jobspec: Mapping[str, Any]) -> bool:
     if "command" in jobspec or "image" in jobspec:
         return False
     return isinstance(jobspec.get("tasks"), list) or not jobspec.keys().isdisjoint(("version", "task", "groups"))
 
 
-def _read(jobspec: Mapping[str, Any], path: Path, problems: list[Problem]) -> dict[str, Any]:
+def read(jobspec: Mapping[str, Any], path: Path, problems: list[Problem]) -> dict[str, Any]:
     jobspec = without_unsupported(jobspec, _REMEDIES, path, problems)
     fields = read_fields(jobspec, ("version", "name", "resources", "tasks", "task", "attributes"), path, problems)
     check_version(fields, path, problems)
@@ -90,6 +89,3 @@ def _group_of(task: Mapping[str, Any], groups: Mapping[str, Any], path: Path, pr
     else:
         return name
     return None
-
-
-FORM = Form(matches=_matches, read=_read)

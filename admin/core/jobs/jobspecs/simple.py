@@ -8,7 +8,6 @@ from typing import Any
 from admin.core.fields.leaves import Quantity
 from admin.core.jobs.job import JOB
 from admin.core.jobs.jobspecs.documents import (
-    Form,
     check_version,
     optional_text,
     read_command,
@@ -35,7 +34,11 @@ _RESOURCES = {"nodes": read_count, "tasks": read_count, "duration": read_duratio
 _FIELDS = (*JOB.fields, "version", "name", *_RESOURCES, *_REQUESTS)
 
 
-def _read(jobspec: Mapping[str, Any], path: Path, problems: list[Problem]) -> dict[str, Any]:
+def matches(jobspec: Mapping[str, Any]) -> bool:
+    return True
+
+
+def read(jobspec: Mapping[str, Any], path: Path, problems: list[Problem]) -> dict[str, Any]:
     fields = read_fields(jobspec, _FIELDS, path, problems, also=_SHORT_NAMES)
     if "version" in fields:
         check_version(fields, path, problems)
@@ -57,9 +60,9 @@ def _read(jobspec: Mapping[str, Any], path: Path, problems: list[Problem]) -> di
 def _read_resources(fields: Mapping[str, Any], path: Path, problems: list[Problem]) -> dict[str, Any]:
     resources = read_mapping(fields.get("resources", {}), (*path, "resources"), problems)
     requests = read_mapping(resources.get("requests", {}), (*path, "resources", "requests"), problems)
-    for name, read in _RESOURCES.items():
+    for name, read_value in _RESOURCES.items():
         if name in fields:
-            _set_once(resources, name, read(fields[name], (*path, name), problems), (*path, name), problems)
+            _set_once(resources, name, read_value(fields[name], (*path, name), problems), (*path, name), problems)
     for name, resource in _REQUESTS.items():
         if name in fields:
             amount = Quantity().read(fields[name], (*path, name), problems)
@@ -72,6 +75,3 @@ def _set_once(values: dict[str, Any], name: str, value: Any, path: Path, problem
         add_problem(problems, path, f"'{name}' is given twice, in two spellings: keep one.")
     elif value is not None:
         values[name] = value
-
-
-FORM = Form(matches=lambda jobspec: True, read=_read)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from admin.core.settings import builtin_kinds as kinds
 from admin.core.settings.declared_kinds import registry
-from admin.core.settings.effective_text import EffectiveTexts, PackedRows, Shapes
+from admin.core.settings.effective_text.shapes import PackedRows, Shapes
+from admin.core.settings.effective_text.texts import EffectiveTexts
 from admin.core.settings.platform import PlatformLeaf, PlatformValues
 from admin.core.settings.resolution import Row, RowsByKind, resolve
 from admin.core.settings.scopes import Scope
