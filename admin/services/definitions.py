@@ -51,25 +51,19 @@ def are_enabled(context: Context, connection: Connection, states: Iterable[Clust
 
 def fleet_after(context: Context, connection: Connection, changes: Iterable[RowChange]) -> Fleet:
     """The fleet as changes would leave it."""
-    kinds = {kind.value for kind in FleetKind}
-    changed = {
-        (change.kind, change.name): change for change in changes if change.kind in kinds and not change.is_attribute
-    }
+    kinds = {kind.value: kind for kind in FleetKind}
+    changed = [change for change in changes if change.kind in kinds and not change.is_attribute]
     if not changed:
         return current_fleet(context, connection)
-    kept = [
-        definition
-        for definition in fleet.definitions(connection)
-        if (definition.kind.value, definition.name) not in changed
-    ]
-    new = [
-        Definition(
-            kind=FleetKind(change.kind), name=change.name, payload=change.after, source=Source.MANAGED, version=0
-        )
-        for change in changed.values()
-        if change.after is not None
-    ]
-    defined = [*context.settings.fleet, *kept, *new]
+    managed = {(definition.kind, definition.name): definition for definition in fleet.definitions(connection)}
+    for change in changed:
+        kind, name = kinds[change.kind], change.name
+        managed.pop((kind, name), None)
+        if change.after is not None:
+            managed[kind, name] = Definition(
+                kind=kind, name=name, payload=change.after, source=Source.MANAGED, version=0
+            )
+    defined = [*context.settings.fleet, *managed.values()]
     return build_fleet(fleet.generation(connection), defined, fleet.states(connection))
 
 
