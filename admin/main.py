@@ -144,7 +144,7 @@ def prune_command(config_file: str | None, dry_run: bool, **flags: Any) -> None:
       rainbow-admin prune --config rainbow.yaml --dryRun
       rainbow-admin prune --executions 90d --logs 30d --revisions 365d
     """
-    from admin.server.startup import check_schema, open_app
+    from admin.server.startup import check_schema, driver_reason, open_app
     from admin.services.retention import prune
 
     settings = load_settings(config_file, os.environ, _overrides(**flags))
@@ -158,9 +158,8 @@ def prune_command(config_file: str | None, dry_run: bool, **flags: Any) -> None:
     try:
         deleted = _total(prune(app.extensions["rainbow"], settings.retention, dry_run=dry_run))
     except SQLAlchemyError as error:
-        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
         raise CannotStart(
-            f"The database failed: {reason}. What is deleted stays so; run it again for the rest."
+            f"The database failed: {driver_reason(error)}. What is deleted stays so; run it again for the rest."
         ) from error
     for table, count in sorted(deleted.items()):
         if count:

@@ -44,9 +44,13 @@ def open_app(settings: Settings) -> Flask:
     except ModuleNotFoundError as error:
         raise CannotStart(f"The database driver {error.name} is missing: pip install 'rainbow[postgres]'.") from error
     except (SQLAlchemyError, OSError) as error:
-        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-        raise CannotStart(f"The database cannot be opened: {reason}") from error
+        raise CannotStart(f"The database cannot be opened: {driver_reason(error)}") from error
     return app
+
+
+def driver_reason(error: Exception) -> str:
+    """What the database's driver says went wrong, in one line."""
+    return str(getattr(error, "orig", None) or error).strip().splitlines()[0]
 
 
 def prepare(app: Flask) -> None:
@@ -87,8 +91,7 @@ def migrate_database(app: Flask, to: str) -> None:
     try:
         migrate(engine, to)
     except SQLAlchemyError as error:
-        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-        raise CannotStart(f"The migration failed and was rolled back: {reason}") from error
+        raise CannotStart(f"The migration failed and was rolled back: {driver_reason(error)}") from error
 
 
 def _unknown_schema(revision: str | None) -> str:

@@ -169,8 +169,7 @@ def cluster_of(context: Context, token: str) -> str:
             tokens.touch(connection, stored.prefix, now)
     elif cached is None:
         context.token_cache.keep(hashed, stored)
-    cluster: str = stored.cluster
-    return cluster
+    return stored.cluster
 
 
 def _stored(context: Context, token: str, hashed: str) -> StoredToken | None:
