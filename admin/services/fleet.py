@@ -9,7 +9,7 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from admin.core.changes import Expectation
-from admin.core.fleet.clusters import Cluster, ClusterState, read_report
+from admin.core.fleet.clusters import Cluster, ClusterState, build_cluster, read_report
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet, Group
 from admin.core.placement.candidates import free_amounts
@@ -109,7 +109,7 @@ def _views(connection: Connection, current: Fleet, clusters: list[Cluster]) -> l
     counts = executions.counts_by_cluster(connection)
     leases = executions.leases_by_cluster(connection)
     states = fleet.states(connection)  # the cached fleet may hold an older sync time: a sync alone is no new generation
-    clusters = [cluster.with_state(states[cluster.name]) if cluster.name in states else cluster for cluster in clusters]
+    clusters = [build_cluster(cluster.definition, states.get(cluster.name, cluster.state)) for cluster in clusters]
     waiting = executions.demand_waiting(connection, [cluster.name for cluster in clusters])
     groups: dict[str, tuple[list[str], list[str]]] = {cluster.name: ([], []) for cluster in clusters}
     for index, groups_of_kind in enumerate((current.pools, current.labels)):

@@ -83,7 +83,7 @@ class Section(Branch):
             name: item for name, item in read.items() if item not in ({}, []) or isinstance(self.fields[name], Leaf)
         }
 
-    def schema(self) -> Schema:
+    def shape(self) -> Schema:
         schema: Schema = {
             "type": "object",
             "properties": {name: item.schema() for name, item in self.fields.items()},
@@ -91,7 +91,7 @@ class Section(Branch):
         }
         if self.exclusive:
             schema["not"] = {"required": list(self.exclusive)}
-        return schema | {"description": self.description} if self.description else schema
+        return schema
 
     def leaves(self, value: Any) -> Iterator[tuple[Path, Any]]:
         for name, item in value.items():
@@ -163,7 +163,7 @@ class MapOf(Branch):
             add_problem(problems, where, "this name is filled in by the platform; choose another.")
         return self.value.read(item, (*path, key), problems)
 
-    def schema(self) -> Schema:
+    def shape(self) -> Schema:
         schema: Schema = {
             "type": "object",
             "additionalProperties": self.value.schema(),
@@ -172,7 +172,7 @@ class MapOf(Branch):
         }
         if self.reserved:
             schema["propertyNames"]["not"] = {"enum": list(self.reserved)}
-        return schema | {"description": self.description} if self.description else schema
+        return schema
 
     def leaves(self, value: Any) -> Iterator[tuple[Path, Any]]:
         yield from (((key,), item) for key, item in value.items())
@@ -230,14 +230,13 @@ class KeyedList(Branch):
         key = self.entry.fields[self.key].read(entries.get(self.key), (*path, self.key), problems)
         return {self.key: key, self.marker: None}
 
-    def schema(self) -> Schema:
-        schema: Schema = {
+    def shape(self) -> Schema:
+        return {
             "type": "array",
             "items": without_null(self.entry.schema()),
             "maxItems": self.max_entries,
             "x-rainbow-keyed-by": self.key,
         }
-        return schema | {"description": self.description} if self.description else schema
 
     def leaves(self, value: Any) -> Iterator[tuple[Path, Any]]:
         for entry in value:

@@ -36,8 +36,12 @@ class Field(ABC):
         """The value in its normal form; whatever is wrong with it is added to the problems."""
 
     @abstractmethod
+    def shape(self) -> Schema:
+        """JSON Schema of the value, without its description."""
+
     def schema(self) -> Schema:
         """JSON Schema of the value."""
+        return {**self.shape(), "description": self.description} if self.description else self.shape()
 
     def outline(self, value: Any) -> Hashable:
         """A key that two values share exactly when they set the same leaves and unset the same leaves."""
@@ -106,14 +110,12 @@ class Leaf(Field):
         """The refusal of a value of another type, to be raised by `parse`."""
         return ValueError(f"is not {self.phrase}" + (f": {self.remedy}" if self.remedy else ""))
 
-    def schema(self) -> Schema:
+    def shape(self) -> Schema:
         schema: Schema = {"type": [self.json_type, "null"], **self.details()}
         if "enum" in schema:
             schema["enum"] = [*schema["enum"], None]
         if self.default is not None:
             schema["default"] = self.default
-        if self.description:
-            schema["description"] = self.description
         return schema
 
 

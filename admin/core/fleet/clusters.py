@@ -127,10 +127,6 @@ class Cluster:
         """The plugins its agent offers, None before it has reported any."""
         return tuple(self.state.report["plugins"]) if "plugins" in self.state.report else None
 
-    def with_state(self, state: ClusterState) -> Cluster:
-        """The same cluster with another state."""
-        return build_cluster(self.definition, state)
-
 
 def build_cluster(definition: Definition, state: ClusterState) -> Cluster:
     """A cluster of a definition and a state; the reported capacity overrides the declared one."""

@@ -80,15 +80,10 @@ class InputType:
     leaf: Leaf  #: reads and checks the values
     of: InputType | None = None  #: the type of what a list or map holds
 
-    @property
-    def phrase(self) -> str:
-        """The type in a sentence."""
-        return self.leaf.phrase
-
     def read(self, value: Any, path: Path, problems: list[Problem]) -> Any:
         """The value in its normal form; whatever is wrong with it is added to the problems."""
         if value is None:
-            add_problem(problems, path, f"null is no value: give {self.phrase}, or leave it out.")
+            add_problem(problems, path, f"null is no value: give {self.leaf.phrase}, or leave it out.")
             return None
         return self.leaf.read(value, path, problems)
 

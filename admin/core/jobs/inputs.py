@@ -122,7 +122,7 @@ def bind(
     bound |= checked | fixed
     for name, input_ in declared.items():
         if name not in bound and name not in refused:
-            add_problem(problems, (*path, name), f"is missing: give '{name}', {input_.type.phrase}.")
+            add_problem(problems, (*path, name), f"is missing: give '{name}', {input_.type.leaf.phrase}.")
     raise_problems(problems)
     return {name: bound[name] for name in declared}
 
