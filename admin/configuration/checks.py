@@ -85,19 +85,14 @@ def _fleet_problems(clusters: Mapping[str, Any]) -> Iterator[Problem]:
 
 def _agent_problems(agents: Mapping[str, int]) -> Iterator[Problem]:
     """Times that must be longer or shorter than others."""
-    lease, unreachable = agents["leaseSeconds"], agents["unreachableSeconds"]
-    if agents["lostSeconds"] <= lease:
-        reason = f"must be longer than agents.leaseSeconds ({lease}): work may not run twice."
-        yield Problem(field="agents.lostSeconds", reason=reason)
-    if agents["lostSeconds"] <= unreachable:
-        reason = f"must be longer than agents.unreachableSeconds ({unreachable})."
-        yield Problem(field="agents.lostSeconds", reason=reason)
-    if agents["waitSeconds"] >= lease:
-        reason = f"must be shorter than agents.leaseSeconds ({lease}): a sync renews the leases."
-        yield Problem(field="agents.waitSeconds", reason=reason)
-    if agents["waitSeconds"] >= unreachable:
-        reason = f"must be shorter than agents.unreachableSeconds ({unreachable})."
-        yield Problem(field="agents.waitSeconds", reason=reason)
+    for key, cause in (("leaseSeconds", ": work may not run twice"), ("unreachableSeconds", "")):
+        if agents["lostSeconds"] <= agents[key]:
+            reason = f"must be longer than agents.{key} ({agents[key]}){cause}."
+            yield Problem(field="agents.lostSeconds", reason=reason)
+    for key, cause in (("leaseSeconds", ": a sync renews the leases"), ("unreachableSeconds", "")):
+        if agents["waitSeconds"] >= agents[key]:
+            reason = f"must be shorter than agents.{key} ({agents[key]}){cause}."
+            yield Problem(field="agents.waitSeconds", reason=reason)
 
 
 def _tls_problems(tls: Mapping[str, str]) -> Iterator[Problem]:

@@ -60,12 +60,3 @@ def camel(name: str) -> str:
 def snake(name: str) -> str:
     """The snake_case spelling of a camelCase name."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
-
-
-def pattern_error(pattern: str) -> str:
-    """Why a text is no regular expression, "" where it is one."""
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        return str(error)
-    return ""

@@ -54,7 +54,8 @@ class EffectiveSettings:
             above: dict[str, str] = {}
             for path, origin in self.config.origins.items():
                 if path[0] == part:
-                    (above if origin.layer else below)[path[-1]] = _text(leaves[path])
+                    leaf, layer = leaves[path], above if origin.layer else below
+                    layer[path[-1]] = str(leaf["value"] if isinstance(leaf, dict) else leaf)
             unset = {path[-1] for path, origin in self.config.unset.items() if path[0] == part and origin.layer}
             maps[name] = MapLayers(below, above, unset)
         return maps
@@ -98,7 +99,3 @@ def _payload(kind: Kind, settings: Mapping[str, Any]) -> dict[str, Any]:
 def _route(launch: Launch, request: Target, rows: RowsByKind, rules: Rules) -> Route:
     definition = target_of(launch.definition)
     return find_route(request=request, definition=definition, scope=launch.scope, rows=rows, platform=rules.platform)
-
-
-def _text(leaf: Any) -> str:
-    return str(leaf["value"] if isinstance(leaf, dict) else leaf)

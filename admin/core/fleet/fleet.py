@@ -86,14 +86,13 @@ def build_fleet(generation: int, definitions: list[Definition], states: Mapping[
     declared = by_kind[FleetKind.CLUSTER]
     members = {member.cluster for group in [*pools.values(), *labels.values()] for member in group.members}
     clusters = {
-        name: build_cluster(declared.get(name) or _expected(name), states.get(name) or ClusterState(name=name))
+        name: build_cluster(
+            declared.get(name) or Definition(kind=FleetKind.CLUSTER, name=name, payload={}, source=Source.EXPECTED),
+            states.get(name) or ClusterState(name=name),
+        )
         for name in sorted({*declared, *members})
     }
     return Fleet(generation=generation, clusters=clusters, pools=pools, labels=labels, shadowed=tuple(shadowed))
-
-
-def _expected(name: str) -> Definition:
-    return Definition(kind=FleetKind.CLUSTER, name=name, payload={}, source=Source.EXPECTED)
 
 
 def fleet_warnings(fleet: Fleet) -> list[Warning]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from admin.core.fleet.clusters import Cluster, ClusterState
+from admin.core.fleet.clusters import ClusterState
 from admin.core.placement.candidates import Candidate, Workload
 from admin.core.resources import Amounts, format_amount, shortages
 
@@ -63,14 +63,10 @@ def _cordon(state: ClusterState) -> str:
 
 def _unreachable(candidates: Sequence[Candidate], _: Workload) -> Drops:
     return {
-        candidate.position: _silence(candidate.cluster)
+        candidate.position: f"is {cluster.health.value}" if cluster.state.admitted else "waits to be admitted"
         for candidate in candidates
-        if not candidate.cluster.is_reachable or not candidate.cluster.state.admitted
+        if not (cluster := candidate.cluster).is_reachable or not cluster.state.admitted
     }
-
-
-def _silence(cluster: Cluster) -> str:
-    return f"is {cluster.health.value}" if cluster.state.admitted else "waits to be admitted"
 
 
 def _too_small(candidates: Sequence[Candidate], workload: Workload) -> Drops:

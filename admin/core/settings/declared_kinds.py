@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -31,7 +32,7 @@ from admin.core.problems import (
     unknown_problem,
 )
 from admin.core.settings.builtin_kinds import BUILTIN_KINDS
-from admin.core.settings.kinds import Kind, Kinds, Merge, noun_of
+from admin.core.settings.kinds import Kind, Kinds, Merge
 from admin.core.settings.scopes import STORED_LEVELS, Level
 
 FIRST_DECLARED_NUMBER = 10
@@ -141,7 +142,7 @@ def _declare(name: str, declaration: Any) -> Kind:
     return Kind(
         number=entries["number"],
         name=name,
-        noun=entries.get("noun") or noun_of(name),
+        noun=entries.get("noun") or re.sub(r"_+", "-", name.lower()).strip("-"),
         payload_key=name.lower(),
         payload=Section(fields=fields),
         description=entries.get("description") or f"{name}, declared by the platform team.",
@@ -239,8 +240,10 @@ def _build_text(entries: dict[str, Any], description: str) -> Leaf:
     pattern = entries.get("pattern")
     if pattern is None:
         return text
-    if names.pattern_error(pattern):
-        raise invalid("pattern", f"is not a regular expression: {names.pattern_error(pattern)}.")
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise invalid("pattern", f"is not a regular expression: {error}.") from None
     return replace(text, pattern=f"(?:{pattern})", rule=f"text that matches {pattern}")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -114,8 +113,3 @@ class Kinds:
             if key in (kind.payload_key, names.camel(kind.payload_key), kind.name):
                 return kind, payload
         raise Invalid(unknown_problem(f"{where}.{shorten(key)}", "payload", key, keys))
-
-
-def noun_of(name: str) -> str:
-    """The command-line word for a kind that does not choose its own."""
-    return re.sub(r"_+", "-", name.lower()).strip("-")
