@@ -9,7 +9,7 @@ INSTALLED_BENCH := $(VENV)/.installed-bench
 RUN_DIR := .rainbow
 RUN_PORT := 8088
 
-.PHONY: help setup run test test-large check kinds docs bench bench-large clean
+.PHONY: help setup run test test-large check facts docs bench bench-large clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -55,7 +55,7 @@ test-large: $(INSTALLED_DEV) ## Run the tests that `make test` runs reduced at t
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/install-servers
 	$(BIN)/pytest -n 2 --dist worksteal --large
 
-kinds: $(INSTALLED_DEV) ## Write what ctl knows of the admin anew: kinds, phases, selectors, schemas
+facts: $(INSTALLED_DEV) ## Write what ctl knows of the admin anew: kinds, phases, selectors, schemas
 	$(BIN)/python -m scripts.client_facts
 
 docs: $(INSTALLED_DEV) ## Write the command reference, docs/rainbowctl/, anew

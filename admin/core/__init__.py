@@ -1,4 +1,4 @@
-"""The rules. Pure Python: no Flask, no SQLAlchemy, no clock, no randomness, no imports from other rooms.
+"""The rules. Pure Python: no Flask, no SQLAlchemy, no clock, no randomness, no imports from other packages.
 
 settings    scopes, kinds, and what a kind resolves to at a scope
 jobs        what an execution runs, and the documents it is read from

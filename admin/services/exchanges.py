@@ -43,8 +43,8 @@ class Sync:
     last_sync_at: datetime | None = None  #: the time of this very sync, when it is answered again while it waits
 
 
-class Overtaken(Exception):
-    """A newer sync of the same agent came while this one waited."""
+class SyncSuperseded(Exception):
+    """A newer sync of the same agent arrived while this one waited."""
 
 
 class Lock(Enum):
@@ -85,8 +85,7 @@ class Answer(Reported):
     @property
     def takes_work(self) -> bool:
         """Whether the cluster may have new work."""
-        state = self.state
-        return self.enabled and state.admitted and not state.cordoned and not state.draining
+        return self.enabled and self.state.takes_work
 
 
 @dataclass(kw_only=True, eq=False)
@@ -163,7 +162,7 @@ def _begin(exchange: Exchange, connection: Connection, before: ClusterState, now
         exchange.changes_fleet = _changes_fleet(exchange.context, connection, before, state)
         if exchange.changes_fleet and Lock.FLEET not in exchange.locks:
             raise NeedsLock(Lock.FLEET)
-    except (AgentReplaced, Overtaken, NeedsLock) as failure:
+    except (AgentReplaced, SyncSuperseded, NeedsLock) as failure:
         exchange.failure = failure
         return False
     exchange.before, exchange.answer = before, Answer(state=state)
@@ -180,7 +179,7 @@ def _store_states(connection: Connection, exchanges: list[Exchange], now: dateti
             continue
         kind = "READY" if before.health != after.health else "REPORTED"
         event = ClusterEvent(cluster=after.name, at=now, type=kind)
-        fleet.save(connection, after, event, counts=exchange.changes_fleet)
+        fleet.save(connection, after, event, may_change_decisions=exchange.changes_fleet)
     fleet.touch(connection, unchanged)
     if exchanges:
         states = [exchange.answer.state for exchange in exchanges]
@@ -212,7 +211,7 @@ def _state_after(before: ClusterState, request: Sync, now: datetime) -> ClusterS
             f"Another agent of cluster '{request.cluster}' has taken over. Stop this one; a cluster has one agent."
         )
     if request.last_sync_at not in (None, before.last_sync_at):
-        raise Overtaken
+        raise SyncSuperseded
     after = replace(before, agent=request.agent, last_sync_at=now, health=Health.READY.value)
     if request.report not in (None, before.report):
         after = replace(after, report=request.report, reported_at=now)

@@ -13,7 +13,7 @@ from admin.metrics import count_pruned
 from admin.services.context import Context
 from admin.store import executions, fleet, retention
 from admin.store.executions import Execution
-from admin.store.retention import Counts, Stock
+from admin.store.retention import Counts, PrunedRows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,14 +76,16 @@ def is_log_past(context: Context, execution: Execution) -> bool:
     return limit is not None and retention.life_of(execution).is_due(limit)
 
 
-def _walk(context: Context, stock: Stock, limit: datetime, sizes: PruningSizes, *, dry_run: bool) -> Iterator[Counts]:
+def _walk(
+    context: Context, pruned: PrunedRows, limit: datetime, sizes: PruningSizes, *, dry_run: bool
+) -> Iterator[Counts]:
     last = None
     while True:
         with context.database.reading() as connection:
-            step = stock.find(connection, last, limit, sizes.page)
+            step = pruned.find(connection, last, limit, sizes.page)
         for keys in batches(step.due, sizes.batch):
             with context.database.transaction(dry_run=dry_run) as connection:
-                counts = (stock.count if dry_run else stock.delete)(connection, keys, limit)
+                counts = (pruned.count if dry_run else pruned.delete)(connection, keys, limit)
             yield counts
         last = step.last
         if last is None:

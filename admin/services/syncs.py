@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from admin.core.fleet.clusters import read_report
 from admin.services.context import Context
-from admin.services.exchanges import Answer, Exchange, Lock, NeedsLock, Overtaken, Sync, exchange_all
+from admin.services.exchanges import Answer, Exchange, Lock, NeedsLock, Sync, SyncSuperseded, exchange_all
 from admin.store.cache.cluster_wakeups import Waiter
 
 #: The shortest wait for an attempt that backs off.
@@ -46,16 +46,14 @@ def _wait(context: Context, request: Sync, waiter: Waiter, deadline: float) -> A
             break
         try:
             answer = _exchange(context, replace(request, last_sync_at=last_sync_at))
-        except Overtaken:  # the agent may hold more by now, and want less
+        except SyncSuperseded:  # the agent may hold more by now, and want less
             return Answer(state=answer.state, enabled=answer.enabled)
     return answer
 
 
 def _is_switched(first: Answer, answer: Answer) -> bool:
-    """Whether the cluster was enabled, cordoned or drained, or the reverse, while its agent waited."""
-    if first.enabled != answer.enabled:
-        return True
-    return (first.state.cordoned, first.state.draining) != (answer.state.cordoned, answer.state.draining)
+    """Whether the cluster was enabled, admitted, cordoned or drained, or the reverse, while its agent waited."""
+    return (first.enabled, first.state.switches) != (answer.enabled, answer.state.switches)
 
 
 def _remaining(context: Context, answer: Answer, deadline: float) -> float:

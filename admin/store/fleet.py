@@ -245,14 +245,16 @@ def hold_back(connection: Connection, name: str) -> None:
     insert_new(connection, cluster_states, [{"name": name, "cordoned": False, "report": {}, "admitted": False}])
 
 
-def save(connection: Connection, state: ClusterState, event: ClusterEvent, *, counts: bool = True) -> None:
-    """Store what has happened to a cluster; it `counts` unless no decision can depend on it."""
+def save(
+    connection: Connection, state: ClusterState, event: ClusterEvent, *, may_change_decisions: bool = True
+) -> None:
+    """Store what has happened to a cluster."""
     is_cluster = cluster_states.c.name == state.name
     if connection.execute(update(cluster_states).where(is_cluster).values(**vars(state))).rowcount == 0:
         connection.execute(insert(cluster_states).values(**vars(state)))
     values = {name: value for name, value in vars(event).items() if name != "number"}
     connection.execute(insert(cluster_events).values(**values))
-    if counts:
+    if may_change_decisions:
         bump_generation(connection)
 
 

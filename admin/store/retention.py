@@ -39,7 +39,7 @@ class Step:
     last: Key | None  #: what the next step is after; None at the end
 
 
-class Stock(Protocol):
+class PrunedRows(Protocol):
     """Rows with a retention of their own."""
 
     def find(self, connection: Connection, after: Key | None, limit: datetime, page: int) -> Step:
@@ -53,7 +53,7 @@ class Stock(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Belongings:
+class ExecutionRows:
     """Rows that belong to executions, and may be deleted before them."""
 
     table: Table
@@ -82,9 +82,9 @@ class Belongings:
 
 
 #: In the order in which they are deleted.
-LOGS = Belongings(table=execution_logs, size=execution_logs.c.end - execution_logs.c.start)
-OUTPUTS = Belongings(table=execution_outputs, size=func.length(execution_outputs.c.content))
-EVENTS = Belongings(table=execution_events, size=literal(0), is_numbered=True)
+LOGS = ExecutionRows(table=execution_logs, size=execution_logs.c.end - execution_logs.c.start)
+OUTPUTS = ExecutionRows(table=execution_outputs, size=func.length(execution_outputs.c.content))
+EVENTS = ExecutionRows(table=execution_events, size=literal(0), is_numbered=True)
 
 
 class Executions:

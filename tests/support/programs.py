@@ -1,4 +1,4 @@
-"""The programs as processes: rainbow-admin, rainbow-agent and rainbowctl, started warm where tests keep a nursery."""
+"""The programs as processes: rainbow-admin, rainbow-agent and rainbowctl, forked where tests keep a fork server."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from tests.support.nursery import REQUEST_BYTES
+from tests.support.fork_server import REQUEST_BYTES
 
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).parents[2]
 
-#: Variables that Python reads at its start; a process with other values cannot be forked from the nursery.
+#: Variables that Python reads at its start; a process with other values cannot be forked from the fork server.
 _OF_PYTHON = ("PYTHON", "LANG", "LC_")
 _SECONDS = 60
 
 _is_warm = False
-_nursery: tuple[subprocess.Popen[bytes], socket.socket] | None = None
+_fork_server: tuple[subprocess.Popen[bytes], socket.socket] | None = None
 
 
 def clean_environment(**more: str) -> dict[str, str]:
@@ -36,16 +36,16 @@ def clean_environment(**more: str) -> dict[str, str]:
 
 @contextmanager
 def kept_warm() -> Iterator[None]:
-    """Fork programs from a nursery within this context; those still running at its end are killed."""
-    global _is_warm, _nursery
+    """Fork programs from a fork server within this context; those still running at its end are killed."""
+    global _is_warm, _fork_server
     _is_warm = True
     try:
         yield
     finally:
         _is_warm = False
-        if _nursery is not None:
-            process, requests = _nursery
-            _nursery = None
+        if _fork_server is not None:
+            process, requests = _fork_server
+            _fork_server = None
             requests.close()
             process.wait(timeout=_SECONDS)
 
@@ -64,7 +64,7 @@ class Process(Protocol):
 
 
 class WarmProcess:
-    """A process that the nursery forked."""
+    """A process that the fork server forked."""
 
     def __init__(self, pid: int, report: IO[str]) -> None:
         self.pid = pid
@@ -77,7 +77,7 @@ class WarmProcess:
     def wait(self, timeout: float | None = None) -> int:
         status = self._look(timeout)
         if status is None:
-            raise subprocess.TimeoutExpired("a process of the nursery's", timeout or 0)
+            raise subprocess.TimeoutExpired("a process of the fork server's", timeout or 0)
         return status
 
     def send_signal(self, sig: int) -> None:
@@ -155,9 +155,9 @@ def _in_memory(content: bytes = b"") -> IO[bytes]:
 
 
 def _forked(request: Mapping[str, Any], streams: Sequence[int | IO[Any]]) -> WarmProcess:
-    global _nursery
-    if _nursery is None:
-        _nursery = _start_nursery()
+    global _fork_server
+    if _fork_server is None:
+        _fork_server = _start_fork_server()
     data = json.dumps(request).encode()
     assert len(data) <= REQUEST_BYTES
     read_end, write_end = os.pipe()
@@ -165,7 +165,7 @@ def _forked(request: Mapping[str, Any], streams: Sequence[int | IO[Any]]) -> War
     numbers = [stream if isinstance(stream, int) else stream.fileno() for stream in streams]
     try:
         descriptors = [nothing if number == subprocess.DEVNULL else number for number in numbers]
-        socket.send_fds(_nursery[1], [data], [*descriptors, write_end])
+        socket.send_fds(_fork_server[1], [data], [*descriptors, write_end])
     finally:
         os.close(write_end)
         os.close(nothing)
@@ -173,11 +173,11 @@ def _forked(request: Mapping[str, Any], streams: Sequence[int | IO[Any]]) -> War
     return WarmProcess(int(answer.readline()), answer)
 
 
-def _start_nursery() -> tuple[subprocess.Popen[bytes], socket.socket]:
+def _start_fork_server() -> tuple[subprocess.Popen[bytes], socket.socket]:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     for end in (ours, theirs):
         end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * REQUEST_BYTES)
     with theirs:
-        command = [sys.executable, "-m", "tests.support.nursery", str(theirs.fileno())]
+        command = [sys.executable, "-m", "tests.support.fork_server", str(theirs.fileno())]
         process = subprocess.Popen(command, cwd=ROOT, env=clean_environment(), pass_fds=[theirs.fileno()])
     return process, ours

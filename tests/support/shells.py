@@ -19,7 +19,7 @@ import requests
 
 from tests.support import programs
 from tests.support.admins import RunningAdmin
-from tests.support.nursery import PROGRAMS
+from tests.support.fork_server import PROGRAMS
 
 CONFIG = programs.ROOT / "config"
 _SECONDS = 60

@@ -1,4 +1,4 @@
-"""The rooms of the code and the imports between them are those that docs/architecture.md draws."""
+"""The packages of the code and the imports between them are those that docs/architecture.md draws."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ PACKAGES = ("admin", "agent", "ctl", "bench", "scripts", "tests")
 IMPURE = {"flask", "sqlalchemy", "marshmallow", "yaml", "random", "secrets", "time", "os", "requests", "threading"}
 
 
-def drawn_rooms() -> dict[str, str]:
-    """The rooms of the diagram: the module prefix by the node's name."""
+def drawn_packages() -> dict[str, str]:
+    """The packages of the diagram: the module prefix by the node's name."""
     nodes = re.findall(r'^ +(\w+)\["`?([\w/.]+)', diagram(), re.MULTILINE)
     return {node: path.removesuffix(".py").replace("/", ".") for node, path in nodes}
 
 
 def drawn_arrows() -> set[tuple[str, str]]:
-    """The allowed imports between rooms, `a --> b & c` in the diagram."""
-    rooms = drawn_rooms()
+    """The allowed imports between packages, `a --> b & c` in the diagram."""
+    drawn = drawn_packages()
     return {
-        (rooms[source], rooms[target.strip()])
+        (drawn[source], drawn[target.strip()])
         for source, targets in re.findall(r"^ +(\w+) --> (.+)$", diagram(), re.MULTILINE)
         for target in targets.split("&")
     }
@@ -67,9 +67,9 @@ def import_statements(path: Path) -> tuple[tuple[str, str | None], ...]:
     return tuple(statements)
 
 
-def room_of(module: str, rooms: list[str]) -> str | None:
-    """The longest room that a module lies in."""
-    matches = [room for room in rooms if module == room or module.startswith(f"{room}.")]
+def package_of(module: str, drawn: list[str]) -> str | None:
+    """The longest drawn package that a module lies in."""
+    matches = [room for room in drawn if module == room or module.startswith(f"{room}.")]
     return max(matches, key=len, default=None)
 
 
@@ -77,22 +77,22 @@ def product_modules() -> dict[str, Path]:
     return {name: path for package in ("admin", "agent", "ctl", "scripts") for name, path in modules(package).items()}
 
 
-def test_every_module_lies_in_a_room_of_the_diagram() -> None:
-    rooms = list(drawn_rooms().values())
+def test_every_module_lies_in_a_package_of_the_diagram() -> None:
+    drawn = list(drawn_packages().values())
     packages = {"admin", "agent", "ctl", "scripts"}
-    homeless = [name for name in product_modules() if room_of(name, rooms) is None and name not in packages]
-    assert homeless == [], "draw these rooms in docs/architecture.md"
+    homeless = [name for name in product_modules() if package_of(name, drawn) is None and name not in packages]
+    assert homeless == [], "draw these packages in docs/architecture.md"
 
 
 def test_rooms_import_each_other_only_as_drawn() -> None:
     known = product_modules()
-    rooms = list(drawn_rooms().values())
+    drawn = list(drawn_packages().values())
     allowed = drawn_arrows()
     wrong = set()
     for name, path in known.items():
-        source = room_of(name, rooms)
+        source = package_of(name, drawn)
         for imported in imports(path, known):
-            target = room_of(imported, rooms)
+            target = package_of(imported, drawn)
             if source is not None and target is not None and source != target and (source, target) not in allowed:
                 wrong.add(f"{name} imports {imported}: {source} --> {target} is not drawn")
     assert sorted(wrong) == []
@@ -100,9 +100,9 @@ def test_rooms_import_each_other_only_as_drawn() -> None:
 
 def test_every_drawn_arrow_is_used() -> None:
     known = product_modules()
-    rooms = list(drawn_rooms().values())
+    drawn = list(drawn_packages().values())
     used = {
-        (room_of(name, rooms), room_of(imported, rooms))
+        (package_of(name, drawn), package_of(imported, drawn))
         for name, path in known.items()
         for imported in imports(path, known)
     }

@@ -11,7 +11,7 @@ from scripts.client_facts import FOLDER, files
 
 @pytest.mark.parametrize("name", ["kinds.json", "facts.json"])
 def test_the_client_ships_what_the_admin_knows(name: str) -> None:
-    """After a change of a built-in kind, a phase, a selector or a document's fields: make kinds."""
+    """After a change of a built-in kind, a phase, a selector or a document's fields: make facts."""
     assert (FOLDER / name).read_text(encoding="utf-8") == files()[name]
 
 

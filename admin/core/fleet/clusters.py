@@ -67,6 +67,16 @@ class ClusterState:
     last_sync_at: datetime | None = None
     agent: str | None = None  #: the process that synced last
 
+    @property
+    def switches(self) -> tuple[bool, bool, bool]:
+        """What operators have switched: whether it is admitted, cordoned, draining."""
+        return self.admitted, self.cordoned, self.draining
+
+    @property
+    def takes_work(self) -> bool:
+        """Whether nothing that operators have switched keeps new work away."""
+        return self.switches == (True, False, False)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:

@@ -1,4 +1,4 @@
-"""The nursery: a process that has imported the programs, and forks one for each request.
+"""The fork server: a process that has imported the programs, and forks one for each request.
 
 Starting Python and importing takes longer than most commands do. A forked process has its own standard streams,
 directory, environment and exit status; only its start is quicker. `tests.support.programs` sends the requests.
@@ -41,7 +41,7 @@ def preload() -> None:
                     importlib.import_module(module.name)
 
 
-class Nursery:
+class ForkServer:
     """Forks programs, and reports how each of them ended."""
 
     def __init__(self, requests: socket.socket) -> None:
@@ -85,7 +85,7 @@ class Nursery:
         return None
 
     def _leave(self) -> None:
-        """Give up everything of the nursery in a new process."""
+        """Give up everything of the fork server in a new process."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -156,7 +156,7 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     with socket.socket(fileno=int(sys.argv[1])) as requests:
-        act = Nursery(requests).serve()
+        act = ForkServer(requests).serve()
     if act is not None:
         _end_after(act)
     shutil.rmtree(counts, ignore_errors=True)
