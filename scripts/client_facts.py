@@ -15,7 +15,7 @@ from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import RETRY
 from admin.core.executions.selectors import FIELDS, SORT_FIELDS, WORDS
 from admin.core.fleet.clusters import REPORT
-from admin.core.fleet_documents import DEFINITIONS
+from admin.core.fleet.documents import DEFINITIONS
 from admin.core.jobs.input_types import TYPES
 from admin.core.jobs.job import JOB
 from admin.core.projects import ProjectState

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from admin.core.fleet_documents import member_problems
+from admin.core.fleet.documents import member_problems
 from admin.core.problems import Problem, raise_problems, repeated, unknown_problem
 from admin.core.settings.builtin_kinds import TASK_RESOURCE
 from admin.core.settings.platform import PlatformValues

@@ -26,7 +26,7 @@ from admin.core.fields.leaves import (
     Text,
 )
 from admin.core.fleet.definitions import FleetKind
-from admin.core.fleet_documents import CLUSTER_AUTH, DEFINITIONS, MEMBERS, STRATEGY
+from admin.core.fleet.documents import CLUSTER_AUTH, DEFINITIONS, MEMBERS, STRATEGY
 from admin.core.problems import Path, Problem, add_problem
 from admin.core.resources import CLUSTER_RESOURCES
 from admin.core.settings.builtin_kinds import TASK_RESOURCE, WORKFLOW_EXECUTION_CONFIG

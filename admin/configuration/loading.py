@@ -19,7 +19,7 @@ from admin.core.executions.launches import Rules
 from admin.core.executions.queues import Queue
 from admin.core.fields.branches import Section, read
 from admin.core.fleet.definitions import Definition, FleetKind, Source
-from admin.core.fleet_documents import read_definition
+from admin.core.fleet.documents import read_definition
 from admin.core.projects import read_labels
 from admin.core.quantities import parse_age
 from admin.core.retention import Retention

@@ -8,8 +8,8 @@ from typing import Any
 
 from admin.core.fleet.clusters import ClusterState
 from admin.core.fleet.definitions import Definition, FleetKind, Source
+from admin.core.fleet.documents import read_definition
 from admin.core.fleet.fleet import Fleet, build_fleet
-from admin.core.fleet_documents import read_definition
 from admin.core.placement.candidates import Workload
 from admin.core.placement.decisions import Decision, decide
 from admin.core.placement.routes import EVERYWHERE, REQUEST, Route, RouteKind, Rung

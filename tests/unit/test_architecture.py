@@ -69,7 +69,7 @@ def import_statements(path: Path) -> tuple[tuple[str, str | None], ...]:
 
 def package_of(module: str, drawn: list[str]) -> str | None:
     """The longest drawn package that a module lies in."""
-    matches = [room for room in drawn if module == room or module.startswith(f"{room}.")]
+    matches = [package for package in drawn if module == package or module.startswith(f"{package}.")]
     return max(matches, key=len, default=None)
 
 
@@ -80,11 +80,11 @@ def product_modules() -> dict[str, Path]:
 def test_every_module_lies_in_a_package_of_the_diagram() -> None:
     drawn = list(drawn_packages().values())
     packages = {"admin", "agent", "ctl", "scripts"}
-    homeless = [name for name in product_modules() if package_of(name, drawn) is None and name not in packages]
-    assert homeless == [], "draw these packages in docs/architecture.md"
+    undrawn = [name for name in product_modules() if package_of(name, drawn) is None and name not in packages]
+    assert undrawn == [], "draw these packages in docs/architecture.md"
 
 
-def test_rooms_import_each_other_only_as_drawn() -> None:
+def test_packages_import_each_other_only_as_drawn() -> None:
     known = product_modules()
     drawn = list(drawn_packages().values())
     allowed = drawn_arrows()

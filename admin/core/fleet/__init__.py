@@ -3,6 +3,7 @@
 definitions  clusters, pools and labels as they were declared
 clusters     a definition with its state and its agent's report
 fleet        clusters, pools and labels at one moment, and the warnings about them
+documents    reads definitions from what users write
 
-`fleet_documents` beside this package reads definitions; how a pool's strategy ranks clusters is in `placement.scores`.
+How a pool's strategy ranks clusters is in `placement.scores`.
 """

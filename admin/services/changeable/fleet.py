@@ -10,8 +10,8 @@ from sqlalchemy import Connection
 
 from admin.core.changes import ANYTHING, Document, Expectation, RowChange, RowKey, RowWrite, read_named, rows_after
 from admin.core.fleet.definitions import FleetKind
+from admin.core.fleet.documents import read_definition
 from admin.core.fleet.fleet import fleet_warnings
-from admin.core.fleet_documents import read_definition
 from admin.core.problems import Invalid, Problem
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import PLATFORM

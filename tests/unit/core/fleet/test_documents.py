@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from admin.core.fleet.definitions import FleetKind
-from admin.core.fleet_documents import read_definition
+from admin.core.fleet.documents import read_definition
 from admin.core.placement.scores import STRATEGIES
 from admin.core.problems import Invalid
 from tests.support.small_fleets import group
