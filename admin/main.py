@@ -128,7 +128,7 @@ def _age(name: str, rows: str) -> Callable[[Callable[..., None]], Callable[..., 
 @cli.command("prune")
 @_common
 @_age("executions", "executions that ended, with all that is theirs,")
-@_age("events", "events of executions that ended, and of clusters that were,")
+@_age("events", "events of executions that ended, and events of clusters that happened,")
 @_age("logs", "logs and output files of executions that ended")
 @_age("revisions", "revisions, but for the last one, that were made")
 @click.option("--dryRun", "--dry-run", "dry_run", is_flag=True, help="Count what would be deleted, and delete nothing.")

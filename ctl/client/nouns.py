@@ -1,8 +1,8 @@
 """
 The forms of a noun.
 
-A token pool is `token-pool` on the command line, in documents and in this code, `token_pool` in JSON, `token_pools` in
-paths, and `TOKEN_POOL` where an answer says of which kind a row is.
+A noun of two words, say `spare-part`, is written so on the command line, in documents and in this code, `spare_part` in
+JSON, `spare_parts` in paths, and `SPARE_PART` where an answer says of which kind a row is.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctl.client.answers import Attribute, ChangeSet, Document, RowChange
 from ctl.client.errors import Conflict, InvalidRequest
+from ctl.client.nouns import DEFINED, json_key
 from ctl.client.words import count
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ Noun = Callable[[str], str]
 
 _PRUNED = "--prune"
 #: How the admin begins the names of fields of a definition.
-_DEFINITION = re.compile(r"^(project|cluster|pool|label)_definition(\.|$)")
+_DEFINITION = re.compile(rf"^({'|'.join(map(json_key, DEFINED))})_definition(\.|$)")
 
 
 @dataclass(frozen=True, kw_only=True)

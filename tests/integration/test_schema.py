@@ -12,7 +12,7 @@ from sqlalchemy import JSON, Column, Engine, create_engine, insert, select
 
 from admin.store import attributes, decisions, execution_tables, fleet, loop_leases, projects, registrations, revisions
 from admin.store.database import UtcDateTime, metadata
-from admin.store.schema import SchemaState, current_revision, latest_revision, migrate, schema_state
+from admin.store.schema import SchemaState, current_revision, known_revisions, latest_revision, migrate, schema_state
 
 #: Imported, so that the metadata is complete.
 TABLES = (attributes, decisions, execution_tables, fleet, loop_leases, projects, registrations, revisions)
@@ -31,22 +31,34 @@ def test_migrations_make_exactly_the_tables_that_the_code_uses(engine: Engine) -
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
 
 
-def test_migrations_make_exactly_the_indexes_that_the_code_means(engine: Engine) -> None:
-    def indexes() -> set[str]:
-        with engine.connect() as connection:
-            is_sqlite = engine.dialect.name == "sqlite"
-            table = "sqlite_master WHERE type = 'index' AND sql NOT NULL" if is_sqlite else "pg_indexes"
-            found = connection.exec_driver_sql(f"SELECT {'sql' if is_sqlite else 'indexdef'} FROM {table}").scalars()
-            return {definition for definition in found if " ix_" in definition}
+def indexes(engine: Engine) -> set[str]:
+    """The definitions of the indexes, without the quotes that SQLite adds when it copies a table."""
+    is_sqlite = engine.dialect.name == "sqlite"
+    table = "sqlite_master WHERE type = 'index' AND sql NOT NULL" if is_sqlite else "pg_indexes"
+    with engine.connect() as connection:
+        rows = connection.exec_driver_sql(f"SELECT {'sql' if is_sqlite else 'indexdef'} FROM {table}").scalars()
+        return {definition.replace('"', "") for definition in rows if " ix_" in definition}
 
+
+def test_migrations_make_exactly_the_indexes_that_the_code_means(engine: Engine) -> None:
     migrate(engine)
-    made = indexes()
+    migrated = indexes(engine)
     migrate(engine, "base")
     metadata.create_all(engine)
-    assert made == indexes()
+    assert migrated == indexes(engine)
 
 
-def test_going_back_does_not_stumble_over_a_trail_that_is_gone(engine: Engine) -> None:
+def test_going_back_gives_each_revision_the_indexes_it_had(engine: Engine) -> None:
+    upgraded = {}
+    for revision in known_revisions():
+        migrate(engine, revision)
+        upgraded[revision] = indexes(engine)
+    for revision in reversed(known_revisions()):
+        migrate(engine, revision)
+        assert indexes(engine) == upgraded[revision], revision
+
+
+def test_going_back_works_after_a_trail_was_deleted(engine: Engine) -> None:
     migrate(engine)
     now = datetime(2026, 3, 1, tzinfo=UTC)
     with engine.begin() as connection:
@@ -55,8 +67,8 @@ def test_going_back_does_not_stumble_over_a_trail_that_is_gone(engine: Engine) -
             connection.execute(insert(table).values(**values))
     migrate(engine, "0004")
     with engine.connect() as connection:
-        found = connection.execute(select(decisions.trails)).all()
-    assert [tuple(row) for row in found] == [("1", {})]
+        rows = connection.execute(select(decisions.trails)).all()
+    assert [tuple(row) for row in rows] == [("1", {})]
 
 
 def _anything(column: Column[Any], now: datetime) -> Any:

@@ -41,7 +41,7 @@ FIRST_DECLARED_NUMBER = 10
 TAKEN_NOUNS = frozenset(
     {"all", "cluster", "cluster-event", "cluster-state", "context", "domain", "event", "execution", "execution-event"}
     | {"kind", "label", "launchplan", "output", "placement", "placement-counts", "pool", "project", "revision", "task"}
-    | {"token", "token-pool", "warnings", "workflow"}
+    | {"token", "warnings", "workflow"}
 )
 
 #: Words that attribute files use beside the fields of a payload.

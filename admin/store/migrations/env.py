@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
-from admin.store import attributes, projects, revisions
 from admin.store.database import metadata
-
-#: Importing the nouns is what puts their tables into the metadata.
-TABLES = (attributes.attributes, projects.projects, revisions.revisions)
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -49,7 +49,7 @@ shows everything about one execution: the request, the job, the settings and the
 
 _NUMBER = click.IntRange(min=1)
 #: Flags that choose among many.
-_CHOOSING: Sequence[click.Parameter] = [
+_LIST_FILTERS: Sequence[click.Parameter] = [
     text_option("phase", metavar="PHASE[,PHASE]", help="In one of these phases."),
     text_option("reason", metavar="CODE", help="With this reason, such as CLUSTERS_FULL."),
     text_option("cluster", metavar="NAME", help="On this cluster.", noun="cluster"),
@@ -74,7 +74,7 @@ _CHOOSING: Sequence[click.Parameter] = [
     params=[
         name_argument(required=False, metavar="[NAME]"),
         *scope_options(),
-        *_CHOOSING,
+        *_LIST_FILTERS,
         Option(["--details"], is_flag=True, help="Everything about one execution."),
         Option(["--watch"], is_flag=True, help="Show it again whenever it changes."),
         option("nodeID", metavar="ID", hidden=True),
@@ -122,7 +122,7 @@ def _show_one(session: Session, name: str, flags: Mapping[str, Any]) -> None:
 
 def _choosing_flags(flags: Mapping[str, Any]) -> list[str]:
     """The flags that choose among many, of those that were typed."""
-    names = {str(param.name): param.opts[0] for param in _CHOOSING} | {"all_projects": "--allProjects"}
+    names = {str(param.name): param.opts[0] for param in _LIST_FILTERS} | {"all_projects": "--allProjects"}
     return [flag for key, flag in names.items() if flags[key]]
 
 

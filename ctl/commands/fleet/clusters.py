@@ -15,7 +15,7 @@ from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, InvalidRequest
 from ctl.client.facts import SCHEMAS
 from ctl.client.times import format_duration, parse_timestamp
-from ctl.commands.fleet.definitions import Part, locate_error, show
+from ctl.commands.fleet.definitions import FleetNoun, locate_error, show
 from ctl.commands.fleet.members import commands, with_text
 
 _STATE_HELP = """Report the state of a cluster in place of its agent; for tests, and for clusters without an agent.
@@ -114,8 +114,8 @@ _WIDE_COLUMNS: Columns = {
     "DESCRIPTION": "description",
 }
 
-_PART = Part(
-    noun="cluster",
+_CLUSTER = FleetNoun(
+    name="cluster",
     about=(
         "A cluster is a place that runs work. Its state is expected until its agent has synced once, pending while "
         "it waits to be admitted, then ready; unreachable when its agent stops syncing, and lost when that lasts. "
@@ -150,7 +150,7 @@ _PART = Part(
         "delete": ["rainbowctl delete cluster a", "rainbowctl delete cluster a b --force -m 'sold'"],
     },
 )
-get_cluster, create_cluster, update_cluster, delete_cluster = commands(_PART)
+get_cluster, create_cluster, update_cluster, delete_cluster = commands(_CLUSTER)
 
 
 @command(
@@ -196,4 +196,4 @@ def update_cluster_state(session: Session, name: str, file: str) -> None:
     if session.printer.is_table:
         session.printer.note(f"Reported the state of cluster {name}.")
     else:
-        show(session, _PART, [{"name": name, **(answer.get("cluster") or {})}], answer)
+        show(session, _CLUSTER, [{"name": name, **(answer.get("cluster") or {})}], answer)

@@ -25,10 +25,10 @@ FILE = Option(["-f", "--file"], metavar="FILE", help="File with its name and fie
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class FleetNoun:
     """A noun of the fleet, with what its commands differ in."""
 
-    noun: str
+    name: str
     about: str  #: what it is, in a sentence
     columns: Columns
     wide_columns: Columns
@@ -43,24 +43,24 @@ class Part:
         return any(flags.get(str(param.name)) not in (None, ()) for param in [*self.parameters, *self.changing])
 
 
-def get_definition(part: Part) -> Command:
+def get_definition(noun: FleetNoun) -> Command:
     def run(session: Session, name: str | None, **filters: Any) -> None:
         if name is not None:
             _refuse_filters(name, filters)
-            definition = session.client.definition(part.noun, name)
-            show(session, part, [definition], definition)
+            definition = session.client.definition(noun.name, name)
+            show(session, noun, [definition], definition)
             return
-        definitions = list(session.client.definitions(part.noun, **filters))
-        nouns, make = plural(part.noun), f"`rainbowctl create {part.noun} NAME` creates one."
+        definitions = list(session.client.definitions(noun.name, **filters))
+        nouns, make = plural(noun.name), f"`rainbowctl create {noun.name} NAME` creates one."
         empty = f"No {nouns} match." if any(filters.values()) else f"No {nouns} yet: {make}"
-        show(session, part, definitions, definitions, empty=empty)
+        show(session, noun, definitions, definitions, empty=empty)
 
     return Command(
-        part.noun,
+        noun.name,
         run,
-        help=f"Show {plural(part.noun)}: all of them, or one by its name. {part.about}",
-        params=[name_argument(part), *part.filters],
-        examples=part.examples["get"],
+        help=f"Show {plural(noun.name)}: all of them, or one by its name. {noun.about}",
+        params=[name_argument(noun), *noun.filters],
+        examples=noun.examples["get"],
     )
 
 
@@ -69,14 +69,14 @@ def _refuse_filters(name: str, filters: Flags) -> None:
         raise InvalidInput(f"{name} names one, and --{next(iter(filters))} filters the list: leave out one of the two.")
 
 
-def create_definition(part: Part) -> Command:
+def create_definition(noun: FleetNoun) -> Command:
     def run(session: Session, name: str | None, **flags: Any) -> None:
-        name, file = name_and_file(part, name, flags)
-        payload = apply_fields(part, {}, file, flags)
+        name, file = name_and_file(noun, name, flags)
+        payload = apply_fields(noun, {}, file, flags)
         answer = send_write(
             file,
             lambda: session.client.create_definition(
-                part.noun,
+                noun.name,
                 name,
                 payload,
                 message=flags["message"],
@@ -85,54 +85,54 @@ def create_definition(part: Part) -> Command:
             ),
         )
         session.printer.warnings(answer.get("warnings") or [])
-        report(session, part, name, answer)
+        report(session, noun, name, answer)
         session.printer.note(
-            f"Dry run: {part.noun} {name} was not created."
+            f"Dry run: {noun.name} {name} was not created."
             if flags["dry_run"]
-            else f"Created {part.noun} {name}: version {answer.get('version')}."
+            else f"Created {noun.name} {name}: version {answer.get('version')}."
         )
 
     return Command(
-        part.noun,
+        noun.name,
         run,
-        help=f"{part.about}\n\nCreates one from flags or a file. One that exists already is not changed.",
-        params=[name_argument(part), *part.parameters, FILE, dry_run_option(), MESSAGE],
-        examples=part.examples["create"],
+        help=f"{noun.about}\n\nCreates one from flags or a file. One that exists already is not changed.",
+        params=[name_argument(noun), *noun.parameters, FILE, dry_run_option(), MESSAGE],
+        examples=noun.examples["create"],
     )
 
 
-def name_argument(part: Part) -> Argument:
+def name_argument(noun: FleetNoun) -> Argument:
     """The name, which may also stand in the file."""
     return Argument(
         "name",
         required=False,
         metavar="[NAME]",
-        explanation=f"Name of the {part.noun}.",
-        shell_complete=definition_completer(part.noun),
+        explanation=f"Name of the {noun.name}.",
+        shell_complete=definition_completer(noun.name),
     )
 
 
-def name_and_file(part: Part, name: str | None, flags: Flags) -> tuple[str, AttributeFile | None]:
+def name_and_file(noun: FleetNoun, name: str | None, flags: Flags) -> tuple[str, AttributeFile | None]:
     """The name from the command line or its file, and that file."""
     file = None
     if flags["file"] is not None:
         from ctl.files.fleet import read_definition
 
-        if part.is_given(flags):
+        if noun.is_given(flags):
             raise InvalidInput("--file holds the whole definition: leave out the flags for fields, or the file.")
-        named, file = read_definition(str(flags["file"]), part.noun)
+        named, file = read_definition(str(flags["file"]), noun.name)
         if name is not None and named is not None and named != name:
-            raise InvalidInput(f"{file.name} is for {part.noun} {named}, the command line says {name}: keep one.")
+            raise InvalidInput(f"{file.name} is for {noun.name} {named}, the command line says {name}: keep one.")
         name = name or named
     if name is None:
-        raise InvalidInput(f"Which {part.noun}? Give its name.")
+        raise InvalidInput(f"Which {noun.name}? Give its name.")
     return name, file
 
 
-def apply_fields(part: Part, current: Document, file: AttributeFile | None, flags: Flags) -> Document:
+def apply_fields(noun: FleetNoun, current: Document, file: AttributeFile | None, flags: Flags) -> Document:
     """The current definition with the fields of the file or the flags; empty ones are removed."""
     if file is None:
-        return part.set(current, flags)
+        return noun.set(current, flags)
     return {key: value for key, value in {**current, **file.payload}.items() if value not in ("", {})}
 
 
@@ -156,12 +156,12 @@ def locate_error(error: InvalidRequest, file: AttributeFile) -> InvalidRequest:
     return error
 
 
-def report(session: Session, part: Part, name: str, answer: Document) -> None:
+def report(session: Session, noun: FleetNoun, name: str, answer: Document) -> None:
     """The answer to a write, for programs."""
-    session.printer.machine_output([f"{part.noun}/{name}"], answer)
+    session.printer.machine_output([f"{noun.name}/{name}"], answer)
 
 
-def show(session: Session, part: Part, definitions: list[Document], document: Any, *, empty: str = "") -> None:
+def show(session: Session, noun: FleetNoun, definitions: list[Document], document: Any, *, empty: str = "") -> None:
     """Print definitions as a table, or the document as it came."""
-    names = (f"{part.noun}/{definition['name']}" for definition in definitions)
-    session.printer.show(names, definitions, document, part.columns, part.wide_columns, empty=empty)
+    names = (f"{noun.name}/{definition['name']}" for definition in definitions)
+    session.printer.show(names, definitions, document, noun.columns, noun.wide_columns, empty=empty)

@@ -13,7 +13,7 @@ from ctl.client.answers import Document
 from ctl.client.errors import Conflict
 from ctl.client.nouns import plural
 from ctl.client.words import count, listed
-from ctl.commands.fleet.definitions import Part
+from ctl.commands.fleet.definitions import FleetNoun
 
 _HELP = """Delete {nouns} by their names.
 
@@ -23,57 +23,57 @@ that name, there is nothing to delete, and the exit status is 0.
 """
 
 
-def delete_definition(part: Part) -> Command:
+def delete_definition(noun: FleetNoun) -> Command:
     def run(session: Session, names: tuple[str, ...], **flags: Any) -> None:
         names = tuple(dict.fromkeys(names))
-        trials = _tried(session, part, names, is_forced=flags["force"])
+        trials = _tried(session, noun, names, is_forced=flags["force"])
         existing = [name for name, trial in trials.items() if trial.get("changed")]
         for name in names:
             if name not in existing:
-                session.printer.note(f"There is no {part.noun} {name}: there is nothing to delete.")
+                session.printer.note(f"There is no {noun.name} {name}: there is nothing to delete.")
         if flags["dry_run"] or not existing:
-            _report(session, part, trials)
+            _report(session, noun, trials)
             for name in existing if flags["dry_run"] else []:
-                session.printer.note(f"Dry run: {part.noun} {name} was not deleted.")
+                session.printer.note(f"Dry run: {noun.name} {name} was not deleted.")
             return
         if is_terminal() and not flags["force"]:
-            confirm(f"Delete {part.noun} {listed(existing)}?", "Not confirmed: nothing was deleted.")
+            confirm(f"Delete {noun.name} {listed(existing)}?", "Not confirmed: nothing was deleted.")
         answers = dict(trials)
         for name in existing:
             answers[name] = session.client.delete_definition(
-                part.noun, name, force=flags["force"], message=flags["message"], claimed_by=local_user()
+                noun.name, name, force=flags["force"], message=flags["message"], claimed_by=local_user()
             )
             session.printer.warnings(answers[name].get("warnings") or [])
             outcome = "Deleted" if answers[name].get("changed") else "Someone else already deleted"
-            session.printer.note(f"{outcome} {part.noun} {name}.")
-        _report(session, part, answers)
+            session.printer.note(f"{outcome} {noun.name} {name}.")
+        _report(session, noun, answers)
 
     return Command(
-        part.noun,
+        noun.name,
         run,
-        help=_HELP.format(noun=part.noun, nouns=plural(part.noun)),
+        help=_HELP.format(noun=noun.name, nouns=plural(noun.name)),
         params=[
             Argument(
                 "names",
                 nargs=-1,
                 required=True,
                 metavar="NAME…",
-                explanation=f"Names of {plural(part.noun)}.",
-                shell_complete=definition_completer(part.noun),
+                explanation=f"Names of {plural(noun.name)}.",
+                shell_complete=definition_completer(noun.name),
             ),
             *write_options("Do not ask, and delete even if in use."),
         ],
-        examples=part.examples["delete"],
+        examples=noun.examples["delete"],
     )
 
 
-def _tried(session: Session, part: Part, names: Sequence[str], *, is_forced: bool) -> dict[str, Document]:
+def _tried(session: Session, noun: FleetNoun, names: Sequence[str], *, is_forced: bool) -> dict[str, Document]:
     """The answers of a dry run; one error for all definitions that are in use."""
     trials: dict[str, Document] = {}
     in_use: dict[str, Conflict] = {}
     for name in names:
         try:
-            trials[name] = session.client.delete_definition(part.noun, name, force=is_forced, dry_run=True)
+            trials[name] = session.client.delete_definition(noun.name, name, force=is_forced, dry_run=True)
         except Conflict as conflict:
             if conflict.name != "in_use":
                 raise
@@ -84,12 +84,12 @@ def _tried(session: Session, part: Part, names: Sequence[str], *, is_forced: boo
     error.details = [{"position": "used by", **detail} for conflict in in_use.values() for detail in conflict.details]
     users = count(len(error.details), "place")
     verb = "is" if len(in_use) == 1 else "are"
-    error.message = f"{part.noun} {listed(in_use)} {verb} in use in {users}: nothing was deleted."
+    error.message = f"{noun.name} {listed(in_use)} {verb} in use in {users}: nothing was deleted."
     error.hint = "Change what uses it first, or delete it anyway with --force."
     raise error
 
 
-def _report(session: Session, part: Part, answers: dict[str, Document]) -> None:
+def _report(session: Session, noun: FleetNoun, answers: dict[str, Document]) -> None:
     documents = [{"name": name, **answer} for name, answer in answers.items()]
-    names = (f"{part.noun}/{name}" for name in answers)
+    names = (f"{noun.name}/{name}" for name in answers)
     session.printer.machine_output(names, documents[0] if len(documents) == 1 else documents)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ctl.commands.fleet.members import commands, member_part
+from ctl.commands.fleet.members import commands, member_noun
 
 get_label, create_label, update_label, delete_label = commands(
-    member_part(
+    member_noun(
         "label",
         about=(
             "A label is a weighted list of clusters that settings route by (execution-cluster-label). A cluster's own "

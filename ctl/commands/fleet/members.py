@@ -11,7 +11,7 @@ from ctl.cli.groups import Command
 from ctl.cli.options import Option, option
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
-from ctl.commands.fleet.definitions import Flags, Part, create_definition, get_definition
+from ctl.commands.fleet.definitions import Flags, FleetNoun, create_definition, get_definition
 from ctl.commands.fleet.delete import delete_definition
 from ctl.commands.fleet.update import update_definition
 
@@ -59,7 +59,7 @@ def with_text(definition: Document, key: str, value: Any) -> Document:
     return {name: field for name, field in changed.items() if name != key or field not in ("", {})}
 
 
-def member_part(
+def member_noun(
     noun: str,
     *,
     about: str,
@@ -67,10 +67,10 @@ def member_part(
     fields: Sequence[str] = (),
     parameters: Sequence[click.Parameter] = (MEMBERS, DESCRIPTION),
     set: Callable[[Document, Flags], Document] = set_members,
-) -> Part:
+) -> FleetNoun:
     """Pools or labels, as the commands handle them; `fields` are what they have beside members and description."""
-    return Part(
-        noun=noun,
+    return FleetNoun(
+        name=noun,
         about=about,
         columns={
             "NAME": "name",
@@ -96,6 +96,6 @@ def _expected(group: Document) -> str:
     return ", ".join(str(member["id"]) for member in group.get("members") or [] if member.get("expected"))
 
 
-def commands(part: Part) -> tuple[Command, Command, Command, Command]:
+def commands(noun: FleetNoun) -> tuple[Command, Command, Command, Command]:
     """The commands that get, create, update and delete one."""
-    return get_definition(part), create_definition(part), update_definition(part), delete_definition(part)
+    return get_definition(noun), create_definition(noun), update_definition(noun), delete_definition(noun)

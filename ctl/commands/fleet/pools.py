@@ -10,7 +10,7 @@ import click
 from ctl.cli.options import Option
 from ctl.client.answers import Document
 from ctl.client.facts import SCHEMAS
-from ctl.commands.fleet.members import DESCRIPTION, MEMBERS, commands, member_part, set_members, with_text
+from ctl.commands.fleet.members import DESCRIPTION, MEMBERS, commands, member_noun, set_members, with_text
 
 _STRATEGIES = SCHEMAS["pool"]["properties"]["strategy"]["enum"]
 _STRATEGY = Option(
@@ -26,7 +26,7 @@ def _set(definition: Document, flags: Mapping[str, Any]) -> Document:
 
 
 get_pool, create_pool, update_pool, delete_pool = commands(
-    member_part(
+    member_noun(
         "pool",
         about=(
             "A pool is a weighted list of clusters that a run may ask for, and a strategy that chooses among them: "

@@ -15,7 +15,7 @@ from ctl.client.errors import InvalidInput, NotFound
 from ctl.client.nouns import json_key
 from ctl.commands.fleet.definitions import (
     FILE,
-    Part,
+    FleetNoun,
     apply_fields,
     name_and_file,
     name_argument,
@@ -32,65 +32,65 @@ meantime, it is refused with exit status 5. --force does not ask, and overwrites
 """
 
 
-def update_definition(part: Part) -> Command:
+def update_definition(noun: FleetNoun) -> Command:
     def run(session: Session, **flags: Any) -> None:
-        if flags["file"] is None and not part.is_given(flags):
-            names = [param.opts[0] for param in part.parameters]
+        if flags["file"] is None and not noun.is_given(flags):
+            names = [param.opts[0] for param in noun.parameters]
             raise InvalidInput(f"Nothing to update: give {', '.join(names[:-1])} or {names[-1]}, or --file FILE.")
-        name, file = name_and_file(part, flags["name"], flags)
-        row = stored(session, part, name)
-        payload = apply_fields(part, row.before or {}, file, flags)
+        name, file = name_and_file(noun, flags["name"], flags)
+        row = stored(session, noun, name)
+        payload = apply_fields(noun, row.before or {}, file, flags)
         if file is not None and not flags["force"]:
             check_expected_version(file.name, file.version, row.version)
         conditions: dict[str, Any] = {} if flags["force"] else {"if_match": row.version}
 
         def send(**more: Any) -> dict[str, Any]:
-            return session.client.put_definition(part.noun, name, payload, **conditions, **more)
+            return session.client.put_definition(noun.name, name, payload, **conditions, **more)
 
         trial = send_write(file, lambda: send(dry_run=True))
         session.printer.warnings(trial.get("warnings") or [])
         if not trial.get("changed"):
-            report(session, part, name, trial)
-            session.printer.note(f"No changes: {part.noun} {name} is already as requested.")
+            report(session, noun, name, trial)
+            session.printer.note(f"No changes: {noun.name} {name} is already as requested.")
             return
         is_asked = asks(flags)
-        before, after = (in_order(part.noun, definition) for definition in (row.before or {}, payload))
+        before, after = (in_order(noun.name, definition) for definition in (row.before or {}, payload))
         labels = (f"version {row.version}", "after this update")
-        show_difference(session, f"{part.noun} {name}", before, after, labels, is_asked=is_asked)
+        show_difference(session, f"{noun.name} {name}", before, after, labels, is_asked=is_asked)
         if is_asked:
             confirm_write()
         if flags["dry_run"]:
-            report(session, part, name, trial)
+            report(session, noun, name, trial)
             session.printer.note("Dry run: nothing was written.")
             return
         answer = send(message=flags["message"], claimed_by=local_user())
         session.printer.warnings(answer.get("warnings") or [], trial.get("warnings") or [])
-        report(session, part, name, answer)
-        session.printer.note(f"Updated {part.noun} {name}: version {answer.get('version')}.")
+        report(session, noun, name, answer)
+        session.printer.note(f"Updated {noun.name} {name}: version {answer.get('version')}.")
 
     return Command(
-        part.noun,
+        noun.name,
         run,
-        help=_HELP.format(about=part.about),
+        help=_HELP.format(about=noun.about),
         params=[
-            name_argument(part),
-            *part.parameters,
-            *part.changing,
+            name_argument(noun),
+            *noun.parameters,
+            *noun.changing,
             FILE,
             *write_options("Do not ask, and overwrite changes made in the meantime."),
         ],
-        examples=part.examples["update"],
+        examples=noun.examples["update"],
     )
 
 
-def stored(session: Session, part: Part, name: str) -> RowChange:
+def stored(session: Session, noun: FleetNoun, name: str) -> RowChange:
     """The stored definition of a name, with its version; NotFound where there is none."""
-    definition = session.client.definition(part.noun, name)
+    definition = session.client.definition(noun.name, name)
     if definition.get("source") == "expected":
         raise NotFound(
             f"Cluster {name} is named by pools or labels, but not defined: `rainbowctl create cluster {name}` does.",
             name="cluster_not_found",
         )
-    for row in session.client.stored_definitions(part.noun, [definition]):
+    for row in session.client.stored_definitions(noun.name, [definition]):
         return row
-    raise NotFound(f"{part.noun.capitalize()} {name!r} no longer exists.", name=f"{json_key(part.noun)}_not_found")
+    raise NotFound(f"{noun.name.capitalize()} {name!r} no longer exists.", name=f"{json_key(noun.name)}_not_found")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from admin.core.executions.selectors import FIELDS, SORT_FIELDS
 from admin.store.execution_tables import executions
 from admin.store.executions import Execution, ListedExecution, WaitingExecution
 
@@ -18,3 +19,7 @@ def test_listed_and_waiting_executions_have_some_of_the_columns() -> None:
 def test_fields_with_defaults_come_last() -> None:
     defaults = list(Execution._field_defaults)
     assert list(Execution._fields[-len(defaults) :]) == defaults
+
+
+def test_lists_read_every_field_that_they_select_and_sort_by() -> None:
+    assert {*FIELDS, *SORT_FIELDS} <= set(ListedExecution._fields)
