@@ -160,6 +160,7 @@ class TokenFile:
         self._clock = clock
         self._stamp = _stamp(path)
         self._tokens = _read_tokens(path)
+        self._problem = ""
         self._checked_at = clock()
 
     def __call__(self) -> tuple[bytes, ...]:
@@ -167,7 +168,7 @@ class TokenFile:
         if self._clock() - self._checked_at >= _RECHECK_SECONDS:
             self._checked_at = self._clock()
             stamp = _stamp(self._path)
-            if stamp != self._stamp:
+            if stamp != self._stamp or self._problem:
                 self._stamp = stamp
                 self._read_again()
         return self._tokens
@@ -175,9 +176,12 @@ class TokenFile:
     def _read_again(self) -> None:
         try:
             self._tokens = _read_tokens(self._path)
+            self._problem = ""
             _log.info("tokens read again", extra={"file": self._path, "tokens": len(self._tokens)})
         except Invalid as error:
-            _log.warning("the former tokens stay good", extra={"problem": str(error)})
+            if str(error) != self._problem:
+                _log.warning("the former tokens stay good", extra={"problem": str(error)})
+            self._problem = str(error)
 
 
 def _stamp(path: str) -> tuple[int, int, int] | None:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from flask import request
 
+from admin.api.browsers import may_be_json
 from admin.core.problems import invalid, shorten
 from admin.errors import BodyTooLarge, UnsupportedMediaType
 
@@ -23,7 +24,7 @@ def read_body(*, optional: bool = False) -> dict[str, Any]:
         if optional:
             return {}
         raise invalid("", "The request has no body; send a JSON object.")
-    if not request.mimetype:  # another one than JSON was refused before
+    if not request.mimetype or not may_be_json(request.mimetype):
         raise UnsupportedMediaType()
     body = _parsed(raw)
     if not isinstance(body, dict):

@@ -31,7 +31,7 @@ class BrowserGuard:
     def __init__(self, hosts: Iterable[str] | None) -> None:
         """`hosts` are the names the admin may be called by besides those of loopback; None admits every name."""
         self._admits_every_host = hosts is None
-        self._hosts = frozenset(host.lower() for host in hosts or ())
+        self._hosts = frozenset(_hostname(host) for host in hosts or ())
         self._admitted: set[str] = set()  # Host headers seen before, for speed
 
     def check(self, environ: WSGIEnvironment) -> None:
@@ -43,25 +43,30 @@ class BrowserGuard:
             _check_origin(environ["HTTP_ORIGIN"], host or "")
         if environ.get("HTTP_SEC_FETCH_SITE", "none") not in _OWN_SITES and not _is_navigation(environ):
             raise ForeignOrigin()
-        if environ["REQUEST_METHOD"] not in _SAFE_METHODS and not _may_be_json(environ.get("CONTENT_TYPE")):
+        if environ["REQUEST_METHOD"] not in _SAFE_METHODS and not may_be_json(environ.get("CONTENT_TYPE")):
             raise UnsupportedMediaType()
 
     def _check_host(self, header: str) -> None:
         name = _hostname(header)
-        if not (self._admits_every_host or is_loopback(name) or name in self._hosts):
+        if not (self._admits_every_host or _is_own(name) or name in self._hosts):
             raise UnknownHost(
-                f"This admin is not called {shorten(name)}. If it should be, add the name to server.allowedHosts in "
+                f"This admin is not called '{shorten(name)}'. If it should be, add the name to server.allowedHosts in "
                 "its configuration."
             )
         if len(self._admitted) < _MOST_ADMITTED:
             self._admitted.add(header)
 
 
+def _is_own(name: str) -> bool:
+    """Whether a name can only mean the machine that the browser is on."""
+    return is_loopback(name) or name.endswith(".localhost")
+
+
 def _hostname(netloc: str) -> str:
     try:
         return (urlsplit(f"//{netloc}").hostname or "").removesuffix(".")
     except ValueError:
-        return netloc
+        return netloc.lower()
 
 
 def _check_origin(origin: str, host: str) -> None:
@@ -84,11 +89,12 @@ def _place(url: str) -> tuple[str, int | None] | None:
 
 
 def _is_navigation(environ: WSGIEnvironment) -> bool:
-    """Whether somebody followed a link: the page that had the link cannot read the answer."""
-    return environ["REQUEST_METHOD"] in _SAFE_METHODS and environ.get("HTTP_SEC_FETCH_MODE") == "navigate"
+    """Whether somebody followed a link: the page that had the link cannot read the answer, nor frame it."""
+    is_page = environ.get("HTTP_SEC_FETCH_DEST", "document") == "document"
+    return is_page and environ["REQUEST_METHOD"] in _SAFE_METHODS and environ.get("HTTP_SEC_FETCH_MODE") == "navigate"
 
 
-def _may_be_json(content_type: str | None) -> bool:
+def may_be_json(content_type: str | None) -> bool:
     """Whether a body is JSON by its type. None has no type: it may be missing, while a form always has one."""
     if not content_type:
         return True

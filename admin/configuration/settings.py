@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
 
 from admin.core.executions.launches import Rules
 from admin.core.fleet.definitions import Definition
@@ -106,18 +107,25 @@ class Settings:
     @property
     def shown_database_url(self) -> str:
         """The URL of the database without its password."""
-        url = make_url(self.database_url)
-        secrets = {key: "***" for key in url.query if "password" in key.lower()}
-        return url.update_query_dict(secrets).render_as_string(hide_password=True)
+        return _without_password(self.database_url)
 
     @property
     def shown_document(self) -> dict[str, Any]:
         """The whole configuration without passwords."""
-        shown = dict(self.document)
-        if "url" in shown["database"]:
-            shown["database"] = {**shown["database"], "url": self.shown_database_url}
-        return shown
+        database = dict(self.document["database"])
+        if "url" in database:
+            database["url"] = _without_password(database["url"])
+        return {**self.document, "database": database}
 
     def domain_ids(self) -> list[str]:
         """The ids of the domains, in configured order."""
         return [domain.id for domain in self.domains]
+
+
+def _without_password(url: str) -> str:
+    try:
+        parsed = make_url(url)
+    except ArgumentError:  # what cannot be read may hold one anywhere
+        return url.partition(":")[0]
+    masked = {key: "hidden" for key in parsed.query if "password" in key.lower()}
+    return parsed.update_query_dict(masked).render_as_string(hide_password=True)

@@ -78,6 +78,8 @@ def _source(address: str) -> str:
         parsed = ipaddress.ip_address(address)
     except ValueError:
         return address
+    if parsed.version == 6 and parsed.ipv4_mapped:
+        return str(parsed.ipv4_mapped)
     return address if parsed.version == 4 else str(ipaddress.ip_network((int(parsed) >> 64 << 64, 64)))
 
 

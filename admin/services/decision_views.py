@@ -142,7 +142,11 @@ class StoredView:
         self._context = context
         self._connection = connection
         self._hold = hold
-        self._proposed = [change for change in proposed if change.is_attribute]
+        self._proposed: dict[str, list[RowChange]] = {}  #: of attributes, by kind
+        for change in proposed:
+            if change.is_attribute:
+                self._proposed.setdefault(change.kind, []).append(change)
+        self._rows: dict[Scope, RowsByKind] = {}  #: as the proposed changes leave them
         self._moving = moving
         self.basis = decision_basis.read(connection, share=hold)
         self.fleet = fleet_after(context, connection, proposed)
@@ -150,10 +154,12 @@ class StoredView:
 
     def effective_settings(self, resolved: ResolvedLaunch) -> EffectiveSettings:
         launch = resolved.launch
-        rows = _applying_rows(self._context, self._connection, launch.scope)
-        for change in self._proposed:
-            if change.kind in rows:
-                rows[change.kind] = rows_after(rows[change.kind].values(), [change])
+        rows = self._rows.get(launch.scope)
+        if rows is None:
+            rows = _applying_rows(self._context, self._connection, launch.scope)
+            for kind in self._proposed.keys() & rows.keys():
+                rows[kind] = rows_after(rows[kind].values(), self._proposed[kind])
+            self._rows[launch.scope] = rows
         return resolve_settings(launch, rows, self._context.settings.rules)
 
     def evaluate(self, run_plan: RunPlan) -> Evaluation:

@@ -476,3 +476,11 @@ def test_no_password_is_printed(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert b"hunter" not in done.stdout + done.stderr
     assert b"rainbow:***@db.example.org" in done.stdout
+    for unreadable in ("nonsense", "postgresql//rainbow:hunter2@db"):
+        done = run("rainbow-admin", "config", "--database", unreadable, cwd=tmp_path)
+        assert (done.returncode, b"hunter" in done.stdout) == (0, False)
+        done = run("rainbow-admin", "serve", "--port", "0", "--database", unreadable, cwd=tmp_path)
+        assert done.returncode == 1
+        assert b"The database cannot be opened" in done.stderr
+        assert b"Traceback" not in done.stderr
+        assert b"hunter" not in done.stderr

@@ -139,7 +139,9 @@ def test_one_machine_is_one_source_whatever_its_addresses() -> None:
     for address in ("2001:db8::ffff", "198.51.100.1"):
         with pytest.raises(TooManyAttempts):
             limiter.check(address)
-    for address in ("2001:db8:0:1::1", "198.51.100.2", ""):
+    with pytest.raises(TooManyAttempts):  # as an admin that listens on :: sees it
+        limiter.check("::ffff:198.51.100.1")
+    for address in ("2001:db8:0:1::1", "198.51.100.2", "::ffff:198.51.100.2", "::1", ""):
         limiter.check(address)
     now[0] = 61.0
     limiter.check("198.51.100.1")

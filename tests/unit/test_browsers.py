@@ -54,6 +54,10 @@ def test_another_name_is_refused_unless_every_name_will_do(host: str) -> None:
     check(HOST=host, hosts=None)
 
 
+def test_a_configured_name_may_have_a_port() -> None:
+    check(HOST="rainbow.example.org:8088", hosts={"Rainbow.example.org:8088"})
+
+
 def test_a_request_without_a_host_is_no_browsers() -> None:
     check()
 
@@ -88,6 +92,8 @@ def test_a_foreign_site_is_refused_but_a_link_may_be_followed(site: str) -> None
         with pytest.raises(ForeignOrigin):
             check(method, HOST="localhost", SEC_FETCH_SITE=site)
     check("GET", HOST="localhost", SEC_FETCH_SITE=site, SEC_FETCH_MODE="navigate")
+    with pytest.raises(ForeignOrigin):  # a frame, in which clicks could be led
+        check("GET", HOST="localhost", SEC_FETCH_SITE=site, SEC_FETCH_MODE="navigate", SEC_FETCH_DEST="iframe")
     with pytest.raises(ForeignOrigin):  # a form
         check("POST", HOST="localhost", SEC_FETCH_SITE=site, SEC_FETCH_MODE="navigate")
 

@@ -355,7 +355,7 @@ class _Collection(Leaf):
         for key, value in entries:
             where = (*path, shorten(key))
             if value is None:
-                add_problem(problems, where, "null cannot stand in a list or map.")
+                add_problem(problems, where, "null cannot stand in a list or map: leave it out, or put it in quotes.")
             yield key, leaf.read(value, where, problems)
             if self.max_problems is not None and len(problems) - before >= self.max_problems:
                 return
@@ -386,7 +386,7 @@ class ListOf(_Collection):
         entries = self._read_entries(self.item, list(enumerate(value)), self.max_items, path, problems)
         items = [item for _, item in entries]
         if self.unique and len(problems) == before and any(item in items[:index] for index, item in enumerate(items)):
-            add_problem(problems, path, "the same entry is listed twice.")
+            add_problem(problems, path, "the same entry is listed twice: remove one.")
         return items
 
     def details(self) -> Schema:
