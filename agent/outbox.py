@@ -82,7 +82,7 @@ class Outbox:
                 finished.append(intent)
             else:
                 intent.events = unsent
-                self._state.save(intent)
+                self._state.save(intent, is_durable=False)
         return finished
 
     def strip_details(self, events: set[str], problem: str) -> None:
@@ -96,14 +96,14 @@ class Outbox:
                 intent.events = [
                     strip_details(event, problem) if event["event"] in events else event for event in intent.events
                 ]
-                self._state.save(intent)
+                self._state.save(intent, is_durable=False)
 
     def strip_outputs(self) -> None:
         """Remove the output files from every final event."""
         for intent in self._intents.values():
             if intent.stage is Stage.ENDED:
                 intent.events = [strip_outputs(event) for event in intent.events]
-                self._state.save(intent)
+                self._state.save(intent, is_durable=False)
 
     def log_pieces(self, limit: int, *, include_running: bool) -> list[dict[str, Any]]:
         """Pieces of logs of at most so many bytes together, those of ended executions first."""

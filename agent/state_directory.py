@@ -62,7 +62,7 @@ class StateDirectory:
                 problems.append(f"the intent {path.name} cannot be read ({error}); it is renamed to {aside.name}")
         return intents, problems
 
-    def save(self, intent: Intent, *, is_durable: bool = False) -> None:
+    def save(self, intent: Intent, *, is_durable: bool) -> None:
         """Store an intent; unless durable, it survives a crash of the agent but not of the machine.
 
         That there is a lease, and that the engine may have its job, must survive both; everything else is learned again

@@ -132,7 +132,7 @@ class Work:
         if intent.running_since is None:
             intent.running_since = now.timestamp()
             intent.events.append(running_event(intent, state, now))
-            self._state.save(intent)
+            self._state.save(intent, is_durable=False)
             log.info("%s: running", intent.key)
             crash_point("after-running")
         limit = intent.lease.get("time_limit_seconds")
@@ -285,7 +285,7 @@ class Work:
         if intent.stage is Stage.ENDED or intent.ending in (Ending.CANCEL, Ending.LOST, ending):
             return
         intent.ending, intent.ending_message = ending, message
-        self._state.save(intent)
+        self._state.save(intent, is_durable=False)
         log.warning("%s: ending it: %s", intent.key, message or ending.value)
         if intent.stage is Stage.HELD:
             self._end_unstarted(intent)

@@ -27,7 +27,7 @@ from typing import IO, NoReturn
 
 from ctl.client.client import Client
 from ctl.client.contexts import config_path, load_configuration, save_configuration
-from ctl.client.errors import ClientError, NotFound, Unauthenticated
+from ctl.client.errors import ClientError, NotFound, RainbowError, Unauthenticated
 from ctl.client.times import parse_timestamp
 
 ROOT = Path(__file__).parents[1]
@@ -41,7 +41,7 @@ _WELCOME = """
 Rainbow is up at {url}. The cluster '{cluster}' is this machine, and an agent runs there what is
 placed on it. In a second shell, in this directory:
 
-  . .venv/bin/activate{context}
+  . .venv/bin/activate{lines}
   rainbowctl create execution -p flytesnacks -d development --cpu 1 --logs -- echo 'Hello, world'
 
 That runs a command and shows what it prints. More to try:
@@ -51,7 +51,7 @@ That runs a command and shows what it prints. More to try:
   rainbowctl get execution-cluster-label -p flyteexamples -d development
   rainbowctl explain task-resource-attribute -p flyteexamples -d development
 
-The token of this admin is in {token}; rainbowctl has it from its context '{cluster}'.
+The token of this admin is in {token}; rainbowctl has it from its context '{context}'.
 The API is described at {url}/api/v1/docs/. Stop everything with Ctrl-C.
 """
 
@@ -77,7 +77,7 @@ def main() -> int:
         if str(end):
             print(f"error: {end}", file=sys.stderr)
         return end.status
-    except (ClientError, OSError) as error:
+    except (RainbowError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     finally:
@@ -111,7 +111,7 @@ def _run(directory: Path, config: str, port: int, running: list[subprocess.Popen
         *("--api-token-file", str(operators_token), "--log-format", "text"),
     )
     running.append(admin)
-    with Client(url, token=operators_token.read_text(encoding="utf-8").strip()) as client:
+    with Client(url, token=operators_token.read_text(encoding="utf-8").split()[0]) as client:
         _wait_until(lambda: _answers(client), running, "the admin does not answer")
         # The configuration of another agent on this machine must not apply; paths are absolute, because relative ones
         # start at the configuration file.
@@ -120,23 +120,36 @@ def _run(directory: Path, config: str, port: int, running: list[subprocess.Popen
         _ensure_token(client, token, url, [*agent, "--secret-file", str(secret)])
         running.append(_start("rainbow-agent", "run", *agent, prefix="agent: "))
         _wait_until(lambda: _has_synced(client, started_at), running, "the agent does not reach the admin")
-    context = _save_context(url, operators_token)
-    print(_WELCOME.format(url=url, cluster=CLUSTER, context=context, token=operators_token), flush=True)
+    context = "make-run" if port == _DEFAULT_PORT else f"make-run-{port}"
+    lines = _shell_lines(context, url, operators_token)
+    print(_WELCOME.format(url=url, cluster=CLUSTER, lines=lines, context=context, token=operators_token), flush=True)
     while True:
         _check(running)
         time.sleep(0.2)
 
 
-def _save_context(url: str, token: Path) -> str:
-    """Tell rainbowctl of this admin and its token; returns what has still to be typed to use them."""
-    path = config_path({})
-    configuration = load_configuration(path, may_be_missing=True)
-    entry = {**configuration.contexts.get(CLUSTER, {}), "endpoint": url, "token_file": str(token)}
-    current = configuration.current_context or CLUSTER
-    save_configuration(
-        replace(configuration, current_context=current, contexts={**configuration.contexts, CLUSTER: entry})
-    )
-    return "" if current == CLUSTER else f"\n  export RAINBOW_CONTEXT={CLUSTER}"
+def _save_context(name: str, url: str, token: Path) -> None:
+    """Tell rainbowctl of this admin and its token, and use them unless another context is in use."""
+    configuration = load_configuration(config_path({}), may_be_missing=True)
+    contexts = {**configuration.contexts, name: {"endpoint": url, "token_file": str(token)}}
+    changed = replace(configuration, current_context=configuration.current_context or name, contexts=contexts)
+    if changed != configuration:
+        save_configuration(changed)
+
+
+def _shell_lines(name: str, url: str, token: Path) -> str:
+    """What has to be typed so that rainbowctl speaks to this admin, whatever the environment holds."""
+    try:
+        _save_context(name, url, token)
+        is_current = load_configuration(config_path({})).current_context == name
+    except RainbowError as error:
+        print(f"warning: rainbowctl cannot be told of this admin: {error}", file=sys.stderr)
+        return f"\n  export RAINBOW_ENDPOINT={url} RAINBOW_TOKEN_FILE={token}"
+    in_the_way = [key for key in ("RAINBOW_TOKEN", "RAINBOW_TOKEN_FILE", "RAINBOW_ENDPOINT") if os.environ.get(key)]
+    lines = [f"unset {' '.join(in_the_way)}"] if in_the_way else []
+    if not is_current or os.environ.get("RAINBOW_CONTEXT", name) != name:
+        lines.append(f"export RAINBOW_CONTEXT={name}")
+    return "".join(f"\n  {line}" for line in lines)
 
 
 def _check_free(port: int) -> None:

@@ -139,8 +139,22 @@ def test_the_contexts_that_somebody_has_are_kept(tmp_path: Path) -> None:
         document = yaml.safe_load(contexts.read_text())
         assert document["current_context"] == "work"
         assert document["contexts"]["work"] == {"endpoint": "https://rainbow.example.org"}
-        assert "export RAINBOW_CONTEXT=local" in local.log.read_text()
-        assert local.run("RAINBOW_CONTEXT=local rainbowctl get cluster local").returncode == 0
+        assert document["contexts"][f"make-run-{port}"]["endpoint"] == local.url
+        assert f"export RAINBOW_CONTEXT=make-run-{port}" in local.log.read_text()
+        assert local.run(f"RAINBOW_CONTEXT=make-run-{port} rainbowctl get cluster local").returncode == 0
+
+
+def test_contexts_that_cannot_be_read_do_not_keep_it_from_running(tmp_path: Path) -> None:
+    contexts = tmp_path / ".config/rainbow/config.yaml"
+    contexts.parent.mkdir(parents=True)
+    contexts.write_text("contexts: [\n")
+    port = free_port()
+    with running(tmp_path, port) as local:
+        welcome = local.log.read_text()
+        assert "warning: rainbowctl cannot be told of this admin" in welcome
+        [export] = re.findall(r"^  (export RAINBOW_ENDPOINT=.*)$", welcome, flags=re.MULTILINE)
+        contexts.unlink()
+        assert local.run(f"{export}; rainbowctl get cluster local").returncode == 0
 
 
 def test_a_token_that_got_lost_is_replaced(tmp_path: Path) -> None:

@@ -35,10 +35,10 @@ def test_an_intent_is_read_as_it_was_written(state: StateDirectory) -> None:
         events=[{"event": "e", "type": "RUNNING"}],
         log_offsets={"stdout": 7},
     )
-    state.save(intent)
+    state.save(intent, is_durable=True)
     assert state.load_intents() == ([intent], [])
     intent.stage = Stage.ENDED
-    state.save(intent)
+    state.save(intent, is_durable=True)
     assert state.load_intents() == ([intent], [])
     state.remove(intent)
     state.remove(intent)
@@ -46,7 +46,7 @@ def test_an_intent_is_read_as_it_was_written(state: StateDirectory) -> None:
 
 
 def test_only_the_owner_may_read(state: StateDirectory) -> None:
-    state.save(Intent(lease=LEASE))
+    state.save(Intent(lease=LEASE), is_durable=True)
     for path in (state.path, *state.path.rglob("*")):
         assert path.stat().st_mode & 0o077 == 0, path
 
@@ -54,7 +54,7 @@ def test_only_the_owner_may_read(state: StateDirectory) -> None:
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b'{"format": 99}', b"\xff"])
 def test_an_unreadable_intent_is_renamed_and_reported(state: StateDirectory, content: bytes) -> None:
     intent = Intent(lease=LEASE)
-    state.save(intent)
+    state.save(intent, is_durable=True)
     bad = state.path / "intents/rb-bad.json"
     bad.write_bytes(content)
     intents, problems = state.load_intents()
@@ -66,10 +66,10 @@ def test_an_unreadable_intent_is_renamed_and_reported(state: StateDirectory, con
 
 def test_a_draft_that_a_crash_left_is_ignored(state: StateDirectory) -> None:
     intent = Intent(lease=LEASE)
-    state.save(intent)
+    state.save(intent, is_durable=True)
     (state.path / f"intents/.{intent.key}.json.new").write_text("half of")
     assert state.load_intents() == ([intent], [])
-    state.save(intent)
+    state.save(intent, is_durable=True)
     assert state.load_intents() == ([intent], [])
 
 

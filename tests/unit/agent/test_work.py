@@ -467,7 +467,7 @@ def test_an_interrupted_submission_is_looked_up(
     before.renew([REFERENCE], clock.steady(), confirms=True)
     intent = before.intents[KEY]
     intent.stage = Stage.SUBMITTING
-    state.save(intent)
+    state.save(intent, is_durable=True)
     if has_it:
         engine.jobs[KEY] = RUNNING
     after = new_work(engine, state, clock)
