@@ -18,6 +18,7 @@ import pytest
 import requests
 
 from agent.engines.local import processes
+from agent.engines.local.job_files import ENDED
 from tests.support.admins import RunningAdmin, running_admin
 from tests.support.agent_processes import (
     SECRET,
@@ -442,7 +443,7 @@ def test_once_is_for_cron(site: Site, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert site.phase(name) == "RUNNING"
     go.touch()
-    wait_until(lambda: not processes.marked(native_key(name)))
+    wait_until((site.state / "jobs" / native_key(name) / ENDED).exists)
     assert site.call("run", "--once").returncode == 0
     assert (site.phase(name), site.printed(name)["data"], site.intents()) == ("SUCCEEDED", "done\n", [])
 

@@ -20,8 +20,8 @@ from tests.support.waiting import wait_until
 SCOPE = ("-p", PROJECT, "-d", DOMAIN)
 
 
-def write_configuration(directory: Path) -> Path:
-    """Two pools of one cluster each, as the proposal writes them, and short leases."""
+def write_configuration(directory: Path, **agents: float) -> Path:
+    """Two pools of one cluster each, as the proposal writes them."""
     secret = directory / "registration.secret"
     secret.write_text(SECRET)
     document = {
@@ -34,7 +34,7 @@ def write_configuration(directory: Path) -> Path:
             },
             "poolStrategies": {"both": "spill"},
         },
-        "agents": {"leaseSeconds": 3, "waitSeconds": 1, "unreachableSeconds": 4, "lostSeconds": 5},
+        "agents": agents,
     }
     path = directory / "rainbow.yaml"
     path.write_text(yaml.safe_dump(document))
@@ -45,6 +45,15 @@ def write_configuration(directory: Path) -> Path:
 def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAdmin]:
     directory = tmp_path_factory.mktemp("admin")
     with running_admin(directory, "--config", str(write_configuration(directory))) as admin:
+        yield admin
+
+
+@pytest.fixture(scope="module")
+def impatient_admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAdmin]:
+    """An admin that gives the work of a silent cluster away after a few seconds."""
+    directory = tmp_path_factory.mktemp("impatient-admin")
+    configuration = write_configuration(directory, leaseSeconds=3, waitSeconds=1, unreachableSeconds=4, lostSeconds=5)
+    with running_admin(directory, "--config", str(configuration)) as admin:
         yield admin
 
 
@@ -104,8 +113,10 @@ def test_a_pool_runs_jobs_on_its_own_slurm_and_a_cancel_ends_them_there(
         assert red_site.get("to-red")["cluster"] == "red"
 
 
-def test_reports_of_an_agent_that_was_stopped_past_its_lease_are_refused(admin: RunningAdmin, tmp_path: Path) -> None:
-    gone = tmp_path / "gone"
+def test_reports_of_an_agent_that_was_stopped_past_its_lease_are_refused(
+    impatient_admin: RunningAdmin, tmp_path: Path
+) -> None:
+    admin, gone = impatient_admin, tmp_path / "gone"
     with (
         running_site(admin, tmp_path / "first", cluster="first") as first,
         running_site(admin, tmp_path / "second", cluster="second") as second,
