@@ -54,6 +54,14 @@ def test_the_index_leads_to_every_page() -> None:
         assert page.name == "index.md" or f"{page.name})" in index, f"{page.name} is not in docs/index.md"
 
 
+def test_every_guarantee_names_a_test_that_exists() -> None:
+    text = (ROOT / "docs/guarantees.md").read_text()
+    for path, name in re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text):
+        assert f"def {name}(" in (ROOT / path).read_text(), f"{path} has no {name}"
+    for line in text.splitlines():
+        assert not line.startswith("- ") or "::test_" in line or "not promised" in line.lower(), line
+
+
 def keys(field: Field, path: str = "") -> set[str]:
     """The last words of every configuration key; what the platform teams name themselves does not count."""
     if isinstance(field, Section):
