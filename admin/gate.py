@@ -198,7 +198,10 @@ def _read_tokens(path: str) -> tuple[bytes, ...]:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
-        raise invalid("server.apiTokenFile", f"{path} cannot be read: {reason}.") from error
+        raise invalid(
+            "server.apiTokenFile",
+            f"{path} cannot be read: {reason}. Give a readable file of tokens; `openssl rand -hex 32` makes one.",
+        ) from error
     tokens = [line.strip() for line in lines if line.strip()]
     if not tokens or not all(_is_safe(token) for token in tokens):
         rule = "must hold tokens of at least 16 plain characters, one a line"

@@ -8,7 +8,8 @@ from typing import Any
 from admin.configuration.keys import CONFIGURATION
 from admin.core import names
 from admin.core.fields.branches import Section
-from admin.core.fields.leaves import Boolean, Field, Integer, Leaf, ListOf
+from admin.core.fields.compounds import ListOf
+from admin.core.fields.leaves import Boolean, Field, Integer, Leaf
 from admin.core.problems import Invalid, Path, unknown_problem
 from admin.core.quantities import is_whole_number
 

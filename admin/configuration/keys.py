@@ -10,21 +10,8 @@ from typing import Any
 
 from admin.core import names
 from admin.core.fields.branches import MapOf, Section
-from admin.core.fields.leaves import (
-    DNS_LABEL,
-    ENTITY_NAME,
-    Age,
-    Boolean,
-    Choice,
-    Duration,
-    Field,
-    FreeForm,
-    Integer,
-    Leaf,
-    ListOf,
-    Record,
-    Text,
-)
+from admin.core.fields.compounds import FreeForm, ListOf, Record
+from admin.core.fields.leaves import DNS_LABEL, ENTITY_NAME, Age, Boolean, Choice, Duration, Field, Integer, Leaf, Text
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.documents import CLUSTER_AUTH, DEFINITIONS, MEMBERS, STRATEGY
 from admin.core.problems import Path, Problem, add_problem

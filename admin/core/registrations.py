@@ -10,7 +10,7 @@ from admin.core import names
 from admin.core.executions.retries import RETRY
 from admin.core.executions.spec import IDENTIFIER, SETTINGS, null_targets
 from admin.core.fields.branches import Section, read
-from admin.core.fields.leaves import FreeForm, Record
+from admin.core.fields.compounds import FreeForm, Record
 from admin.core.jobs.inputs import Input, check_values, read_declarations
 from admin.core.jobs.job import JOB, read_job, without_nulls
 from admin.core.jobs.literals import plain_values

@@ -11,7 +11,7 @@ from admin.core.executions.spec import read_spec
 from admin.core.jobs.literals import plain_values
 from admin.core.problems import Invalid, Problem, invalid, raise_problems
 from admin.errors import InvalidRequest
-from admin.messages.errors import OneError
+from admin.messages.errors import BatchError
 from admin.messages.executions import ExecutionAnswer, ExecutionIdAnswer, ReasonAnswer
 from admin.messages.reading import (
     AnyJson,
@@ -148,7 +148,7 @@ class CreatedAnswer(Answer):
         )
 
 
-class OneResult(Answer):
+class BatchResult(Answer):
     """One of many that were to be created: its id and place, or an error."""
 
     id: ExecutionIdAnswer | None = None
@@ -157,14 +157,14 @@ class OneResult(Answer):
     cluster: str | None = None
     reason: ReasonAnswer | None = None
     warnings: list[NoticeAnswer] | None = None
-    error: OneError | None = None
+    error: BatchError | None = None
 
     @classmethod
-    def from_outcome(cls, outcome: Created | Refusal) -> OneResult:
+    def from_outcome(cls, outcome: Created | Refusal) -> BatchResult:
         if isinstance(outcome, Invalid):
-            return cls(error=OneError.from_error(InvalidRequest.of(outcome)))
+            return cls(error=BatchError.from_error(InvalidRequest.of(outcome)))
         if not isinstance(outcome, Created):
-            return cls(error=OneError.from_error(outcome))
+            return cls(error=BatchError.from_error(outcome))
         execution = outcome.execution
         return cls(
             id=ExecutionIdAnswer.from_execution(execution),
@@ -179,7 +179,7 @@ class OneResult(Answer):
 class ManyCreatedAnswer(Answer):
     """The results of many creations in the order of the requests."""
 
-    results: list[OneResult]
+    results: list[BatchResult]
     created: int
     repeated: int
     failed: int
@@ -190,7 +190,7 @@ class ManyCreatedAnswer(Answer):
         created = sum(isinstance(outcome, Created) and outcome.is_new for outcome in outcomes)
         failed = sum(isinstance(outcome, Exception) for outcome in outcomes)
         return cls(
-            results=[OneResult.from_outcome(outcome) for outcome in outcomes],
+            results=[BatchResult.from_outcome(outcome) for outcome in outcomes],
             created=created,
             repeated=len(outcomes) - created - failed,
             failed=failed,

@@ -42,7 +42,7 @@ class ErrorAnswer(Answer):
         return cls.from_attributes(error, error=error.name, request_id=request_id)
 
 
-class OneError(Answer):
+class BatchError(Answer):
     """Why one of many was refused."""
 
     status: int
@@ -52,5 +52,5 @@ class OneError(Answer):
     details: Details
 
     @classmethod
-    def from_error(cls, error: RainbowError) -> OneError:
+    def from_error(cls, error: RainbowError) -> BatchError:
         return cls.from_attributes(error, error=error.name)

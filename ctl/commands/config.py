@@ -35,7 +35,7 @@ config = Group(
         "get-contexts": Entry(summary="List the contexts", place="config:get_contexts"),
         "current-context": Entry(summary="Show the current context", place="config:current_context"),
         "delete-context": Entry(summary="Delete a context", place="config:delete_context"),
-        "view": Entry(summary="Show all settings in force, and where it comes from", place="config:view"),
+        "view": Entry(summary="Show all settings in force, and where they come from", place="config:view"),
     },
     examples=[
         "rainbowctl config set-context staging --endpoint https://rainbow.example.org --token-file ~/staging.token",
@@ -142,7 +142,7 @@ def _context_field(known: Configuration, key: str) -> Column:
 
 @command(
     "view",
-    help="Show all settings in force and where it comes from: a flag, a variable, the context, or the default.",
+    help="Show all settings in force and where they come from: a flag, a variable, the context, or the default.",
     params=[
         project_option(),
         domain_option(),

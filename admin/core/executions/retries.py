@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from admin.core.fields.leaves import Choice, Duration, Integer, ListOf, Record
+from admin.core.fields.compounds import ListOf, Record
+from admin.core.fields.leaves import Choice, Duration, Integer
 from admin.core.quantities import parse_duration
 
 CLUSTER_LOST = "CLUSTER_LOST"

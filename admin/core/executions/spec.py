@@ -7,7 +7,8 @@ from typing import Any
 
 from admin.core.executions.retries import RETRY
 from admin.core.fields.branches import Section, read
-from admin.core.fields.leaves import DNS_LABEL, ENTITY_NAME, Choice, FreeForm, Integer, Record, Text, numbered_choice
+from admin.core.fields.compounds import FreeForm, Record
+from admin.core.fields.leaves import DNS_LABEL, ENTITY_NAME, Choice, Integer, Text, numbered_choice
 from admin.core.jobs.job import JOB, without_nulls
 from admin.core.placement.routes import Target
 from admin.core.problems import Path, Problem, dotted, invalid, raise_problems

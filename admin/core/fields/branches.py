@@ -9,7 +9,8 @@ from dataclasses import field as dataclass_field
 from typing import Any, ClassVar
 
 from admin.core import names
-from admin.core.fields.leaves import PRINTABLE, Field, Leaf, Leaves, Record, Schema, known_keys, without_null
+from admin.core.fields.compounds import Record, without_null
+from admin.core.fields.leaves import PRINTABLE, Field, Leaf, Leaves, Schema, known_keys
 from admin.core.problems import (
     Invalid,
     Path,

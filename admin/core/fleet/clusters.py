@@ -10,7 +10,8 @@ from functools import cached_property
 from typing import Any
 
 from admin.core.fields.branches import Section, read
-from admin.core.fields.leaves import Duration, FreeForm, ListOf, Text
+from admin.core.fields.compounds import FreeForm, ListOf
+from admin.core.fields.leaves import Duration, Text
 from admin.core.fleet.definitions import Definition, Source
 from admin.core.resources import CLUSTER_RESOURCES, Amounts, parse_capacity, utilization
 

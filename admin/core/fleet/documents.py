@@ -7,7 +7,8 @@ from typing import Any
 
 from admin.core import names
 from admin.core.fields.branches import Section, read
-from admin.core.fields.leaves import ENTITY_NAME, Boolean, Choice, FreeForm, ListOf, Number, Record, Text
+from admin.core.fields.compounds import FreeForm, ListOf, Record
+from admin.core.fields.leaves import ENTITY_NAME, Boolean, Choice, Number, Text
 from admin.core.fleet.definitions import FleetKind
 from admin.core.placement.scores import STRATEGIES
 from admin.core.problems import Path, Problem, invalid, raise_problems, repeated

@@ -6,18 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from admin.core.fields.leaves import (
-    Boolean,
-    Choice,
-    Datetime,
-    DictOf,
-    Duration,
-    Integer,
-    Leaf,
-    ListOf,
-    Number,
-    known_keys,
-)
+from admin.core.fields.compounds import DictOf, ListOf
+from admin.core.fields.leaves import Boolean, Choice, Datetime, Duration, Integer, Leaf, Number, known_keys
 from admin.core.problems import Path, Problem, add_problem, closest, dotted, quoted, shorten, unknown_problem
 
 #: How deep lists and maps may nest.

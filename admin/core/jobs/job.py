@@ -7,7 +7,8 @@ from typing import Any
 
 from admin.core import names
 from admin.core.fields.branches import MapOf, Section, read
-from admin.core.fields.leaves import Duration, FreeForm, Integer, ListOf, Text
+from admin.core.fields.compounds import FreeForm, ListOf
+from admin.core.fields.leaves import Duration, Integer, Text
 from admin.core.problems import Problem, Refused, dotted, invalid
 from admin.core.quantities import parse_quantity
 from admin.core.resources import LARGEST, TASK_RESOURCES, parse_demand

@@ -6,18 +6,8 @@ from dataclasses import replace
 
 from admin.core import names
 from admin.core.fields.branches import KeyedList, MapOf, Section
-from admin.core.fields.leaves import (
-    ENTITY_NAME,
-    Boolean,
-    Duration,
-    FreeForm,
-    Integer,
-    ListOf,
-    Quantity,
-    Record,
-    Text,
-    numbered_choice,
-)
+from admin.core.fields.compounds import FreeForm, ListOf, Record
+from admin.core.fields.leaves import ENTITY_NAME, Boolean, Duration, Integer, Quantity, Text, numbered_choice
 from admin.core.resources import TASK_RESOURCES
 from admin.core.settings.kinds import Kind, Merge, NameList
 from admin.core.settings.scopes import Level

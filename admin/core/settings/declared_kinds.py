@@ -9,19 +9,8 @@ from typing import Any
 
 from admin.core import names
 from admin.core.fields.branches import MapOf, Section, read
-from admin.core.fields.leaves import (
-    DNS_LABEL,
-    Boolean,
-    Choice,
-    Duration,
-    Field,
-    Integer,
-    Leaf,
-    ListOf,
-    Number,
-    Quantity,
-    Text,
-)
+from admin.core.fields.compounds import ListOf
+from admin.core.fields.leaves import DNS_LABEL, Boolean, Choice, Duration, Field, Integer, Leaf, Number, Quantity, Text
 from admin.core.problems import (
     Invalid,
     Problem,

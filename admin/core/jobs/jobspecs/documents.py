@@ -7,7 +7,8 @@ import shlex
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from admin.core.fields.leaves import DictOf, Duration, Integer, ListOf, Text, known_keys
+from admin.core.fields.compounds import DictOf, ListOf
+from admin.core.fields.leaves import Duration, Integer, Text, known_keys
 from admin.core.problems import Path, Problem, add_problem, quoted
 from admin.core.quantities import DURATION_RULE
 
