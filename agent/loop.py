@@ -270,6 +270,9 @@ class Agent:
         self._reported = call.body.get("report", self._reported)
 
     def _apply(self, call: Call, answer: Mapping[str, Any]) -> None:
+        # First what ends work, last what may fail: storing new leases.
+        self.work.cancel(answer["cancels"])
+        self.work.end_lost(answer["lost"])
         self.guard.lease_seconds = float(answer["intervals"]["lease_seconds"])
         self._wait_seconds = float(answer["intervals"]["wait_seconds"])
         # Sent when as many agents wait there as the admin has threads for.
@@ -282,10 +285,8 @@ class Agent:
         self.work.outbox.mark_logs_stored(answer["log_offsets"])
         self.work.renew(answer["confirmed"], call.sent_at, confirms=True)
         self.work.renew(answer["cancels"], call.sent_at, confirms=False)
-        self.work.cancel(answer["cancels"])
-        self.work.end_lost(answer["lost"])
-        self.work.accept(answer["leases"])
         self.work.answer(answer["questions"])
+        self.work.accept(answer["leases"])
 
     def _handle_unreadable(self, body: Mapping[str, Any], problem: str) -> None:
         """Leave out of the next sync what the admin may have been unable to read, so that the rest arrives."""

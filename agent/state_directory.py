@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 from pathlib import Path
@@ -28,6 +29,10 @@ class StateDirectory:
         self.jobs = path / "jobs"
         self._intents = path / "intents"
         self._renewed = path / "renewed"
+        #: Why the last intent could not be stored; empty when everything is.
+        self.problem = ""
+        #: What could not be stored, by key: kept in memory, and tried again.
+        self._unsaved: dict[str, Intent] = {}
         try:
             for directory in (path, self.jobs, self._intents):
                 directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -65,18 +70,35 @@ class StateDirectory:
     def save(self, intent: Intent, *, is_durable: bool) -> None:
         """Store an intent; unless durable, it survives a crash of the agent but not of the machine.
 
-        That there is a lease, and that the engine may have its job, must survive both; everything else is learned again
-        from the engine and the admin.
+        That there is a lease, and that the engine may have its job, must survive both: OSError if it cannot be written.
+        Everything else is learned again from the engine and the admin, so a full disk does not stop it.
         """
-        write_json(self._intents / f"{intent.key}.json", intent.to_document(), is_durable=is_durable)
+        try:
+            write_json(self._intents / f"{intent.key}.json", intent.to_document(), is_durable=is_durable)
+        except OSError as error:
+            if is_durable:
+                raise
+            self.problem = f"the state directory cannot be written: {error.strerror}"
+            self._unsaved[intent.key] = intent
+        else:
+            self._unsaved.pop(intent.key, None)
+
+    def save_again(self) -> None:
+        """Store what could not be stored before."""
+        self.problem = ""
+        for intent in list(self._unsaved.values()):
+            self.save(intent, is_durable=False)
 
     def remove(self, intent: Intent) -> None:
         """Delete an intent; if a crash of the machine restores it, the next start finds that it is over."""
-        (self._intents / f"{intent.key}.json").unlink(missing_ok=True)
+        self._unsaved.pop(intent.key, None)
+        with contextlib.suppress(OSError):
+            (self._intents / f"{intent.key}.json").unlink(missing_ok=True)
 
     def save_renewal(self, boot: str, sent_at: float, lease_seconds: float) -> None:
         """Store when leases were renewed; not synced to disk, because it counts within one boot only."""
-        write_file(self._renewed, f"{boot} {sent_at} {lease_seconds}".encode(), is_durable=False)
+        with contextlib.suppress(OSError):
+            write_file(self._renewed, f"{boot} {sent_at} {lease_seconds}".encode(), is_durable=False)
 
     def load_renewal(self, boot: str) -> tuple[float, float] | None:
         """When leases were last renewed since this boot, and for how many seconds."""

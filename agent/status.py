@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import shutil
 from typing import TextIO
@@ -41,8 +42,10 @@ class StatusLine:
             self._write(_CLEAR)
 
     def _write(self, text: str) -> None:
-        self._stream.write(text)
-        self._stream.flush()
+        # A log on a full disk must not stop the agent.
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
+            self._stream.flush()
 
 
 class StatusHandler(logging.Handler):

@@ -7,8 +7,8 @@ crash at any point submits nothing twice, and nothing without a lease that the a
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 from agent.clocks import SYSTEM_CLOCK, Clock, boot_id
 from agent.crashes import crash_point
@@ -22,6 +22,7 @@ from agent.state_directory import StateDirectory
 from agent.tasks import build_task, key_of
 
 log = logging.getLogger("rainbow.agent")
+T = TypeVar("T")
 
 #: How often a job that does not end is cancelled again.
 _CANCEL_SECONDS = 5.0
@@ -87,9 +88,17 @@ class Work:
     def step(self) -> None:
         """Do once whatever can be done now; a part that fails does not keep the others from running."""
         self.problem = ""
-        for part in (self._look_up, self._poll, self._watch_leases, self._cancel_ending, self._submit):
+        self._state.save_again()
+        ending = self._cancel_ending
+        parts = (ending, self._look_up, self._poll, self._watch_leases, ending, self._submit)
+        self._try_each(parts, lambda part: part())
+        self.problem = self.problem or self._state.problem
+
+    def _try_each(self, items: Iterable[T], action: Callable[[T], None]) -> None:
+        """Do something about each; one that fails does not keep the others from it."""
+        for item in items:
             try:
-                part()
+                action(item)
             except EngineUnavailable as error:
                 self.problem = str(error)
             except OSError as error:
@@ -97,13 +106,15 @@ class Work:
 
     def _look_up(self) -> None:
         """Find out whether the engine has the jobs whose submission was interrupted."""
-        for intent in self._in(Stage.SUBMITTING):
-            handle = self.engine.find(intent.key)
-            intent.native_id = handle.native_id if handle else ""
-            self._move(intent, Stage.SUBMITTED if handle else Stage.HELD)
-            log.info("%s: %s", intent.key, "adopted" if handle else "had not been submitted")
-            if intent.ending is not None and handle is None:
-                self._end_unstarted(intent)
+        self._try_each(self._in(Stage.SUBMITTING), self._find)
+
+    def _find(self, intent: Intent) -> None:
+        handle = self.engine.find(intent.key)
+        intent.native_id = handle.native_id if handle else ""
+        self._move(intent, Stage.SUBMITTED if handle else Stage.HELD)
+        log.info("%s: %s", intent.key, "adopted" if handle else "had not been submitted")
+        if intent.ending is not None and handle is None:
+            self._end_unstarted(intent)
 
     def _poll(self) -> None:
         """Ask the engine which jobs run and which have ended."""
@@ -162,23 +173,25 @@ class Work:
 
     def _cancel_ending(self) -> None:
         """Cancel the jobs that must end, repeatedly until they have."""
-        for intent in self._in(Stage.SUBMITTED):
-            repeat_at = self._cancelled_at.get(intent.key, 0.0) + _CANCEL_SECONDS
-            if intent.ending is not None and self._clock.steady() >= repeat_at:
-                self._cancelled_at[intent.key] = self._clock.steady()
-                self.engine.cancel(intent.handle)
+        self._try_each(self._in(Stage.SUBMITTED), self._cancel_if_ending)
+
+    def _cancel_if_ending(self, intent: Intent) -> None:
+        repeat_at = self._cancelled_at.get(intent.key, 0.0) + _CANCEL_SECONDS
+        if intent.ending is not None and self._clock.steady() >= repeat_at:
+            self._cancelled_at[intent.key] = self._clock.steady()
+            self.engine.cancel(intent.handle)
 
     def _submit(self) -> None:
         """Submit what the admin has confirmed, as far as there are free slots."""
-        free = self._slots - len(self._in(Stage.SUBMITTED))
-        for intent in self._in(Stage.HELD):
-            if free <= 0 or self.is_stopping:
-                return
-            is_fresh = self.guard.seconds_left(intent.key, self._clock.steady()) > _START_SECONDS
-            if intent.key in self._confirmed and is_fresh and intent.ending is None:
-                self._start(intent)
-                self._next_poll_at = 0.0
-                free -= 1
+        self._try_each(self._in(Stage.HELD), self._start_if_confirmed)
+
+    def _start_if_confirmed(self, intent: Intent) -> None:
+        if self.is_stopping or len(self._in(Stage.SUBMITTED)) >= self._slots:
+            return
+        is_fresh = self.guard.seconds_left(intent.key, self._clock.steady()) > _START_SECONDS
+        if intent.key in self._confirmed and is_fresh and intent.ending is None:
+            self._start(intent)
+            self._next_poll_at = 0.0
 
     def _start(self, intent: Intent) -> None:
         handle = self.engine.find(intent.key)
@@ -255,13 +268,13 @@ class Work:
                 continue
             try:
                 handle = self.engine.find(key)
-            except EngineUnavailable:
+                if handle is not None:
+                    self._adopt(question, handle.native_id)
+                    continue
+            except (EngineUnavailable, OSError):
                 continue  # the admin asks again
-            if handle is None:
-                message = "Neither the agent nor its engine has a record of it."
-                self.outbox.standalone[key] = self._event(question, "UNKNOWN", message=message)
-            else:
-                self._adopt(question, handle.native_id)
+            message = "Neither the agent nor its engine has a record of it."
+            self.outbox.standalone[key] = self._event(question, "UNKNOWN", message=message)
 
     def _adopt(self, question: Mapping[str, Any], native_id: str) -> None:
         lease = {"id": question["id"], "attempt": question["attempt"], "job": {}}

@@ -282,3 +282,23 @@ def test_stopping_hands_back_what_was_not_confirmed(bench: Bench) -> None:
     bench.script.answers = [respond]
     assert run_until(bench, lambda: bool(bench.agent.work.intents)) == 0
     assert (released, bench.engine.submitted, bench.state.load_intents()) == (["RELEASED"], [], ([], []))
+
+
+def test_a_cancel_counts_although_the_state_directory_cannot_be_written(bench: Bench) -> None:
+    """As on a full disk: nothing can be stored, and a new lease that comes with the cancel cannot be taken."""
+    other = {**LEASE, "id": {"project": "p", "domain": "d", "name": "other"}}
+
+    def respond(body: dict[str, Any]) -> Any:
+        for job in bench.engine.jobs:
+            bench.engine.jobs[job] = RUNNING
+        reply = answer(accepted=[event["event"] for event in body["events"]], confirmed=body["holding"])
+        if not bench.engine.submitted:
+            return {**reply, "leases": [] if body["holding"] else [LEASE]}
+        if (bench.state.path / "intents").exists():
+            (bench.state.path / "intents").rename(bench.state.path / "elsewhere")
+        return {**reply, "cancels": [{**REFERENCE, "reason": "enough"}], "leases": [other]}
+
+    bench.script.answers = [respond]
+    run_until(bench, lambda: bool(bench.engine.cancelled))
+    assert len(bench.engine.cancelled) == 1
+    assert "stateDirectory: cannot be written" in bench.agent.problem

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agent.engines.base import NativeState, SubmitRefused
+from agent.engines.base import Handle, NativeState, SubmitRefused
 from agent.engines.safe import SafeEngine
 from agent.guard import LeaseGuard
 from agent.intents import Stage
@@ -451,8 +451,41 @@ def test_a_state_directory_that_cannot_be_written_does_not_end_the_agent(
     clock.advance(41)
     work.step()
     assert work.problem == "the state directory cannot be written: No such file or directory"
-    work.step()
     assert engine.cancelled == [KEY]
+    engine.jobs[KEY] = ABORTED
+    (state.path / "elsewhere").rename(state.path / "intents")
+    work.step()
+    assert work.problem == ""
+    assert [intent.stage for intent in state.load_intents()[0]] == [Stage.ENDED]
+
+
+class HalfDeaf(FakeEngine):
+    """An engine that cannot cancel one of its jobs."""
+
+    def cancel(self, handle: Handle) -> None:
+        if handle.key == KEY:
+            raise OSError("no space left on device")
+        super().cancel(handle)
+
+
+def test_a_job_that_cannot_be_cancelled_keeps_no_other_from_being_cancelled_or_started(
+    state: StateDirectory, clock: FakeClock
+) -> None:
+    engine = HalfDeaf()
+    work = new_work(engine, state, clock)
+    other: dict[str, Any] = {"id": {**ID, "name": "other"}, "attempt": 1}
+    third: dict[str, Any] = {"id": {**ID, "name": "third"}, "attempt": 1}
+    started(work, clock)
+    work.accept([{**LEASE, **other}])
+    work.renew([other], clock.steady(), confirms=True)
+    work.step()
+    work.cancel([REFERENCE, other])
+    work.accept([{**LEASE, **third}])
+    work.renew([third], clock.steady(), confirms=True)
+    work.step()
+    assert engine.cancelled == [key_of(other["id"], 1)]
+    assert [task.key for task in engine.submitted][-1] == key_of(third["id"], 1)
+    assert "no space left" in work.problem
 
 
 # After a crash
