@@ -10,13 +10,12 @@ from typing import Any
 
 from agent.clocks import format_time
 from agent.engines.base import Engine, EngineUnavailable, NativePhase, NativeState
+from agent.engines.leases import CLUSTER_LOST
 from agent.intents import Ending, Intent
 
 _MESSAGE_LENGTH, _REASON_LENGTH, _NODES = 4000, 64, 10_000
 #: What is sent of each declared output, and of all together; the admin may keep less.
 _OUTPUT_BYTES, _OUTPUTS_BYTES, _OUTPUTS = 256 * 1024, 512 * 1024, 100
-
-CLUSTER_LOST = "CLUSTER_LOST"
 
 Event = dict[str, Any]
 
@@ -48,7 +47,9 @@ def final_event(intent: Intent, state: NativeState, now: datetime, outputs: tupl
     fields = {**_native_fields(intent, state), "exit_code": state.exit_code, "signal": state.signal}
     if state.finished_at is not None:
         fields["finished_at"] = format_time(state.finished_at)
-    if state.finished_at is not None and state.started_at is not None:
+    if state.duration is not None:
+        fields["duration"] = state.duration
+    elif state.finished_at is not None and state.started_at is not None:
         fields["duration"] = max(0.0, (state.finished_at - state.started_at).total_seconds())
     text = " ".join(part for part in (message, missing) if part)
     return build_event(intent.reference, kind, now, reason=reason, message=text, outputs=files, **fields)

@@ -21,10 +21,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from agent.clocks import SYSTEM_CLOCK, Clock
-from agent.engines.base import Engine, EngineUnavailable, Handle, NativePhase, NativeState, Task
+from agent.engines.base import Engine, EngineUnavailable, GuardingEngine, Handle, NativePhase, NativeState, Task
+from agent.engines.leases import CLUSTER_LOST
 from agent.quantities import parse_quantity
 
 T = TypeVar("T")
@@ -87,6 +88,8 @@ class FakeEngine:
     name: str = "fake"
     poll_seconds: float = 0.5
     is_shared: bool = False
+    #: Whether the agent is told that the engine ends jobs whose lease is over; the test ends them.
+    guards_leases: bool = False
     total: Mapping[str, Any] = field(default_factory=lambda: {"cpu": "4"})
     free: Mapping[str, Any] = field(default_factory=lambda: {"cpu": "2"})
     eta_seconds: float | None = 1.5
@@ -103,6 +106,8 @@ class FakeEngine:
     #: Whether cancel() ends a job at once; else it only records the call.
     ends_on_cancel: bool = True
     submitted: list[Task] = field(default_factory=list)
+    #: For how many seconds each job's lease was last renewed, by key.
+    renewed: dict[str, float] = field(default_factory=dict)
     cancelled: list[str] = field(default_factory=list)
     forgotten: list[str] = field(default_factory=list)
 
@@ -140,6 +145,11 @@ class FakeEngine:
             if state in remaining[:-1]:
                 self.jobs[key] = remaining[remaining.index(state) + 1]
         return states
+
+    def renew(self, seconds: Mapping[Handle, float]) -> None:
+        """Record the seconds."""
+        self._fail("renew")
+        self.renewed |= {handle.key: left for handle, left in seconds.items()}
 
     def cancel(self, handle: Handle) -> None:
         """Record the call and end the job, unless `ends_on_cancel` is False."""
@@ -205,7 +215,7 @@ def check_engine(
 ) -> None:
     """Exercise an engine as the agent does; AssertionError with a sentence for the first promise that it breaks.
 
-    The engine runs `echo`, `touch`, `false` and `sleep`, in jobs whose keys start with `prefix`, and may take so many
+    The engine runs `echo`, `touch`, `false` and `sleep` in jobs whose keys start with `prefix`, and may take so many
     seconds for each. `directory` is the directory that the engine was built with. `restarted` is a second engine of the
     same back end, in the place of an agent that was started again; without it the first engine is used.
     """
@@ -217,6 +227,8 @@ def check_engine(
     check.output_files()
     check.failure()
     check.cancel()
+    if getattr(engine, "guards_leases", False):
+        check.leases()
 
 
 @dataclass(frozen=True)
@@ -313,9 +325,27 @@ class _Check:
         assert state.phase is NativePhase.ABORTED, f"`sleep 600` was cancelled, and ended {_describe(state)}"
         self.engine.forget(handle)
 
-    def _submit(self, name: str, *command: str) -> Handle:
+    def leases(self) -> None:
+        engine = cast(GuardingEngine, self.engine)
+        handle = self._submit("never-renewed", "sleep", "600", lease_seconds=1.0)
+        self._assert_lease_over(handle)
+        handle = self._submit("renewed", "sleep", "600", lease_seconds=self.seconds * 10)
+        self._wait(handle, lambda state: state.phase is NativePhase.RUNNING)
+        engine.renew({handle: self.seconds * 10})
+        state = engine.states([handle]).get(handle.key)
+        assert state is None or not state.phase.finished, f"a job ended {_describe(state)} when its lease was renewed"
+        engine.renew({handle: 1.0, Handle(self._key("unknown"), "999999999"): 1.0})
+        self._assert_lease_over(handle)
+
+    def _assert_lease_over(self, handle: Handle) -> None:
+        state = self._wait(handle, lambda state: state.phase.finished)
+        is_ended = state.phase is NativePhase.FAILED and state.reason == CLUSTER_LOST
+        assert is_ended, f"a job whose lease was over ended {_describe(state)}, not {CLUSTER_LOST}"
+        self.engine.forget(handle)
+
+    def _submit(self, name: str, *command: str, lease_seconds: float | None = None) -> Handle:
         """Submit a job as the agent does, and look it up as a restarted agent would."""
-        task = self._task(name, *command)
+        task = self._task(name, *command, lease_seconds=lease_seconds)
         task.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         assert self.engine.find(task.key) is None, f"find() returns a job of the key {task.key} before it was submitted"
         handle = self.engine.submit(task)
@@ -334,9 +364,10 @@ class _Check:
             assert self.clock.steady() < deadline, f"{handle.key} is {state} after {self.seconds:g} s"
             self.clock.sleep(0.05)
 
-    def _task(self, name: str, *command: str) -> Task:
+    def _task(self, name: str, *command: str, lease_seconds: float | None = None) -> Task:
         key = self._key(name)
-        return Task(key=key, job={"command": list(command)}, directory=self.directory / key)
+        job = {"command": list(command)}
+        return Task(key=key, job=job, directory=self.directory / key, lease_seconds=lease_seconds)
 
     def _key(self, name: str) -> str:
         return f"{self.prefix}-{name}-1"

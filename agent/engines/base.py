@@ -8,9 +8,10 @@ The agent calls an engine from one thread only. A call that cannot reach the bac
 agent tries again later and draws no conclusion from it. Engines enforce time limits themselves if their back end can;
 the agent cancels what still runs half a minute after its limit.
 
-Two attributes are optional: `poll_seconds`, how often the agent asks for states unless its configuration says otherwise
-(default 0.5), and `is_shared`, whether an agent on another machine finds the same jobs (default False: an agent that is
-replaced by another ends its jobs).
+Three attributes are optional: `poll_seconds`, how often the agent asks for states unless its configuration says
+otherwise (default 0.5); `is_shared`, whether an agent on another machine finds the same jobs (default False: an agent
+that is replaced by another ends its jobs); and `guards_leases`, whether the engine ends a job whose lease is over even
+if there is no agent (default False: only an agent that runs does). An engine that guards leases is a `GuardingEngine`.
 
 `agent.testing.check_engine` checks an engine against this interface.
 """
@@ -82,6 +83,8 @@ class Task:
     #: The complete environment of the job: the job's own, the execution config's and RAINBOW_*.
     environment: Mapping[str, str] = field(default_factory=dict)
     time_limit_seconds: float | None = None
+    #: How long it may go on unless its lease is renewed; None if it goes on however long the cluster is silent.
+    lease_seconds: float | None = None
     #: The resolved execution config: identity, output prefix, max parallelism …
     config: Mapping[str, Any] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -108,6 +111,8 @@ class NativeState:
     message: str = ""
     started_at: datetime | None = None
     finished_at: datetime | None = None
+    #: How many seconds it ran, by a clock that nobody sets; else the difference of the two times counts.
+    duration: float | None = None
 
 
 class Engine(Protocol):
@@ -151,6 +156,18 @@ class Engine(Protocol):
 
     def forget(self, handle: Handle) -> None:
         """Remove what is kept about a finished job; called once its final report was accepted."""
+
+
+class GuardingEngine(Engine, Protocol):
+    """An engine that ends jobs whose lease is over, on their nodes and without the agent.
+
+    Such a job ends FAILED with the reason CLUSTER_LOST. Only tasks with `lease_seconds` are guarded.
+    """
+
+    guards_leases: bool
+
+    def renew(self, seconds: Mapping[Handle, float]) -> None:
+        """Let each job go on for so many seconds from now; nothing happens to one that has ended or is not guarded."""
 
 
 class Factory(Protocol):

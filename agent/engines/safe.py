@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from agent.engines.base import Engine, EngineError, EngineUnavailable, Task
+from agent.engines.base import Engine, EngineError, EngineUnavailable, Handle, Task
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -34,6 +34,9 @@ class SafeEngine:
         self.name = engine.name
         self.poll_seconds = float(getattr(engine, "poll_seconds", 0.5))
         self.is_shared = bool(getattr(engine, "is_shared", False))
+        self.guards_leases = bool(getattr(engine, "guards_leases", False))
+        renew: Callable[[Mapping[Handle, float]], None] = getattr(engine, "renew", lambda seconds: None)
+        self.renew = _contained(renew)
         self.version = _contained(engine.version)
         self.capacity = _contained(engine.capacity)
         self.submit = _contained(engine.submit)

@@ -24,7 +24,7 @@ from agent.clocks import SYSTEM_CLOCK, Clock, boot_id
 from agent.engines.base import EngineUnavailable, Handle, NativePhase, NativeState, OptionError, Task
 from agent.engines.command_engine import CommandEngine, is_locked
 from agent.engines.local import processes
-from agent.engines.local.job_files import CANCEL, ENDED, LOCK, STARTED, TASK
+from agent.engines.local.job_files import CANCEL, ENDED, LEASE, LOCK, STARTED, TASK, write_lease
 from agent.files import read_json, write_json
 from agent.quantities import parse_quantity, per_task, round_up
 
@@ -38,6 +38,7 @@ class LocalEngine(CommandEngine):
     """Runs commands as processes of this machine."""
 
     name = "local"
+    guards_leases = True
     defaults: ClassVar[Mapping[str, Any]] = {
         "ignoreImage": False,
         "memoryLimit": "address-space",
@@ -52,6 +53,8 @@ class LocalEngine(CommandEngine):
         self._cores = sorted(os.sched_getaffinity(0))
         #: Child processes, which must be reaped when they have ended.
         self._supervisors: set[int] = set()
+        #: When this process first cancelled a job, by key.
+        self._cancelled_at: dict[str, float] = {}
         #: The plans of jobs that run, by key; some may have ended since the last look.
         plans = {path.parent.name: read_json(path) for path in directory.glob(f"*/{TASK}")}
         self._plans = {key: plan for key, plan in plans.items() if plan and _is_running(directory / key)}
@@ -91,6 +94,8 @@ class LocalEngine(CommandEngine):
         directory, work = self._make_directories(task)
         plan = self._plan(task, work)
         write_json(directory / TASK, plan, is_durable=False)
+        if task.lease_seconds is not None:
+            write_lease(directory, self._clock.steady() + task.lease_seconds)
         lock = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -172,6 +177,7 @@ class LocalEngine(CommandEngine):
             message=ended.get("message", ""),
             started_at=started_at,
             finished_at=datetime.fromisoformat(ended["finished_at"]),
+            duration=ended.get("duration"),
         )
 
     def _never_started(self, directory: Path) -> NativeState:
@@ -201,6 +207,13 @@ class LocalEngine(CommandEngine):
         write_json(directory / ENDED, ended)
         return ended
 
+    def renew(self, seconds: Mapping[Handle, float]) -> None:
+        """Tell supervisors until when their jobs may go on."""
+        for handle, left in seconds.items():
+            directory = self.directory / handle.key
+            if (directory / LEASE).exists() and not (directory / ENDED).exists():
+                write_lease(directory, self._clock.steady() + left)
+
     def cancel(self, handle: Handle) -> None:
         """Ask the supervisor to end the job; kill both if it does not."""
         directory = self.directory / handle.key
@@ -211,13 +224,18 @@ class LocalEngine(CommandEngine):
         if not is_locked(directory / LOCK):
             self._state(handle.key)
             return
-        requested_at = (directory / CANCEL).stat().st_mtime
-        is_overdue = self._clock.now().timestamp() - requested_at > self.options["graceSeconds"] + 10
+        requested_at = self._cancelled_at.setdefault(handle.key, self._clock.steady())
+        is_overdue = self._clock.steady() - requested_at > self.options["graceSeconds"] + 10
         # The lock is held, so the process id is the supervisor's.
         with contextlib.suppress(ProcessLookupError):
             os.kill(int(handle.native_id), signal.SIGKILL if is_overdue else signal.SIGTERM)
         if is_overdue:
             self._kill_marked(handle.key)
+
+    def forget(self, handle: Handle) -> None:
+        """Remove the job's directory after keepSeconds."""
+        self._cancelled_at.pop(handle.key, None)
+        super().forget(handle)
 
     def eta(self, task: Task) -> float | None:
         """0 if the task fits beside the running jobs: nothing is ever queued."""

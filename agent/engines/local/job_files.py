@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from agent.clocks import boot_id
+from agent.files import write_file
+
 #: What to run; written by the engine before the supervisor starts, and named as `CommandEngine` expects it.
 TASK = "task.json"
 #: Locked (flock) by the supervisor as long as it lives.
@@ -10,5 +15,21 @@ LOCK = "lock"
 STARTED = "started.json"
 #: A request to end the job; SIGTERM makes the supervisor look for it.
 CANCEL = "cancel"
+#: Until when the job may go on, by the steady clock of one boot; there is none if the job is not guarded.
+LEASE = "lease"
 #: How the job ended.
 ENDED = "ended.json"
+
+
+def write_lease(directory: Path, until: float) -> None:
+    """Let a job go on until a time of the steady clock."""
+    write_file(directory / LEASE, f"{boot_id()} {until}".encode(), is_durable=False)
+
+
+def read_lease(directory: Path) -> float | None:
+    """Until when a job may go on; None if it is not guarded."""
+    try:
+        boot, until = (directory / LEASE).read_text(encoding="ascii").split()
+    except (OSError, ValueError):
+        return None
+    return float(until) if boot == boot_id() else 0.0

@@ -20,9 +20,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from agent.clocks import boot_id
+from agent.clocks import SYSTEM_CLOCK, boot_id
+from agent.engines.leases import CLUSTER_LOST, LEASE_OVER_MESSAGE
 from agent.engines.local import processes
-from agent.engines.local.job_files import CANCEL, ENDED, STARTED, TASK
+from agent.engines.local.job_files import CANCEL, ENDED, STARTED, TASK, read_lease
 from agent.files import read_json, write_json
 
 COMMAND_NOT_FOUND, COMMAND_NOT_EXECUTABLE = 127, 126
@@ -30,6 +31,8 @@ COMMAND_NOT_FOUND, COMMAND_NOT_EXECUTABLE = 127, 126
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _WATCHED = {signal.SIGCHLD, signal.SIGTERM}
 _MEMORY_INTERVAL_SECONDS = 0.5
+#: Short, because the time to wait does not count while the machine is suspended.
+_LEASE_INTERVAL_SECONDS = 1.0
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -45,6 +48,8 @@ class Supervisor:
         self.statuses: list[int] = []
         #: Why the supervisor ends the job, if it does: the phase, a reason code and a message.
         self.verdict: tuple[str, str, str] | None = None
+        #: Until when the job may go on unless its lease is renewed; None if it is not guarded.
+        self.lease = read_lease(directory)
 
     def run(self) -> None:
         """Start the job, and record how it ends."""
@@ -60,7 +65,7 @@ class Supervisor:
         }
         write_json(self.directory / STARTED, started)
         begin = time.monotonic()
-        failure = self._start()
+        failure = self._lease_failure() or self._start()
         if failure is None:
             first = min(self.copies)
             started |= {"pid": first, "start_ticks": processes.start_ticks(first)}
@@ -69,7 +74,21 @@ class Supervisor:
             self._watch(None if limit is None else begin + float(limit))
         self._end_processes()
         ending = failure or self._outcome()
-        write_json(self.directory / ENDED, {**ending, "finished_at": datetime.now(UTC).isoformat()})
+        ended = {**ending, "duration": time.monotonic() - begin, "finished_at": datetime.now(UTC).isoformat()}
+        write_json(self.directory / ENDED, ended)
+
+    def _lease_failure(self) -> dict[str, Any] | None:
+        """The outcome of a job that must not start because its lease is over."""
+        if not self._lease_is_over():
+            return None
+        return {"phase": "FAILED", "exit_code": None, "reason": CLUSTER_LOST, "message": LEASE_OVER_MESSAGE}
+
+    def _lease_is_over(self) -> bool:
+        if self.lease is None:
+            return False
+        # A file that a job removed does not end the guard.
+        self.lease = read_lease(self.directory) or self.lease
+        return SYSTEM_CLOCK.steady() >= self.lease
 
     def _start(self) -> dict[str, Any] | None:
         """Start every copy of the command; the outcome of the job if one cannot be started."""
@@ -127,9 +146,12 @@ class Supervisor:
     def _watch(self, deadline: float | None) -> None:
         """Wait until every copy has ended, or the job must be ended."""
         memory = self.task.get("memory_bytes")
+        interval = 3600.0 if self.lease is None else _LEASE_INTERVAL_SECONDS
+        if memory:
+            interval = min(interval, _MEMORY_INTERVAL_SECONDS)
         while self.copies and self.verdict is None:
-            timeout = 3600.0 if deadline is None else max(0.0, deadline - time.monotonic())
-            received = _wait_for_signal(min(timeout, _MEMORY_INTERVAL_SECONDS) if memory else timeout)
+            timeout = interval if deadline is None else max(0.0, min(interval, deadline - time.monotonic()))
+            received = _wait_for_signal(timeout)
             self._reap()
             if not self.copies:
                 break
@@ -138,6 +160,8 @@ class Supervisor:
             elif deadline is not None and time.monotonic() >= deadline:
                 seconds = float(self.task["time_limit_seconds"])
                 self.verdict = ("TIMED_OUT", "TIME_LIMIT", f"It ran longer than its limit of {seconds:g} s.")
+            elif self._lease_is_over():
+                self.verdict = ("FAILED", CLUSTER_LOST, LEASE_OVER_MESSAGE)
             elif memory and (used := processes.memory_bytes(processes.children_of(os.getpid()), memory)) > memory:
                 message = f"Its processes used {used >> 20} MiB of memory; the limit is {memory >> 20} MiB."
                 self.verdict = ("FAILED", "OUT_OF_MEMORY", message)

@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import os
 import re
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,11 +30,11 @@ from agent.engines.base import (
 )
 from agent.engines.command_engine import TASK, CommandEngine, is_locked
 from agent.engines.slurm.commands import NativeJob, Refusal, SlurmCommands
-from agent.engines.slurm.job_files import CANCELLED, LOCK, TERMINATED, marked_id, read_ending
+from agent.engines.slurm.job_files import CANCELLED, ENDED, LEASE, LOCK, TERMINATED, marked_id, read_ending
 from agent.engines.slurm.nodes import Partitions, sum_capacity
 from agent.engines.slurm.script import arguments, batch_script, check_environment
 from agent.engines.slurm.states import phase_of, recorded_state, state_of
-from agent.files import write_json
+from agent.files import write_file, write_json
 
 #: Slurm gives a start more than ten years away if it cannot tell.
 _LONGEST_ETA_SECONDS = 10 * 365 * 86400.0
@@ -58,6 +59,7 @@ class SlurmEngine(CommandEngine):
     poll_seconds = 2.0
     #: Jobs belong to the cluster, not to the agent's machine.
     is_shared = True
+    guards_leases = True
 
     def __init__(self, options: Mapping[str, Any], directory: Path, *, clock: Clock = SYSTEM_CLOCK) -> None:
         super().__init__(options, directory, clock=clock)
@@ -90,6 +92,8 @@ class SlurmEngine(CommandEngine):
         directory, work = self._make_directories(task)
         record = {"work": str(work), "command": task.job["command"][0], "time_limit_seconds": task.time_limit_seconds}
         write_json(directory / TASK, record)
+        if task.lease_seconds is not None:
+            _write_lease(directory, task.lease_seconds)
         environment = {**task.environment, "RAINBOW_KEY": task.key, "RAINBOW_TASK": "0"}
         script = batch_script(task, directory, work, environment, self.options["graceSeconds"])
         with lock_submission(directory) as lock:
@@ -186,6 +190,13 @@ class SlurmEngine(CommandEngine):
             with contextlib.suppress(Refusal):
                 self.commands.run("scancel", "--quiet", *ids)
 
+    def renew(self, seconds: Mapping[Handle, float]) -> None:
+        """Tell batch scripts how long their jobs may go on, from when they read it."""
+        for handle, left in seconds.items():
+            directory = self.directory / handle.key
+            if (directory / LEASE).exists() and not (directory / ENDED).exists():
+                _write_lease(directory, left)
+
     def eta(self, task: Task) -> float | None:
         """When Slurm would start the task, without submitting it."""
         try:
@@ -221,6 +232,11 @@ def lock_submission(directory: Path) -> Iterator[int]:
         raise EngineUnavailable(f"an earlier sbatch of {directory.name} has not ended yet") from error
     finally:
         os.close(lock)
+
+
+def _write_lease(directory: Path, seconds: float) -> None:
+    # The clocks of nodes differ: a script counts the seconds from when it sees that the text has changed.
+    write_file(directory / LEASE, f"{secrets.token_hex(8)} {int(seconds)}\n".encode(), is_durable=False)
 
 
 def _accepted(jobs: Sequence[NativeJob]) -> list[NativeJob]:

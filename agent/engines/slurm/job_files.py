@@ -12,6 +12,12 @@ LOCK = "lock"
 MARK = "native-id"
 #: Keeps a job that has not started from starting.
 CANCELLED = "cancelled"
+#: What the agent last said of the lease: a text that differs each time, and for how many seconds; only if guarded.
+LEASE = "lease"
+#: Written when the lease is over, before the command is ended.
+LEASE_OVER = "LEASE_OVER"
+#: The process id of the command.
+PROCESS = "pid"
 #: The exit code of the command, and one of the reasons below or `-`.
 ENDED = "ended"
 

@@ -3,6 +3,10 @@
 The script runs the command only if it is the first to create the mark file: a second job of the same key, which a crash
 or a lost answer may leave behind, ends without doing anything, and so does a job that starts after it was cancelled.
 
+The script of a guarded job looks at the lease file every second, by the clock of its own node. It starts the command
+only once the agent has renewed the lease since the script began, because nobody knows how long the job was queued; and
+it ends the command when the lease is over.
+
 Slurm counts time limits in minutes and checks them about twice a minute: `timeout` enforces the limit to the second,
 and Slurm's own limit applies if that fails.
 """
@@ -37,11 +41,13 @@ if ! (set -C; echo "$SLURM_JOB_ID" > "$_rb_directory/{files.MARK}") 2>/dev/null;
   echo "rainbow: not started: another job of {key} has been, or $_rb_directory is not there" >&2
   exit 75
 fi
+_rb_time() {{ read -r _rb_now _ < /proc/uptime; _rb_now=${{_rb_now%.*}}; }}
 _rb_ended() {{ echo "$1 $2" > "$_rb_directory/{files.ENDED}"; exit "$1"; }}
 [ ! -e "$_rb_directory/{files.CANCELLED}" ] || _rb_ended 75 {files.CANCELLED}
-_rb_reason=-
+_rb_reason=- _rb_guard=
 trap '_rb_reason={files.TERMINATED}' TERM
-_rb_began=$(date +%s)
+_rb_time
+{guard}_rb_began=$_rb_now
 (
 {exports}
 cd -- {work} || _rb_ended 1 {files.NO_WORKING_DIRECTORY}
@@ -49,21 +55,57 @@ if ! command -v -- {program} >/dev/null; then
   printf 'rainbow: there is no command %s\\n' {program} >&2
   _rb_ended 127 {files.COMMAND_NOT_FOUND}
 fi
-exec {command}
+{record}exec {command}
 )
 _rb_code=$?
+[ -z "$_rb_guard" ] || kill -KILL "$_rb_guard"
 [ ! -s "$_rb_directory/{files.ENDED}" ] || exit "$_rb_code"
-_rb_elapsed=$(($(date +%s) - _rb_began))
-case $_rb_code in 124 | 137) [ "$_rb_elapsed" -lt {limit} ] || _rb_ended "$_rb_code" {files.TIME_LIMIT} ;; esac
+[ ! -e "$_rb_directory/{files.LEASE_OVER}" ] || _rb_ended 75 {files.LEASE_OVER}
+_rb_time
+case $_rb_code in
+  124 | 137) [ "$((_rb_now - _rb_began))" -lt {limit} ] || _rb_ended "$_rb_code" {files.TIME_LIMIT} ;;
+esac
 _rb_ended "$_rb_code" "$_rb_reason"
 """
+
+# A lease counts from the look before the one that saw it change. The guard survives the signals that it sends.
+_GUARD = """\
+_rb_look() {{
+  _rb_looked=$_rb_now
+  _rb_time
+  read -r _rb_text _rb_seconds < "$_rb_directory/{files.LEASE}" || return 0
+  [ "$_rb_text" = "$_rb_lease" ] || {{ _rb_lease=$_rb_text; _rb_until=$((_rb_looked + _rb_seconds)); }}
+}} 2>/dev/null
+_rb_lease= _rb_until=0
+_rb_look
+_rb_first=$_rb_lease
+while [ "$_rb_lease" = "$_rb_first" ]; do
+  [ "$_rb_now" -lt "$_rb_until" ] || _rb_ended 75 {files.LEASE_OVER}
+  sleep 0.2
+  _rb_look
+done
+_rb_watch() {{
+  trap '' TERM
+  while [ "$_rb_now" -lt "$_rb_until" ]; do sleep 1; _rb_look; done
+  : > "$_rb_directory/{files.LEASE_OVER}"
+  read -r _rb_pid < "$_rb_directory/{files.PROCESS}"
+  kill -s TERM -- 0 "$_rb_pid"
+  sleep {grace}
+  echo "75 {files.LEASE_OVER}" > "$_rb_directory/{files.ENDED}"
+  kill -s KILL -- "-$_rb_pid"
+  kill -s KILL -- 0
+}}
+_rb_watch >/dev/null 2>&1 &
+_rb_guard=$!
+"""
+_RECORD = 'read -r _rb_pid _ < /proc/self/stat && echo "$_rb_pid" > "$_rb_directory/{files.PROCESS}"\n'
 
 
 def batch_script(task: Task, directory: Path, work: Path, environment: Mapping[str, str], grace_seconds: float) -> str:
     """The script that Slurm runs on the first node."""
     unexportable = {name: value for name, value in environment.items() if not _can_be_exported(name)}
     exports = [f"export {name}={shlex.quote(value)}" for name, value in environment.items() if _can_be_exported(name)]
-    limit = task.time_limit_seconds
+    limit, is_guarded = task.time_limit_seconds, task.lease_seconds is not None
     command = ""
     if unexportable:
         command = shlex.join(["/usr/bin/env", *(f"{name}={value}" for name, value in unexportable.items())]) + " "
@@ -78,6 +120,8 @@ def batch_script(task: Task, directory: Path, work: Path, environment: Mapping[s
         command=command + _copies(task),
         # Without a limit, a number that no elapsed time reaches.
         limit=2**62 if limit is None else math.floor(limit),
+        guard=_GUARD.format(files=job_files, grace=f"{grace_seconds:.3f}") if is_guarded else "",
+        record=_RECORD.format(files=job_files) if is_guarded else "",
         files=job_files,
     )
 

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from agent.engines.base import NativePhase, NativeState
 from agent.engines.command_engine import TASK
+from agent.engines.leases import CLUSTER_LOST, LEASE_OVER_MESSAGE
 from agent.engines.slurm.commands import NativeJob
 from agent.engines.slurm.job_files import (
     CANCELLED,
     COMMAND_NOT_FOUND,
+    LEASE_OVER,
     NO_WORKING_DIRECTORY,
     TERMINATED,
     TIME_LIMIT,
@@ -104,6 +106,8 @@ def _with_details(state: NativeState, directory: Path, slurm_reason: str = "") -
     record = read_json(directory / TASK) or {}
     if reason == CANCELLED:
         return replace(state, phase=NativePhase.ABORTED, exit_code=None)
+    if reason == LEASE_OVER:
+        return replace(state, exit_code=None, signal=None, reason=CLUSTER_LOST, message=LEASE_OVER_MESSAGE)
     if reason == TIME_LIMIT:
         return _timed_out(replace(state, exit_code=None, signal=None), directory)
     if reason == COMMAND_NOT_FOUND:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 
 from agent.engines.base import EngineUnavailable, Handle, NativePhase, NativeState, OptionError, Task
 from agent.engines.local import LocalEngine, processes
+from agent.engines.local.job_files import LEASE, read_lease, write_lease
 from agent.files import read_json
 from agent.testing import FakeClock, check_engine
 from tests.support.waiting import wait_until
@@ -444,3 +446,51 @@ def test_a_job_can_be_cancelled_at_any_moment_of_its_start(engine: LocalEngine, 
 def test_the_eta_of_a_task_that_fits_is_0(engine: LocalEngine) -> None:
     assert engine.eta(task(engine, "true", **limits(cpu="1"))) == 0.0
     assert engine.eta(task(engine, "true", **limits(cpu="100000"))) is None
+
+
+def lease(engine: LocalEngine, *command: str, seconds: float) -> Handle:
+    """A guarded job."""
+    return engine.submit(replace(task(engine, *command), lease_seconds=seconds))
+
+
+def test_a_job_whose_lease_is_over_is_ended_without_an_agent(engine: LocalEngine) -> None:
+    handle = lease(engine, "sh", "-c", "trap 'echo asked' TERM; while :; do sleep 0.05; done", seconds=600)
+    wait_until(lambda: engine.states([handle])[KEY].phase is NativePhase.RUNNING)
+    engine.renew({handle: 0.0})
+    state = ended(engine, handle)
+    assert (state.phase, state.reason) == (NativePhase.FAILED, "CLUSTER_LOST")
+    assert "on_lost: wait" in state.message
+    assert processes.marked(KEY) == set()
+
+
+def test_a_job_whose_lease_is_over_before_it_starts_does_not_start(engine: LocalEngine, tmp_path: Path) -> None:
+    state = ended(engine, lease(engine, "touch", str(tmp_path / "ran"), seconds=0.0))
+    assert (state.phase, state.reason) == (NativePhase.FAILED, "CLUSTER_LOST")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_job_that_removes_its_lease_is_guarded_all_the_same(engine: LocalEngine) -> None:
+    handle = lease(engine, "sh", "-c", "rm ../lease; sleep 600", seconds=2.0)
+    state = ended(engine, handle)
+    assert (state.phase, state.reason) == (NativePhase.FAILED, "CLUSTER_LOST")
+
+
+def test_a_renewal_of_a_job_that_is_not_guarded_changes_nothing(engine: LocalEngine, tmp_path: Path) -> None:
+    handle = engine.submit(task(engine, *waiting_for(tmp_path / "go", "exit 3")))
+    engine.renew({handle: 0.0, Handle("rb-unknown", "1"): 0.0})
+    assert read_lease(tmp_path / KEY) is None
+    (tmp_path / "go").touch()
+    assert ended(engine, handle).exit_code == 3
+
+
+def test_a_lease_of_another_boot_is_over(tmp_path: Path) -> None:
+    write_lease(tmp_path, 1e9)
+    assert read_lease(tmp_path) == 1e9
+    (tmp_path / LEASE).write_text("another-boot 1e9")
+    assert read_lease(tmp_path) == 0.0
+
+
+def test_the_duration_of_a_job_is_measured_by_a_steady_clock(engine: LocalEngine) -> None:
+    _, state = run(engine, "sleep", "0.1")
+    assert state.duration is not None
+    assert state.duration >= 0.1

@@ -60,6 +60,13 @@ class LoudEngine(FakeEngine):
         return super().logs(handle, stream, 0, 1000) if handle.key in self.jobs else b""
 
 
+class CarelessEngine(FakeEngine):
+    """Ends nothing when a lease is over."""
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(guards_leases=True, **fields)
+
+
 @pytest.mark.parametrize(
     ("engine_type", "problem"),
     [
@@ -68,6 +75,7 @@ class LoudEngine(FakeEngine):
         (StubbornEngine, "rb-check-sleep-1 is "),
         (OmniscientEngine, "for a job that was never submitted"),
         (LoudEngine, "from offset 1, limited to 3 bytes, are b'hello\\n'"),
+        (CarelessEngine, "rb-check-never-renewed-1 is "),
     ],
 )
 def test_the_check_names_a_broken_promise(tmp_path: Path, engine_type: type[FakeEngine], problem: str) -> None:
