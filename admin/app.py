@@ -68,7 +68,7 @@ DOCS_PATH = "/api/v1/docs"
 
 
 def create_app(
-    settings: Settings, clock: Callable[[], datetime] = system_clock, counter_path: str | None = None
+    settings: Settings, clock: Callable[[], datetime] = system_clock, counter_file: int | None = None
 ) -> Flask:
     """A Flask app that answers for one database; the workers of one admin share the counter's file."""
     prepare_bodies()
@@ -89,7 +89,7 @@ def create_app(
         revision_watcher=RevisionWatcher(database),
         event_watcher=EventWatcher(database),
         cluster_wakeups=ClusterWakeups(database, settings.server.threads),
-        index=Index(database, SharedCounter(counter_path), settings.kinds),
+        index=Index(database, SharedCounter(counter_file), settings.kinds),
         effective_texts=EffectiveTexts(settings.kinds, settings.platform),
         creations=GroupCommit(CreationWriter(database), lock=database.write_lock),
         clock=clock,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -85,12 +84,9 @@ def serve(config_file: str | None, **flags: Any) -> None:
       rainbow-admin serve
       rainbow-admin serve --database postgresql+psycopg://rainbow@db/rainbow --host 0.0.0.0 --apiTokenFile token
     """
-    with tempfile.TemporaryDirectory(prefix="rainbow-metrics-") as directory:
-        # Workers share their counts in files there; the metrics library reads the variable when it is imported.
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = directory
-        from admin.server.serving import serve as run
+    from admin.server.serving import serve as run
 
-        run(config_file, _overrides(**flags))
+    run(config_file, _overrides(**flags))
 
 
 @cli.command("migrate")

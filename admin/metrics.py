@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import os
+import threading
 from collections import Counter as Tally
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Protocol
 
-from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, generate_latest, values
 from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from admin import __version__
 from admin.core.changes import RowChange
+from admin.shared_values import Key, Segment, read_values, take_segment
 
 requests_total = Counter("rainbow_http_requests_total", "HTTP requests answered.", ["method", "route", "status"])
 request_seconds = Histogram("rainbow_http_request_seconds", "Time to answer a request.", ["method", "route"])
@@ -200,12 +200,74 @@ def _gauge(name: str, help_text: str, labels: list[str], samples: list[tuple[lis
     return gauge
 
 
+class _SharedValue:
+    """A number that every worker can read, as the metrics library calls its values."""
+
+    def __init__(
+        self,
+        segment: Segment,
+        type_: str,
+        metric: str,
+        name: str,
+        labels: Sequence[str],
+        label_values: Sequence[str],
+        help_text: str,
+    ) -> None:
+        self._lock = threading.Lock()
+        self._segment = segment
+        self._offset = segment.offset(
+            Key(type_, metric, help_text, name, tuple(zip(labels, label_values, strict=True)))
+        )
+        self._value = 0.0 if self._offset is None else segment.read(self._offset)
+
+    def inc(self, amount: float) -> None:
+        with self._lock:
+            self._value += amount
+            if self._offset is not None:
+                self._segment.write(self._offset, self._value)
+
+    def get(self) -> float:
+        return self._value
+
+
+class _SharedCollector(Collector):
+    """The totals of all workers, those that have ended included."""
+
+    def __init__(self, files: Sequence[int]) -> None:
+        self._files = files
+
+    def collect(self) -> Iterable[Metric]:
+        totals: dict[Key, float] = {}
+        for file in self._files:
+            for key, value in read_values(file):
+                totals[key] = totals.get(key, 0.0) + value
+        metrics: dict[str, Metric] = {}
+        counts: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}  #: of histograms: a bucket includes the lower
+        for key, value in totals.items():
+            metric = metrics.setdefault(key.metric, Metric(key.metric, key.help, key.type))
+            if key.name.endswith("_bucket"):
+                histogram = key.metric, key.labels[:-1]
+                value = counts[histogram] = counts.get(histogram, 0.0) + value
+            metric.add_sample(key.name, dict(key.labels), value)
+        for (name, labels), count in counts.items():
+            metrics[name].add_sample(f"{name}_count", dict(labels), count)
+        return metrics.values()
+
+
+_counted = REGISTRY
+
+
+def share(files: Sequence[int]) -> None:
+    """Count together with the other workers from now on; to be called before anything is counted."""
+    global _counted
+    segment = take_segment(files)  # None cannot be but with strange processes; this one then counts for itself
+    values.ValueClass = values.MutexValue if segment is None else partial(_SharedValue, segment)
+    _counted = CollectorRegistry()
+    _counted.register(_SharedCollector(files))
+
+
 def exposition(state: StateCollector) -> bytes:
     """All metrics in Prometheus' text form."""
-    counted = REGISTRY
-    if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):  # set by `rainbow-admin serve`
-        counted = CollectorRegistry()
-        MultiProcessCollector(counted)  # type: ignore[no-untyped-call]
     stored = CollectorRegistry()
     stored.register(state)
-    return generate_latest(counted) + generate_latest(stored)
+    return generate_latest(_counted) + generate_latest(stored)

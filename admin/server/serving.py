@@ -6,7 +6,6 @@ import logging
 import logging.config
 import os
 import socket
-import tempfile
 import threading
 import time
 from collections.abc import Mapping
@@ -22,7 +21,7 @@ from granian.log import LogLevels
 from admin.configuration import Server, Settings, load_settings
 from admin.logs import log_configuration
 from admin.server.startup import check_certificate, check_exposure, free_port, open_app, prepare, warn_of_exposure
-from admin.server.workers import create_worker
+from admin.server.workers import SharedMemory, create_worker
 
 _log = logging.getLogger("rainbow.server")
 
@@ -41,9 +40,9 @@ def serve(config_file: str | None, overrides: Mapping[str, Mapping[str, Any]]) -
     app.extensions["rainbow"].database.engine.dispose()
     server = build_server(settings.server, port, logs)
     threading.Thread(target=_announce, args=(settings, port), daemon=True).start()
-    with tempfile.NamedTemporaryFile(prefix="rainbow-counter-") as counter:
-        load = partial(create_worker, server, os.getpid(), counter.name, config_file, overrides)
-        server.serve(target_loader=load, wrap_loader=False)
+    shared = SharedMemory.allocate(settings.server.workers)
+    load = partial(create_worker, server, os.getpid(), shared, config_file, overrides)
+    server.serve(target_loader=load, wrap_loader=False)
     _log.info("stopped")
 
 

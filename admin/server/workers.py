@@ -10,30 +10,48 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from flask import Flask
 
+from admin import metrics
 from admin.app import create_app
 from admin.configuration import load_settings
 from admin.logs import log_configuration
 from admin.loops.background import start_background
+from admin.shared_values import memory_file
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedMemory:
+    """Descriptors of the memory that the workers of one admin share."""
+
+    counter: int
+    metrics: tuple[int, ...]  #: a segment for each worker, and for each that ends while its successor starts
+
+    @staticmethod
+    def allocate(workers: int) -> SharedMemory:
+        metrics = tuple(memory_file("rainbow-metrics") for _ in range(2 * workers))
+        return SharedMemory(counter=memory_file("rainbow-counter"), metrics=metrics)
+
 
 #: How long a worker whose main process has ended may take to finish its requests.
 _LAST_SECONDS = 5
 
 
 def create_worker(
-    server: Any, parent: int, counter_path: str, config_file: str | None, overrides: Mapping[str, Mapping[str, Any]]
+    server: Any, parent: int, shared: SharedMemory, config_file: str | None, overrides: Mapping[str, Mapping[str, Any]]
 ) -> Flask:
     """Set up a worker process, and return its app."""
+    metrics.share(shared.metrics)
     _end_on_signal(server)
     _end_with_parent(parent)
     for name in [name for name in os.environ if name.startswith("HTTP_")]:
         del os.environ[name]  # the server would pass them on as request headers
     settings = load_settings(config_file, os.environ, overrides)
     logging.config.dictConfig(log_configuration(settings.log_level, settings.log_format))
-    app = create_app(settings, counter_path=counter_path)
+    app = create_app(settings, counter_file=shared.counter)
     context = app.extensions["rainbow"]
     context.index.start()
     gc.collect()

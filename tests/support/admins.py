@@ -53,7 +53,7 @@ def running_admin(
             *command,
             *arguments,
             cwd=directory,
-            env=clean_environment(TMPDIR=str(directory), **(environment or {})),
+            env=clean_environment(**{"TMPDIR": str(directory), **(environment or {})}),
             stdout=stream,
             stderr=stream,
             is_cold=is_cold,

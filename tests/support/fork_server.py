@@ -13,7 +13,6 @@ import json
 import os
 import pkgutil
 import select
-import shutil
 import signal
 import socket
 import sys
@@ -116,10 +115,8 @@ def _become(request: dict[str, Any], streams: list[int]) -> Callable[[], None]:
         os.dup2(stream, number)
         os.close(stream)
     os.chdir(request["cwd"])
-    counts = os.environ["PROMETHEUS_MULTIPROC_DIR"]
     os.environ.clear()
     os.environ.update(request["environment"])
-    os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", counts)  # the metrics library is imported and writes there
     tempfile.tempdir = None
     sys.argv = [request["program"], *request["arguments"]]
     module, _, name = PROGRAMS[request["program"]].partition(":")
@@ -149,9 +146,6 @@ def _end_after(act: Callable[[], None]) -> NoReturn:
 
 def main() -> None:
     """Serve the socket whose descriptor is the one argument; in a forked process, be its program."""
-    # The metrics library must find this when it is imported; each admin then names another. This process
-    # alone removes it, so that a program that ends does not take it from the others.
-    counts = os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp()
     preload()
     gc.collect()
     gc.freeze()
@@ -159,7 +153,6 @@ def main() -> None:
         act = ForkServer(requests).serve()
     if act is not None:
         _end_after(act)
-    shutil.rmtree(counts, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ _fork_server: tuple[subprocess.Popen[bytes], socket.socket] | None = None
 
 def clean_environment(**more: str) -> dict[str, str]:
     """This process's environment without anything that would configure Rainbow."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("RAINBOW_", "PROMETHEUS_"))}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("RAINBOW_")}
     return {**kept, "PATH": f"{BIN}:{os.environ['PATH']}", **more}
 
 

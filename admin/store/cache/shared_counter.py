@@ -19,14 +19,14 @@ class SharedCounter:
     A worker announces what it has committed before it answers, so that the next request, at any worker, sees it.
     """
 
-    def __init__(self, path: str | None = None) -> None:
+    def __init__(self, file: int | None = None) -> None:
         self._thread_lock = threading.Lock()
-        self._file = None if path is None else os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
-        if self._file is None:
+        self._file = file
+        if file is None:
             self._memory = mmap.mmap(-1, _NUMBER.size)
         else:
-            os.ftruncate(self._file, _NUMBER.size)
-            self._memory = mmap.mmap(self._file, _NUMBER.size)
+            os.ftruncate(file, _NUMBER.size)
+            self._memory = mmap.mmap(file, _NUMBER.size)
 
     def latest(self) -> int:
         """The highest number so far."""

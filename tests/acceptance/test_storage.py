@@ -1,0 +1,99 @@
+"""Storage in trouble: a real admin whose disk is full, whose temporary directory goes, and whose database is away."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.support.admins import RunningAdmin, running_admin
+from tests.support.waiting import wait_until
+
+PATH = "/api/v1/project_domain_attributes/flytesnacks/development"
+WRITES = "rainbow_attribute_writes_total"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of a megabyte."""
+    if os.geteuid() != 0:
+        pytest.skip("only root may mount a small file system")
+    place = tmp_path / "disk"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)], check=True)
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def fill(disk: Path) -> None:
+    with (disk / "filling").open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(4096))
+        except OSError:
+            pass
+
+
+def write(admin: RunningAdmin, value: str) -> requests.Response:
+    label = {"attributes": {"matching_attributes": {"execution_cluster_label": {"value": value}}}}
+    return requests.put(admin.url + PATH, json=label, timeout=30)
+
+
+def counted_writes(admin: RunningAdmin) -> float:
+    lines = admin.get("/metrics").text.splitlines()
+    return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(WRITES) and "changed" in line)
+
+
+def workers_of(admin: RunningAdmin) -> set[str]:
+    pid = admin.process.pid
+    return set(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+
+
+def assert_counts(admin: RunningAdmin) -> None:
+    """Many kinds of answers, which need new counters, at every worker."""
+    before, workers = counted_writes(admin), workers_of(admin)
+    for number in range(8):
+        assert write(admin, f"label-{number}").status_code == 200
+        for path in ("/healthz", f"/api/v1/projects/none{number}", "/api/v1/revisions", "/api/v1/clusters", "/nowhere"):
+            assert admin.get(path).status_code in (200, 404)
+    assert counted_writes(admin) == before + 8
+    assert workers_of(admin) == workers
+
+
+def test_a_temporary_directory_that_fills_up_fails_nothing(tmp_path: Path, small_disk: Path) -> None:
+    with running_admin(tmp_path, environment={"TMPDIR": str(small_disk)}, is_cold=True) as admin:
+        fill(small_disk)
+        assert_counts(admin)
+
+
+def test_a_removed_temporary_directory_fails_nothing_and_new_workers_start(tmp_path: Path) -> None:
+    place = tmp_path / "temporary"
+    place.mkdir()
+    with running_admin(tmp_path, environment={"TMPDIR": str(place)}, is_cold=True) as admin:
+        assert write(admin, "before").status_code == 200
+        shutil.rmtree(place)
+        assert_counts(admin)
+        killed = workers_of(admin)
+        totals = counted_writes(admin)
+        for pid in killed:
+            os.kill(int(pid), signal.SIGKILL)
+        wait_until(lambda: len(workers_of(admin) - killed) == len(killed), explain=lambda: admin.log.read_text())
+        wait_until(lambda: answers(admin))
+        assert counted_writes(admin) == totals, "totals never go back"
+        assert_counts(admin)
+        assert admin.stop() == 0
+
+
+def answers(admin: RunningAdmin) -> bool:
+    try:
+        return admin.get("/readyz").status_code == 200
+    except requests.ConnectionError:
+        return False
