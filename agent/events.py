@@ -123,4 +123,4 @@ def read_outputs(engine: Engine, intent: Intent) -> tuple[list[Event], str]:
         bytes_left -= len(content)
         encoded = base64.b64encode(content).decode()
         files.append({"path": path, "content_base64": encoded, "size": size, "truncated": is_truncated})
-    return files, f"It left no {', '.join(missing)}." if missing else ""
+    return files, f"It left no {', '.join(missing)} beneath its working directory." if missing else ""

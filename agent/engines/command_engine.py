@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import os
 import shutil
-import stat
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any, ClassVar
 
 from agent.clocks import SYSTEM_CLOCK, Clock
 from agent.engines.base import Handle, OptionError, Task, parse_seconds, refuse_unknown
-from agent.files import read_json
+from agent.files import open_beneath, open_without_links, read_file, read_json
 
 #: What the engine must know of a task later, its working directory (`work`) included.
 TASK = "task.json"
@@ -52,8 +51,8 @@ class CommandEngine:
         """The task's directory, and below it the working directory, unless the job names an absolute path."""
         directory = self.directory / task.key
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        work = directory / "work" / (task.job.get("working_directory") or "")
-        if work.is_relative_to(directory):
+        work = Path(os.path.normpath(directory / "work" / (task.job.get("working_directory") or "")))
+        if work.is_relative_to(directory / "work"):
             work.mkdir(mode=0o700, parents=True, exist_ok=True)
         return directory, work
 
@@ -62,30 +61,40 @@ class CommandEngine:
         if stream not in _STREAMS:
             raise ValueError(f"there is no stream {stream}")
         try:
-            with (self.directory / handle.key / stream).open("rb") as file:
-                file.seek(offset)
-                return file.read(limit)
+            return read_file(self.directory / handle.key / stream, limit, offset)
         except FileNotFoundError:
             return b""
 
     def read_output(self, handle: Handle, path: str, limit: int) -> tuple[bytes, int, bool] | None:
-        """A file in the job's working directory, or with an absolute path."""
+        """A regular file beneath the job's working directory."""
         record = read_json(self.directory / handle.key / TASK)
         if record is None:
             return None
+        work = Path(record["work"])
         try:
-            # Without blocking, because the path may name a pipe.
-            descriptor = os.open(Path(record["work"]) / path, os.O_RDONLY | os.O_NONBLOCK)
+            if Path(path).is_absolute():
+                path = str(Path(path).relative_to(work))
+            directory = self._open_work(work)
+            try:
+                descriptor = open_beneath(directory, path)
+            finally:
+                os.close(directory)
         except (OSError, ValueError):
             return None
+        with os.fdopen(descriptor, "rb") as file:
+            size = os.fstat(descriptor).st_size
+            return file.read(limit), size, size > limit
+
+    def _open_work(self, work: Path) -> int:
+        """Open the working directory; one that the engine made must not have become a link."""
+        flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+        if not work.is_relative_to(self.directory):
+            return os.open(work, flags)
+        jobs = os.open(self.directory, flags)
         try:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                return None
-            with os.fdopen(descriptor, "rb", closefd=False) as file:
-                return file.read(limit), status.st_size, status.st_size > limit
+            return open_without_links(jobs, str(work.relative_to(self.directory)), last=flags)
         finally:
-            os.close(descriptor)
+            os.close(jobs)
 
     def forget(self, handle: Handle) -> None:
         """Mark the job's directory, and remove those marked keepSeconds ago, until when they can be inspected."""
@@ -101,7 +110,7 @@ class CommandEngine:
 def is_locked(path: Path) -> bool:
     """Whether a process holds a lock (flock) on a file."""
     try:
-        lock = os.open(path, os.O_RDONLY)
+        lock = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return False
     try:

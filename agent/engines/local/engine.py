@@ -25,10 +25,12 @@ from agent.engines.base import EngineUnavailable, Handle, NativePhase, NativeSta
 from agent.engines.command_engine import CommandEngine, is_locked
 from agent.engines.local import processes
 from agent.engines.local.job_files import CANCEL, ENDED, LEASE, LOCK, STARTED, TASK, write_lease
-from agent.files import read_json, write_json
+from agent.files import read_file, read_json, write_json
 from agent.quantities import parse_quantity, per_task, round_up
 
 _STARTING_SECONDS = 30.0
+#: What is read of a supervisor's own log.
+_LOG_BYTES = 64 << 10
 #: The variables of the agent's own environment that a job gets, unless the job sets them.
 _INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR")
 _MEMORY_LIMITS = ("address-space", "resident", "none")
@@ -186,8 +188,11 @@ class LocalEngine(CommandEngine):
             return NativeState(NativePhase.UNKNOWN, message="its directory is gone from this machine")
         if (directory / CANCEL).exists():
             return NativeState(NativePhase.ABORTED)
-        log = directory / "supervisor.log"
-        last_line = log.read_text(errors="replace").strip().splitlines()[-1:] if log.exists() else []
+        try:
+            log = read_file(directory / "supervisor.log", _LOG_BYTES).decode(errors="replace")
+        except OSError:
+            log = ""
+        last_line = log.strip().splitlines()[-1:]
         message = f"Its supervisor ended before it had started it: {''.join(last_line) or 'it did not say why'}"
         return NativeState(NativePhase.FAILED, reason="NOT_STARTED", message=message)
 

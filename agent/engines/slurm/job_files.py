@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from agent.files import read_file
+
+_MOST_BYTES = 1000
+
 #: Locked (flock) by sbatch while it runs.
 LOCK = "lock"
 #: The native id of the job that runs the command; whichever job creates the file first is the only one.
@@ -39,8 +43,8 @@ class Ending:
 def marked_id(directory: Path) -> str | None:
     """The native id of the job that runs, or ran, the command; None if none has started."""
     try:
-        return (directory / MARK).read_text(encoding="ascii").strip() or None
-    except (FileNotFoundError, NotADirectoryError):
+        return read_file(directory / MARK, _MOST_BYTES).decode("ascii").strip() or None
+    except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError):
         return None
 
 
@@ -52,7 +56,7 @@ def started_at(directory: Path) -> datetime | None:
 def read_ending(directory: Path) -> Ending | None:
     """How the command ended; None if it has not, or left no record."""
     try:
-        code, reason = (directory / ENDED).read_text(encoding="ascii").split()
+        code, reason = read_file(directory / ENDED, _MOST_BYTES).decode("ascii").split()
         finished = _modified_at(directory / ENDED)
         return None if finished is None else Ending(int(code), "" if reason == "-" else reason, finished)
     except (FileNotFoundError, NotADirectoryError, ValueError):

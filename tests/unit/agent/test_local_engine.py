@@ -367,8 +367,59 @@ def test_outputs(engine: LocalEngine, tmp_path: Path) -> None:
     assert engine.read_output(handle, "five", 100) == (b"12345", 5, False)
     assert engine.read_output(handle, "five", 2) == (b"12", 5, True)
     assert engine.read_output(handle, "d/one", 100) == (b"x", 1, False)
+    assert engine.read_output(handle, str(tmp_path / KEY / "work/five"), 100) == (b"12345", 5, False)
     for path in ("absent", "d", "pipe", "dangling", "with\0nul"):
         assert engine.read_output(handle, path, 100) is None
+
+
+@pytest.mark.parametrize("has_openat2", [True, False])
+def test_outputs_stay_beneath_the_working_directory(
+    engine: LocalEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_openat2: bool
+) -> None:
+    if not has_openat2:
+        monkeypatch.setattr("agent.files._OPENAT2", 100_000)  # as on a kernel that does not have it
+    (tmp_path / "token").write_text("secret")
+    script = f"""
+    ln -s {tmp_path}/token absolute; ln -s ../../token relative; ln -s / root; ln -s /proc/self proc; ln -s ../.. up
+    printf 12345 > five; ln -s five inside
+    """
+    handle, _ = run(engine, "sh", "-c", script)
+    outside = (
+        "../../token",
+        "absolute",
+        "relative",
+        f"root{tmp_path}/token",
+        "up/token",
+        "proc/environ",
+        "/proc/self/environ",
+        "/dev/zero",
+        str(tmp_path / "token"),
+        f"{tmp_path}/{KEY}/work/../../token",
+    )
+    for path in outside:
+        assert engine.read_output(handle, path, 100) is None, path
+    assert engine.read_output(handle, "five", 100) == (b"12345", 5, False)
+    assert engine.read_output(handle, "inside", 100) == ((b"12345", 5, False) if has_openat2 else None)
+
+
+def test_a_working_directory_that_became_a_link_has_no_outputs(engine: LocalEngine, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("secret")
+    handle, _ = run(engine, "sh", "-c", "mv ../work ../moved; ln -s ../.. ../work")
+    assert engine.read_output(handle, "token", 100) is None
+
+
+def test_a_working_directory_is_not_made_above_the_jobs_own(engine: LocalEngine, tmp_path: Path) -> None:
+    _, state = run(engine, "pwd", working_directory="../../elsewhere")
+    assert state.reason == "NO_WORKING_DIRECTORY"
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("replacement", ["mkfifo {}", "ln -s /dev/zero {}", "ln -s ../secret {}", "mkdir {}"])
+def test_a_log_that_is_not_a_file_any_more_is_empty(engine: LocalEngine, tmp_path: Path, replacement: str) -> None:
+    (tmp_path / "secret").write_text("secret")
+    handle, state = run(engine, "sh", "-c", f"cd ..; rm -f stdout started.json; {replacement.format('stdout')}")
+    assert state.phase.finished
+    assert engine.logs(handle, "stdout", 0, 100) == b""
 
 
 def test_directories_are_kept_for_a_while(tmp_path: Path) -> None:

@@ -294,8 +294,8 @@ def test_a_cancel_counts_although_the_state_directory_cannot_be_written(bench: B
         reply = answer(accepted=[event["event"] for event in body["events"]], confirmed=body["holding"])
         if not bench.engine.submitted:
             return {**reply, "leases": [] if body["holding"] else [LEASE]}
-        if (bench.state.path / "intents").exists():
-            (bench.state.path / "intents").rename(bench.state.path / "elsewhere")
+        if bench.state.path.exists():
+            bench.state.path.rename(bench.state.path.with_name("elsewhere"))
         return {**reply, "cancels": [{**REFERENCE, "reason": "enough"}], "leases": [other]}
 
     bench.script.answers = [respond]

@@ -109,7 +109,7 @@ def test_an_execution_from_lease_to_report(
     assert event["outputs"] == [
         {"path": "there", "content_base64": base64.b64encode(b"data").decode(), "size": 4, "truncated": False}
     ]
-    assert event["message"] == "It left no absent."
+    assert event["message"] == "It left no absent beneath its working directory."
     accept(work)
     assert (work.intents, state.load_intents(), engine.forgotten) == ({}, ([], []), [KEY])
 
