@@ -11,6 +11,7 @@ from marshmallow import fields, validate
 from msgspec import UNSET, Meta, UnsetType, field
 
 from admin.configuration.settings import Agents as AgentSettings
+from admin.core.executions.retries import Retries
 from admin.core.problems import invalid
 from admin.messages.creations import IdBody
 from admin.messages.executions import ExecutionIdAnswer
@@ -18,7 +19,7 @@ from admin.messages.reading import Body, Text255, Unread, UnreadText, or_none
 from admin.messages.requests import Duration, PayloadField, RequestSchema
 from admin.messages.shared import Answer, Json, Time
 from admin.services import agents, exchanges
-from admin.services.exchanges import Sync
+from admin.services.exchanges import Held, Sync
 from admin.services.logs import LogPiece
 from admin.services.reports import Report
 from admin.store.leases import LeasedExecution
@@ -55,6 +56,10 @@ class HeldBody(Body):
 
     id: IdBody
     attempt: Attempt
+    uid: Annotated[Text255, Meta(description="As the lease said; what is not compared is left out.")] = ""
+
+    def held(self) -> Held:
+        return Held(id=self.id.id(), attempt=self.attempt, uid=self.uid)
 
 
 class OutputBody(Body):
@@ -98,6 +103,7 @@ class EventBody(HeldBody):
             id=self.id.id(),
             attempt=self.attempt,
             type=self.type,
+            uid=self.uid,
             reason=_clean(self.reason),
             message=_clean(self.message),
             native_id=_clean(self.native_id),
@@ -119,7 +125,12 @@ class LogBody(HeldBody):
 
     def piece(self) -> LogPiece:
         return LogPiece(
-            id=self.id.id(), attempt=self.attempt, stream=self.stream, offset=self.offset, data=self._bytes()
+            id=self.id.id(),
+            attempt=self.attempt,
+            stream=self.stream,
+            offset=self.offset,
+            data=self._bytes(),
+            uid=self.uid,
         )
 
     def _bytes(self) -> bytes:
@@ -136,6 +147,10 @@ class SyncBody(Body):
 
     agent: Annotated[str, Meta(min_length=1, max_length=255)]
     sequence: Attempt
+    instance: Annotated[Text255, Meta(description="The id of the agent's state directory.")] = ""
+    host: Annotated[Text255, Meta(description="The machine that the agent runs on.")] = ""
+    take_over: Annotated[bool, Meta(description="Replace another agent, in the first sync of a process.")] = False
+    seen: Annotated[int, Meta(ge=0, le=2**62, description="The greatest position that an answer has told.")] = 0
     report: Unread | UnsetType = UNSET
     want: Annotated[int, Meta(ge=0, le=1000)] = 0
     holding: Annotated[list[HeldBody], Meta(max_length=20_000)] = field(default_factory=list)
@@ -148,9 +163,13 @@ class SyncBody(Body):
             cluster=cluster,
             agent=_clean(self.agent) or "",
             sequence=self.sequence,
+            instance=_clean(self.instance) or "",
+            host=_clean(self.host) or "",
+            take_over=self.take_over,
+            seen=self.seen,
             want=self.want,
             report=or_none(self.report),
-            holding=tuple([(lease.id.id(), lease.attempt) for lease in self.holding]),
+            holding=tuple([lease.held() for lease in self.holding]),
             events=tuple([event.report() for event in self.events]),
             logs=tuple([log.piece() for log in self.logs]),
             wait_seconds=self.wait_seconds,
@@ -191,16 +210,25 @@ class HeldAnswer(Answer):
 
     id: ExecutionIdAnswer
     attempt: int
+    uid: str
     reason: str | None = None
 
     @classmethod
     def from_lease(cls, lease: LeasedExecution, reason: str | None = None) -> HeldAnswer:
-        return cls(id=ExecutionIdAnswer.from_execution(lease), attempt=lease.attempt, reason=reason)
+        id = ExecutionIdAnswer.from_execution(lease)
+        return cls(id=id, attempt=lease.attempt, uid=lease.uid, reason=reason)
+
+    @classmethod
+    def from_held(cls, held: Held, reason: str) -> HeldAnswer:
+        id = ExecutionIdAnswer.from_execution(held.id)
+        return cls(id=id, attempt=held.attempt, uid=held.uid, reason=reason)
 
 
 class LeaseAnswer(Answer):
     id: ExecutionIdAnswer
     attempt: int
+    uid: str
+    on_lost: Annotated[str, Meta(description="What becomes of it when the cluster falls silent.")]
     lease_seconds: int
     created_at: Time
     job: Json
@@ -219,6 +247,8 @@ class LeaseAnswer(Answer):
         return cls(
             id=ExecutionIdAnswer.from_execution(lease),
             attempt=lease.attempt,
+            uid=lease.uid,
+            on_lost=Retries.of(content.get("retry")).on_lost,
             lease_seconds=settings.lease_seconds,
             created_at=lease.created_at,
             job=content["job"],
@@ -245,6 +275,7 @@ class LogOffsetAnswer(Answer):
 
     id: ExecutionIdAnswer
     attempt: int
+    uid: str
     stream: str
     offset: int
     full: bool
@@ -252,7 +283,7 @@ class LogOffsetAnswer(Answer):
     @classmethod
     def from_piece(cls, piece: LogPiece, offset: int, full: bool) -> LogOffsetAnswer:
         id = ExecutionIdAnswer.from_execution(piece.id)
-        return cls(id=id, attempt=piece.attempt, stream=piece.stream, offset=offset, full=full)
+        return cls(id=id, attempt=piece.attempt, uid=piece.uid, stream=piece.stream, offset=offset, full=full)
 
 
 class SyncStateAnswer(Answer):
@@ -270,6 +301,7 @@ class IntervalsAnswer(Answer):
 
 
 class SyncAnswer(Answer):
+    position: Annotated[int, Meta(description="How many syncs of the cluster are stored.")]
     leases: list[LeaseAnswer]
     confirmed: list[HeldAnswer]
     lost: list[HeldAnswer]
@@ -284,12 +316,10 @@ class SyncAnswer(Answer):
     @classmethod
     def from_answer(cls, answer: exchanges.Answer, settings: AgentSettings) -> SyncAnswer:
         return cls(
+            position=answer.state.syncs,
             leases=[LeaseAnswer.from_lease(lease, settings) for lease in answer.leases],
             confirmed=[HeldAnswer.from_lease(lease) for lease in answer.confirmed],
-            lost=[
-                HeldAnswer(id=ExecutionIdAnswer.from_execution(id), attempt=attempt, reason=reason)
-                for id, attempt, reason in answer.lost
-            ],
+            lost=[HeldAnswer.from_held(held, reason) for held, reason in answer.lost],
             cancels=[HeldAnswer.from_lease(lease, lease.reason_message) for lease in answer.cancels],
             questions=[HeldAnswer.from_lease(lease) for lease in answer.questions],
             accepted=answer.accepted,

@@ -142,6 +142,7 @@ class ClosureAnswer(Answer):
 
 class ListedAnswer(Answer):
     id: ExecutionIdAnswer
+    uid: Annotated[str | None, Meta(description="Random; another one when the name is used again.")] = None
     closure: ClosureAnswer
     state: str
     workflow: IdentifierAnswer | None = None
@@ -166,6 +167,7 @@ class ListedAnswer(Answer):
         workflow, launch_plan = launched.get("workflow"), launched.get("launch_plan")
         return cls(  # field by field, which takes half the time of `from_attributes`
             id=ExecutionIdAnswer.from_execution(execution),
+            uid=execution.uid or None,
             closure=ClosureAnswer.from_execution(execution),
             state=execution.state,
             workflow=None if workflow is None else IdentifierAnswer(**workflow),

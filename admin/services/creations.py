@@ -50,6 +50,10 @@ class _Draft(NamedTuple):
     def created(self) -> Created:
         return Created(execution=self.creation.execution, is_new=True, warnings=self.warnings)
 
+    def dry(self) -> Created:
+        """What would be created; its random id would be another one."""
+        return Created(execution=self.creation.execution._replace(uid=""), is_new=True, warnings=self.warnings)
+
 
 def create_execution(
     context: Context, request: CreationRequest, *, dry_run: bool = False, idempotency_key: str | None = None
@@ -101,7 +105,7 @@ def _create_from_memory(context: Context, requests: list[CreationRequest], *, dr
             for position, refusal in refusals.items():
                 results[position] = _find_repeated(context, requests[position]) or refusal
         if dry_run:
-            results |= {position: draft.created() for position, draft in drafts.items()}
+            results |= {position: draft.dry() for position, draft in drafts.items()}
         elif drafts:
             stored, is_stale = _store(context, drafts)
             results |= stored
@@ -150,12 +154,12 @@ def _create_in_transaction(context: Context, request: CreationRequest, *, dry_ru
                     return _repeated(existing, request)
                 preparation = prepare(context, StoredView(context, connection, hold=not dry_run), request)
                 creation = preparation.creation(request, context.clock())
-                created = _Draft(request, creation, preparation.warnings).created()
+                draft = _Draft(request, creation, preparation.warnings)
                 if dry_run:
-                    return created
+                    return draft.dry()
                 _, stored = creations.store(connection, [creation], preparation.basis, creation.template.trails)
             if stored:
-                return created
+                return draft.created()
         except (Invalid, RainbowError) as refusal:
             return refusal
 

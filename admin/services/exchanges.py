@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -27,6 +27,18 @@ from admin.store.leases import LeasedExecution
 _RENEW_AFTER = 1 / 60
 
 
+class Held(NamedTuple):
+    """An attempt of an execution that an agent has."""
+
+    id: ExecutionId
+    attempt: int
+    uid: str = ""  #: of the execution; "" from an agent that sends none
+
+    def is_of(self, execution: LeasedExecution) -> bool:
+        """Whether it is of an execution, and not of another one that had the same name."""
+        return not self.uid or not execution.uid or self.uid == execution.uid
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sync:
     """An agent's request."""
@@ -34,9 +46,13 @@ class Sync:
     cluster: str
     agent: str
     sequence: int
+    instance: str = ""  #: the id of the agent's state directory; "" from an agent that sends none
+    host: str = ""
+    take_over: bool = False  #: from another agent that may still be there; counts in the first sync
+    seen: int = 0  #: the greatest position that an answer has told the agent
     want: int = 0
     report: Any = None  #: of the cluster: JSON that `sync` checks
-    holding: tuple[tuple[ExecutionId, int], ...] = ()
+    holding: tuple[Held, ...] = ()
     events: tuple[Report, ...] = ()
     logs: tuple[LogPiece, ...] = ()
     wait_seconds: float = 0
@@ -67,7 +83,7 @@ class Answer(Reported):
 
     leases: list[LeasedExecution] = field(default_factory=list)
     confirmed: list[LeasedExecution] = field(default_factory=list)
-    lost: list[tuple[ExecutionId, int, str]] = field(default_factory=list)
+    lost: list[tuple[Held, str]] = field(default_factory=list)
     cancels: list[LeasedExecution] = field(default_factory=list)
     questions: list[LeasedExecution] = field(default_factory=list)
     log_offsets: list[tuple[LogPiece, int, bool]] = field(default_factory=list)
@@ -212,7 +228,16 @@ def _state_after(before: ClusterState, request: Sync, now: datetime) -> ClusterS
         )
     if request.last_sync_at not in (None, before.last_sync_at):
         raise SyncSuperseded
-    after = replace(before, agent=request.agent, last_sync_at=now, health=Health.READY.value)
+    after = replace(
+        before,
+        agent=request.agent,
+        agent_instance=request.instance,
+        agent_host=request.host,
+        agent_since=before.agent_since if before.agent == request.agent else now,
+        last_sync_at=now,
+        syncs=before.syncs + 1,
+        health=Health.READY.value,
+    )
     if request.report not in (None, before.report):
         after = replace(after, report=request.report, reported_at=now)
     return after
@@ -264,7 +289,7 @@ def _unanswered(exchange: Exchange, now: datetime) -> list[LeasedExecution]:
     """What the agent was asked about for so long that it must have lost it."""
     request = exchange.request
     limit = now - timedelta(seconds=exchange.context.settings.agents.lost_seconds)
-    named = {*(key for key, _ in request.holding), *(report.id for report in request.events)}
+    named = {*(held.id for held in request.holding), *(report.id for report in request.events)}
     return [
         execution
         for key, execution in exchange.leased.items()
@@ -287,19 +312,20 @@ def _renew(exchange: Exchange, now: datetime) -> None:
     seconds = exchange.context.settings.agents.lease_seconds
     expires_at = now + timedelta(seconds=seconds)
     just_renewed = expires_at - timedelta(seconds=seconds * _RENEW_AFTER)
-    for key, attempt in dict(request.holding).items():
-        lease = expected.get(key)
-        if lease is None or lease.attempt != attempt:
-            answer.lost.append((key, attempt, "NOT_YOURS" if lease is None else "OLD_ATTEMPT"))
+    for held in {held.id: held for held in request.holding}.values():
+        lease = expected.get(held.id)
+        if lease is None or not held.is_of(lease) or lease.attempt != held.attempt:
+            is_ours = lease is not None and held.is_of(lease)
+            answer.lost.append((held, "OLD_ATTEMPT" if is_ours else "NOT_YOURS"))
             continue
-        del expected[key]
+        del expected[held.id]
         if lease.phase == Phase.ABORTING.value:
             answer.cancels.append(lease)
         else:
             answer.confirmed.append(lease)
             answer.is_permission |= not lease.confirmed
-        if not lease.confirmed:
-            lease.set(confirmed=True)
+        if not lease.confirmed or lease.lease_instance != request.instance:
+            lease.set(confirmed=True, lease_instance=request.instance)
         if lease.lease_expires_at is not None and lease.lease_expires_at < just_renewed:
             lease.set(lease_expires_at=expires_at)
     for lease in expected.values():

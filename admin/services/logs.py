@@ -31,6 +31,7 @@ class LogPiece:
     stream: str
     offset: int
     data: bytes
+    uid: str = ""  #: of the execution; "" from an agent that sends none
 
 
 def store_pieces(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -42,7 +43,8 @@ class Preparation:
         if template is None:
             template = self._templates[queue] = self._template(request.run, queue)
         deadline = queue_deadline(self.run_plan.quality_of_service, now)
-        return Creation(template, request.name or "", decision.cluster, decision.message, deadline, now)
+        uid = secrets.token_hex(8)
+        return Creation(template, request.name or "", uid, decision.cluster, decision.message, deadline, now)
 
     def plan_values(self, queue: str | None) -> JsonObject:
         """The columns that follow from settings alone, whatever the execution's name and cluster."""

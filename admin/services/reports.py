@@ -25,6 +25,7 @@ class Report:
     id: ExecutionId
     attempt: int
     type: str
+    uid: str = ""  #: of the execution; "" from an agent that sends none
     reason: str | None = None
     message: str | None = None
     native_id: str | None = None

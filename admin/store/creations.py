@@ -33,7 +33,7 @@ _MAX_CACHED_TRAILS = 10_000
 
 #: The columns that each execution has of its own, those that equal requests share, and those that a decision shares.
 #: All others begin with their defaults.
-_OWN = [executions.c[name] for name in ("name", "cluster", "reason_message", "queue_deadline", "created_at")]
+_OWN = [executions.c[name] for name in ("name", "uid", "cluster", "reason_message", "queue_deadline", "created_at")]
 _SHARED = [
     executions.c[name]
     for name in Execution._fields
@@ -92,6 +92,7 @@ class Creation(NamedTuple):
 
     template: Template
     name: str
+    uid: str
     cluster: str | None
     reason_message: str
     queue_deadline: datetime | None
@@ -105,8 +106,8 @@ class Creation(NamedTuple):
     @property
     def execution(self) -> Execution:
         """The execution as it is stored, but for its id."""
-        template, name, cluster, message, deadline, now = self
-        return Execution._make((0, name, cluster, message, deadline, now, now, *template.execution_tail))
+        template, name, uid, cluster, message, deadline, now = self
+        return Execution._make((0, name, uid, cluster, message, deadline, now, now, *template.execution_tail))
 
 
 class Outcome(Enum):
@@ -231,12 +232,13 @@ def _store_in_postgresql(
         {
             "template": numbers[id(template)],
             "name": name,
+            "uid": uid,
             "cluster": cluster,
             "reason_message": message,
             "queue_deadline": deadline,
             "created_at": now,
         }
-        for template, name, cluster, message, deadline, now in creations
+        for template, name, uid, cluster, message, deadline, now in creations
     ]
     bodies = [{"digest": trail.digest, "body": trail.body} for trail in unknown.values()]
     *numbers_now, taken = connection.execute(
@@ -330,6 +332,6 @@ def _store_in_sqlite(
 
 
 def _sqlite_row(number: int, creation: Creation) -> tuple[object, ...]:
-    template, name, cluster, message, queue_deadline, created_at = creation
+    template, name, uid, cluster, message, queue_deadline, created_at = creation
     deadline, now = _bind_times([queue_deadline, created_at])
-    return number, name, cluster, message, deadline, now, now, *template.sqlite_values
+    return number, name, uid, cluster, message, deadline, now, now, *template.sqlite_values

@@ -30,6 +30,7 @@ executions = Table(
     Column("project", Text, nullable=False),
     Column("domain", Text, nullable=False),
     Column("name", Text, nullable=False),
+    Column("uid", Text, nullable=False, server_default=""),  # random; a name may be used again, "" before it existed
     Column("digest", Text, nullable=False),  # of the request: the same request again creates no second execution
     Column("request", JSON, nullable=False),
     Column("workflow", Text, nullable=False),
@@ -67,6 +68,9 @@ executions = Table(
     Column("not_before", UtcDateTime),  # the back-off of the next attempt
     Column("lease_expires_at", UtcDateTime),  # None where no agent has a lease
     Column("confirmed", Boolean, nullable=False, server_default=false()),  # by its agent, which may have started it
+    Column("lease_instance", Text, nullable=False, server_default=""),  # of the agent that holds the lease
+    Column("silent_since", UtcDateTime),  # the last sync of its cluster, once that is silent and the lease over
+    Column("unstarted", Integer, nullable=False, server_default="0"),  # attempts that came to nothing before they began
     Column("native_id", Text),
     Column("nodes", JSON(none_as_null=True)),
     Column("exit_code", Integer),

@@ -52,6 +52,7 @@ class Execution(NamedTuple):
 
     id: int  #: 0 in the answer to a creation, which does not read it back
     name: str
+    uid: str  #: random; of another execution that had the same name it is another
     cluster: str | None
     reason_message: str
     queue_deadline: datetime | None
@@ -95,6 +96,9 @@ class Execution(NamedTuple):
     not_before: datetime | None = None
     lease_expires_at: datetime | None = None
     confirmed: bool = False
+    lease_instance: str = ""
+    silent_since: datetime | None = None
+    unstarted: int = 0
     native_id: str | None = None
     nodes: list[str] | None = None
     exit_code: int | None = None
@@ -117,6 +121,7 @@ class ListedExecution(NamedTuple):
     project: str
     domain: str
     name: str
+    uid: str
     workflow: str
     launch_plan: str
     version: str

@@ -64,6 +64,10 @@ cluster_states = Table(
     Column("drain_deadline", UtcDateTime),
     Column("last_sync_at", UtcDateTime),
     Column("agent", Text),
+    Column("agent_instance", Text, nullable=False, server_default=""),
+    Column("agent_host", Text, nullable=False, server_default=""),
+    Column("agent_since", UtcDateTime),
+    Column("syncs", BigInteger, nullable=False, server_default="0"),
 )
 
 cluster_events = Table(
@@ -258,9 +262,13 @@ def save(
         bump_generation(connection)
 
 
+#: What every sync changes of a cluster's state.
+_TOUCHED = ("name", "last_sync_at", "agent", "agent_instance", "agent_host", "agent_since", "syncs")
+
+
 def touch(connection: Connection, synced: Iterable[ClusterState]) -> None:
     """Store the last syncs of clusters, which does not change the fleet."""
-    rows = [{"name": state.name, "last_sync_at": state.last_sync_at, "agent": state.agent} for state in synced]
+    rows = [{name: getattr(state, name) for name in _TOUCHED} for state in synced]
     update_all(connection, cluster_states, rows, key="name")
 
 
@@ -281,6 +289,9 @@ def lose(connection: Connection, names: Iterable[str]) -> None:
         "draining": False,
         "drain_deadline": None,
         "agent": None,
+        "agent_instance": "",
+        "agent_host": "",
+        "agent_since": None,
     }
     connection.execute(update(cluster_states).where(cluster_states.c.name.in_(list(names))).values(**values))
 

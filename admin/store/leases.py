@@ -30,6 +30,7 @@ class LeasedExecution:
     project: str
     domain: str
     name: str
+    uid: str
     cluster: str | None
     pool: str | None
     label: str | None
@@ -42,6 +43,9 @@ class LeasedExecution:
     started_at: datetime | None
     lease_expires_at: datetime | None
     confirmed: bool
+    lease_instance: str  #: of the agent that confirmed it
+    silent_since: datetime | None  #: the last sync of its cluster, where that is silent and the lease over
+    unstarted: int  #: attempts that were given back before they began
     content: Mapping[str, Any]  #: JSON; read by `add_details`, `offered` and `expired` alone
     avoid: list[str]  #: read by `add_details` and `expired` alone
 
@@ -92,6 +96,7 @@ class CurrentAttempt(NamedTuple):
     """The attempt that counts of an execution, and the cluster that it is at."""
 
     id: int
+    uid: str
     cluster: str | None
     attempt: int
 

@@ -247,8 +247,9 @@ def test_a_dry_run_says_what_would_be_and_stores_nothing(shared: FlaskClient, sh
     with nothing_stored(shared_context):
         dry = ok(shared.post(f"{API}/executions?dry_run=true", json=asked("dry", **pool("gpu"))))
         assert (dry["created"], dry["dry_run"], dry["execution"]["cluster"]) == (True, True, "gpu-1")
+        assert "uid" not in dry["execution"]
     real = created(shared, "dry", **pool("gpu"))
-    volatile = {"closure"}
+    volatile = {"closure", "uid"}
     assert {key: value for key, value in real.items() if key not in volatile} == {
         key: value for key, value in dry["execution"].items() if key not in volatile
     }

@@ -117,8 +117,20 @@ def test_a_lease_carries_all_that_the_engine_needs(agent: PlayedAgent) -> None:
     assert lease["quality_of_service"]["tier"] == "LOW"
     assert lease["attributes"] == shown(agent, "e")["attributes"]
     assert (lease["inputs"], "plugins" in lease) == ({}, "plugins" in shown(agent, "e"))
+    assert (lease["uid"], lease["on_lost"]) == (shown(agent, "e")["uid"], "fail")
     intervals = agent.sync()["intervals"]
     assert (intervals["lease_seconds"], 0 < intervals["retry_seconds"] <= 15) == (60, True)
+
+
+def test_each_execution_has_a_random_id_and_each_sync_a_position(agent: PlayedAgent) -> None:
+    add(agent, "e", "f")
+    uids = [shown(agent, name)["uid"] for name in "ef"]
+    assert [len(uid) for uid in uids] == [16, 16]
+    assert uids[0] != uids[1]
+    agent.holding = agent.offered(2)
+    first, second = agent.sync(), agent.sync(seen=1, instance="i", host="h")
+    assert [lease["uid"] for lease in first["confirmed"]] == uids
+    assert second["position"] == first["position"] + 1
 
 
 def test_an_offer_is_no_lease_to_start_until_it_is_held_and_confirmed(agent: PlayedAgent, clock: Clock) -> None:

@@ -79,6 +79,22 @@ def _anything(column: Column[Any], now: datetime) -> Any:
     return column.type.python_type(1)
 
 
+def test_executions_and_clusters_from_before_random_ids_have_empty_ones(engine: Engine) -> None:
+    migrate(engine)
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    tables = (execution_tables.executions, fleet.cluster_states)
+    with engine.begin() as connection:
+        for table in tables:
+            columns = [column for column in table.columns if not column.nullable and column.server_default is None]
+            connection.execute(insert(table).values({column.name: _anything(column, now) for column in columns}))
+    migrate(engine, "0009")
+    migrate(engine)
+    with engine.connect() as connection:
+        [execution], [cluster] = (connection.execute(select(table)).all() for table in tables)
+    assert (execution.uid, execution.lease_instance, execution.silent_since, execution.unstarted) == ("", "", None, 0)
+    assert (cluster.agent_instance, cluster.agent_host, cluster.agent_since, cluster.syncs) == ("", "", None, 0)
+
+
 def test_migrations_go_up_down_and_up_again(engine: Engine) -> None:
     assert schema_state(engine) is SchemaState.EMPTY
     migrate(engine)

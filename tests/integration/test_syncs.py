@@ -16,7 +16,7 @@ from sqlalchemy import event
 from admin.errors import AgentReplaced
 from admin.services import agents
 from admin.services.context import Context
-from admin.services.exchanges import Answer, Exchange, Sync, exchange_all
+from admin.services.exchanges import Answer, Exchange, Held, Sync, exchange_all
 from admin.services.fleet import set_cordoned
 from admin.services.logs import LogPiece
 from admin.services.reports import Report
@@ -61,7 +61,7 @@ def statements(context: Context) -> Iterator[list[str]]:
 def life(context: Context, cluster: str, first: int, count: int) -> list[int]:
     """Statements for the leases of so many executions, their confirmation, and both reports of each."""
     names = [f"{cluster}{number}" for number in range(first, first + count)]
-    holding = tuple((key(name), 1) for name in names)
+    holding = tuple(Held(key(name), 1) for name in names)
     pieces = tuple(LogPiece(id=key(name), attempt=1, stream="stdout", offset=0, data=b"x") for name in names)
     files = [OutputFile(path="a", attempt=1, size=1, truncated=False, content=b"x")]
     calls: list[dict[str, Any]] = [
@@ -96,7 +96,7 @@ def test_what_is_held_is_not_read_with_all_that_it_carries(app: Flask, context: 
     created(app.test_client(), "e", cluster="c")
     sync(context, Sync(cluster="c", agent="a", sequence=1, want=1))
     with statements(context) as seen:
-        sync(context, Sync(cluster="c", agent="a", sequence=2, holding=((key("e"), 1),)))
+        sync(context, Sync(cluster="c", agent="a", sequence=2, holding=(Held(key("e"), 1),)))
         sync(context, Sync(cluster="c", agent="a", sequence=3, events=(report("e", "RUNNING"),)))
         sync(context, Sync(cluster="c", agent="a", sequence=4, events=(report("e", "SUCCEEDED"),)))
     assert not [statement for statement in seen if "content" in statement or "request" in statement]
@@ -108,7 +108,7 @@ def test_a_lease_that_was_just_renewed_is_not_written_again(app: Flask, make_app
     put_pool(app.test_client(), "all", ["c"])
     created(app.test_client(), "e", cluster="c")
     sync(context, Sync(cluster="c", agent="a", sequence=1, want=1))
-    said = Sync(cluster="c", agent="a", sequence=2, holding=((key("e"), 1),))
+    said = Sync(cluster="c", agent="a", sequence=2, holding=(Held(key("e"), 1),))
     sync(context, said)
     first = execution(app.test_client(), "e")["lease_expires_at"]
     with statements(context) as seen:
@@ -250,7 +250,7 @@ def test_a_wait_is_shorter_than_what_depends_on_the_next_sync(make_app: MakeApp)
     context: Context = app.extensions["rainbow"]
     put_pool(app.test_client(), "all", ["c"])
     created(app.test_client(), "e", cluster="c")
-    holding = ((key("e"), 1),)
+    holding = (Held(key("e"), 1),)
     now = [100.0]
 
     def wait(event: threading.Event, seconds: float) -> bool:
@@ -389,7 +389,9 @@ def test_syncs_that_come_together_cost_hardly_more_statements_than_one(app: Flas
         sync(context, Sync(cluster=name, agent="a", sequence=1, want=1))
 
     def cost(clusters: list[str]) -> int:
-        requests = [Sync(cluster=name, agent="a", sequence=2, holding=((key(f"e-{name}"), 1),)) for name in clusters]
+        requests = [
+            Sync(cluster=name, agent="a", sequence=2, holding=(Held(key(f"e-{name}"), 1),)) for name in clusters
+        ]
         exchanges = [Exchange(context=context, request=request) for request in requests]
         with statements(context) as seen, context.database.writing() as connection:
             answers = exchange_all(connection, exchanges)

@@ -20,7 +20,7 @@ from admin.loops.waiting import WaitingLoop
 from admin.services.changeable.base import ChangeOptions
 from admin.services.context import Context
 from admin.services.creations import create_execution
-from admin.services.exchanges import Sync
+from admin.services.exchanges import Held, Sync
 from admin.services.executions import terminate
 from admin.services.fleet import put_definition, report_state, set_cordoned, set_draining
 from admin.services.reports import Report
@@ -65,7 +65,7 @@ class SharedAgent:
         with self._lock:
             self._sequence += 1
             events, self._events = self._events, []
-            holding = tuple((key(name), attempt) for name, attempt in self._holding.items())
+            holding = tuple(Held(key(name), attempt) for name, attempt in self._holding.items())
             request = Sync(
                 cluster=self.cluster,
                 agent="a",
@@ -85,9 +85,9 @@ class SharedAgent:
                     for type in ("RUNNING", "SUCCEEDED"):
                         event = f"{row.name}-{type}"
                         self._events.append(Report(event=event, id=key(row.name), attempt=row.attempt, type=type))
-            for lost in answer.lost:
-                if lost[0].name not in self.done:
-                    self._holding.pop(lost[0].name, None)
+            for held, _ in answer.lost:
+                if held.id.name not in self.done:
+                    self._holding.pop(held.id.name, None)
             for row in answer.leases:
                 if row.name not in self.done:
                     self._holding[row.name] = row.attempt
@@ -208,7 +208,7 @@ class _RandomAgent:
                 ("RUNNING", "RUNNING", "SUCCEEDED", "FAILED", "DECLINED", "RELEASED", "UNKNOWN", "ABORTED")
             )
             events.append(Report(event=f"{self._sequence}-{number}", id=key(name), attempt=attempt, type=type))
-        holding = tuple((key(name), attempt) for name, attempt in self._holding.items())
+        holding = tuple(Held(key(name), attempt) for name, attempt in self._holding.items())
         report = {"free": {"executions": dice.randrange(500)}} if dice.random() < 0.1 else None
         answer = sync(
             context,
@@ -222,8 +222,8 @@ class _RandomAgent:
                 events=tuple(events),
             ),
         )
-        for lost in answer.lost:
-            self._holding.pop(lost[0].name, None)
+        for held, _ in answer.lost:
+            self._holding.pop(held.id.name, None)
         for row in answer.leases:
             self._holding[row.name] = row.attempt
             _all_leases.append((row.name, row.attempt))
@@ -256,7 +256,7 @@ def test_two_agents_that_report_on_each_others_work_do_not_wait_for_each_other(a
                 events = tuple(
                     Report(event=f"{turn}-{number}", id=key(f"e{number}"), attempt=7, type="FAILED") for number in order
                 )
-                holding = tuple((key(f"e{number}"), 1) for number in range(40) if "ab"[number % 2] == cluster)
+                holding = tuple(Held(key(f"e{number}"), 1) for number in range(40) if "ab"[number % 2] == cluster)
                 try:
                     answer = sync(
                         context, Sync(cluster=cluster, agent="a", sequence=2 + turn, holding=holding, events=events)

@@ -20,7 +20,7 @@ from admin.core.executions.lifecycle import Phase
 from admin.services.context import Context
 from admin.services.creations import create_execution
 from admin.services.evictions import end_drained, evict_from_lost, judge_health
-from admin.services.exchanges import Answer, Sync
+from admin.services.exchanges import Answer, Held, Sync
 from admin.services.executions import terminate
 from admin.services.fleet import set_draining
 from admin.services.redecisions import decide_undecided, decide_waiting
@@ -39,7 +39,7 @@ from tests.support.placing import DOMAIN, JOB, PROJECT, pool, put_pool
 LEASE, UNREACHABLE, LOST = 30, 40, 60
 MARGIN = 5
 SECTIONS = {"agents": {"leaseSeconds": LEASE, "unreachableSeconds": UNREACHABLE, "lostSeconds": LOST, "waitSeconds": 1}}
-Held = tuple[str, int]  # a name and an attempt
+Lease = tuple[str, int]  # a name and an attempt
 
 
 def key(name: str) -> ExecutionId:
@@ -51,31 +51,31 @@ class Cluster:
     """An agent as it should be, and the work on its engine."""
 
     name: str
-    holding: set[Held] = field(default_factory=set)
-    confirmed: set[Held] = field(default_factory=set)
-    running: set[Held] = field(default_factory=set)  #: on the engine
+    holding: set[Lease] = field(default_factory=set)
+    confirmed: set[Lease] = field(default_factory=set)
+    running: set[Lease] = field(default_factory=set)  #: on the engine
     events: list[Report] = field(default_factory=list)
     heard_at: datetime | None = None  #: of the last sync that was answered
     sequence: int = 0
 
-    def say(self, lease: Held, type: str) -> None:
+    def say(self, lease: Lease, type: str) -> None:
         number = f"{self.name}-{len(self.events)}-{lease}-{type}"
         self.events.append(Report(event=number, id=key(lease[0]), attempt=lease[1], type=type))
 
-    def start(self, lease: Held) -> None:
+    def start(self, lease: Lease) -> None:
         """Only what was confirmed is started."""
         if lease in self.confirmed and lease not in self.running:
             self.running.add(lease)
             self.say(lease, "RUNNING")
 
-    def finish(self, lease: Held, type: str = "SUCCEEDED") -> None:
+    def finish(self, lease: Lease, type: str = "SUCCEEDED") -> None:
         self.running.discard(lease)
         self.confirmed.discard(lease)
         if lease in self.holding:
             self.holding.discard(lease)
             self.say(lease, type)
 
-    def drop(self, lease: Held) -> None:
+    def drop(self, lease: Lease) -> None:
         for leases in (self.holding, self.confirmed, self.running):
             leases.discard(lease)
 
@@ -95,7 +95,7 @@ class Cluster:
             agent="a",
             sequence=self.sequence,
             want=want,
-            holding=tuple((key(name), attempt) for name, attempt in sorted(self.holding)),
+            holding=tuple(Held(key(name), attempt) for name, attempt in sorted(self.holding)),
             events=tuple(sent),
         )
         answer = sync(context, request)
@@ -108,8 +108,8 @@ class Cluster:
         answered = {*answer.accepted, *(event for event, _ in answer.refused)}
         assert answered == {report.event for report in sent}
         self.events = [report for report in self.events if report.event not in answered]
-        for lost in answer.lost:
-            self.drop((lost[0].name, lost[1]))
+        for held, _ in answer.lost:
+            self.drop((held.id.name, held.attempt))
         self.confirmed |= {(row.name, row.attempt) for row in answer.confirmed}
         for row in answer.cancels:
             self.finish((row.name, row.attempt), "ABORTED")

@@ -146,6 +146,7 @@ def _next_attempt(execution: AttemptState) -> dict[str, Any]:
         "attempt": execution.attempt + 1,
         "lease_expires_at": None,
         "confirmed": False,
+        "lease_instance": "",
         "native_id": None,
         "nodes": None,
         "exit_code": None,

@@ -67,6 +67,10 @@ class ClusterState:
     drain_deadline: datetime | None = None
     last_sync_at: datetime | None = None
     agent: str | None = None  #: the process that synced last
+    agent_instance: str = ""  #: the id of its state directory; "" for an agent that sends none
+    agent_host: str = ""  #: the machine that it runs on, as it says
+    agent_since: datetime | None = None  #: when this process first synced
+    syncs: int = 0  #: how many syncs were stored
 
     @property
     def switches(self) -> tuple[bool, bool, bool]:
