@@ -1,0 +1,60 @@
+"""Jobs that record themselves: the command of an execution, whose process writes down its own start and end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+#: Each line is appended with one write, so that lines are in the order in which they happened, and outlive a kill.
+#: Each process holds a lock as long as it runs: the kernel knows whether another process of its execution runs.
+_SCRIPT = r"""
+directory=$1 token=$2 seconds=$3 code=$4 manner=$5
+record() {
+  printf '{"event": "%s", "token": "%s", "key": "%s", "attempt": %s, "nonce": "%s", "code": %s, "is_alone": %s}\n' \
+    "$1" "$token" "$RAINBOW_KEY" "$RAINBOW_ATTEMPT" "$nonce" "$2" "$alone" >> "$directory/processes"
+}
+read -r nonce < /proc/sys/kernel/random/uuid
+exec 9> "$directory/lock-$token"
+alone=false
+flock -n 9 && alone=true
+if [ "$manner" = stubborn ]; then trap '' TERM; else trap 'record end 143; exit 143' TERM; fi
+record start null
+echo "$nonce"
+sleep "$seconds" 9>&-
+record end "$code"
+exit "$code"
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What one execution's process does."""
+
+    token: str  #: names the creation
+    seconds: float
+    code: int  #: its exit status
+    is_stubborn: bool = False  #: ends on SIGKILL only
+
+    def command(self, directory: Path) -> list[str]:
+        """The command that runs it and records it in a directory."""
+        manner = "stubborn" if self.is_stubborn else "polite"
+        return [
+            "sh",
+            str(directory / "job.sh"),
+            str(directory),
+            self.token,
+            f"{self.seconds:.2f}",
+            str(self.code),
+            manner,
+        ]
+
+
+def token_of(command: list[str]) -> str:
+    """The token in a job's command."""
+    return command[3]
+
+
+def prepare_jobs(directory: Path) -> Path:
+    """Write what jobs run; the file to which they will write."""
+    (directory / "job.sh").write_text(_SCRIPT)
+    return directory / "processes"

@@ -1,0 +1,108 @@
+"""A proxy between an agent and its admin that delays, doubles, repeats, loses or holds back syncs."""
+
+from __future__ import annotations
+
+import http.client
+import random
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import urlsplit
+
+#: How a network may treat each request.
+MANNERS = ("pass", "delay", "duplicate", "replay", "lose", "hold")
+_ANSWER_SECONDS = 60.0
+
+
+class Proxy:
+    """Passes requests on to an admin, in a manner that can be changed at any time.
+
+    delay: requests and answers take up to a second, so that they overtake each other; duplicate: each request is sent
+    twice; replay: requests are sent again later, after newer ones; lose: answers are lost; hold: nothing passes.
+    """
+
+    def __init__(self, url: Callable[[], str], seed: str) -> None:
+        self.manner = "pass"
+        self._url = url
+        self._rng = random.Random(seed)
+        self._is_closed = threading.Event()
+        proxy = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                names = ("Content-Type", "Authorization", "Accept", "User-Agent", "Content-Encoding")
+                headers = {name: self.headers[name] for name in names if name in self.headers}
+                answer = proxy._pass_on(self.command, self.path, body, headers)
+                with suppress(OSError):
+                    self._reply(answer)
+
+            do_GET = do_POST
+
+            def _reply(self, answer: tuple[int, str, bytes] | None) -> None:
+                if answer is None:
+                    self.close_connection = True
+                    return
+                self.send_response(answer[0])
+                self.send_header("Content-Type", answer[1])
+                self.send_header("Content-Length", str(len(answer[2])))
+                self.end_headers()
+                self.wfile.write(answer[2])
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+
+            def handle_error(self, *_: Any) -> None:
+                pass  # agents are killed in the middle of a request
+
+        self._server = Server(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
+        self._thread.start()
+
+    def close(self) -> None:
+        self._is_closed.set()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def _pass_on(self, *request: Any) -> tuple[int, str, bytes] | None:
+        """The admin's answer to a request, None to close the connection without one."""
+        manner = self.manner
+        self._wait_while_held()
+        if manner == "delay":
+            time.sleep(self._rng.uniform(0, 1))
+        if manner == "duplicate":
+            threading.Thread(target=self._send, args=request, daemon=True).start()
+        if manner == "replay":
+            threading.Timer(self._rng.uniform(0.1, 2), self._send, request).start()
+        answer = self._send(*request)
+        self._wait_while_held()
+        if manner == "delay":
+            time.sleep(self._rng.uniform(0, 1))
+        if manner == "lose" and self._rng.random() < 0.5:
+            return None
+        return answer
+
+    def _wait_while_held(self) -> None:
+        while self.manner == "hold" and not self._is_closed.wait(0.05):
+            pass
+
+    def _send(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> tuple[int, str, bytes] | None:
+        connection = http.client.HTTPConnection(urlsplit(self._url()).netloc, timeout=_ANSWER_SECONDS)
+        try:
+            connection.request(method, path, body, headers)
+            answer = connection.getresponse()
+            return answer.status, answer.headers.get("Content-Type", ""), answer.read()
+        except (OSError, http.client.HTTPException):
+            return None
+        finally:
+            connection.close()

@@ -1,0 +1,38 @@
+"""Histories of random operations under random faults, each of which the model must find possible.
+
+A failure names the seed of its run: `HISTORY_SEED=<seed> pytest tests/robustness/test_histories.py` runs it again.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Scale
+from tests.robustness.histories.runs import Run
+
+SEEDS = {"sqlite": "1", "postgresql": "2"}
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_every_history_under_faults_is_possible(
+    database: str, tmp_path: Path, scale: Scale, request: pytest.FixtureRequest
+) -> None:
+    deadline = time.monotonic() + scale(0, full=1800)
+    seed = os.environ.get("HISTORY_SEED", SEEDS[database])
+    while True:
+        directory = tmp_path / seed
+        directory.mkdir()
+        if database == "sqlite":
+            url = f"sqlite:///{directory / 'rainbow.db'}"
+        else:
+            url = request.getfixturevalue("postgresql_databases").empty()
+        history = Run(seed=seed, seconds=scale(10, full=60)).check(directory, url)
+        print(f"seed {seed}: {len(history.operations)} operations, {len(history.steps)} steps of processes")
+        if time.monotonic() >= deadline:
+            return
+        seed = str(random.randrange(10**9))
