@@ -19,13 +19,15 @@ from agent.files import open_beneath, open_without_links, read_file, read_json
 TASK = "task.json"
 _STREAMS = ("stdout", "stderr")
 _FORGOTTEN = "forgotten"
+#: What is kept of each stream of a job unless an option says otherwise.
+LOG_LIMIT_BYTES = 64 << 20
 
 
 class CommandEngine:
     """Options, logs, output files and the removal of old directories."""
 
     name: str
-    #: The options with their defaults; `ignoreImage`, `graceSeconds` and `keepSeconds` among them.
+    #: The options with their defaults; `ignoreImage`, `graceSeconds`, `keepSeconds` and `logLimitBytes` among them.
     defaults: ClassVar[Mapping[str, Any]]
 
     def __init__(self, options: Mapping[str, Any], directory: Path, *, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -35,6 +37,9 @@ class CommandEngine:
             raise OptionError("engineOptions.ignoreImage: must be true or false")
         for name in ("graceSeconds", "keepSeconds"):
             self.options[name] = parse_seconds(self.options, name)
+        limit = self.options["logLimitBytes"]
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
+            raise OptionError("engineOptions.logLimitBytes: must be a number of bytes, 0 or more")
         self.directory = directory
         self._clock = clock
 

@@ -22,9 +22,9 @@ from typing import Any, ClassVar
 import agent
 from agent.clocks import SYSTEM_CLOCK, Clock, boot_id
 from agent.engines.base import EngineUnavailable, Handle, NativePhase, NativeState, OptionError, Task
-from agent.engines.command_engine import CommandEngine, is_locked
-from agent.engines.local import processes
-from agent.engines.local.job_files import CANCEL, ENDED, LEASE, LOCK, STARTED, TASK, write_lease
+from agent.engines.command_engine import LOG_LIMIT_BYTES, CommandEngine, is_locked
+from agent.engines.local import cgroups, processes
+from agent.engines.local.job_files import CANCEL, ENDED, LEASE, LOCK, STARTED, SUPERVISOR_LOST, TASK, write_lease
 from agent.files import read_file, read_json, write_json
 from agent.quantities import parse_quantity, per_task, round_up
 
@@ -46,6 +46,7 @@ class LocalEngine(CommandEngine):
         "memoryLimit": "address-space",
         "graceSeconds": 5,
         "keepSeconds": 3600,
+        "logLimitBytes": LOG_LIMIT_BYTES,
     }
 
     def __init__(self, options: Mapping[str, Any], directory: Path, *, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -126,6 +127,7 @@ class LocalEngine(CommandEngine):
             "tasks": tasks,
             "time_limit_seconds": task.time_limit_seconds,
             "grace_seconds": self.options["graceSeconds"],
+            "log_limit_bytes": self.options["logLimitBytes"],
             "cpu": str(float(_requested(task, "cpu"))),
             "memory": str(round_up(_requested(task, "memory"))),
             "cores": self._least_used_cores(round_up(cpu * tasks)) if cpu else None,
@@ -198,7 +200,7 @@ class LocalEngine(CommandEngine):
 
     def _record_loss(self, key: str, started: Mapping[str, Any]) -> dict[str, Any]:
         """Record the end of a job whose supervisor was killed, and kill what is left of the job."""
-        self._kill_marked(key)
+        self._kill_all(key, started)
         directory = self.directory / key
         if (directory / CANCEL).exists():
             ended = {"phase": "ABORTED"}
@@ -207,9 +209,10 @@ class LocalEngine(CommandEngine):
             ended = {"phase": "FAILED", "reason": "MACHINE_RESTARTED", "message": message}
         else:
             message = "Its supervisor was killed, and the job with it; how far it came is not known."
-            ended = {"phase": "FAILED", "reason": "SUPERVISOR_LOST", "message": message}
+            ended = {"phase": "FAILED", "reason": SUPERVISOR_LOST, "message": message}
         ended["finished_at"] = self._clock.now().isoformat()
-        write_json(directory / ENDED, ended)
+        with contextlib.suppress(OSError):  # on a full disk it is recorded at a later look
+            write_json(directory / ENDED, ended)
         return ended
 
     def renew(self, seconds: Mapping[Handle, float]) -> None:
@@ -224,18 +227,17 @@ class LocalEngine(CommandEngine):
         directory = self.directory / handle.key
         if not (directory / TASK).exists() or (directory / ENDED).exists():
             return
-        if not (directory / CANCEL).exists():
+        with contextlib.suppress(OSError):  # on a full disk the signal has to do
             (directory / CANCEL).touch()
         if not is_locked(directory / LOCK):
             self._state(handle.key)
             return
         requested_at = self._cancelled_at.setdefault(handle.key, self._clock.steady())
         is_overdue = self._clock.steady() - requested_at > self.options["graceSeconds"] + 10
-        # The lock is held, so the process id is the supervisor's.
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(int(handle.native_id), signal.SIGKILL if is_overdue else signal.SIGTERM)
+        started = read_json(directory / STARTED) or {}
+        processes.signal_all(_watchers(handle, started), signal.SIGKILL if is_overdue else signal.SIGTERM)
         if is_overdue:
-            self._kill_marked(handle.key)
+            self._kill_all(handle.key, started)
 
     def forget(self, handle: Handle) -> None:
         """Remove the job's directory after keepSeconds."""
@@ -252,12 +254,14 @@ class LocalEngine(CommandEngine):
         self._plans = {key: plan for key, plan in self._plans.items() if _is_running(self.directory / key)}
         return list(self._plans.values())
 
-    def _kill_marked(self, key: str) -> None:
-        """Kill every process that has a job's mark, until none is left."""
+    def _kill_all(self, key: str, started: Mapping[str, Any]) -> None:
+        """Kill every process that has a job's mark or is in its group, until none is left."""
+        group = Path(started["group"]) if started.get("group") else None
         deadline = self._clock.steady() + 5
-        while (pids := processes.marked(key)) and self._clock.steady() < deadline:
+        while (pids := processes.marked(key) | cgroups.members(group)) and self._clock.steady() < deadline:
             processes.signal_all(pids, signal.SIGKILL)
             self._clock.sleep(0.02)
+        cgroups.remove(group)
 
     def _reap(self) -> None:
         for pid in list(self._supervisors):
@@ -274,7 +278,11 @@ def _spawn(directory: Path, lock: int) -> int:
     return os.posix_spawn(
         sys.executable,
         [sys.executable, "-P", "-S", "-m", "agent.engines.local.supervisor", str(directory)],
-        {**os.environ, "PYTHONPATH": str(Path(agent.__file__).parents[1])},
+        # Without what the agent may have been told in its own variables: tokens, secrets.
+        {
+            **{name: value for name, value in os.environ.items() if not name.startswith("RAINBOW_")},
+            "PYTHONPATH": str(Path(agent.__file__).parents[1]),
+        },
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
@@ -282,6 +290,12 @@ def _spawn(directory: Path, lock: int) -> int:
         ],
         setsid=True,
     )
+
+
+def _watchers(handle: Handle, started: Mapping[str, Any]) -> list[int]:
+    """The processes that watch a job and have not ended; the lock is held, so at first the native id is one."""
+    watchers = started.get("watchers") or [[int(handle.native_id), processes.start_ticks(int(handle.native_id))]]
+    return [pid for pid, ticks in watchers if ticks is not None and processes.start_ticks(pid) == ticks]
 
 
 def _tasks(task: Task) -> int:

@@ -20,6 +20,9 @@ LEASE = "lease"
 #: How the job ended.
 ENDED = "ended.json"
 
+#: The reason of a job one of whose watching processes was killed.
+SUPERVISOR_LOST = "SUPERVISOR_LOST"
+
 
 def write_lease(directory: Path, until: float) -> None:
     """Let a job go on until a time of the steady clock."""

@@ -3,6 +3,9 @@
 It is a process of its own, in its own session, so that the job outlives the agent: `python -m` this module with the
 job's directory, whose lock it inherits. `job_files` describes the files in that directory; the job's output goes to
 `stdout` and `stderr` there, and `work/` is its working directory.
+
+Two processes watch the job: the supervisor, and its parent, the keeper, which passes signals on. If a job kills one of
+them, the other ends all its processes, so that nothing is left behind even if the agent is away.
 """
 
 from __future__ import annotations
@@ -22,15 +25,19 @@ from typing import Any
 
 from agent.clocks import SYSTEM_CLOCK, boot_id
 from agent.engines.leases import CLUSTER_LOST, LEASE_OVER_MESSAGE
-from agent.engines.local import processes
-from agent.engines.local.job_files import CANCEL, ENDED, STARTED, TASK, read_lease
+from agent.engines.local import cgroups, processes
+from agent.engines.local.job_files import CANCEL, ENDED, STARTED, SUPERVISOR_LOST, TASK, read_lease
+from agent.engines.local.streams import Stream
 from agent.files import read_json, write_json
+from agent.users import hide_process
 
 COMMAND_NOT_FOUND, COMMAND_NOT_EXECUTABLE = 127, 126
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _WATCHED = {signal.SIGCHLD, signal.SIGTERM}
 _MEMORY_INTERVAL_SECONDS = 0.5
+#: How long the rest of the output is waited for when every process of the job has ended.
+_OUTPUT_SECONDS = 10.0
 #: Short, because the time to wait does not count while the machine is suspended.
 _LEASE_INTERVAL_SECONDS = 1.0
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -39,9 +46,10 @@ _libc = ctypes.CDLL(None, use_errno=True)
 class Supervisor:
     """One job: its processes, its limits and its end."""
 
-    def __init__(self, directory: Path, task: Mapping[str, Any]) -> None:
+    def __init__(self, directory: Path, task: Mapping[str, Any], keeper: int) -> None:
         self.directory = directory
         self.task = task
+        self.keeper = keeper
         #: The rank of each copy of the command that runs, by process id.
         self.copies: dict[int, int] = {}
         #: The wait status of each copy that has ended.
@@ -50,22 +58,25 @@ class Supervisor:
         self.verdict: tuple[str, str, str] | None = None
         #: Until when the job may go on unless its lease is renewed; None if it is not guarded.
         self.lease = read_lease(directory)
+        #: The group of the job's processes, where there can be one.
+        self.group: Path | None = None
+        self.streams: list[Stream] = []
 
     def run(self) -> None:
         """Start the job, and record how it ends."""
-        signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
-        # Orphaned processes of the job, daemons included, become children of the supervisor instead of init.
-        _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         if (self.directory / CANCEL).exists():
             return
+        self.group = cgroups.make(self.task["key"])
         started = {
-            "supervisor": os.getpid(),
+            "supervisor": self.keeper,
+            "watchers": [[pid, processes.start_ticks(pid)] for pid in (self.keeper, os.getpid())],
+            "group": str(self.group) if self.group else None,
             "boot": boot_id(),
             "started_at": datetime.now(UTC).isoformat(),
         }
         write_json(self.directory / STARTED, started)
         begin = time.monotonic()
-        failure = self._lease_failure() or self._start()
+        failure = self._lease_failure() or self._start_in_group()
         if failure is None:
             first = min(self.copies)
             started |= {"pid": first, "start_ticks": processes.start_ticks(first)}
@@ -73,6 +84,9 @@ class Supervisor:
             limit = self.task.get("time_limit_seconds")
             self._watch(None if limit is None else begin + float(limit))
         self._end_processes()
+        cgroups.remove(self.group)
+        for stream in self.streams:
+            stream.finish(_OUTPUT_SECONDS)
         ending = failure or self._outcome()
         ended = {**ending, "duration": time.monotonic() - begin, "finished_at": datetime.now(UTC).isoformat()}
         write_json(self.directory / ENDED, ended)
@@ -93,7 +107,9 @@ class Supervisor:
     def _start(self) -> dict[str, Any] | None:
         """Start every copy of the command; the outcome of the job if one cannot be started."""
         work = Path(self.task["work"])
-        with (self.directory / "stdout").open("ab") as out, (self.directory / "stderr").open("ab") as err:
+        self.streams = [Stream(self.directory / name, self.task["log_limit_bytes"]) for name in ("stdout", "stderr")]
+        out, err = self.streams
+        try:
             for rank in range(self.task["tasks"]):
                 try:
                     copy = subprocess.Popen(
@@ -101,16 +117,30 @@ class Supervisor:
                         cwd=work,
                         env={**self.task["environment"], "RAINBOW_TASK": str(rank)},
                         stdin=subprocess.DEVNULL,
-                        stdout=out,
-                        stderr=err,
+                        stdout=out.writer,
+                        stderr=err.writer,
                         start_new_session=True,
                         preexec_fn=self._prepare,
+                        **(self.task.get("user") or {}),
                     )
                 except (OSError, ValueError, subprocess.SubprocessError) as error:
                     return self._start_failure(error, work)
                 self.copies[copy.pid] = rank
                 copy.returncode = 0  # keeps Popen from waiting for it, which _reap() does
+        finally:
+            for stream in self.streams:
+                stream.start()
         return None
+
+    def _start_in_group(self) -> dict[str, Any] | None:
+        """Start every copy in the group of the job, so that whatever they start is in it too."""
+        parent = cgroups.own()
+        if self.group is None or parent is None or not cgroups.enter(self.group):
+            return self._start()
+        try:
+            return self._start()
+        finally:
+            cgroups.enter(parent)
 
     def _start_failure(self, error: Exception, work: Path) -> dict[str, Any]:
         command = self.task["command"][0]
@@ -169,6 +199,8 @@ class Supervisor:
     def _verdict_on_sigterm(self) -> tuple[str, str, str]:
         if (self.directory / CANCEL).exists():
             return "ABORTED", "", ""
+        if os.getppid() != self.keeper:
+            return "FAILED", SUPERVISOR_LOST, "A process that watched it was killed, and the job was ended."
         return "FAILED", "SUPERVISOR_STOPPED", "Its supervisor was told to stop, as when the machine shuts down."
 
     def _end_processes(self) -> None:
@@ -189,7 +221,7 @@ class Supervisor:
 
     def _remaining(self) -> set[int]:
         self._reap()
-        return processes.descendants(os.getpid()) | processes.marked(self.task["key"], except_pid=os.getpid())
+        return _processes_of(self.task["key"], self.group)
 
     def _reap(self) -> None:
         """Wait for every child that has ended, orphans of the job included."""
@@ -221,14 +253,59 @@ def _wait_for_signal(timeout: float) -> int | None:
     return None if received is None else received.si_signo
 
 
+def _processes_of(key: str, group: Path | None) -> set[int]:
+    """Every process of a job that this one watches."""
+    return processes.descendants(os.getpid()) | processes.marked(key) | cgroups.members(group)
+
+
+def keep(supervisor: int, key: str) -> None:
+    """Pass SIGTERM on to a supervisor, and end what is left of its job if it is killed."""
+    code: int | None = None
+    while code is None:
+        if signal.sigwait(_WATCHED) == signal.SIGTERM:
+            os.kill(supervisor, signal.SIGTERM)
+        code = _reap_all(supervisor)
+    while code != 0 and (remaining := _processes_of(key, None)):
+        processes.signal_all(remaining, signal.SIGKILL)
+        _wait_for_signal(0.02)
+        _reap_all(supervisor)
+
+
+def _reap_all(supervisor: int) -> int | None:
+    """Wait for every child that has ended; the exit code of the supervisor if it is among them."""
+    code = None
+    with contextlib.suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0] != 0:
+            if ended[0] == supervisor:
+                code = os.waitstatus_to_exitcode(ended[1])
+    return code
+
+
 def main() -> None:
     """Supervise the job whose directory the command line names."""
+    hide_process()
     directory = Path(sys.argv[1]).absolute()
     os.chdir("/")  # so that the supervisor does not keep a file system from being unmounted
     task = read_json(directory / TASK)
     if task is None or (directory / STARTED).exists():
         sys.exit(1)
-    Supervisor(directory, task).run()
+    signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
+    keeper = os.getpid()
+    _adopt_orphans()
+    supervisor = os.fork()
+    if supervisor:
+        keep(supervisor, task["key"])
+        return
+    os.setsid()
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    _adopt_orphans()
+    if os.getppid() == keeper:
+        Supervisor(directory, task, keeper).run()
+
+
+def _adopt_orphans() -> None:
+    """Make orphaned processes of the job, daemons included, children of this process instead of init."""
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 if __name__ == "__main__":

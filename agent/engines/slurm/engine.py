@@ -28,7 +28,7 @@ from agent.engines.base import (
     Task,
     parse_seconds,
 )
-from agent.engines.command_engine import TASK, CommandEngine, is_locked
+from agent.engines.command_engine import LOG_LIMIT_BYTES, TASK, CommandEngine, is_locked
 from agent.engines.slurm.commands import NativeJob, Refusal, SlurmCommands
 from agent.engines.slurm.job_files import CANCELLED, ENDED, LEASE, LOCK, TERMINATED, marked_id, read_ending
 from agent.engines.slurm.nodes import Partitions, sum_capacity
@@ -53,6 +53,7 @@ class SlurmEngine(CommandEngine):
         "ignoreImage": False,
         "graceSeconds": 5,
         "keepSeconds": 3600,
+        "logLimitBytes": LOG_LIMIT_BYTES,
         "timeoutSeconds": 5,
     }
     #: Longer than the default, because all users share the controller.

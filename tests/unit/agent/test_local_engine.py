@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 from agent.engines.base import EngineUnavailable, Handle, NativePhase, NativeState, OptionError, Task
-from agent.engines.local import LocalEngine, processes
+from agent.engines.local import LocalEngine, cgroups, processes
 from agent.engines.local.job_files import LEASE, read_lease, write_lease
 from agent.files import read_json
 from agent.testing import FakeClock, check_engine
@@ -113,6 +114,31 @@ def test_ten_megabytes_of_output(engine: LocalEngine) -> None:
     handle, state = run(engine, *python("import sys; [sys.stdout.write('x' * 1023 + '\\n') for _ in range(10240)]"))
     assert state.phase is NativePhase.SUCCEEDED
     assert len(engine.logs(handle, "stdout", 0, 2**30)) == 10 * 1024 * 1024
+
+
+def test_a_job_that_prints_without_end_fills_no_disk_and_can_be_cancelled(tmp_path: Path) -> None:
+    engine = LocalEngine({"logLimitBytes": 100_000, "graceSeconds": 0.5}, tmp_path)
+    handle = engine.submit(task(engine, "sh", "-c", f"yes & yes x >&2 & sleep 0.3; touch {tmp_path}/on; wait"))
+    wait_until((tmp_path / "on").exists)
+    wait_until(lambda: b"what follows is dropped" in engine.logs(handle, "stderr", 100_000, 1000))
+    assert (tmp_path / KEY / "stdout").stat().st_size < 101_000
+    engine.cancel(handle)
+    assert ended(engine, handle).phase is NativePhase.ABORTED
+    for stream in ("stdout", "stderr"):
+        log = engine.logs(handle, stream, 0, 2**30)
+        assert len(log) < 101_000
+        assert re.search(
+            rb"\nrainbow: 100000 bytes are kept; what follows is dropped\nrainbow: \d+ bytes were dropped", log
+        )
+
+
+def test_output_up_to_the_limit_is_whole(tmp_path: Path) -> None:
+    engine = LocalEngine({"logLimitBytes": 6}, tmp_path)
+    handle, _ = run(engine, "sh", "-c", "printf abcdef; printf 1234567 >&2")
+    assert engine.logs(handle, "stdout", 0, 1000) == b"abcdef"
+    assert engine.logs(handle, "stderr", 0, 1000) == (
+        b"123456\nrainbow: 6 bytes are kept; what follows is dropped\nrainbow: 1 bytes were dropped\n"
+    )
 
 
 def test_a_command_that_does_not_exist(engine: LocalEngine) -> None:
@@ -319,6 +345,37 @@ def test_a_job_ends_with_a_supervisor_that_is_killed(engine: LocalEngine) -> Non
     assert processes.marked(handle.key) == set()
 
 
+#: Commands that kill what watches them and leave a daemon: in another session, orphaned, without the job's mark.
+DAEMON = "env -i sh -c 'setsid sh -c \"echo \\$\\$ > {}; exec sleep 600\" &'; until [ -s {} ]; do sleep 0.02; done; "
+WATCHERS = {"supervisor": "$PPID", "keeper": "$(cut -d' ' -f4 /proc/$PPID/stat)"}
+
+
+@pytest.mark.parametrize("victims", [["supervisor"], ["keeper"], ["keeper", "supervisor"]])
+def test_a_job_that_kills_what_watches_it_leaves_nothing_behind(
+    engine: LocalEngine, tmp_path: Path, victims: list[str]
+) -> None:
+    group = cgroups.make(f"{KEY}-probe")
+    cgroups.remove(group)
+    if len(victims) == 2 and group is None:
+        pytest.skip("without control groups nothing is left to tell the daemon by")
+    daemon = tmp_path / "daemon"
+    script = DAEMON.format(daemon, daemon) + f"kill -9 {' '.join(WATCHERS[name] for name in victims)}; sleep 600"
+    handle = engine.submit(task(engine, "sh", "-c", script))
+    wait_until(lambda: daemon.exists() and daemon.read_text())
+    pid = int(daemon.read_text())
+    if len(victims) == 1:
+        wait_until(lambda: not is_alive(pid), explain=lambda: "the agent was away, and the daemon goes on")
+    state = ended(engine, handle)
+    assert (state.phase, state.reason) == (NativePhase.FAILED, "SUPERVISOR_LOST")
+    assert not is_alive(pid)
+    assert (group is None) or not list(group.parent.glob(f"rainbow-{KEY}*"))
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process exists and is not a zombie."""
+    return processes.start_ticks(pid) is not None and Path(f"/proc/{pid}/cmdline").read_bytes() != b""
+
+
 def test_a_supervisor_that_gets_sigterm_reports_it(engine: LocalEngine) -> None:
     handle = engine.submit(task(engine, "sleep", "600"))
     wait_until(lambda: processes.marked(handle.key))
@@ -332,7 +389,8 @@ def test_a_stopped_supervisor_does_not_keep_a_job_from_being_cancelled(tmp_path:
     engine = LocalEngine({}, tmp_path, clock=clock)
     handle = engine.submit(task(engine, "sleep", "600"))
     wait_until(lambda: processes.marked(handle.key))
-    os.kill(int(handle.native_id), signal.SIGSTOP)
+    for pid, _ in (read_json(tmp_path / KEY / "started.json") or {})["watchers"]:
+        os.kill(pid, signal.SIGSTOP)
     engine.cancel(handle)
     assert processes.marked(handle.key)
     clock.advance(600)
