@@ -27,8 +27,7 @@ def build_event(
     fields = {"reason": reason[:_REASON_LENGTH], "message": message[:_MESSAGE_LENGTH], **fields}
     return {
         "event": uuid.uuid4().hex,
-        "id": reference["id"],
-        "attempt": reference["attempt"],
+        **{name: reference[name] for name in ("id", "attempt", "uid") if reference.get(name)},
         "type": kind,
         "at": format_time(now),
         **{name: value for name, value in fields.items() if value not in (None, "", [])},
@@ -93,7 +92,7 @@ def estimate_size(event: Mapping[str, Any]) -> int:
 
 def strip_details(event: Mapping[str, Any], problem: str) -> Event:
     """The required fields of an event that the admin could not read, and why the others are missing."""
-    required = {name: event[name] for name in ("event", "id", "attempt", "type", "at")}
+    required = {name: event[name] for name in ("event", "id", "attempt", "uid", "type", "at") if name in event}
     return {**required, "message": f"Details are missing: the admin could not read them: {problem}"[:_MESSAGE_LENGTH]}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any
@@ -9,7 +10,10 @@ from typing import Any
 from agent.engines.base import Handle
 from agent.tasks import key_of
 
-_FORMAT = 1
+_FORMAT = 2
+
+#: The policy by which work goes on, however long the cluster is silent.
+WAIT = "wait"
 
 
 class Stage(Enum):
@@ -38,11 +42,16 @@ class Intent:
     lease: dict[str, Any]
     stage: Stage = Stage.HELD
     native_id: str = ""
-    running_since: float | None = None  #: when the agent first saw it run, as a Unix time
+    running_since: float | None = None  #: when the agent first saw it run, by the steady clock of that boot
+    boot: str = ""  #: the boot of which `running_since` is a time
     ending: Ending | None = None
     ending_message: str = ""
     events: list[dict[str, Any]] = field(default_factory=list)  #: not accepted by the admin yet, oldest first
     log_offsets: dict[str, int] = field(default_factory=dict)  #: how many bytes of each stream the admin has
+    key: str = ""  #: the name of its native job
+
+    def __post_init__(self) -> None:
+        self.key = self.key or key_of(self.lease)
 
     @property
     def id(self) -> dict[str, str]:
@@ -56,9 +65,14 @@ class Intent:
         return int(self.lease["attempt"])
 
     @property
-    def key(self) -> str:
-        """The name of its native job."""
-        return key_of(self.id, self.attempt)
+    def uid(self) -> str:
+        """The random id of the execution; empty if an older admin leased it."""
+        return str(self.lease.get("uid") or "")
+
+    @property
+    def on_lost(self) -> str | None:
+        """What becomes of it when the cluster is silent; None if the admin did not say."""
+        return self.lease.get("on_lost")
 
     @property
     def handle(self) -> Handle:
@@ -68,7 +82,12 @@ class Intent:
     @property
     def reference(self) -> dict[str, Any]:
         """Execution and attempt, as requests to the admin name them."""
-        return {"id": self.id, "attempt": self.attempt}
+        return {"id": self.id, "attempt": self.attempt, **({"uid": self.uid} if self.uid else {})}
+
+    def is_of(self, reference: Mapping[str, Any]) -> bool:
+        """Whether the admin means it by a reference; one of them may be without a uid."""
+        is_same = self.id == reference["id"] and self.attempt == reference["attempt"]
+        return is_same and (not self.uid or reference.get("uid", "") in ("", self.uid))
 
     def to_document(self) -> dict[str, Any]:
         """The intent as it is stored."""
@@ -78,11 +97,21 @@ class Intent:
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Intent:
         """An intent as it was stored; ValueError, KeyError or TypeError if the document is not one."""
+        if document["format"] == 1:
+            # It measured time by the wall clock, and the keys of its jobs have no uid.
+            key = key_of({**document["lease"], "uid": ""})
+            document = {**document, "format": _FORMAT, "boot": "", "key": key}
         if document["format"] != _FORMAT:
             raise ValueError("written by another version of the agent")
         intent = cls(**{entry.name: document[entry.name] for entry in fields(cls)})
         intent.stage = Stage(intent.stage)
         intent.ending = Ending(intent.ending) if intent.ending else None
-        if not intent.key:
-            raise ValueError("without an execution")
         return intent
+
+
+def find_intent(intents: Mapping[str, Intent], reference: Mapping[str, Any]) -> Intent | None:
+    """The intent that the admin means, by its key; one of an older agent or admin by its execution."""
+    key = key_of(reference)
+    if key in intents:
+        return intents[key]
+    return next((intent for intent in intents.values() if intent.is_of(reference)), None)

@@ -10,9 +10,8 @@ from typing import Any
 from agent.clocks import Clock
 from agent.engines.base import Engine, EngineUnavailable
 from agent.events import Event, estimate_size, strip_details, strip_outputs
-from agent.intents import Ending, Intent, Stage
+from agent.intents import Ending, Intent, Stage, find_intent
 from agent.state_directory import StateDirectory
-from agent.tasks import key_of
 
 #: How long a final event waits for the rest of the log while the admin takes none of it.
 _LOG_SECONDS = 60.0
@@ -140,7 +139,7 @@ class Outbox:
     def mark_logs_stored(self, offsets: Iterable[Mapping[str, Any]]) -> None:
         """Record how far the admin has logs."""
         for stored in offsets:
-            intent = self._intents.get(key_of(stored["id"], stored["attempt"]))
+            intent = find_intent(self._intents, stored)
             if intent is None:
                 continue
             if stored["offset"] > intent.log_offsets.get(stored["stream"], 0) and intent.key in self._log_deadlines:

@@ -10,23 +10,33 @@ from typing import Any
 
 from agent.engines.base import Task
 
-_NAME_LENGTH = 40
+_KEY_LENGTH, _NAME_LENGTH = 63, 40
 
 
-def key_of(execution: Mapping[str, str], attempt: int) -> str:
+def key_of(reference: Mapping[str, Any]) -> str:
     """The key of one attempt: at most 63 of `a-z0-9-`, a valid job name in Slurm, Flux and Kubernetes.
 
-    The hash makes it unique, the name makes it readable.
+    The execution's uid makes it unique, the name makes it readable. A lease of an older admin has no uid; its key has a
+    hash of the execution's name instead, which an execution that is created later under the same name has too.
     """
+    execution, attempt = reference["id"], str(reference["attempt"])
+    unique = reference.get("uid") or _digest(execution)
+    if not re.fullmatch(r"[0-9a-f]{1,32}", unique):
+        raise ValueError(f"uid: {unique!r} is not one")
+    length = min(_NAME_LENGTH, _KEY_LENGTH - len(f"rb-{unique}--{attempt}"))
+    name = re.sub(r"[^a-z0-9]+", "-", execution["name"].lower())[:length].strip("-")
+    return "-".join(part for part in ("rb", unique, name, attempt) if part)
+
+
+def _digest(execution: Mapping[str, str]) -> str:
     path = f"{execution['project']}/{execution['domain']}/{execution['name']}"
-    digest = hashlib.blake2b(path.encode(), digest_size=6).hexdigest()
-    name = re.sub(r"[^a-z0-9]+", "-", execution["name"].lower())[:_NAME_LENGTH].strip("-")
-    return "-".join(part for part in ("rb", digest, name, str(attempt)) if part)
+    return hashlib.blake2b(path.encode(), digest_size=6).hexdigest()
 
 
-def build_task(lease: Mapping[str, Any], *, cluster: str, jobs: Path) -> Task:
+def build_task(
+    lease: Mapping[str, Any], *, key: str, cluster: str, jobs: Path, lease_seconds: float | None = None
+) -> Task:
     """The task of a lease; its directory is below `jobs`."""
-    key = key_of(lease["id"], lease["attempt"])
     job = lease["job"]
     return Task(
         key=key,
@@ -35,6 +45,7 @@ def build_task(lease: Mapping[str, Any], *, cluster: str, jobs: Path) -> Task:
         queue=lease.get("queue") or "",
         environment={**(job.get("environment") or {}), **_variables(lease, key, cluster)},
         time_limit_seconds=lease.get("time_limit_seconds"),
+        lease_seconds=lease_seconds,
         config=lease.get("config") or {},
         labels=job.get("labels") or {},
     )

@@ -54,6 +54,10 @@ class FakeClock(Clock):
         self._steady += seconds
         self._now += timedelta(seconds=seconds)
 
+    def step(self, seconds: float) -> None:
+        """Set the wall clock forward, or back."""
+        self._now += timedelta(seconds=seconds)
+
     def steady(self) -> float:
         return self._steady
 

@@ -16,7 +16,7 @@ from agent.engines.base import EngineUnavailable, NativePhase, NativeState, Subm
 from agent.engines.safe import SafeEngine
 from agent.events import Event, build_event, final_event, read_outputs, running_event
 from agent.guard import LeaseGuard
-from agent.intents import Ending, Intent, Stage
+from agent.intents import WAIT, Ending, Intent, Stage, find_intent
 from agent.outbox import Outbox
 from agent.state_directory import StateDirectory
 from agent.tasks import build_task, key_of
@@ -30,7 +30,7 @@ _CANCEL_SECONDS = 5.0
 _OVERTIME_SECONDS = 30.0
 #: How much of a lease must be left to start work with it.
 _START_SECONDS = 1.0
-#: How long work of an earlier process may go on, however old its lease, until the admin has been asked.
+#: How long work may go on, however old its lease, when a process that was paused or is new first asks the admin.
 _GRACE_SECONDS = 10.0
 
 
@@ -64,6 +64,12 @@ class Work:
         self._clock = clock
         self._next_poll_at = 0.0
         self._boot = boot_id()
+        #: When leases were last watched, and until when none is ended because the admin is asked first.
+        self._watched_at = self._grace_until = clock.steady()
+        #: Whether the admin has answered since that time was given.
+        self._is_answered = True
+        #: Until when the engine was told that a guarded job may go on, by key.
+        self._told: dict[str, float] = {}
         #: Keys whose leases the admin has confirmed to this process.
         self._confirmed: set[str] = set()
         self._cancelled_at: dict[str, float] = {}
@@ -76,10 +82,15 @@ class Work:
         renewal = self._state.load_renewal(self._boot)
         if renewal is not None:
             self.guard.lease_seconds = renewal[1]
-        earliest = self._clock.steady() - self.guard.lease_seconds + self.guard.margin_seconds + _GRACE_SECONDS
+        self._watched_at = self._clock.steady()
+        self._ask_first()
         for intent in intents:
             self.intents[intent.key] = intent
-            self.guard.renew(intent.key, max(earliest, renewal[0] if renewal else earliest))
+            if renewal is not None:
+                self.guard.renew(intent.key, renewal[0])
+            if intent.running_since is not None and intent.boot != self._boot:
+                # How long it ran before is not known: its time counts from now.
+                intent.running_since, intent.boot = self._clock.steady(), self._boot
         if intents:
             log.info("resuming %d executions of an earlier run", len(intents))
 
@@ -90,7 +101,7 @@ class Work:
         self.problem = ""
         self._state.save_again()
         ending = self._cancel_ending
-        parts = (ending, self._look_up, self._poll, self._watch_leases, ending, self._submit)
+        parts = (ending, self._renew_jobs, self._look_up, self._poll, self._watch_leases, ending, self._submit)
         self._try_each(parts, lambda part: part())
         self.problem = self.problem or self._state.problem
 
@@ -139,15 +150,15 @@ class Work:
                 self._mark_ended(intent, final_event(intent, state, now, read_outputs(self.engine, intent)))
 
     def _mark_running(self, intent: Intent, state: NativeState) -> None:
-        now = self._clock.now()
+        now = self._clock.steady()
         if intent.running_since is None:
-            intent.running_since = now.timestamp()
-            intent.events.append(running_event(intent, state, now))
+            intent.running_since, intent.boot = now, self._boot
+            intent.events.append(running_event(intent, state, self._clock.now()))
             self._state.save(intent, is_durable=False)
             log.info("%s: running", intent.key)
             crash_point("after-running")
         limit = intent.lease.get("time_limit_seconds")
-        if limit is not None and now.timestamp() > intent.running_since + float(limit) + _OVERTIME_SECONDS:
+        if limit is not None and now > intent.running_since + float(limit) + _OVERTIME_SECONDS:
             self.end(intent, Ending.TIME_LIMIT, f"It ran longer than its limit of {float(limit):g} s.")
 
     def _mark_ended(self, intent: Intent, event: Event) -> None:
@@ -157,19 +168,48 @@ class Work:
         outcome = " ".join(str(event[name]) for name in ("type", "reason", "message") if name in event)
         log.info("%s: %s", intent.key, outcome)
 
+    def _renew_jobs(self) -> None:
+        """Tell the engine how long guarded jobs may go on, if that is much longer than it was told."""
+        now = self._clock.steady()
+        seconds = {
+            intent.handle: self.guard.seconds_left(intent.key, now)
+            for intent in self._in(Stage.SUBMITTED)
+            if self.engine.guards_leases and intent.on_lost != WAIT and intent.key in self._confirmed
+        }
+        least = self.guard.interval_seconds / 2
+        due = {handle: left for handle, left in seconds.items() if now + left > self._told.get(handle.key, 0.0) + least}
+        if due:
+            self.engine.renew(due)
+            self._told |= {handle.key: now + left for handle, left in due.items()}
+
+    def _ask_first(self) -> None:
+        """Give the admin time to answer before work is ended; once, until it has answered."""
+        if self._is_answered:
+            self._is_answered = False
+            self._grace_until = self._clock.steady() + _GRACE_SECONDS
+
     def _watch_leases(self) -> None:
         """End work before its lease is over, because the admin may then give it to another cluster."""
         now = self._clock.steady()
+        if now - self._watched_at > self.guard.interval_seconds:
+            # The process was stopped, or the machine suspended: it could not have asked.
+            self._ask_first()
+        self._watched_at = now
         for intent in self.intents.values():
             if self.guard.seconds_left(intent.key, now) > 0:
                 continue
             self._confirmed.discard(intent.key)
-            if intent.stage in (Stage.SUBMITTING, Stage.SUBMITTED) and intent.ending is None:
+            is_started = intent.stage in (Stage.SUBMITTING, Stage.SUBMITTED) and intent.ending is None
+            if is_started and self._ends_for_silence(intent) and now >= self._grace_until:
                 seconds = self.guard.lease_seconds - self.guard.margin_seconds
                 message = (
                     f"Its agent could not reach the admin for {seconds:g} s and ended it before its lease was over."
                 )
                 self.end(intent, Ending.EXPIRED, message)
+
+    def _ends_for_silence(self, intent: Intent) -> bool:
+        """Whether the agent ends an execution whose lease is over; the policy of an adopted one its engine knows."""
+        return not self.engine.guards_leases if intent.on_lost is None else intent.on_lost != WAIT
 
     def _cancel_ending(self) -> None:
         """Cancel the jobs that must end, repeatedly until they have."""
@@ -188,8 +228,7 @@ class Work:
     def _start_if_confirmed(self, intent: Intent) -> None:
         if self.is_stopping or len(self._in(Stage.SUBMITTED)) >= self._slots:
             return
-        is_fresh = self.guard.seconds_left(intent.key, self._clock.steady()) > _START_SECONDS
-        if intent.key in self._confirmed and is_fresh and intent.ending is None:
+        if intent.key in self._confirmed and intent.ending is None:
             self._start(intent)
             self._next_poll_at = 0.0
 
@@ -197,7 +236,11 @@ class Work:
         handle = self.engine.find(intent.key)
         try:
             if handle is None:
-                task = self._task(intent.lease)
+                seconds_left = self.guard.seconds_left(intent.key, self._clock.steady())
+                if seconds_left <= _START_SECONDS:
+                    return
+                self._told[intent.key] = self._clock.steady() + seconds_left
+                task = self._task(intent, None if intent.on_lost == WAIT else seconds_left)
                 task.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._move(intent, Stage.SUBMITTING)
                 crash_point("before-submit")
@@ -210,8 +253,10 @@ class Work:
         self._move(intent, Stage.SUBMITTED)
         log.info("%s: submitted as %s", intent.key, handle.native_id)
 
-    def _task(self, lease: Mapping[str, Any]) -> Task:
-        return build_task(lease, cluster=self._cluster, jobs=self._state.jobs)
+    def _task(self, intent: Intent, lease_seconds: float | None = None) -> Task:
+        return build_task(
+            intent.lease, key=intent.key, cluster=self._cluster, jobs=self._state.jobs, lease_seconds=lease_seconds
+        )
 
     # The admin
 
@@ -220,9 +265,9 @@ class Work:
         for lease in leases:
             crash_point("after-lease")
             intent = Intent(lease=lease)
-            if intent.key in self.intents:
+            if find_intent(self.intents, lease) is not None:
                 continue
-            if reason := self._reason_to_decline(lease):
+            if reason := self._reason_to_decline(intent):
                 log.warning("%s: declined: %s", intent.key, reason)
                 event = self._event(intent.reference, "DECLINED", reason="DECLINED", message=reason)
                 self.outbox.standalone[intent.key] = event
@@ -231,14 +276,15 @@ class Work:
             self.intents[intent.key] = intent
             crash_point("after-intent")
 
-    def _reason_to_decline(self, lease: Mapping[str, Any]) -> str:
+    def _reason_to_decline(self, intent: Intent) -> str:
         try:
-            return self.engine.check(self._task(lease))
+            return self.engine.check(self._task(intent))
         except EngineUnavailable:
             return ""  # submit() will refuse it if it must be
 
     def renew(self, references: Iterable[Mapping[str, Any]], sent_at: float, *, confirms: bool) -> None:
-        """Record that the admin has renewed leases; those that it confirms may be started."""
+        """Record that the admin has answered and renewed leases; those that it confirms may be started."""
+        self._is_answered = True
         for intent in self._known(references):
             self.guard.renew(intent.key, sent_at)
             if confirms and intent.key not in self._confirmed:
@@ -263,8 +309,8 @@ class Work:
     def answer(self, questions: Iterable[Mapping[str, Any]]) -> None:
         """Look up executions that the admin believes to be here: adopt them, or report them unknown."""
         for question in questions:
-            key = key_of(question["id"], question["attempt"])
-            if key in self.intents or key in self.outbox.standalone:
+            key = key_of(question)
+            if find_intent(self.intents, question) is not None or key in self.outbox.standalone:
                 continue
             try:
                 handle = self.engine.find(key)
@@ -277,7 +323,8 @@ class Work:
             self.outbox.standalone[key] = self._event(question, "UNKNOWN", message=message)
 
     def _adopt(self, question: Mapping[str, Any], native_id: str) -> None:
-        lease = {"id": question["id"], "attempt": question["attempt"], "job": {}}
+        known = {name: question[name] for name in ("id", "attempt", "uid", "on_lost") if question.get(name)}
+        lease = {**known, "job": {}}
         intent = Intent(lease=lease, stage=Stage.SUBMITTED, native_id=native_id)
         self._state.save(intent, is_durable=True)
         self.intents[intent.key] = intent
@@ -333,6 +380,7 @@ class Work:
         self.intents.pop(intent.key, None)
         self.native.pop(intent.key, None)
         self._cancelled_at.pop(intent.key, None)
+        self._told.pop(intent.key, None)
 
     # Status
 
@@ -385,8 +433,8 @@ class Work:
         return [intent for intent in self.intents.values() if intent.stage is stage]
 
     def _known(self, references: Iterable[Mapping[str, Any]]) -> list[Intent]:
-        keys = [key_of(reference["id"], reference["attempt"]) for reference in references]
-        return [self.intents[key] for key in keys if key in self.intents]
+        intents = (find_intent(self.intents, reference) for reference in references)
+        return [intent for intent in intents if intent is not None]
 
     def _event(self, reference: Mapping[str, Any], kind: str, *, reason: str = "", message: str) -> Event:
         return build_event(reference, kind, self._clock.now(), reason=reason, message=message)

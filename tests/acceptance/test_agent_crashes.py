@@ -10,7 +10,7 @@ import pytest
 from agent.crashes import STEPS, VARIABLE
 from agent.engines.local import processes
 from tests.support.admins import RunningAdmin, running_admin
-from tests.support.agent_processes import Site, native_key, running_site, waiting_for, write_admin_configuration
+from tests.support.agent_processes import Site, running_site, waiting_for, write_admin_configuration
 from tests.support.slurm import SlurmCluster
 from tests.support.waiting import wait_until
 
@@ -74,7 +74,7 @@ def check(site: Site, executions: list[tuple[str, Path]]) -> None:
         types = [event["type"] for event in site.get(name, "/events")["events"]]
         assert types.count("SUCCEEDED") == 1
         assert types.count("RUNNING") <= 1
-        assert processes.marked(native_key(name)) == set()
+        assert processes.marked(site.key(name)) == set()
     wait_until(lambda: site.intents() == [], explain=lambda: f"intents are left: {site.intents()}")
 
 
@@ -101,7 +101,7 @@ def test_an_execution_that_ends_without_an_agent_is_reported_later(site: Site) -
     agent.kill()
     agent.wait()
     finish(site)
-    wait_until(lambda: not processes.marked(native_key(name)))
+    wait_until(lambda: not processes.marked(site.key(name)))
     site.start()
     execution = site.ended(name)
     assert (execution["closure"]["phase"], execution["exit_code"], ran.read_text()) == ("FAILED", 7, "ran\n")
@@ -117,7 +117,7 @@ def test_a_cancel_while_the_agent_is_dead_is_carried_out_later(site: Site) -> No
     assert site.phase(name) == "ABORTING"
     site.start()
     assert site.ended(name)["closure"]["phase"] == "ABORTED"
-    wait_until(lambda: not processes.marked(native_key(name)), explain=lambda: "a native job is left")
+    wait_until(lambda: not processes.marked(site.key(name)), explain=lambda: "a native job is left")
     assert ran.read_text() == "ran\n"
 
 

@@ -23,7 +23,6 @@ from tests.support.admins import RunningAdmin, running_admin
 from tests.support.agent_processes import (
     SECRET,
     Site,
-    native_key,
     running_site,
     waiting_for,
     wire_to,
@@ -184,10 +183,10 @@ def test_a_cancel_leaves_nothing_behind(site: Site) -> None:
     site.create(name, "sh", "-c", "trap '' TERM; setsid sleep 600 & (sleep 600 &) ; while :; do sleep 1; done")
     site.start()
     site.running(name)
-    wait_until(lambda: len(processes.marked(native_key(name))) >= 3)
+    wait_until(lambda: len(processes.marked(site.key(name))) >= 3)
     site.cancel(name)
     assert site.ended(name)["closure"]["phase"] == "ABORTED"
-    assert processes.marked(native_key(name)) == set()
+    assert processes.marked(site.key(name)) == set()
 
 
 def test_a_time_limit(site: Site) -> None:
@@ -196,7 +195,7 @@ def test_a_time_limit(site: Site) -> None:
     site.start()
     closure = site.ended(name)["closure"]
     assert (closure["phase"], closure["reason"]["code"]) == ("TIMED_OUT", "TIME_LIMIT")
-    assert processes.marked(native_key(name)) == set()
+    assert processes.marked(site.key(name)) == set()
 
 
 def test_an_image_is_declined_with_the_reason(site: Site) -> None:
@@ -262,7 +261,7 @@ def test_an_agent_that_is_cut_off_ends_its_work_before_the_admin_gives_it_away(
         cut_at = time.time()
         wait_until(lambda: site.get(name)["attempt"] == 2, 120, explain=lambda: "the admin did not give it away")
         given_away_at = time.time()
-        assert processes.marked(native_key(name)) == set()
+        assert processes.marked(site.key(name)) == set()
         assert cut_at - LEASE_SECONDS < last_beat(beats) < given_away_at
         assert agent.poll() is None
         # Connected again, the agent resumes by itself, and its cluster may run the second attempt.
@@ -359,7 +358,7 @@ def test_a_stop_leaves_what_runs_and_the_next_start_adopts_it(site: Site, tmp_pa
     native = site.running(name)["native_id"]
     agent.send_signal(signal.SIGTERM)
     assert agent.wait(timeout=60) == 0
-    assert processes.marked(native_key(name))
+    assert processes.marked(site.key(name))
     site.start()
     go.touch()
     execution = site.ended(name)
@@ -390,7 +389,7 @@ def test_a_stop_hands_back_what_has_not_started(new_site: Callable[..., Site]) -
     site.running(first)
     agent.send_signal(signal.SIGTERM)
     assert agent.wait(timeout=60) == 0
-    assert site.intents() == [native_key(first)]
+    assert site.intents() == [site.key(first)]
     assert site.phase(second) == "QUEUED"
 
 
@@ -404,7 +403,7 @@ def test_a_second_signal_ends_an_agent_at_once(site: Site) -> None:
     assert agent.poll() is None
     agent.send_signal(signal.SIGTERM)
     agent.wait(timeout=60)
-    assert site.intents() == [native_key(name)]
+    assert site.intents() == [site.key(name)]
 
 
 def test_a_second_agent_cannot_use_the_same_state_directory(site: Site) -> None:
@@ -427,7 +426,7 @@ def test_a_second_agent_of_the_same_cluster_takes_over(site: Site, new_site: Cal
     try:
         assert first.wait(timeout=60) == 1
         assert "taken over" in site.log
-        assert processes.marked(native_key(name)) == set()
+        assert processes.marked(site.key(name)) == set()
         closure = site.ended(name)["closure"]
         assert (closure["phase"], closure["reason"]["code"]) == ("FAILED", "CLUSTER_LOST")
         assert second.poll() is None
@@ -443,7 +442,7 @@ def test_once_is_for_cron(site: Site, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert site.phase(name) == "RUNNING"
     go.touch()
-    wait_until((site.state / "jobs" / native_key(name) / ENDED).exists)
+    wait_until((site.state / "jobs" / site.key(name) / ENDED).exists)
     assert site.call("run", "--once").returncode == 0
     assert (site.phase(name), site.printed(name)["data"], site.intents()) == ("SUCCEEDED", "done\n", [])
 

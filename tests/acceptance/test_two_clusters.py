@@ -12,7 +12,7 @@ import requests
 import yaml
 
 from tests.support.admins import RunningAdmin, running_admin
-from tests.support.agent_processes import DOMAIN, PROJECT, SECRET, Site, native_key, running_site, waiting_for
+from tests.support.agent_processes import DOMAIN, PROJECT, SECRET, Site, running_site, waiting_for
 from tests.support.programs import clean_environment, run
 from tests.support.slurm import SlurmCluster
 from tests.support.waiting import wait_until
@@ -97,7 +97,7 @@ def test_a_pool_runs_jobs_on_its_own_slurm_and_a_cancel_ends_them_there(
             "300",
         )
         blue_site.running("to-blue")
-        key = native_key("to-blue")
+        key = blue_site.key("to-blue")
         assert key in blue.run("squeue", "-h", "-o", "%j")
         assert key not in red.run("squeue", "-h", "-o", "%j")
         explained = rainbowctl(admin, "explain", "execution", "to-blue", *SCOPE)
@@ -109,7 +109,7 @@ def test_a_pool_runs_jobs_on_its_own_slurm_and_a_cancel_ends_them_there(
             admin, "create", "execution", "to-red", *SCOPE, "--clusterPool", "pool_1", "--cpu", "1", "--logs", "--",
             "sh", "-c", "echo on $SLURM_JOB_NAME",
         )  # fmt: skip
-        assert native_key("to-red") in done
+        assert red_site.key("to-red") in done
         assert red_site.get("to-red")["cluster"] == "red"
 
 

@@ -147,6 +147,11 @@ class Site:
         document: dict[str, Any] = answer.json()
         return document
 
+    def key(self, name: str, attempt: int = 1) -> str:
+        """The name of an execution's native job."""
+        id = {"project": PROJECT, "domain": DOMAIN, "name": name}
+        return key_of({"id": id, "attempt": attempt, "uid": self.get(name).get("uid")})
+
     def phase(self, name: str) -> str:
         return str(self.get(name)["closure"]["phase"])
 
@@ -174,11 +179,6 @@ class Site:
     def intents(self) -> list[str]:
         """The keys of the intents that the agent has stored."""
         return sorted(path.stem for path in (self.state / "intents").glob("*.json"))
-
-
-def native_key(name: str, attempt: int = 1) -> str:
-    """The name of an execution's native job."""
-    return key_of({"project": PROJECT, "domain": DOMAIN, "name": name}, attempt)
 
 
 def waiting_for(file: Path, script: str = "true") -> tuple[str, str, str]:

@@ -73,6 +73,8 @@ class SlurmEngine(CommandEngine):
             raise OptionError("engineOptions.arguments: must be a list of texts, each an argument of sbatch")
         self.commands = SlurmCommands(self.options["configuration"], timeout_seconds, clock)
         self.partitions = Partitions(self.commands, clock)
+        #: Until when guarded jobs whose script has not begun yet may go on, by key.
+        self._leases: dict[str, float] = {}
         #: When Slurm was first found not to know a job, by key.
         self._missing_since: dict[str, float] = {}
 
@@ -94,7 +96,7 @@ class SlurmEngine(CommandEngine):
         record = {"work": str(work), "command": task.job["command"][0], "time_limit_seconds": task.time_limit_seconds}
         write_json(directory / TASK, record)
         if task.lease_seconds is not None:
-            _write_lease(directory, task.lease_seconds)
+            self._renew(task.key, task.lease_seconds)
         environment = {**task.environment, "RAINBOW_KEY": task.key, "RAINBOW_TASK": "0"}
         script = batch_script(task, directory, work, environment, self.options["graceSeconds"])
         with lock_submission(directory) as lock:
@@ -128,6 +130,7 @@ class SlurmEngine(CommandEngine):
 
     def states(self, handles: Sequence[Handle]) -> dict[str, NativeState]:
         """The state of each job, with one command for all that the controller remembers."""
+        self._renew_begun()
         known = self.commands.jobs([handle.native_id for handle in handles])
         states: dict[str, NativeState] = {}
         forgotten: list[Handle] = []
@@ -196,7 +199,25 @@ class SlurmEngine(CommandEngine):
         for handle, left in seconds.items():
             directory = self.directory / handle.key
             if (directory / LEASE).exists() and not (directory / ENDED).exists():
-                _write_lease(directory, left)
+                self._renew(handle.key, left)
+
+    def _renew(self, key: str, seconds: float) -> None:
+        directory = self.directory / key
+        # A script that begins after this waits for another renewal, which states() gives.
+        if marked_id(directory) is None:
+            self._leases[key] = self._clock.steady() + seconds
+        # The clocks of nodes differ: a script counts the seconds from when it sees that the text has changed.
+        write_file(directory / LEASE, f"{secrets.token_hex(8)} {int(seconds)}\n".encode(), is_durable=False)
+
+    def _renew_begun(self) -> None:
+        """Renew the leases of jobs whose script has begun since they were last renewed, for what is left of them."""
+        for key, until in list(self._leases.items()):
+            left = until - self._clock.steady()
+            if left <= 0:
+                del self._leases[key]
+            elif marked_id(self.directory / key) is not None:
+                del self._leases[key]
+                self._renew(key, left)
 
     def eta(self, task: Task) -> float | None:
         """When Slurm would start the task, without submitting it."""
@@ -233,11 +254,6 @@ def lock_submission(directory: Path) -> Iterator[int]:
         raise EngineUnavailable(f"an earlier sbatch of {directory.name} has not ended yet") from error
     finally:
         os.close(lock)
-
-
-def _write_lease(directory: Path, seconds: float) -> None:
-    # The clocks of nodes differ: a script counts the seconds from when it sees that the text has changed.
-    write_file(directory / LEASE, f"{secrets.token_hex(8)} {int(seconds)}\n".encode(), is_durable=False)
 
 
 def _accepted(jobs: Sequence[NativeJob]) -> list[NativeJob]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from agent.files import read_json, write_file
-from agent.intents import Ending, Intent, Stage
+from agent.intents import Ending, Intent, Stage, find_intent
 from agent.state_directory import StateDirectory, StateError
 
 LEASE: dict[str, Any] = {"id": {"project": "p", "domain": "d", "name": "n"}, "attempt": 2, "job": {"command": ["ü"]}}
@@ -43,6 +44,17 @@ def test_an_intent_is_read_as_it_was_written(state: StateDirectory) -> None:
     state.remove(intent)
     state.remove(intent)
     assert state.load_intents() == ([], [])
+
+
+def test_an_intent_of_an_earlier_version_keeps_the_name_of_its_job(state: StateDirectory) -> None:
+    intent = Intent(lease={**LEASE, "uid": "0123456789abcdef"}, stage=Stage.SUBMITTED, running_since=1.7e9)
+    document = {**intent.to_document(), "format": 1}
+    del document["boot"], document["key"]
+    (state.path / "intents/rb-old.json").write_text(json.dumps(document))
+    (read,), problems = state.load_intents()
+    assert (read.key, read.boot, problems) == (Intent(lease=LEASE).key, "", [])
+    assert find_intent({read.key: read}, {**LEASE, "uid": "0123456789abcdef"}) is read
+    assert find_intent({read.key: read}, {**LEASE, "uid": "fedcba9876543210"}) is None
 
 
 def test_only_the_owner_may_read(state: StateDirectory) -> None:

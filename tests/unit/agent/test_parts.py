@@ -18,16 +18,30 @@ from agent.quantities import parse_quantity
 from agent.tasks import key_of
 
 
+@pytest.mark.parametrize("uid", ["", "0123456789abcdef"])
+@pytest.mark.parametrize("attempt", [1, 100_000, 2**62])
 @pytest.mark.parametrize("name", ["n", "A_b.C", "x" * 255, "---", "a" * 39 + ".b", "ünï"])
-def test_keys_are_valid_job_names_everywhere(name: str) -> None:
-    key = key_of({"project": "p", "domain": "d", "name": name}, 100_000)
-    assert re.fullmatch(r"rb-[0-9a-f]{12}(-[a-z0-9]([a-z0-9-]*[a-z0-9])?)?-100000", key), key
+def test_keys_are_valid_job_names_everywhere(name: str, attempt: int, uid: str) -> None:
+    key = key_of({"id": {"project": "p", "domain": "d", "name": name}, "attempt": attempt, "uid": uid})
+    unique = uid or "[0-9a-f]{12}"
+    assert re.fullmatch(rf"rb-{unique}(-[a-z0-9]([a-z0-9-]*[a-z0-9])?)?-{attempt}", key), key
     assert len(key) <= 63
 
 
 def test_keys_tell_executions_and_attempts_apart() -> None:
     ids = [{"project": p, "domain": d, "name": n} for p in ("a", "b") for d in ("a", "b") for n in ("x", "X", "x.")]
-    assert len({key_of(execution, attempt) for execution in ids for attempt in (1, 2)}) == 24
+    assert len({key_of({"id": execution, "attempt": attempt}) for execution in ids for attempt in (1, 2)}) == 24
+
+
+def test_keys_tell_executions_of_one_name_apart() -> None:
+    reference = {"id": {"project": "p", "domain": "d", "name": "n"}, "attempt": 1}
+    assert len({key_of({**reference, "uid": uid}) for uid in ("", "00ff", "00fe")}) == 3
+
+
+@pytest.mark.parametrize("uid", ["../../etc", "a/b", "-", "G", "f" * 33])
+def test_a_uid_that_could_leave_the_directory_of_jobs_is_refused(uid: str) -> None:
+    with pytest.raises(ValueError, match="uid"):
+        key_of({"id": {"project": "p", "domain": "d", "name": "n"}, "attempt": 1, "uid": uid})
 
 
 @pytest.mark.parametrize(

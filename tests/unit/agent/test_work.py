@@ -13,7 +13,7 @@ import pytest
 from agent.engines.base import Handle, NativeState, SubmitRefused
 from agent.engines.safe import SafeEngine
 from agent.guard import LeaseGuard
-from agent.intents import Stage
+from agent.intents import Ending, Stage
 from agent.state_directory import StateDirectory
 from agent.tasks import key_of
 from agent.testing import (
@@ -32,7 +32,7 @@ from agent.work import Work
 
 ID = {"project": "p", "domain": "d", "name": "n"}
 REFERENCE = {"id": ID, "attempt": 1}
-KEY = key_of(ID, 1)
+KEY = key_of(REFERENCE)
 LEASE: dict[str, Any] = {**REFERENCE, "lease_seconds": 60, "job": {"command": ["true"]}, "config": {}}
 
 
@@ -52,6 +52,12 @@ def state(tmp_path: Path) -> Iterator[StateDirectory]:
     directory = StateDirectory(tmp_path)
     yield directory
     directory.close()
+
+
+@pytest.fixture
+def guarding() -> FakeEngine:
+    """An engine that guards leases."""
+    return FakeEngine(ends_on_cancel=False, guards_leases=True)
 
 
 @pytest.fixture
@@ -77,6 +83,13 @@ def started(work: Work, clock: FakeClock, **more: Any) -> None:
     work.accept([{**LEASE, **more}])
     work.renew([REFERENCE], clock.steady(), confirms=True)
     work.step()
+
+
+def pass_time(work: Work, clock: FakeClock, seconds: int) -> None:
+    """Let an agent that is not paused work for so many seconds."""
+    for _ in range(seconds):
+        clock.advance(1)
+        work.step()
 
 
 def test_nothing_is_submitted_before_it_is_confirmed(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
@@ -243,11 +256,9 @@ def test_an_execution_ends_before_its_lease_does(work: Work, engine: FakeEngine,
     engine.jobs[KEY] = RUNNING
     work.step()
     accept(work)
-    clock.advance(39)
-    work.step()
+    pass_time(work, clock, 39)
     assert engine.cancelled == []
-    clock.advance(2)
-    work.step()
+    pass_time(work, clock, 2)
     assert engine.cancelled == [KEY]
     engine.jobs[KEY] = ABORTED
     work.step()
@@ -267,8 +278,7 @@ def test_renewals_keep_an_execution_running(work: Work, engine: FakeEngine, cloc
 
 def test_a_queued_job_whose_lease_ends_is_handed_back(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     started(work, clock)
-    clock.advance(41)
-    work.step()
+    pass_time(work, clock, 41)
     engine.jobs[KEY] = ABORTED_IN_QUEUE
     work.step()
     assert event_types(work) == ["RELEASED"]
@@ -345,7 +355,7 @@ def test_bytes_that_are_not_text_are_sent_unchanged(work: Work, engine: FakeEngi
 
 def test_questions(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     other = {"id": {**ID, "name": "other"}, "attempt": 3}
-    engine.jobs[key_of(other["id"], 3)] = RUNNING  # type: ignore[arg-type]
+    engine.jobs[key_of(other)] = RUNNING
     work.answer([REFERENCE, other])
     assert event_types(work) == ["UNKNOWN"]
     assert [intent.reference for intent in work.intents.values()] == [other]
@@ -367,7 +377,7 @@ def test_a_question_is_not_answered_while_the_engine_is_unavailable(work: Work, 
 
 def test_stopping_hands_back_what_has_not_started(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     ids = [{"id": {**ID, "name": name}, "attempt": 1} for name in ("held", "queued", "running")]
-    keys = [key_of({**ID, "name": name}, 1) for name in ("held", "queued", "running")]
+    keys = [key_of(reference) for reference in ids]
     work.accept([{**LEASE, **reference} for reference in ids])
     work.renew(ids[1:], clock.steady(), confirms=True)
     work.step()
@@ -412,8 +422,7 @@ def test_no_conclusion_is_drawn_while_the_engine_is_unavailable(
 def test_a_fault_of_the_engine_does_not_end_the_agent(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     started(work, clock)
     engine.failures["states"] = ZeroDivisionError("division by zero")
-    clock.advance(41)
-    work.step()
+    pass_time(work, clock, 41)
     assert "ZeroDivisionError" in work.problem
     assert engine.cancelled == [KEY]
 
@@ -448,8 +457,7 @@ def test_a_state_directory_that_cannot_be_written_does_not_end_the_agent(
     started(work, clock)
     engine.jobs[KEY] = RUNNING
     (state.path / "intents").rename(state.path / "elsewhere")
-    clock.advance(41)
-    work.step()
+    pass_time(work, clock, 41)
     assert work.problem == "the state directory cannot be written: No such file or directory"
     assert engine.cancelled == [KEY]
     engine.jobs[KEY] = ABORTED
@@ -483,9 +491,183 @@ def test_a_job_that_cannot_be_cancelled_keeps_no_other_from_being_cancelled_or_s
     work.accept([{**LEASE, **third}])
     work.renew([third], clock.steady(), confirms=True)
     work.step()
-    assert engine.cancelled == [key_of(other["id"], 1)]
-    assert [task.key for task in engine.submitted][-1] == key_of(third["id"], 1)
+    assert engine.cancelled == [key_of(other)]
+    assert [task.key for task in engine.submitted][-1] == key_of(third)
     assert "no space left" in work.problem
+
+
+# Silence
+
+
+def test_an_execution_that_waits_goes_on_however_long_the_admin_is_away(
+    work: Work, engine: FakeEngine, clock: FakeClock
+) -> None:
+    started(work, clock, on_lost="wait")
+    engine.jobs[KEY] = RUNNING
+    pass_time(work, clock, 200)
+    clock.advance(86_400)
+    pass_time(work, clock, 200)
+    assert (engine.cancelled, work.intents[KEY].ending) == ([], None)
+    engine.jobs[KEY] = SUCCEEDED
+    work.step()
+    assert event_types(work) == ["RUNNING", "SUCCEEDED"]
+
+
+@pytest.mark.parametrize("on_lost", ["fail", "retry", None])
+def test_other_executions_are_ended_when_their_lease_is_over(
+    work: Work, engine: FakeEngine, clock: FakeClock, on_lost: str | None
+) -> None:
+    started(work, clock, on_lost=on_lost)
+    engine.jobs[KEY] = RUNNING
+    pass_time(work, clock, 41)
+    assert engine.cancelled == [KEY]
+
+
+def test_an_agent_that_was_paused_asks_before_it_ends_anything(
+    work: Work, engine: FakeEngine, clock: FakeClock
+) -> None:
+    started(work, clock, on_lost="fail")
+    engine.jobs[KEY] = RUNNING
+    clock.advance(3600)
+    pass_time(work, clock, 9)
+    work.renew([REFERENCE], clock.steady(), confirms=True)
+    pass_time(work, clock, 30)
+    assert engine.cancelled == []
+
+
+def test_an_agent_that_was_paused_ends_its_work_if_it_gets_no_answer(
+    work: Work, engine: FakeEngine, clock: FakeClock
+) -> None:
+    started(work, clock, on_lost="fail")
+    engine.jobs[KEY] = RUNNING
+    clock.advance(3600)
+    work.step()
+    # A second pause without an answer gives it no more time.
+    clock.advance(30)
+    work.step()
+    assert engine.cancelled == [KEY]
+
+
+def test_an_agent_that_was_paused_starts_nothing_with_an_old_answer(
+    work: Work, engine: FakeEngine, clock: FakeClock
+) -> None:
+    work.accept([LEASE])
+    sent_at = clock.steady()
+    clock.advance(3600)
+    work.renew([REFERENCE], sent_at, confirms=True)
+    pass_time(work, clock, 20)
+    assert engine.submitted == []
+
+
+def test_the_engine_guards_what_does_not_wait(guarding: FakeEngine, state: StateDirectory, clock: FakeClock) -> None:
+    work = new_work(guarding, state, clock)
+    policies = ("wait", "fail", "retry")
+    references = [{"id": {**ID, "name": policy}, "attempt": 1} for policy in policies]
+    work.accept({**LEASE, **references[index], "on_lost": policy} for index, policy in enumerate(policies))
+    work.renew(references, clock.steady(), confirms=True)
+    work.step()
+    assert [task.lease_seconds for task in guarding.submitted] == [None, 40.0, 40.0]
+    assert guarding.renewed == {}
+    pass_time(work, clock, 8)
+    work.renew(references, clock.steady() - 1, confirms=True)
+    work.step()
+    assert guarding.renewed == {key_of(reference): 39.0 for reference in references[1:]}
+
+
+def test_the_engine_is_told_again_only_of_much_longer_leases(
+    guarding: FakeEngine, state: StateDirectory, clock: FakeClock
+) -> None:
+    work = new_work(guarding, state, clock)
+    started(work, clock, on_lost="fail")
+    for _ in range(100):
+        clock.advance(0.1)
+        work.renew([REFERENCE], clock.steady(), confirms=True)
+        guarding.renewed.clear()
+        work.step()
+        if guarding.renewed:
+            break
+    assert clock.steady() == pytest.approx(1005, abs=0.2)
+
+
+def test_a_new_process_renews_nothing_before_the_admin_has_confirmed_it(
+    guarding: FakeEngine, state: StateDirectory, clock: FakeClock
+) -> None:
+    before = new_work(guarding, state, clock)
+    started(before, clock, on_lost="fail")
+    after = new_work(guarding, state, clock)
+    after.recover()
+    pass_time(after, clock, 5)
+    assert guarding.renewed == {}
+    after.renew([REFERENCE], clock.steady(), confirms=True)
+    after.step()
+    assert guarding.renewed == {KEY: 40.0}
+
+
+@pytest.mark.parametrize(
+    ("guards_leases", "policy", "is_ended"),
+    [(True, {}, False), (False, {}, True), (False, {"on_lost": "wait"}, False), (True, {"on_lost": "fail"}, True)],
+)
+def test_an_adopted_execution_is_ended_by_whoever_knows_its_policy(
+    state: StateDirectory, clock: FakeClock, guards_leases: bool, policy: dict[str, str], is_ended: bool
+) -> None:
+    engine = FakeEngine(ends_on_cancel=False, guards_leases=guards_leases, jobs={KEY: RUNNING})
+    work = new_work(engine, state, clock)
+    work.answer([{**REFERENCE, **policy}])
+    pass_time(work, clock, 60)
+    assert bool(engine.cancelled) is is_ended
+
+
+def test_a_job_that_its_guard_ended_is_reported_as_lost(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
+    started(work, clock, on_lost="fail")
+    engine.jobs[KEY] = replace(FAILED, exit_code=None, reason="CLUSTER_LOST", message="Its lease was over.")
+    work.step()
+    event = work.outbox.events()[-1]
+    assert (event["type"], event["reason"], event["message"]) == ("FAILED", "CLUSTER_LOST", "Its lease was over.")
+
+
+def test_a_step_of_the_wall_clock_ends_nothing(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
+    started(work, clock, time_limit_seconds=10, on_lost="fail")
+    engine.jobs[KEY] = RUNNING
+    work.step()
+    for seconds in (3600, -7200):
+        clock.step(seconds)
+        work.step()
+    assert engine.cancelled == []
+    engine.jobs[KEY] = replace(SUCCEEDED, finished_at=clock.now(), duration=12.5)
+    work.step()
+    assert work.outbox.events()[-1]["duration"] == 12.5
+
+
+# Executions of one name
+
+
+def test_an_execution_does_not_get_the_result_of_an_earlier_one_of_its_name(
+    work: Work, engine: FakeEngine, clock: FakeClock
+) -> None:
+    started(work, clock, uid="aaaa")
+    engine.jobs[engine.submitted[0].key] = SUCCEEDED
+    work.step()
+    started(work, clock, uid="bbbb")
+    work.renew([{**REFERENCE, "uid": "bbbb"}], clock.steady(), confirms=True)
+    work.step()
+    assert [task.key for task in engine.submitted] == ["rb-aaaa-n-1", "rb-bbbb-n-1"]
+    work.answer([{**REFERENCE, "uid": "cccc"}])
+    assert [(event["type"], event["uid"]) for event in work.outbox.events()] == [
+        ("UNKNOWN", "cccc"),
+        ("RUNNING", "aaaa"),
+        ("SUCCEEDED", "aaaa"),
+    ]
+
+
+def test_an_execution_is_known_by_its_name_to_an_admin_without_uids(
+    work: Work, engine: FakeEngine, clock: FakeClock
+) -> None:
+    started(work, clock, uid="aaaa")
+    work.renew([REFERENCE], clock.steady(), confirms=True)
+    work.cancel([{**REFERENCE, "uid": "bbbb"}])
+    assert work.intents["rb-aaaa-n-1"].ending is None
+    work.cancel([REFERENCE])
+    assert work.intents["rb-aaaa-n-1"].ending is Ending.CANCEL
 
 
 # After a crash
@@ -535,6 +717,24 @@ def test_an_event_that_was_not_accepted_is_sent_again(
     after = new_work(engine, state, clock)
     after.recover()
     assert after.outbox.events() == before
+
+
+def test_time_that_passed_before_a_reboot_does_not_count(
+    engine: FakeEngine, state: StateDirectory, clock: FakeClock, work: Work
+) -> None:
+    started(work, clock, time_limit_seconds=10)
+    engine.jobs[KEY] = RUNNING
+    work.step()
+    intent = work.intents[KEY]
+    intent.boot, intent.running_since = "an earlier boot", -10_000.0
+    state.save(intent, is_durable=True)
+    after = new_work(engine, state, clock)
+    after.recover()
+    after.renew([REFERENCE], clock.steady(), confirms=True)
+    after.step()
+    assert engine.cancelled == []
+    pass_time(after, clock, 41)
+    assert (engine.cancelled[:1], after.intents[KEY].ending) == ([KEY], Ending.TIME_LIMIT)
 
 
 def test_an_old_execution_may_go_on_until_the_admin_was_asked(
