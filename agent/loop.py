@@ -8,6 +8,7 @@ are made in the background, so that a slow answer never delays the watch over le
 from __future__ import annotations
 
 import logging
+import platform
 import random
 import uuid
 from collections.abc import Callable, Mapping
@@ -24,7 +25,15 @@ from agent.guard import LeaseGuard
 from agent.intents import Ending
 from agent.reporter import Reporter
 from agent.state_directory import StateDirectory
-from agent.transport import AdminClient, cluster_path, describe, is_replaced, is_too_large, is_unreadable
+from agent.transport import (
+    AdminClient,
+    cluster_path,
+    describe,
+    is_refused_field,
+    is_replaced,
+    is_too_large,
+    is_unreadable,
+)
 from agent.work import Work
 from ctl.client.errors import ClientError, Unauthenticated, Unreachable
 
@@ -40,6 +49,8 @@ _LONGEST_PAUSE_SECONDS = 30.0
 _MOST_BYTES, _LEAST_BYTES = 384 * 1024, 16 * 1024
 #: The least time between two reports.
 _REPORT_SECONDS = 0.03
+#: The least time between two times that the position is stored.
+_POSITION_SECONDS = 5.0
 #: How long a stopping agent tries to hand work back.
 _STOP_SECONDS = 15.0
 #: How long `once` waits for a job that it has submitted to run.
@@ -56,6 +67,7 @@ class Agent:
         state: StateDirectory,
         client: AdminClient,
         *,
+        take_over: bool = False,
         clock: Clock = SYSTEM_CLOCK,
         run_call: Runner = run_in_thread,
     ) -> None:
@@ -80,6 +92,13 @@ class Agent:
         self.synced_at: float | None = None
         self.is_replaced = False
         self._id = uuid.uuid4().hex
+        self._state = state
+        self._takes_over = take_over
+        #: Whether the admin refuses what agents of this version say of themselves.
+        self._is_older_admin = False
+        #: The greatest position of the admin's answers, and when to store it.
+        self._seen = state.load_position()
+        self._save_seen_at = 0.0
         self._sequence = 1
         self._inbox: SimpleQueue[Call | None] = SimpleQueue()
         path = cluster_path(config.cluster, "sync")
@@ -119,12 +138,15 @@ class Agent:
                 break
             watch(self)
             self._take_calls(self._pause())
+        self._state.save_position(self._seen)
         if self.work.active and not once:
-            log.info(
-                "%d executions go on; start the agent again within %g s, and it resumes them",
-                self.work.active,
-                self.guard.lease_seconds,
+            log.info("%d executions go on; started again, the agent resumes them", self.work.active)
+        if self.work.guarded and not once:
+            text = "%d of them do not wait for it: start it within %g s"
+            rest = (
+                "or they are ended" if self._engine.guards_leases else "because nothing else ends them on this engine"
             )
+            log.warning(f"{text}, {rest}", self.work.guarded, self.guard.lease_seconds - self.guard.margin_seconds)
         return 1 if self.problem else 0
 
     def _pause(self) -> float:
@@ -202,18 +224,26 @@ class Agent:
         ended = self.work.outbox.ended_with({event["event"] for event in events})
         if ended:
             crash_point("before-report")
+        held = [intent.reference for key, intent in self.work.intents.items() if key not in ended]
+        references = {"holding": held, "events": events, "logs": self._logs()}
+        if self._is_older_admin:
+            references = {name: [_without_uid(item) for item in items] for name, items in references.items()}
         body: dict[str, Any] = {
             "agent": self._id,
             "sequence": self._sequence,
             "want": self._free_slots(),
-            "holding": [intent.reference for key, intent in self.work.intents.items() if key not in ended],
-            "events": events,
-            "logs": self._logs(),
             "wait_seconds": wait_seconds,
+            **references,
+            **({} if self._is_older_admin else self._identity()),
         }
         if self._reporter.report != self._reported:
             body["report"] = self._reporter.report
         return body
+
+    def _identity(self) -> dict[str, Any]:
+        """What tells this agent from others, and this admin from an earlier state of its database."""
+        identity = {"instance": self._state.instance, "host": platform.node()[:255], "seen": self._seen}
+        return {**identity, "take_over": True} if self._takes_over and self._sequence == 1 else identity
 
     def _free_slots(self) -> int:
         """How many new executions to ask for."""
@@ -239,11 +269,18 @@ class Agent:
             is_current = self._reports.finish(call) or self._long_polls.finish(call)
             if is_current and call.answer is not None:
                 self._handle_answer(call, call.answer)
+            elif is_current and call.error is not None and self._is_older(call.error):
+                log.warning("the admin is older than this agent, and cannot tell it from others of the cluster")
+                self._is_older_admin = True
             elif is_current and call.error is not None:
                 if is_unreadable(call.error):
                     self._handle_unreadable(call.body, describe(call.error))
                 self._handle_failure(call.error)
             call = self.clock.wait_for(self._inbox, 0)
+
+    def _is_older(self, error: ClientError) -> bool:
+        """Whether the admin refuses fields that were added after its version."""
+        return not self._is_older_admin and any(is_refused_field(error, name) for name in ("instance", "uid"))
 
     def _handle_answer(self, call: Call, answer: Mapping[str, Any]) -> None:
         """Do what the admin's answer asks for."""
@@ -279,6 +316,7 @@ class Agent:
         if pause := float(answer["intervals"].get("pause_seconds", 0)):
             self._next_poll_at = self.clock.steady() + min(pause * random.uniform(1.0, 1.2), self._longest_pause())
         self.cluster_state = answer["state"]
+        self._see(answer.get("position"))
         for refusal in answer["refused"]:
             log.warning("the admin refused the report %s: %s", refusal["event"], refusal["reason"])
         self.work.settle({*answer["accepted"], *(refusal["event"] for refusal in answer["refused"])})
@@ -287,6 +325,16 @@ class Agent:
         self.work.renew(answer["cancels"], call.sent_at, confirms=False)
         self.work.answer(answer["questions"])
         self.work.accept(answer["leases"])
+
+    def _see(self, position: int | None) -> None:
+        """Remember how far the admin is, by which it recognises later that its database was restored."""
+        if position is None:
+            return
+        self._is_older_admin = False
+        self._seen = max(self._seen, int(position))
+        if self.clock.steady() >= self._save_seen_at:
+            self._save_seen_at = self.clock.steady() + _POSITION_SECONDS
+            self._state.save_position(self._seen)
 
     def _handle_unreadable(self, body: Mapping[str, Any], problem: str) -> None:
         """Leave out of the next sync what the admin may have been unable to read, so that the rest arrives."""
@@ -325,3 +373,7 @@ class Agent:
         if not self._engine.is_shared:
             for intent in list(self.work.intents.values()):
                 self.work.end(intent, Ending.LOST, "Another agent has taken the cluster over.")
+
+
+def _without_uid(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in item.items() if name != "uid"}

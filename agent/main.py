@@ -112,8 +112,8 @@ Options of the engine local:
 Under systemd set KillMode=process, so that jobs of the engine local survive a restart of the agent.
 
 \b
-Exit status: 0 after a clean stop; 1 if the admin could not be reached, refused the token, or another agent has taken
-the cluster over; 2 for a wrong command line.
+Exit status: 0 after a clean stop; 1 if the admin could not be reached, refused the token, or another agent serves the
+cluster; 2 for a wrong command line.
 """,
 )
 @_options
@@ -124,23 +124,29 @@ the cluster over; 2 for a wrong command line.
 )
 @click.option("--slots", type=int, metavar="N", help="Executions at once; default 10.")
 @click.option("--once", is_flag=True, help="Sync, start what is offered, report what has ended, and exit; for cron.")
+@click.option(
+    "--take-over", is_flag=True, help="Serve the cluster even if another agent was heard of less than a lease ago."
+)
 @click.option("--drain", is_flag=True, help="On SIGTERM or SIGINT wait for running executions instead of leaving them.")
 @click.option("-q", "--quiet", is_flag=True, help="Print warnings and errors only.")
-def run(file: str | None, once: bool, drain: bool, quiet: bool, **options: Any) -> None:
+def run(file: str | None, once: bool, take_over: bool, drain: bool, quiet: bool, **options: Any) -> None:
     """Lease executions, run them, and report them.
 
     The agent can be killed and started again at any time: its leases are stored on disk, and native jobs are found
     again by name, so that nothing is lost and nothing runs twice.
 
     SIGTERM or Ctrl-C hands back to the admin what has not started, and leaves running executions alone: the next start
-    resumes them, if it comes before their leases expire. With --drain the agent waits for them instead. A second signal
-    ends the agent at once, without handing anything back.
+    resumes them. With --drain the agent waits for them instead. A second signal ends the agent at once, without handing
+    anything back.
 
-    An agent that cannot reach the admin tries again with growing pauses, and ends its work before the leases expire,
-    because the admin may then give it to another cluster.
+    An agent that cannot reach the admin tries again with growing pauses. Its executions go on meanwhile, as they do
+    while no agent runs, unless their policy is on_lost: fail or retry: these are ended when their leases are over.
 
-    With --once the agent starts what is offered, reports what has ended, and exits; running executions go on. The
-    admin's agents.leaseSeconds must then be longer than the time between two runs.
+    A cluster has one agent. While another one was heard of less than a lease ago, the admin refuses this one, which
+    then waits until the cluster is free. With --take-over it takes the other's place at once; the other ends.
+
+    With --once the agent starts what is offered, reports what has ended, and exits; running executions go on. For those
+    of on_lost: fail or retry, the admin's agents.leaseSeconds must be longer than the time between two runs.
     """
     import logging
     import signal
@@ -170,7 +176,7 @@ def run(file: str | None, once: bool, drain: bool, quiet: bool, **options: Any) 
         log.warning(warning)
     try:
         engine = _engine(config, state.jobs)
-        agent = Agent(config, engine, state, client)
+        agent = Agent(config, engine, state, client, take_over=take_over)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: agent.stop(drain=drain))
         status = agent.run(once=once, watch=line.update)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
+import secrets
 from pathlib import Path
 
 from agent.files import read_json, write_file, write_json
@@ -19,6 +21,8 @@ class StateDirectory:
     """Intents and the time of the last renewal, on disk.
 
     lock        locked (flock) by the agent
+    instance    a random id, which tells the admin that processes are the same agent, started again
+    position    how far the agent has seen the admin's answers
     intents/    one file for each lease, named after its key
     jobs/       one directory for each job, filled by the engine
     renewed     when the leases were last renewed
@@ -46,6 +50,21 @@ class StateDirectory:
             raise StateError(
                 f"stateDirectory: another agent uses {path}: end that one, or give this one a directory of its own"
             ) from None
+        try:
+            #: The random id of this directory.
+            self.instance = self._load_instance()
+        except OSError as error:
+            os.close(self._lock)
+            raise StateError(f"stateDirectory: {path} cannot be written: {error.strerror}") from error
+
+    def _load_instance(self) -> str:
+        path = self.path / "instance"
+        with contextlib.suppress(FileNotFoundError):
+            if re.fullmatch(r"[0-9a-f]{16}", text := path.read_text(errors="replace").strip()):
+                return text
+        text = secrets.token_hex(8)
+        write_file(path, f"{text}\n".encode())
+        return text
 
     def close(self) -> None:
         """Let another agent use the directory."""
@@ -107,3 +126,15 @@ class StateDirectory:
             return (float(sent_at), float(seconds)) if stored_boot == boot else None
         except (OSError, ValueError):
             return None
+
+    def save_position(self, position: int) -> None:
+        """Store how far the admin's answers were seen; not synced to disk, because a little less does no harm."""
+        with contextlib.suppress(OSError):
+            write_file(self.path / "position", str(position).encode(), is_durable=False)
+
+    def load_position(self) -> int:
+        """How far an earlier process has seen the admin's answers."""
+        try:
+            return int((self.path / "position").read_text())
+        except (OSError, ValueError):
+            return 0

@@ -390,6 +390,11 @@ class Work:
         return sum(1 for intent in self.intents.values() if intent.stage is not Stage.ENDED)
 
     @property
+    def guarded(self) -> int:
+        """How many executions in the engine must end when their leases are over."""
+        return sum(1 for intent in self._in(Stage.SUBMITTED) if intent.on_lost != WAIT)
+
+    @property
     def is_unconfirmed(self) -> bool:
         """Whether a lease waits for the admin's confirmation."""
         return any(intent.key not in self._confirmed for intent in self._in(Stage.HELD))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -55,6 +56,35 @@ def test_an_intent_of_an_earlier_version_keeps_the_name_of_its_job(state: StateD
     assert (read.key, read.boot, problems) == (Intent(lease=LEASE).key, "", [])
     assert find_intent({read.key: read}, {**LEASE, "uid": "0123456789abcdef"}) is read
     assert find_intent({read.key: read}, {**LEASE, "uid": "fedcba9876543210"}) is None
+
+
+def test_a_directory_has_one_instance_for_ever(tmp_path: Path) -> None:
+    instances = []
+    for _ in range(2):
+        directory = StateDirectory(tmp_path / "state")
+        instances.append(directory.instance)
+        directory.close()
+    other = StateDirectory(tmp_path / "other")
+    other.close()
+    assert instances[0] == instances[1] != other.instance
+    assert re.fullmatch("[0-9a-f]{16}", other.instance)
+
+
+@pytest.mark.parametrize("content", [b"", b"x", b"\xff", b"0123456789abcdef0"])
+def test_an_unreadable_instance_is_replaced(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "instance").write_bytes(content)
+    directory = StateDirectory(tmp_path)
+    directory.close()
+    assert (tmp_path / "instance").read_text().strip() == directory.instance
+
+
+@pytest.mark.parametrize("content", [None, "", "x"])
+def test_a_position_that_cannot_be_read_is_none(state: StateDirectory, content: str | None) -> None:
+    if content is not None:
+        (state.path / "position").write_text(content)
+    assert state.load_position() == 0
+    state.save_position(12)
+    assert state.load_position() == 12
 
 
 def test_only_the_owner_may_read(state: StateDirectory) -> None:

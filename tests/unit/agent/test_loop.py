@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import platform
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from agent.calls import Runner
 from agent.config import Config
+from agent.intents import Intent, Stage
 from agent.loop import Agent
 from agent.state_directory import StateDirectory
 from agent.testing import RUNNING, SUCCEEDED, FakeClock, FakeEngine
@@ -43,7 +45,7 @@ def new_bench(script: ScriptedAdmin, tmp_path: Path, token: Token) -> Iterator[C
     client = AdminClient(script.url, token=token)
     state = StateDirectory(tmp_path / "state")
 
-    def build(run_call: Runner | None = None) -> Bench:
+    def build(run_call: Runner | None = None, **more: Any) -> Bench:
         engine, clock = FakeEngine(), FakeClock()
 
         def run_now(function: Callable[[], None]) -> None:
@@ -51,7 +53,8 @@ def new_bench(script: ScriptedAdmin, tmp_path: Path, token: Token) -> Iterator[C
             clock.advance(0.05)
 
         run_call = run_call or run_now
-        return Bench(Agent(config, engine, state, client, clock=clock, run_call=run_call), engine, clock, script, state)
+        agent = Agent(config, engine, state, client, clock=clock, run_call=run_call, **more)
+        return Bench(agent, engine, clock, script, state)
 
     yield build
     state.close()
@@ -92,6 +95,65 @@ def test_the_first_sync_describes_the_cluster(bench: Bench) -> None:
         "properties": {},
     }
     assert ("report" in second, second["sequence"], second["agent"]) == (False, 2, first["agent"])
+
+
+def test_each_sync_says_which_agent_it_is_from_and_how_far_it_has_seen_the_admin(bench: Bench) -> None:
+    bench.script.answers = [answer(position=7), answer(position=9), answer(position=8)]
+    run_until(bench, lambda: len(bench.script.bodies) >= 4)
+    assert [body["seen"] for body in bench.script.bodies[:4]] == [0, 7, 9, 9]
+    assert {(body["instance"], body["host"]) for body in bench.script.bodies} == {
+        (bench.state.instance, platform.node())
+    }
+    assert not any("take_over" in body for body in bench.script.bodies)
+    assert bench.state.load_position() == 9
+
+
+def test_an_agent_takes_over_with_its_first_sync_only(new_bench: Callable[..., Bench]) -> None:
+    bench = new_bench(take_over=True)
+    bench.script.answers = [(503, error("x")), answer()]
+    run_until(bench, lambda: len(bench.script.bodies) >= 4)
+    assert [body.get("take_over") for body in bench.script.bodies[:4]] == [True, True, None, None]
+
+
+def test_an_older_admin_is_not_told_what_it_does_not_know(bench: Bench) -> None:
+    """An answer with a position shows that the admin was upgraded."""
+    details = [{"field": name, "reason": "unknown"} for name in ("host", "instance", "holding.0.uid")]
+    refusal = (400, {**error("invalid_request"), "details": details})
+    seen: list[set[str]] = []
+
+    def respond(body: dict[str, Any]) -> Any:
+        seen.append({"instance", "host", "seen"} & set(body) | {"uid" for item in body["holding"] if "uid" in item})
+        if len(seen) < 4:
+            return refusal if seen[-1] else answer(leases=[{**LEASE, "uid": "00ff"}])
+        return answer(position=1)
+
+    bench.script.answers = [respond]
+    assert run_until(bench, lambda: len(seen) >= 6) == 0
+    assert seen[:6] == [{"instance", "host", "seen"}, set(), set(), set(), *[{"instance", "host", "seen", "uid"}] * 2]
+
+
+def test_a_refused_agent_waits_until_the_cluster_is_free(bench: Bench) -> None:
+    refusal = (409, error("agent_present", "Another agent of it runs on red: stop it."))
+    bench.script.answers = [*[refusal] * 5, answer()]
+    assert run_until(bench, lambda: bench.agent.synced_at is not None) == 0
+    assert [body["sequence"] for body in bench.script.bodies[:6]] == [1] * 6
+
+
+def test_a_refused_agent_that_is_run_once_says_who_is_there(bench: Bench) -> None:
+    bench.script.answers = [(409, error("agent_present", "Another agent of it runs on red: stop it."))]
+    assert bench.agent.run(once=True) == 1
+    assert (bench.agent.problem, len(bench.script.bodies)) == ("Another agent of it runs on red: stop it.", 1)
+
+
+def test_a_refused_agent_ends_and_starts_nothing(bench: Bench) -> None:
+    bench.state.save(Intent(lease={**LEASE, "on_lost": "wait"}, stage=Stage.SUBMITTED, native_id="1"), is_durable=True)
+    bench.state.save(Intent(lease={**LEASE, "attempt": 2, "on_lost": "wait"}), is_durable=True)
+    (running, _), _ = bench.state.load_intents()
+    bench.engine.jobs[running.key] = RUNNING
+    bench.script.answers = [(409, error("agent_present", "Another agent of it runs on red: stop it."))]
+    begin = bench.clock.steady()
+    assert run_until(bench, lambda: bench.clock.steady() > begin + 300) == 1
+    assert (bench.engine.cancelled, bench.engine.submitted) == ([], [])
 
 
 def test_a_failed_sync_is_repeated_until_one_succeeds(bench: Bench) -> None:
