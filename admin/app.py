@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime
 from functools import cache
 
 import msgspec
@@ -37,7 +35,7 @@ from admin.gate import Gate, TokenFile
 from admin.messages.reading import prepare_bodies
 from admin.metrics import StateCollector
 from admin.services.agents import RegistrationLimiter, cluster_of
-from admin.services.context import Context, system_clock
+from admin.services.context import Context
 from admin.services.state import StateSummary
 from admin.store.cache.cluster_wakeups import ClusterWakeups
 from admin.store.cache.index import Index
@@ -67,9 +65,7 @@ _OPERATIONS = (
 DOCS_PATH = "/api/v1/docs"
 
 
-def create_app(
-    settings: Settings, clock: Callable[[], datetime] = system_clock, counter_file: int | None = None
-) -> Flask:
+def create_app(settings: Settings, counter_file: int | None = None) -> Flask:
     """A Flask app that answers for one database; the workers of one admin share the counter's file."""
     prepare_bodies()
     app = Flask("admin")
@@ -92,7 +88,7 @@ def create_app(
         index=Index(database, SharedCounter(counter_file), settings.kinds),
         effective_texts=EffectiveTexts(settings.kinds, settings.platform),
         creations=GroupCommit(CreationWriter(database), lock=database.write_lock),
-        clock=clock,
+        clock=database.clock,
     )
     app.extensions["rainbow"] = context
     app.extensions["rainbow-registration-limiter"] = RegistrationLimiter()

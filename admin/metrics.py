@@ -82,6 +82,9 @@ queue_seconds = Histogram(
     buckets=(0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14400, 86400),
 )
 pruned_total = Counter("rainbow_pruned_rows_total", "Rows of what was over for long enough, deleted.", ["table"])
+judgement_pauses_total = Counter(
+    "rainbow_judgement_pauses_total", "Times that nothing was judged by time for one lease, and why.", ["reason"]
+)
 
 
 @lru_cache(maxsize=4096)
@@ -144,6 +147,11 @@ def count_pruned(counts: Mapping[str, int]) -> None:
     """Count rows that were deleted, by their tables."""
     for table, count in counts.items():
         pruned_total.labels(table).inc(count)
+
+
+def count_judgement_pause(reason: str) -> None:
+    """Count that nothing is judged by time for one lease."""
+    judgement_pauses_total.labels(reason).inc()
 
 
 def _place(execution: Placed) -> tuple[str, ...]:

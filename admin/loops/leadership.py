@@ -63,6 +63,7 @@ class Leader:
             return False
         if has_lease and not leads:
             _log.info("background work starts here", extra={"holder": self._holder})
+            self._context.watch.restart()
         return has_lease
 
     def _do(self, work: Callable[[], None]) -> None:

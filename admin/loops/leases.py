@@ -6,8 +6,9 @@ import logging
 import time
 from collections.abc import Callable
 
+from admin.services.clocks import may_judge
 from admin.services.context import Context
-from admin.services.evictions import end_drained, evict_from_lost, judge_health
+from admin.services.evictions import end_drained, evict_from_lost, judge_health, listen
 from admin.services.redecisions import decide_undecided
 
 _log = logging.getLogger("rainbow.loops")
@@ -33,6 +34,9 @@ class LeaseLoop:
         decide_undecided(self._context)
 
     def _look_at_clusters(self, elapsed: float) -> None:
+        if not may_judge(self._context):
+            listen(self._context)
+            return
         for name, health in judge_health(self._context):
             _log.warning("cluster is " + health, extra={"cluster": name})
         rate = self._context.settings.agents.evictions_per_second

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 
+from admin.services.clocks import may_judge
 from admin.services.context import Context
 from admin.services.redecisions import Redecided, decide_waiting, end_overdue, is_room_again
 from admin.store import fleet
@@ -43,7 +44,7 @@ class WaitingLoop:
         if generation != self._fleet_generation or (is_due and is_room_again(self._context)):
             self._decide()
             self._fleet_generation = generation
-        if is_due:
+        if is_due and may_judge(self._context):
             end_overdue(self._context)
 
     def _decide(self) -> None:

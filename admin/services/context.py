@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 
 from admin.configuration import Settings
+from admin.core.fleet.silence import Watch
 from admin.core.settings.effective_text.texts import EffectiveTexts
 from admin.services.creation_cache import CreationCache
 from admin.store.cache.cluster_wakeups import ClusterWakeups
@@ -19,11 +20,6 @@ from admin.store.execution_lists import LIST_LIMITS, ListLimits
 from admin.store.fleet import FleetCache
 from admin.store.group_commit import GroupCommit
 from admin.store.tokens import TokenCache
-
-
-def system_clock() -> datetime:
-    """The time now, in UTC."""
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,11 +34,12 @@ class Context:
     index: Index  #: attributes and projects in memory
     effective_texts: EffectiveTexts
     creations: GroupCommit[Creation, Outcome]
+    clock: Callable[[], datetime]  #: the same for all admins of a database
     fleet_cache: FleetCache = field(default_factory=FleetCache)
     creation_cache: CreationCache = field(default_factory=CreationCache)
     token_cache: TokenCache = field(default_factory=TokenCache)
+    watch: Watch = field(default_factory=Watch)  #: of the clusters, by the process that does the background work
     list_limits: ListLimits = LIST_LIMITS
-    clock: Callable[[], datetime] = system_clock
     monotonic: Callable[[], float] = time.monotonic  #: for how long something takes or waits, whatever the clock does
 
     def close(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from admin.core.executions.attempts import DRAINED, Ended, cancel, evict, requeue
 from admin.core.executions.lifecycle import Phase
@@ -11,41 +11,39 @@ from admin.core.fleet.clusters import ClusterState, Health
 from admin.metrics import count_finished
 from admin.services.context import Context
 from admin.store import fleet, leases
-from admin.store.fleet import ClusterEvent
+from admin.store.fleet import ClusterEvent, HeardCluster
 from admin.store.leases import LeasedExecution
 
 _BATCH = 200
 
 
-def judge_health(context: Context) -> list[tuple[str, str]]:
-    """Mark the clusters that have been silent for too long; returns them with their new health."""
-    agents = context.settings.agents
-    now = context.clock()
-    unreachable = now - timedelta(seconds=agents.unreachable_seconds)
-    lost = now - timedelta(seconds=agents.lost_seconds)
+def listen(context: Context) -> dict[str, HeardCluster]:
+    """Note which agents have synced since the last time; returns what is stored of that, by cluster."""
     with context.database.reading() as connection:
-        silent = fleet.silent(connection, unreachable, lost)
+        heard = fleet.heard(connection)
+    context.watch.listen({name: cluster.last_sync_at for name, cluster in heard.items()}, context.monotonic())
+    return heard
+
+
+def judge_health(context: Context) -> list[tuple[str, str]]:
+    """Listen, and mark the clusters that have been silent for too long; returns them with their new health."""
+    agents = context.settings.agents
+    heard = listen(context)
+    lost = context.watch.silent(agents.lost_seconds)
     changed = []
-    for name in silent:
+    for name in context.watch.silent(agents.unreachable_seconds):
+        health = Health.LOST if name in lost else Health.UNREACHABLE
+        if heard[name].health in (health.value, Health.LOST.value):
+            continue
         with context.database.writing() as connection:
             fleet.lock(connection)
             state = fleet.hold_state(connection, name)
-            if state.last_sync_at is None or state.health == Health.LOST.value:
-                continue
-            health = _health(state.last_sync_at, unreachable, lost)  # its agent may have synced meanwhile
-            if health is Health.READY or health.value == state.health:
-                continue
-            event = ClusterEvent(cluster=name, at=now, type=health.value.upper())
+            if (state.last_sync_at, state.health) != heard[name]:
+                continue  # its agent has synced meanwhile
+            event = ClusterEvent(cluster=name, at=context.clock(), type=health.value.upper())
             fleet.save(connection, replace(state, health=health.value), event)
             changed.append((name, health.value))
     return changed
-
-
-def _health(last_sync_at: datetime, unreachable: datetime, lost: datetime) -> Health:
-    """The health of a cluster by its last sync, and by the times from which on it counts as silent."""
-    if last_sync_at < lost:
-        return Health.LOST
-    return Health.UNREACHABLE if last_sync_at < unreachable else Health.READY
 
 
 def evict_from_lost(context: Context, most: int) -> list[tuple[LeasedExecution, Ended | None]]:

@@ -326,7 +326,8 @@ def _renew(exchange: Exchange, now: datetime) -> None:
             answer.is_permission |= not lease.confirmed
         if not lease.confirmed or lease.lease_instance != request.instance:
             lease.set(confirmed=True, lease_instance=request.instance)
-        if lease.lease_expires_at is not None and lease.lease_expires_at < just_renewed:
+        # One that ends later than any new lease was given before the clock went back.
+        if lease.lease_expires_at is not None and not just_renewed <= lease.lease_expires_at <= expires_at:
             lease.set(lease_expires_at=expires_at)
     for lease in expected.values():
         if lease.may_have_started:

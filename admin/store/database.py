@@ -48,6 +48,11 @@ Result = TypeVar("Result")
 Write = Callable[[Connection, list[Item]], list[Result]]
 
 
+def system_clock() -> datetime:
+    """The time now by the machine's clock, in UTC."""
+    return datetime.now(UTC)
+
+
 class UtcDateTime(TypeDecorator[datetime]):
     """An aware time in UTC, also on databases that store no zone."""
 
@@ -81,11 +86,13 @@ class Database:
     ) -> None:
         self.engine = engine
         self.write_lock: AbstractContextManager[object] = nullcontext()  #: held by every writer
+        self.clock: Callable[[], datetime] = system_clock  #: the same for every admin of this database
         if is_sqlite(engine):
             self.write_lock = sqlite.WriteLock(engine.url.database)
             sqlite.set_up(engine)
         else:
             postgresql.set_up(engine, fresh_seconds, clock)
+            self.clock = postgresql.ServerClock(engine)
         # Any, for one queue serves writes of every type of item.
         self._group_commit: GroupCommit[tuple[Write[Any, Any], Any], Any] = GroupCommit(
             self._write_all, _MAX_ITEMS, self.write_lock

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import (
     JSON,
@@ -16,12 +17,10 @@ from sqlalchemy import (
     Index,
     Table,
     Text,
-    and_,
     bindparam,
     delete,
     false,
     insert,
-    or_,
     select,
     true,
     tuple_,
@@ -93,6 +92,13 @@ class ClusterEvent:
     reason: str | None = None
     claimed_by: str | None = None
     number: int = 0
+
+
+class HeardCluster(NamedTuple):
+    """When a cluster's agent was heard last, and the cluster's health."""
+
+    last_sync_at: datetime | None
+    health: str
 
 
 def generation(connection: Connection) -> int:
@@ -192,9 +198,9 @@ def last_syncs(connection: Connection) -> dict[str, datetime | None]:
     return {row[0]: row[1] for row in connection.execute(_SELECT_LAST_SYNCS)}
 
 
-def silent(connection: Connection, unreachable: datetime, lost: datetime) -> list[str]:
-    """The clusters whose last sync was before these times, and that are not marked unreachable or lost yet."""
-    return list(connection.execute(_SILENT, {"unreachable": unreachable, "lost": lost}).scalars())
+def heard(connection: Connection) -> dict[str, HeardCluster]:
+    """When each cluster's agent was heard, and what its health is."""
+    return {row[0]: HeardCluster(*row[1:]) for row in connection.execute(_SELECT_HEARD)}
 
 
 def lost(connection: Connection) -> list[str]:
@@ -219,15 +225,8 @@ _LOCK_STATES = (
     .with_for_update()
 )
 _SELECT_LAST_SYNCS = select(cluster_states.c.name, cluster_states.c.last_sync_at)
-_health, _last_sync_at = cluster_states.c.health, cluster_states.c.last_sync_at
-_SILENT = select(cluster_states.c.name).where(
-    _health != Health.LOST.value,
-    or_(
-        _last_sync_at < bindparam("lost"),
-        and_(_last_sync_at < bindparam("unreachable"), _health != Health.UNREACHABLE.value),
-    ),
-)
-_LOST = select(cluster_states.c.name).where(_health == Health.LOST.value)
+_SELECT_HEARD = select(cluster_states.c.name, *(cluster_states.c[name] for name in HeardCluster._fields))
+_LOST = select(cluster_states.c.name).where(cluster_states.c.health == Health.LOST.value)
 _TO_BE_DRAINED = select(cluster_states.c.name).where(
     cluster_states.c.draining, cluster_states.c.drain_deadline <= bindparam("now")
 )

@@ -16,12 +16,20 @@ loop_leases = Table(
     Column("expires_at", UtcDateTime, nullable=False),
 )
 
+#: Admins may be configured with leases of different lengths, but hardly by more than this factor.
+_LONGEST_LEASES = 100
+
 
 def take(connection: Connection, name: str, holder: str, now: datetime, seconds: float) -> bool:
     """Take or renew a lease; returns whether this holder has it now."""
     until = now + timedelta(seconds=seconds)
     is_lease = loop_leases.c.name == name
-    is_free = or_(loop_leases.c.holder == holder, loop_leases.c.expires_at <= now)
+    # One that ends long after any lease was given by a clock that has gone back since.
+    is_free = or_(
+        loop_leases.c.holder == holder,
+        loop_leases.c.expires_at <= now,
+        loop_leases.c.expires_at > now + timedelta(seconds=_LONGEST_LEASES * seconds),
+    )
     if connection.execute(
         update(loop_leases).where(is_lease, is_free).values(holder=holder, expires_at=until)
     ).rowcount:

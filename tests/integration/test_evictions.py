@@ -16,7 +16,7 @@ from admin.services.evictions import end_drained, evict_from_lost, judge_health
 from admin.services.redecisions import decide_undecided, decide_waiting
 from admin.store import executions
 from admin.store.executions import ExecutionId
-from tests.support.agents import Clock, PlayedAgent, attempts, closure, event_types, names, played_agent, set_clock
+from tests.support.agents import Clock, PlayedAgent, WatchedClock, attempts, closure, event_types, names, played_agent
 from tests.support.copies import copy_execution
 from tests.support.placing import API, DOMAIN, created, execution, get, ok, pool, put_pool, refused, switch
 
@@ -36,9 +36,7 @@ Play = Callable[..., PlayedAgent]
 @pytest.fixture(scope="module")
 def clock(shared_app: Flask) -> Clock:
     """One clock for all tests here: time never goes back."""
-    found = Clock()
-    set_clock(shared_app, found)
-    return found
+    return WatchedClock(shared_app)
 
 
 @pytest.fixture

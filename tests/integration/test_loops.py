@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -22,6 +21,7 @@ from admin.services.context import Context
 from admin.services.redecisions import Redecided, decide_waiting
 from admin.store import loop_leases
 from tests.conftest import MakeApp
+from tests.support.agents import WatchedClock
 from tests.support.placing import created, execution, pool, put_attribute, put_pool, switch
 from tests.support.waiting import wait_until
 
@@ -99,6 +99,23 @@ def test_one_of_two_does_the_work_and_the_other_takes_over_when_it_stops(make_ap
             assert first.count == done
 
 
+def test_who_begins_to_lead_begins_to_watch(make_app: MakeApp) -> None:
+    context = make_app(loops=QUICK).extensions["rainbow"]
+    for second in (0, context.settings.agents.lease_seconds):
+        context.watch.look(NOON + timedelta(seconds=second), second, context.settings.agents.lease_seconds)
+    assert context.watch.may_judge
+    rounds = Rounds()
+    with leading(context, rounds):
+        wait_until(lambda: rounds.count > 0)
+        assert not context.watch.may_judge
+
+
+def test_a_lease_that_ends_implausibly_late_is_taken(context: Context) -> None:
+    """The clock went back by an hour after it was given, and its holder is gone."""
+    assert take(context, "a", 3600)
+    assert take(context, "b", 0)
+
+
 def test_work_that_fails_is_tried_again(make_app: MakeApp, caplog: pytest.LogCaptureFixture) -> None:
     def fail(number: int) -> None:
         if number == 1:
@@ -138,11 +155,16 @@ def test_a_round_decides_only_when_the_fleet_has_changed(api: FlaskClient, conte
     assert decided.count == 2
 
 
-def test_a_round_ends_what_waited_past_its_budget(api: FlaskClient, context: Context) -> None:
+def test_a_round_ends_what_waited_past_its_budget(app: Flask, api: FlaskClient) -> None:
+    clock = WatchedClock(app)
     put_attribute(api, "domain", "quality_of_service", {"spec": {"queueing_budget": "1ms"}})
     created(api, "e")
-    later = replace(context, clock=lambda: context.clock() + timedelta(seconds=1))
-    WaitingLoop(later)()
+    clock.advance(1)
+    loop = WaitingLoop(app.extensions["rainbow"], interval=0)
+    loop()
+    assert execution(api, "e")["closure"]["phase"] == "QUEUED"  # nothing is judged for one lease after the start
+    clock.advance(app.extensions["rainbow"].settings.agents.lease_seconds)
+    loop()
     assert execution(api, "e")["closure"]["phase"] == "TIMED_OUT"
 
 

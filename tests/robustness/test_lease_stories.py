@@ -32,7 +32,7 @@ from admin.store.execution_tables import execution_events
 from admin.store.executions import ExecutionId
 from tests.conftest import MakeApp, Scale
 from tests.robustness.lease_histories import checked, without_waiting_for_the_disk
-from tests.support.agents import Clock, set_clock
+from tests.support.agents import Clock, WatchedClock
 from tests.support.copies import copy_execution
 from tests.support.placing import DOMAIN, JOB, PROJECT, pool, put_pool
 
@@ -123,14 +123,19 @@ class Cluster:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock(app: Flask) -> Clock:
+    return WatchedClock(app)
 
 
 @pytest.fixture
-def app(make_app: MakeApp, clock: Clock) -> Flask:
+def context(app: Flask, clock: Clock) -> Context:
+    context: Context = app.extensions["rainbow"]
+    return context
+
+
+@pytest.fixture
+def app(make_app: MakeApp) -> Flask:
     app = make_app(**SECTIONS)
-    set_clock(app, clock)
     without_waiting_for_the_disk(app.extensions["rainbow"])
     return app
 

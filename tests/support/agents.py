@@ -13,8 +13,11 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
+from admin.core.fleet.silence import LONGEST_LOOK_SECONDS
 from admin.services import agents
+from admin.services.clocks import may_judge
 from admin.services.context import Context
+from admin.services.evictions import listen
 from tests.support.placing import API, DOMAIN, PROJECT, get, ok, put_cluster
 
 _numbers = itertools.count(1)
@@ -31,6 +34,36 @@ class Clock:
 
     def advance(self, seconds: float) -> None:
         self._now += timedelta(seconds=seconds)
+
+
+class WatchedClock(Clock):
+    """A clock whose admin listens to its clusters every few seconds, as its background work does."""
+
+    def __init__(self, app: Flask) -> None:
+        super().__init__()
+        self._seconds = 1000.0  #: of the monotonic clock
+        self._context = replace(set_clock(app, self), monotonic=self.monotonic)
+        app.extensions["rainbow"] = self._context
+
+    def monotonic(self) -> float:
+        return self._seconds
+
+    def step(self, seconds: float) -> None:
+        """Set the clock, which is not what time does."""
+        super().advance(seconds)
+
+    def advance(self, seconds: float) -> None:
+        self._look()
+        while seconds > 0:
+            part = min(seconds, LONGEST_LOOK_SECONDS)
+            super().advance(part)
+            self._seconds += part
+            seconds -= part
+            self._look()
+
+    def _look(self) -> None:
+        may_judge(self._context)
+        listen(self._context)
 
 
 def set_clock(app: Flask, clock: Clock) -> Context:

@@ -1,0 +1,68 @@
+"""Silence: how long clusters have not been heard, by one process's own monotonic clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+#: The clock has jumped if it differs so much from the monotonic one between two looks.
+JUMP_SECONDS = 5.0
+#: The most that one look adds to a silence: who looked seldom could not have heard in between.
+LONGEST_LOOK_SECONDS = 5.0
+
+
+@dataclass(kw_only=True)
+class Watch:
+    """What one process has heard of clusters since it began to listen, and whether it may judge by time.
+
+    Nothing is judged for one lease after it begins, after the clock has jumped, and after it did not look for a lease:
+    until then agents that are alive have had no chance to be heard.
+    """
+
+    _last_look: tuple[datetime, float] | None = None  #: by the clock and by the monotonic one
+    _judges_from: float = 0
+    _listened_at: float | None = None
+    _heard: dict[str, datetime] = field(default_factory=dict)  #: the last sync of each cluster
+    _silent: dict[str, float] = field(default_factory=dict)  #: seconds since it was seen first
+
+    def restart(self) -> None:
+        """Forget everything: whoever judged before was another process, or this one long ago."""
+        self._last_look = self._listened_at = None
+        self._heard, self._silent = {}, {}
+
+    def look(self, now: datetime, monotonic: float, lease_seconds: float) -> str | None:
+        """Compare the clock with the monotonic one; returns why nothing is judged for a lease, if that begins now."""
+        reason = self._unsure(now, monotonic, lease_seconds)
+        self._last_look = now, monotonic
+        if reason is not None:
+            self._judges_from = monotonic + lease_seconds
+        return reason
+
+    def _unsure(self, now: datetime, monotonic: float, lease_seconds: float) -> str | None:
+        if self._last_look is None:
+            return "start"
+        elapsed = monotonic - self._last_look[1]
+        if abs((now - self._last_look[0]).total_seconds() - elapsed) > JUMP_SECONDS:
+            return "jump"
+        return "pause" if elapsed > lease_seconds else None
+
+    @property
+    def may_judge(self) -> bool:
+        """Whether anything may be judged by time, as of the last look."""
+        return self._last_look is not None and self._last_look[1] >= self._judges_from
+
+    def listen(self, last_syncs: Mapping[str, datetime | None], monotonic: float) -> None:
+        """Note which clusters have synced since the last time."""
+        last, self._listened_at = self._listened_at, monotonic
+        elapsed = 0.0 if last is None else min(LONGEST_LOOK_SECONDS, monotonic - last)
+        heard = {name: at for name, at in last_syncs.items() if at is not None}
+        self._silent = {
+            name: self._silent.get(name, 0.0) + elapsed if self._heard.get(name) == at else 0.0
+            for name, at in heard.items()
+        }
+        self._heard = heard
+
+    def silent(self, seconds: float) -> set[str]:
+        """The clusters that have been silent for longer than some seconds."""
+        return {name for name, silence in self._silent.items() if silence > seconds}

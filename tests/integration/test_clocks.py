@@ -1,0 +1,247 @@
+"""Clocks that differ, jump or stop: nothing is judged by them that should not be; on both databases."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import sqlalchemy
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
+
+from admin.loops.leases import LeaseLoop
+from admin.loops.waiting import WaitingLoop
+from admin.metrics import judgement_pauses_total
+from admin.services.context import Context
+from admin.store.dialects.postgresql import ServerClock
+from tests.conftest import MakeApp
+from tests.support.agents import PlayedAgent, WatchedClock, closure, event_types, played_agent
+from tests.support.placing import created, execution, get, put_attribute
+from tests.support.postgresql import free_port
+
+LEASE, UNREACHABLE, LOST = 60, 90, 300
+HOUR = 3600
+
+
+@pytest.fixture
+def clock(app: Flask) -> WatchedClock:
+    return WatchedClock(app)
+
+
+@pytest.fixture
+def context(app: Flask, clock: WatchedClock) -> Context:
+    context: Context = app.extensions["rainbow"]
+    return context
+
+
+class Background:
+    """The background work of an admin, in rounds a few seconds apart, while some agents sync."""
+
+    def __init__(self, context: Context, clock: WatchedClock) -> None:
+        self._loops: list[Callable[[], None]] = [
+            LeaseLoop(context, clock=clock.monotonic),
+            WaitingLoop(context, interval=0, clock=clock.monotonic),
+        ]
+        self._clock = clock
+
+    def run(self, seconds: float, *agents: PlayedAgent) -> None:
+        for _ in range(int(seconds / 5)):
+            for agent in agents:
+                agent.sync()
+            self._clock.advance(5)
+            for loop in self._loops:
+                loop()
+
+
+@pytest.fixture
+def background(context: Context, clock: WatchedClock) -> Background:
+    return Background(context, clock)
+
+
+def health(client: FlaskClient, cluster: str) -> str:
+    state: str = get(client, f"clusters/{cluster}")["state"]
+    return state
+
+
+def cluster_events(client: FlaskClient, cluster: str) -> list[str]:
+    return [event["type"] for event in reversed(get(client, f"clusters/{cluster}/events")["events"])]
+
+
+# Jumps
+
+
+@pytest.mark.parametrize("jump", [HOUR, -HOUR])
+def test_a_step_of_the_clock_ends_nothing_and_moves_nothing(
+    api: FlaskClient,
+    context: Context,
+    clock: WatchedClock,
+    background: Background,
+    caplog: pytest.LogCaptureFixture,
+    jump: float,
+) -> None:
+    agent = played_agent(api, context, "a")
+    for name, on_lost in (("fails", "fail"), ("again", "retry")):
+        created(api, name, cluster="a", retry={"on_lost": on_lost})
+    agent.start(2)
+    put_attribute(api, "domain", "quality_of_service", {"spec": {"queueing_budget": "10m"}})
+    created(api, "waits")
+    background.run(LEASE, agent)
+    jumps = judgement_pauses_total.labels("jump")._value.get()
+    clock.step(jump)
+    background.run(LEASE - 10)  # nobody can sync: an agent may be in the middle of anything
+    assert health(api, "a") == "ready"
+    assert closure(api, "waits")[0] == "QUEUED"
+    background.run(LOST + LEASE, agent)
+    assert cluster_events(api, "a") == ["READY"]
+    for name in ("fails", "again"):
+        assert (closure(api, name)[0], execution(api, name)["attempt"]) == ("RUNNING", 1)
+        assert event_types(api, name) == ["CREATED", "RUNNING"]
+    assert judgement_pauses_total.labels("jump")._value.get() == jumps + 1
+    assert [record.levelno for record in caplog.records if "the clock has jumped" in record.message] == [
+        logging.WARNING
+    ]
+
+
+@pytest.mark.parametrize("jump", [HOUR, -HOUR])
+def test_a_cluster_that_falls_silent_after_a_jump_is_found_silent(
+    api: FlaskClient, context: Context, clock: WatchedClock, background: Background, jump: float
+) -> None:
+    agent = played_agent(api, context, "a")
+    created(api, "e", cluster="a", retry={"on_lost": "fail"})
+    agent.start()
+    background.run(LEASE, agent)
+    clock.step(jump)
+    background.run(LEASE + 5, agent)
+    background.run(UNREACHABLE + 5)
+    assert health(api, "a") == "unreachable"
+    background.run(LOST - UNREACHABLE)
+    assert health(api, "a") == "lost"
+    assert closure(api, "e") == ("FAILED", "CLUSTER_LOST")
+
+
+def test_a_new_leader_judges_nothing_for_one_lease(
+    api: FlaskClient, context: Context, clock: WatchedClock, background: Background
+) -> None:
+    agent = played_agent(api, context, "a")
+    created(api, "e", cluster="a", retry={"on_lost": "fail"})
+    agent.start()
+    background.run(LOST + 5)
+    assert closure(api, "e")[0] == "FAILED"
+    agent.holding.clear()
+    agent.sync()
+    created(api, "f", cluster="a", retry={"on_lost": "fail"})
+    agent.start()
+    background.run(UNREACHABLE + 5)
+    clock.step(LOST)  # nobody led meanwhile: every sync is long ago by the clock
+    context.watch.restart()
+    background.run(LEASE)
+    assert (health(api, "a"), closure(api, "f")[0]) == ("unreachable", "RUNNING")
+    background.run(UNREACHABLE, agent)
+    assert health(api, "a") == "ready"
+
+
+# One clock
+
+
+SIX_MINUTES = 360
+
+
+def test_a_second_admin_six_minutes_ahead_moves_nothing(make_app: MakeApp) -> None:
+    """On PostgreSQL both go by the server's clock; on SQLite both are on one machine, and have its clock."""
+    sections = {"agents": {"leaseSeconds": 2, "waitSeconds": 1, "unreachableSeconds": 30, "lostSeconds": 60}}
+    apps = [make_app(**sections) for _ in range(2)]
+    here, ahead = (app.extensions["rainbow"] for app in apps)
+    if ahead.database.engine.dialect.name == "postgresql":
+        wrong = ServerClock(ahead.database.engine, machine_clock=lambda: time.time() + SIX_MINUTES)
+        ahead = apps[1].extensions["rainbow"] = replace(ahead, clock=wrong)
+    agent = played_agent(apps[0].test_client(), here, "a")
+    for name in ("one", "two"):
+        created(agent.client, name, cluster="a", retry={"on_lost": "retry", "attempts": 9})
+    agent.start()
+    loops: list[Callable[[], None]] = [LeaseLoop(ahead), WaitingLoop(ahead)]
+    ends_at = time.monotonic() + 4
+    clients = [app.test_client() for app in reversed(apps)]  # the last sync is by the right clock
+    offers: set[tuple[str, int]] = set()
+    while time.monotonic() < ends_at or not ahead.watch.may_judge:
+        for agent.client in clients:
+            offers |= set(agent.offered().items())
+        for loop in loops:
+            loop()
+        time.sleep(0.02)
+    assert offers == {("two", 1)}
+    assert cluster_events(agent.client, "a") == ["READY"]
+    assert event_types(agent.client, "one") == ["CREATED", "RUNNING"]
+    assert abs(ahead.clock() - here.clock()) < timedelta(seconds=1)
+
+
+# The server's clock
+
+
+@pytest.fixture
+def engine(database_url: str) -> sqlalchemy.Engine:
+    return sqlalchemy.create_engine(database_url)
+
+
+def server_time(engine: sqlalchemy.Engine) -> datetime:
+    with engine.connect() as connection:
+        now: datetime = connection.exec_driver_sql("SELECT clock_timestamp()").scalar_one()
+        return now.astimezone(UTC)
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_the_clock_is_the_servers_and_is_measured_again_seldom_or_after_a_step(engine: sqlalchemy.Engine) -> None:
+    monotonic, machine = [1000.0], [5.0]  # the machine's clock is decades behind
+    clock = ServerClock(engine, monotonic=lambda: monotonic[0], machine_clock=lambda: machine[0])
+    began = clock()
+    assert abs(began - server_time(engine)) < timedelta(seconds=5)
+
+    def go_on(seconds: float, step: float = 0.0) -> timedelta:
+        """Time goes on for this process alone; answers how far its clock is from where it began."""
+        monotonic[0] += seconds
+        machine[0] += seconds + step
+        with engine.connect() as connection:
+            connection.exec_driver_sql("SELECT 1")
+        return clock() - began
+
+    # Nine seconds that the server does not know of: it is not asked, so they count.
+    assert go_on(9) == timedelta(seconds=9)
+    assert go_on(0, step=-HOUR) < timedelta(seconds=5)  # asked because the machine's clock moved
+    assert go_on(9) >= timedelta(seconds=9)
+    assert go_on(2) < timedelta(seconds=5)  # asked again after ten seconds
+    engine.dispose()
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_the_clock_runs_on_while_the_server_is_away(engine: sqlalchemy.Engine) -> None:
+    offset = [0.0]
+    clock = ServerClock(engine, monotonic=lambda: time.monotonic() + offset[0])
+    began = clock()
+    engine.dispose()
+    sqlalchemy.event.listen(engine, "do_connect", _refuse)
+    offset[0] = 60.0
+    with pytest.raises(SQLAlchemyError), engine.connect():
+        pass
+    assert timedelta(seconds=60) <= clock() - began < timedelta(seconds=90)
+
+
+def _refuse(*_: object) -> None:
+    raise OperationalError("connect", {}, Exception("refused"))
+
+
+def test_a_clock_that_was_never_measured_fails_as_the_database_does() -> None:
+    url = f"postgresql+psycopg://rainbow@127.0.0.1:{free_port()}/none"
+    clock = ServerClock(sqlalchemy.create_engine(url))
+    with pytest.raises(SQLAlchemyError):
+        clock()
+
+
+def test_each_admin_goes_by_the_clock_of_its_database(make_app: MakeApp) -> None:
+    context = make_app().extensions["rainbow"]
+    is_server = isinstance(context.clock, ServerClock)
+    assert is_server == (context.database.engine.dialect.name == "postgresql")
+    assert abs(context.clock() - datetime.now(UTC)) < timedelta(seconds=60)
