@@ -204,6 +204,10 @@ class AgentReplaced(Conflict, name="agent_replaced", code=10):
     """Another agent of this cluster has taken over. Stop this one: a cluster has one agent."""
 
 
+class AgentPresent(Conflict, name="agent_present", code=9):
+    """Another agent of this cluster was heard just now. Stop that one first, or start this one with --take-over."""
+
+
 class InUse(Conflict, name="in_use", code=9):
     """It is in use. Change what uses it first, or use force."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from admin.core.executions.attempts import DRAINED, Ended, cancel, evict, requeue
+from admin.core.executions.attempts import DRAINED, Ended, cancel, evict, may_have_started, requeue
 from admin.core.executions.lifecycle import Phase
 from admin.core.fleet.clusters import ClusterState, Health
 from admin.metrics import count_finished
@@ -83,7 +83,7 @@ def end_drained(context: Context) -> None:
                 continue
             leased = leases.leased(connection, [name])
             for lease in leased:
-                if not lease.may_have_started:
+                if not may_have_started(lease):
                     lease.apply(requeue(lease, "Its cluster was drained.", stays=False), now)
                 elif lease.phase != Phase.ABORTING.value:
                     lease.apply(cancel(DRAINED, "Its cluster was drained."), now)

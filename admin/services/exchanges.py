@@ -9,15 +9,16 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-from admin.core.executions.attempts import NEED_DETAILS, requeue
+from admin.core.executions.attempts import NEED_DETAILS, Reporter, is_same, may_disown, may_have_started, requeue
 from admin.core.executions.lifecycle import Phase
 from admin.core.fleet.clusters import ClusterState, Health, differs_only_in_load
 from admin.core.placement.scores import looks_at_load_of
-from admin.errors import AgentReplaced
+from admin.errors import AgentPresent, AgentReplaced
 from admin.services.context import Context
 from admin.services.definitions import are_enabled, current_fleet
 from admin.services.logs import LogPiece, store_pieces
 from admin.services.reports import Report, Reported
+from admin.services.successions import Newcomer, check_successor, note_succession
 from admin.store import fleet, leases
 from admin.store.executions import ExecutionId
 from admin.store.fleet import ClusterEvent
@@ -33,10 +34,6 @@ class Held(NamedTuple):
     id: ExecutionId
     attempt: int
     uid: str = ""  #: of the execution; "" from an agent that sends none
-
-    def is_of(self, execution: LeasedExecution) -> bool:
-        """Whether it is of an execution, and not of another one that had the same name."""
-        return not self.uid or not execution.uid or self.uid == execution.uid
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +54,10 @@ class Sync:
     logs: tuple[LogPiece, ...] = ()
     wait_seconds: float = 0
     last_sync_at: datetime | None = None  #: the time of this very sync, when it is answered again while it waits
+
+    @property
+    def newcomer(self) -> Newcomer:
+        return Newcomer(instance=self.instance, is_first_sync=self.sequence == 1, takes_over=self.take_over)
 
 
 class SyncSuperseded(Exception):
@@ -174,11 +175,11 @@ def _offer(exchange: Exchange, connection: Connection, now: datetime) -> None:
 def _begin(exchange: Exchange, connection: Connection, before: ClusterState, now: datetime) -> bool:
     """Whether a sync can be handled; if not, its failure says why."""
     try:
-        state = _state_after(before, exchange.request, now)
+        state = _state_after(before, exchange.request, exchange.context.settings.agents.lease_seconds, now)
         exchange.changes_fleet = _changes_fleet(exchange.context, connection, before, state)
         if exchange.changes_fleet and Lock.FLEET not in exchange.locks:
             raise NeedsLock(Lock.FLEET)
-    except (AgentReplaced, SyncSuperseded, NeedsLock) as failure:
+    except (AgentPresent, AgentReplaced, SyncSuperseded, NeedsLock) as failure:
         exchange.failure = failure
         return False
     exchange.before, exchange.answer = before, Answer(state=state)
@@ -190,6 +191,7 @@ def _store_states(connection: Connection, exchanges: list[Exchange], now: dateti
     unchanged = []
     for exchange in exchanges:
         before, after = exchange.before, exchange.answer.state
+        note_succession(connection, before, after)
         if (before.health, before.report) == (after.health, after.report):
             unchanged.append(after)
             continue
@@ -213,19 +215,18 @@ def _handle(exchange: Exchange, connection: Connection, now: datetime) -> None:
         answer.log_offsets = store_pieces(connection, request.logs, leased, request.cluster, limit)
     if request.events:
         limit = agents.output_limit_bytes
-        answer.take(connection, request.events, leased, request.cluster, now, takes_work=takes_work, output_limit=limit)
+        by = Reporter(cluster=request.cluster, instance=request.instance)
+        answer.take(connection, request.events, leased, by, now, takes_work=takes_work, output_limit=limit)
     for execution in exchange.unanswered:
         report = Report(event="", id=execution.key, attempt=execution.attempt, type="UNKNOWN")
         answer.apply(execution, report, now, takes_work=takes_work)
     _renew(exchange, now)
 
 
-def _state_after(before: ClusterState, request: Sync, now: datetime) -> ClusterState:
+def _state_after(before: ClusterState, request: Sync, lease_seconds: int, now: datetime) -> ClusterState:
     """The state of a cluster after a sync of its agent."""
-    if before.agent not in (None, request.agent) and request.sequence > 1:
-        raise AgentReplaced(
-            f"Another agent of cluster '{request.cluster}' has taken over. Stop this one; a cluster has one agent."
-        )
+    if before.agent not in (None, request.agent):
+        check_successor(before, request.newcomer, lease_seconds, now)
     if request.last_sync_at not in (None, before.last_sync_at):
         raise SyncSuperseded
     after = replace(
@@ -286,8 +287,8 @@ def _reported_with_details(exchange: Exchange) -> list[LeasedExecution]:
 
 
 def _unanswered(exchange: Exchange, now: datetime) -> list[LeasedExecution]:
-    """What the agent was asked about for so long that it must have lost it."""
-    request = exchange.request
+    """What the agent was asked about for so long that it must have lost it; a process that is new is asked first."""
+    request, since = exchange.request, exchange.answer.state.agent_since
     limit = now - timedelta(seconds=exchange.context.settings.agents.lost_seconds)
     named = {*(held.id for held in request.holding), *(report.id for report in request.events)}
     return [
@@ -295,9 +296,10 @@ def _unanswered(exchange: Exchange, now: datetime) -> list[LeasedExecution]:
         for key, execution in exchange.leased.items()
         if execution.lease_expires_at is not None
         and execution.lease_expires_at <= limit
+        and (since is None or since <= limit)
         and execution.cluster == request.cluster
         and key not in named
-        and execution.may_have_started
+        and may_have_started(execution)
     ]
 
 
@@ -314,9 +316,11 @@ def _renew(exchange: Exchange, now: datetime) -> None:
     just_renewed = expires_at - timedelta(seconds=seconds * _RENEW_AFTER)
     for held in {held.id: held for held in request.holding}.values():
         lease = expected.get(held.id)
-        if lease is None or not held.is_of(lease) or lease.attempt != held.attempt:
-            is_ours = lease is not None and held.is_of(lease)
-            answer.lost.append((held, "OLD_ATTEMPT" if is_ours else "NOT_YOURS"))
+        if lease is None or not is_same(held.uid, lease.uid):
+            answer.lost.append((held, "NOT_YOURS"))
+            continue
+        if lease.attempt != held.attempt:
+            answer.lost.append((held, "OLD_ATTEMPT"))
             continue
         del expected[held.id]
         if lease.phase == Phase.ABORTING.value:
@@ -330,8 +334,10 @@ def _renew(exchange: Exchange, now: datetime) -> None:
         if lease.lease_expires_at is not None and not just_renewed <= lease.lease_expires_at <= expires_at:
             lease.set(lease_expires_at=expires_at)
     for lease in expected.values():
-        if lease.may_have_started:
-            answer.questions.append(lease)
+        if may_have_started(lease):
+            # An agent that could not be believed is asked only once, for it would answer and be asked again at once.
+            if request.sequence == 1 or may_disown(lease, request.instance, now):
+                answer.questions.append(lease)
         elif not answer.takes_work:
             lease.apply(requeue(lease, "Its cluster takes no new work.", stays=False), now)
         elif len(answer.leases) < request.want:

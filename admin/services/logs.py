@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
+from admin.core.executions.attempts import is_same
 from admin.core.executions.lifecycle import Phase
 from admin.core.problems import Invalid, Problem
 from admin.services.context import Context
@@ -51,7 +52,8 @@ def store_pieces(
     offsets, new = [], []
     for piece in pieces:
         attempt = current.get(piece.id)
-        if attempt is None or attempt.cluster != cluster or attempt.attempt != piece.attempt:
+        is_ours = attempt is not None and attempt.cluster == cluster and is_same(piece.uid, attempt.uid)
+        if attempt is None or not is_ours or attempt.attempt != piece.attempt:
             offsets.append((piece, piece.offset + len(piece.data), True))  # the agent may drop it
             continue
         stream = (attempt.id, piece.attempt, piece.stream)

@@ -8,10 +8,19 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from admin.core.executions.attempts import REPORTS, Ended, Outcome, apply_report, refusal
+from admin.core.executions.attempts import (
+    LEASE_NOT_OVER,
+    OTHER_EXECUTION,
+    REPORTS,
+    Ended,
+    Outcome,
+    Reporter,
+    apply_report,
+    refusal,
+)
 from admin.core.executions.lifecycle import Phase
 from admin.metrics import count_finished, count_started
-from admin.store import logs
+from admin.store import executions, logs
 from admin.store.executions import ExecutionId
 from admin.store.leases import LeasedExecution
 from admin.store.logs import OutputFile
@@ -77,31 +86,44 @@ class Reported:
         self,
         connection: Connection,
         reports: Iterable[Report],
-        executions: Mapping[ExecutionId, LeasedExecution],
-        cluster: str,
+        locked: Mapping[ExecutionId, LeasedExecution],
+        by: Reporter,
         now: datetime,
         *,
         takes_work: bool,
         output_limit: int,
     ) -> None:
-        """Accept the reports of a cluster or refuse them; the same one again changes nothing."""
+        """Accept the reports of an agent or refuse them; the same one again changes nothing."""
         files: dict[int, list[OutputFile]] = {}
+        refused: list[tuple[LeasedExecution, Report, str]] = []
         for report in reports:
-            execution = executions.get(report.id)
-            reason = refusal(execution, cluster, report.attempt, report.type)
+            execution = locked.get(report.id)
+            reason = refusal(execution, report.type, attempt=report.attempt, uid=report.uid, by=by, now=now)
             if execution is None or reason is not None:
                 self.refused.append((report.event, reason or "UNKNOWN_EXECUTION"))
-                if execution is not None:
-                    message = (
-                        f"Cluster '{cluster}' reported {report.type} for attempt {report.attempt}; it was refused."
-                    )
-                    execution.note("REFUSED", reason or "", message, now)
+                if execution is not None and reason not in (None, OTHER_EXECUTION, LEASE_NOT_OVER):
+                    refused.append((execution, report, reason or ""))
                 continue
             self.accepted.append(report.event)
             is_change = self.apply(execution, report, now, takes_work=takes_work)
             if is_change and report.outputs and REPORTS[report.type] is not Phase.RUNNING:
                 files[execution.id] = [_truncate(output, output_limit) for output in report.outputs]
         logs.replace_outputs(connection, files)
+        _note_refusals(connection, refused, by.cluster, now)
+
+
+def _note_refusals(
+    connection: Connection, refused: Iterable[tuple[LeasedExecution, Report, str]], cluster: str, now: datetime
+) -> None:
+    """Add events of refused reports; on the executions of others a cluster adds one each at most."""
+    others = {execution.id for execution, _, _ in refused if execution.cluster != cluster}
+    noted = executions.with_event(connection, others, "REFUSED", cluster)
+    for execution, report, reason in refused:
+        if execution.id not in noted:
+            message = f"Cluster '{cluster}' reported {report.type} for attempt {report.attempt}; it was refused."
+            execution.note("REFUSED", reason, message, cluster, now)
+        if execution.id in others:
+            noted.add(execution.id)
 
 
 def _truncate(output: OutputFile, limit: int) -> OutputFile:

@@ -356,6 +356,16 @@ def events_of(connection: Connection, execution_id: int, above: int, limit: int)
     return [Event(**row._mapping) for row in rows]
 
 
+def with_event(connection: Connection, ids: Iterable[int], kind: str, cluster: str) -> set[int]:
+    """Those of some executions, by their ids, that have an event of a type and cluster."""
+    requested = list(ids)
+    if not requested:
+        return set()
+    is_event = (_event_columns.type == kind, _event_columns.cluster == cluster)
+    query = select(_event_columns.execution_id).where(_event_columns.execution_id.in_(requested), *is_event)
+    return set(connection.execute(query).scalars())
+
+
 def last_event(connection: Connection) -> int:
     """The id of the last event of all executions."""
     return int(connection.execute(select(func.coalesce(func.max(_event_columns.id), 0))).scalar_one())

@@ -255,10 +255,15 @@ def save(
     is_cluster = cluster_states.c.name == state.name
     if connection.execute(update(cluster_states).where(is_cluster).values(**vars(state))).rowcount == 0:
         connection.execute(insert(cluster_states).values(**vars(state)))
-    values = {name: value for name, value in vars(event).items() if name != "number"}
-    connection.execute(insert(cluster_events).values(**values))
+    add_event(connection, event)
     if may_change_decisions:
         bump_generation(connection)
+
+
+def add_event(connection: Connection, event: ClusterEvent) -> None:
+    """Store something that happened to a cluster."""
+    values = {name: value for name, value in vars(event).items() if name != "number"}
+    connection.execute(insert(cluster_events).values(**values))
 
 
 #: What every sync changes of a cluster's state.

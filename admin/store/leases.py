@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, bindparam, func, or_, select
 
 from admin.core.executions.attempts import Change
-from admin.core.executions.lifecycle import Phase
 from admin.core.quantities import parse_duration
 from admin.store.batches import update_all
 from admin.store.execution_tables import executions
@@ -59,11 +58,6 @@ class LeasedExecution:
         return ExecutionId(self.project, self.domain, self.name)
 
     @property
-    def may_have_started(self) -> bool:
-        """Whether its agent may have started it: it has left the queue, or its lease was confirmed."""
-        return self.phase != Phase.QUEUED.value or self.confirmed
-
-    @property
     def time_limit_seconds(self) -> float | None:
         """The longest that it may run."""
         duration = self.content["job"].get("resources", {}).get("duration")
@@ -80,9 +74,9 @@ class LeasedExecution:
         self.set(**change.values, updated_at=now)
         self._add_event(change.kind, self.reason, change.values.get("reason_message"), cluster, now)
 
-    def note(self, kind: str, reason: str, message: str, now: datetime) -> None:
+    def note(self, kind: str, reason: str, message: str, cluster: str, now: datetime) -> None:
         """Add an event that changes nothing else."""
-        self._add_event(kind, reason, message, self.cluster, now)
+        self._add_event(kind, reason, message, cluster, now)
 
     def _add_event(self, kind: str, reason: str, message: str | None, cluster: str | None, now: datetime) -> None:
         self.set(events=self.events + 1)

@@ -85,6 +85,7 @@ class PlayedAgent:
     cluster: str
     token: str
     id: str = "agent-1"
+    instance: str = ""  #: "" for an agent of before there were any
     project: str = PROJECT
     sequence: int = 0
     holding: dict[str, int] = field(default_factory=dict)  #: attempts, by the names of executions
@@ -94,6 +95,8 @@ class PlayedAgent:
         self.sequence += 1
         held = [{"id": self.key(name), "attempt": attempt} for name, attempt in self.holding.items()]
         body = {"agent": self.id, "sequence": self.sequence, "holding": held, **fields}
+        if self.instance:
+            body = {"instance": self.instance, "host": f"host-of-{self.instance}", **body}
         headers = {"Authorization": f"Bearer {self.token}"}
         return self.client.post(f"{API}/clusters/{self.cluster}/sync", json=body, headers=headers)
 

@@ -20,6 +20,7 @@ DRAINED = "DRAINED"
 class AttemptState(Protocol):
     """The fields of an execution that these rules read; `content` and `avoid` only where an attempt may fail."""
 
+    uid: str
     phase: str
     reason: str
     reason_message: str
@@ -27,9 +28,18 @@ class AttemptState(Protocol):
     attempt: int
     started_at: datetime | None
     lease_expires_at: datetime | None
+    lease_instance: str
     confirmed: bool
     content: Mapping[str, Any]
     avoid: list[str]
+
+
+@dataclass(kw_only=True, slots=True)
+class Reporter:
+    """Who reports."""
+
+    cluster: str
+    instance: str  #: of the agent; "" for one that sends none
 
 
 @dataclass(kw_only=True, slots=True)
@@ -175,13 +185,39 @@ REPORTS: dict[str, Phase | None] = {
 NEED_DETAILS = frozenset(REPORTS) - {"RUNNING", "SUCCEEDED"}
 
 
-def refusal(execution: AttemptState | None, cluster: str, attempt: int, report: str) -> str | None:
+#: Why a report is refused that is of another execution, which had the same name.
+OTHER_EXECUTION = "OTHER_EXECUTION"
+#: Why an agent is not believed that nothing runs: another one holds the lease, and may run it.
+LEASE_NOT_OVER = "LEASE_NOT_OVER"
+
+
+def is_same(uid: str, stored: str) -> bool:
+    """Whether an id that an agent sends is that of an execution; agents and executions of before have none."""
+    return not uid or not stored or uid == stored
+
+
+def may_have_started(execution: AttemptState) -> bool:
+    """Whether its agent may have started it: it has left the queue, or its lease was confirmed."""
+    return execution.phase != Phase.QUEUED.value or execution.confirmed
+
+
+def may_disown(execution: AttemptState, instance: str, now: datetime) -> bool:
+    """Whether an agent can know that a leased execution does not run: it holds the lease, or nobody does any more."""
+    is_over = execution.lease_expires_at is None or execution.lease_expires_at <= now
+    return is_over or execution.lease_instance == instance or not may_have_started(execution)
+
+
+def refusal(
+    execution: AttemptState | None, report: str, *, attempt: int, uid: str, by: Reporter, now: datetime
+) -> str | None:
     """Why a report is refused; None where it is accepted, also a second time."""
     if execution is None:
         return "UNKNOWN_EXECUTION"
+    if not is_same(uid, execution.uid):
+        return OTHER_EXECUTION
     if attempt != execution.attempt:
         return "OLD_ATTEMPT"
-    if execution.cluster != cluster:
+    if execution.cluster != by.cluster:
         return "NOT_YOURS"
     phase, before = REPORTS[report], Phase(execution.phase)
     if phase is before:
@@ -189,7 +225,9 @@ def refusal(execution: AttemptState | None, cluster: str, attempt: int, report: 
     if execution.lease_expires_at is None:
         return "NOT_YOURS" if not before.is_finished else "PHASE"
     if phase is None:
-        return None if before in (Phase.QUEUED, Phase.ABORTING) or report == "UNKNOWN" else "PHASE"
+        if before is Phase.RUNNING and report != "UNKNOWN":
+            return "PHASE"
+        return None if may_disown(execution, by.instance, now) else LEASE_NOT_OVER
     if before is Phase.ABORTING:
         return None  # however it ended, it has ended, as was asked
     return None if before.may_become(phase) else "PHASE"

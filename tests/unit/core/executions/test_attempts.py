@@ -9,7 +9,17 @@ from typing import Any
 
 import pytest
 
-from admin.core.executions.attempts import NEED_DETAILS, REPORTS, Change, Outcome, apply_report, cancel, evict, refusal
+from admin.core.executions.attempts import (
+    NEED_DETAILS,
+    REPORTS,
+    Change,
+    Outcome,
+    Reporter,
+    apply_report,
+    cancel,
+    evict,
+    refusal,
+)
 from admin.core.executions.lifecycle import Phase
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -20,7 +30,9 @@ class LeasedExecution:
     """The fields of an execution that the rules read."""
 
     phase: str
+    uid: str = "1234"
     lease_expires_at: datetime | None = NOW
+    lease_instance: str = "i"
     cluster: str | None = "a"
     attempt: int = 2
     reason: str = "ASSIGNED"
@@ -38,20 +50,28 @@ def leased(
     return LeasedExecution(phase=phase.value, lease_expires_at=until, cluster=cluster, attempt=attempt, **more)
 
 
+def refused(
+    execution: LeasedExecution | None, report: str, attempt: int = 2, uid: str = "1234", instance: str = "i"
+) -> str | None:
+    """Why a report of cluster 'a' is refused."""
+    reporter = Reporter(cluster="a", instance=instance)
+    return refusal(execution, report, attempt=attempt, uid=uid, by=reporter, now=NOW)
+
+
 UNFINISHED = (Phase.QUEUED, Phase.RUNNING, Phase.ABORTING)
 FINISHED = tuple(phase for phase in Phase if phase.is_finished)
 
 
 @pytest.mark.parametrize("report", REPORTS)
 def test_a_report_on_an_unknown_execution_is_refused(report: str) -> None:
-    assert refusal(None, "a", 1, report) == "UNKNOWN_EXECUTION"
+    assert refused(None, report) == "UNKNOWN_EXECUTION"
 
 
 @pytest.mark.parametrize("report", REPORTS)
 @pytest.mark.parametrize("phase", Phase)
 @pytest.mark.parametrize("attempt", [1, 3])
 def test_a_report_on_another_attempt_is_refused_whatever_it_says(report: str, phase: Phase, attempt: int) -> None:
-    assert refusal(leased(phase), "a", attempt, report) == "OLD_ATTEMPT"
+    assert refused(leased(phase), report, attempt) == "OLD_ATTEMPT"
 
 
 @pytest.mark.parametrize("report", REPORTS)
@@ -60,33 +80,62 @@ def test_a_report_on_another_attempt_is_refused_whatever_it_says(report: str, ph
 def test_a_report_on_another_clusters_work_is_refused_whatever_it_says(
     report: str, phase: Phase, cluster: str | None
 ) -> None:
-    assert refusal(leased(phase, cluster=cluster), "a", 2, report) == "NOT_YOURS"
+    assert refused(leased(phase, cluster=cluster), report) == "NOT_YOURS"
 
 
 @pytest.mark.parametrize("report", REPORTS)
 def test_a_report_on_an_execution_without_a_lease_is_refused(report: str) -> None:
-    assert refusal(leased(Phase.QUEUED, has_lease=False), "a", 2, report) == "NOT_YOURS"
+    assert refused(leased(Phase.QUEUED, has_lease=False), report) == "NOT_YOURS"
 
 
 @pytest.mark.parametrize("report", REPORTS)
 @pytest.mark.parametrize("phase", FINISHED)
 def test_a_finished_execution_accepts_only_the_same_report_again(report: str, phase: Phase) -> None:
     expected = None if REPORTS[report] is phase else "PHASE"
-    assert refusal(leased(phase, has_lease=False), "a", 2, report) == expected
+    assert refused(leased(phase, has_lease=False), report) == expected
 
 
 @pytest.mark.parametrize(
-    ("phase", "refused"),
+    ("phase", "backwards"),
     [
         (Phase.QUEUED, set()),
         (Phase.RUNNING, {"DECLINED", "RELEASED"}),  # a running execution cannot be returned
         (Phase.ABORTING, set()),
     ],
 )
-def test_reports_on_a_lease_count_unless_they_go_backwards(phase: Phase, refused: set[str]) -> None:
-    reasons = {report: refusal(leased(phase), "a", 2, report) for report in REPORTS}
-    assert {report for report, reason in reasons.items() if reason} == refused
+def test_reports_on_a_lease_count_unless_they_go_backwards(phase: Phase, backwards: set[str]) -> None:
+    reasons = {report: refused(leased(phase), report) for report in REPORTS}
+    assert {report for report, reason in reasons.items() if reason} == backwards
     assert set(reasons.values()) <= {None, "PHASE"}
+
+
+@pytest.mark.parametrize("report", REPORTS)
+@pytest.mark.parametrize("phase", Phase)
+def test_a_report_on_an_execution_that_had_the_same_name_is_refused_whatever_it_says(report: str, phase: Phase) -> None:
+    assert refused(leased(phase), report, uid="5678") == "OTHER_EXECUTION"
+    assert refused(leased(phase), report, attempt=1, uid="5678") == "OTHER_EXECUTION"
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_agents_and_executions_without_ids_are_not_compared(phase: Phase) -> None:
+    for report in REPORTS:
+        expected = refused(leased(phase), report)
+        assert refused(leased(phase), report, uid="") == refused(leased(phase, uid=""), report) == expected
+
+
+@pytest.mark.parametrize("phase", UNFINISHED)
+@pytest.mark.parametrize("instance", ["other", ""])
+def test_only_the_holder_of_a_lease_knows_before_its_end_that_nothing_runs(phase: Phase, instance: str) -> None:
+    disowning = {report for report, means in REPORTS.items() if means is None}
+    execution = leased(phase)
+    execution.lease_expires_at = NOW + timedelta(seconds=1)
+    for report in REPORTS:
+        by_holder, by_other = refused(execution, report), refused(execution, report, instance=instance)
+        assert by_other == ("LEASE_NOT_OVER" if report in disowning and by_holder is None else by_holder)
+        assert refused(leased(phase), report, instance=instance) == by_holder  # the lease is over
+    unconfirmed = LeasedExecution(phase="QUEUED", confirmed=False, lease_instance="")
+    unconfirmed.lease_expires_at = execution.lease_expires_at
+    assert refused(unconfirmed, "RELEASED", instance=instance) is None  # nobody may have started it
 
 
 def test_every_report_means_a_phase_or_none() -> None:

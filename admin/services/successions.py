@@ -1,0 +1,65 @@
+"""Successions: whether another process may speak for a cluster in place of the one that did."""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from admin.core.fleet.clusters import ClusterState
+from admin.errors import AgentPresent, AgentReplaced
+from admin.store import fleet
+from admin.store.fleet import ClusterEvent
+
+_log = logging.getLogger("rainbow.agents")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Newcomer:
+    """A process that syncs for a cluster for which another one synced last."""
+
+    instance: str  #: the id of its state directory; "" for an agent that sends none
+    is_first_sync: bool
+    takes_over: bool  #: it was told to replace whoever is there
+
+
+def check_successor(present: ClusterState, newcomer: Newcomer, lease_seconds: int, now: datetime) -> None:
+    """Refuse a process that may not take over from the one that synced last."""
+    if not newcomer.is_first_sync:
+        raise AgentReplaced(
+            f"Another agent of cluster '{present.name}' has taken over. Stop this one; a cluster has one agent."
+        )
+    # A state directory is used by one process at a time. Agents without an id are replaced as they always were.
+    if newcomer.takes_over or present.agent_instance in ("", newcomer.instance) or present.last_sync_at is None:
+        return
+    silent_seconds = (now - present.last_sync_at).total_seconds()
+    if silent_seconds < lease_seconds:
+        raise AgentPresent(
+            f"Cluster '{present.name}' has an agent, {_described(present)}. Stop that one and try again after "
+            f"{math.ceil(lease_seconds - silent_seconds)} s, or start this one with --take-over."
+        )
+
+
+def note_succession(connection: Connection, before: ClusterState, after: ClusterState) -> None:
+    """Record that another agent serves a cluster, which may not know what the one before it runs."""
+    if before.agent is None or before.agent_instance == after.agent_instance or after.last_sync_at is None:
+        return
+    reason = f"The agent on {_host(after)} replaced that {_described(before)}."
+    event = ClusterEvent(cluster=after.name, at=after.last_sync_at, type="AGENT_CHANGED", reason=reason)
+    fleet.add_event(connection, event)
+    _log.warning("another agent serves the cluster", extra={"cluster": after.name, "reason": reason})
+
+
+def _described(state: ClusterState) -> str:
+    return f"on {_host(state)} since {_time(state.agent_since)}, last heard at {_time(state.last_sync_at)}"
+
+
+def _host(state: ClusterState) -> str:
+    return f"host '{state.agent_host}'" if state.agent_host else "an unnamed host"
+
+
+def _time(time: datetime | None) -> str:
+    return "an unknown time" if time is None else time.isoformat(timespec="seconds").replace("+00:00", "Z")

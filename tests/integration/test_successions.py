@@ -1,0 +1,260 @@
+"""Who speaks for a cluster, and of which execution; on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import delete, select
+
+from admin.services.context import Context
+from admin.store.decisions import decisions
+from admin.store.execution_tables import execution_events, executions
+from admin.store.logs import execution_logs
+from tests.support.agents import Clock, PlayedAgent, attempts, closure, event_types, names, played_agent, set_clock
+from tests.support.placing import API, DOMAIN, created, execution, get, ok, refused
+
+LEASE, LOST = 60, 300
+SECTIONS = {"agents": {"leaseSeconds": LEASE, "lostSeconds": LOST, "unreachableSeconds": 90}}
+Play = Callable[..., PlayedAgent]
+
+
+@pytest.fixture
+def clock(shared_app: Flask) -> Iterator[Clock]:
+    before, clock = shared_app.extensions["rainbow"], Clock()
+    set_clock(shared_app, clock)
+    yield clock
+    shared_app.extensions["rainbow"] = before
+
+
+@pytest.fixture
+def context(shared_app: Flask, clock: Clock) -> Context:
+    context: Context = shared_app.extensions["rainbow"]
+    return context
+
+
+@pytest.fixture
+def agent(shared: FlaskClient, context: Context, project: str) -> PlayedAgent:
+    """The agent of a cluster, which has a state directory."""
+    return played_agent(shared, context, f"a-{project}", project=project, instance="first")
+
+
+def process(agent: PlayedAgent, instance: str, id: str = "agent-2") -> PlayedAgent:
+    """Another process with the same token."""
+    return replace(agent, id=id, instance=instance, sequence=0, holding={})
+
+
+def add(agent: PlayedAgent, *wanted: str, **spec: Any) -> None:
+    for name in wanted:
+        created(agent.client, name, project=agent.project, cluster=agent.cluster, **spec)
+
+
+def shown(agent: PlayedAgent, name: str) -> Any:
+    return execution(agent.client, name, agent.project)
+
+
+def phase(agent: PlayedAgent, name: str) -> str:
+    return closure(agent.client, name, agent.project)[0]
+
+
+def types(agent: PlayedAgent, name: str) -> list[str]:
+    return event_types(agent.client, name, agent.project)
+
+
+def cluster_events(agent: PlayedAgent) -> list[dict[str, Any]]:
+    events: list[dict[str, Any]] = get(agent.client, f"clusters/{agent.cluster}/events")["events"]
+    return events
+
+
+# A second process
+
+
+def test_a_second_process_with_the_same_token_is_refused_while_the_first_is_heard(
+    agent: PlayedAgent, clock: Clock
+) -> None:
+    add(agent, "e", retry={"attempts": 3, "on_lost": "retry"})
+    agent.start()
+    clock.advance(LEASE - 1)
+    second = process(agent, "second")
+    answer = refused(second.post(events=[second.event("e", "UNKNOWN", 1)], want=1), 409, "agent_present")
+    for part in (agent.cluster, "host-of-first", "since", "last heard", "after 1 s", "--take-over"):
+        assert part in answer["message"]
+    assert (phase(agent, "e"), shown(agent, "e")["attempt"]) == ("RUNNING", 1)
+    assert names(agent.sync()["confirmed"]) == ["e"]  # nothing has changed for the first one
+    agent.finish(["e"])
+    assert types(agent, "e") == ["CREATED", "RUNNING", "SUCCEEDED"]
+
+
+@pytest.mark.parametrize("instance", ["second", ""])
+def test_one_forged_sync_changes_nothing(agent: PlayedAgent, context: Context, instance: str) -> None:
+    add(agent, "runs", "held", "offered")
+    agent.start()
+    agent.take()
+    agent.offered()
+    with context.database.reading() as connection:
+        before = connection.execute(select(executions).where(executions.c.project == agent.project)).all()
+    forged = process(agent, instance)
+    events = [forged.event(name, "UNKNOWN", 1) for name in ("runs", "held", "offered")]
+    refused(forged.post(events=events, want=9, report={"free": {"cpu": "0"}}), 409, "agent_present")
+    with context.database.reading() as connection:
+        assert connection.execute(select(executions).where(executions.c.project == agent.project)).all() == before
+    assert names(agent.sync()["confirmed"]) == ["runs", "held"]
+
+
+def test_the_same_state_directory_is_a_restart_and_takes_over_at_once(agent: PlayedAgent) -> None:
+    add(agent, "e", "f")
+    agent.start(2)
+    restarted = process(agent, "first")
+    assert attempts(restarted.sync()["questions"]) == {"e": 1, "f": 1}
+    restarted.holding = {"e": 1}
+    assert restarted.report("f", "UNKNOWN", 1) is None  # it held the lease before, so it knows
+    assert (phase(agent, "e"), phase(agent, "f")) == ("RUNNING", "FAILED")
+    refused(agent.post(), 409, "agent_replaced")
+    assert "AGENT_CHANGED" not in [event["type"] for event in cluster_events(agent)]
+
+
+def test_one_told_to_take_over_does_but_is_not_believed_that_nothing_runs_before_the_lease_is_over(
+    agent: PlayedAgent, clock: Clock
+) -> None:
+    add(agent, "e", retry={"attempts": 2, "on_lost": "retry", "backoff": "1s"})
+    add(agent, "adopted")
+    agent.start(2)
+    second = process(agent, "second")
+    assert attempts(second.sync(take_over=True)["questions"]) == {"e": 1, "adopted": 1}
+    event = cluster_events(agent)[0]
+    assert event["type"] == "AGENT_CHANGED"
+    assert "host-of-second" in event["reason"]
+    assert "host-of-first" in event["reason"]
+    second.holding = {"adopted": 1}  # it finds that job
+    assert second.report("e", "UNKNOWN", 1) == "LEASE_NOT_OVER"
+    assert second.sync()["questions"] == []  # not asked again at once, which would never end
+    assert (phase(agent, "e"), shown(agent, "e")["attempt"], types(agent, "e")) == (
+        "RUNNING",
+        1,
+        ["CREATED", "RUNNING"],
+    )
+    assert second.report("adopted", "UNKNOWN", 1) is None  # it holds that lease by now
+    second.holding = {}
+    clock.advance(LEASE)
+    assert attempts(second.sync()["questions"]) == {"e": 1}
+    assert second.report("e", "UNKNOWN", 1) is None
+    assert (phase(agent, "e"), shown(agent, "e")["attempt"]) == ("QUEUED", 2)
+    refused(agent.post(), 409, "agent_replaced")
+
+
+def test_a_replacement_gets_in_when_the_first_has_been_silent_for_one_lease(agent: PlayedAgent, clock: Clock) -> None:
+    add(agent, "e")
+    agent.start()
+    second = process(agent, "second")
+    clock.advance(LEASE - 1)
+    refused(second.post(), 409, "agent_present")
+    second.sequence = 0  # nothing was answered yet
+    clock.advance(1)
+    assert attempts(second.sync()["questions"]) == {"e": 1}
+    assert second.report("e", "UNKNOWN", 1) is None  # its lease is over, too
+
+
+def test_one_that_just_arrived_is_asked_before_it_counts_as_having_lost_anything(
+    agent: PlayedAgent, clock: Clock
+) -> None:
+    add(agent, "e")
+    agent.start()
+    clock.advance(LEASE + LOST + 1)
+    second = process(agent, "second")
+    assert attempts(second.sync()["questions"]) == {"e": 1}
+    assert phase(agent, "e") == "RUNNING"
+    for _ in range(LOST // 50):
+        clock.advance(50)
+        second.sync()
+    assert phase(agent, "e") == "FAILED"
+
+
+# Agents of before
+
+
+def test_agents_without_ids_go_on_as_before(shared: FlaskClient, context: Context, project: str) -> None:
+    old = played_agent(shared, context, f"a-{project}", project=project)
+    add(old, "e", "f", "g")
+    old.start(3)
+    restarted = process(old, "")
+    assert attempts(restarted.sync()["questions"]) == {"e": 1, "f": 1, "g": 1}
+    restarted.holding = {"e": 1, "g": 1}
+    assert restarted.report("f", "UNKNOWN", 1) is None
+    upgraded = process(old, "first", id="agent-3")
+    assert attempts(upgraded.sync()["questions"]) == {"e": 1, "g": 1}
+    upgraded.holding = {"e": 1}
+    assert names(upgraded.sync()["confirmed"]) == ["e"]
+    assert upgraded.report("g", "UNKNOWN", 1) == "LEASE_NOT_OVER"
+    refused(process(old, "", id="agent-4").post(), 409, "agent_present")
+    upgraded.finish(["e"])
+
+
+# Names that are used again
+
+
+def forget(context: Context, agent: PlayedAgent, name: str) -> None:
+    """Delete an execution, as retention does."""
+    with context.database.writing() as connection:
+        id = connection.execute(
+            select(executions.c.id).where(executions.c.project == agent.project, executions.c.name == name)
+        ).scalar_one()
+        for table in (execution_events, execution_logs, decisions):
+            connection.execute(delete(table).where(table.c.execution_id == id))
+        connection.execute(delete(executions).where(executions.c.id == id))
+
+
+def test_a_name_used_again_gets_neither_result_nor_log_nor_event_of_the_first(
+    agent: PlayedAgent, context: Context
+) -> None:
+    add(agent, "e")
+    first = shown(agent, "e")["uid"]
+    agent.start()
+    forget(context, agent, "e")
+    add(agent, "e")
+    second = shown(agent, "e")["uid"]
+    assert first != second
+    held = {"id": agent.key("e"), "attempt": 1}
+    answer = agent.sync(holding=[{**held, "uid": first}], want=1)
+    assert [(lost["uid"], lost["reason"]) for lost in answer["lost"]] == [(first, "NOT_YOURS")]
+    assert [lease["uid"] for lease in answer["leases"]] == [second]
+    agent.sync(holding=[{**held, "uid": second}])
+    for type in ("SUCCEEDED", "UNKNOWN", "RUNNING"):
+        assert agent.report("e", type, uid=first) == "OTHER_EXECUTION"
+    piece = agent.log("e", 0, b"of the first", uid=first)
+    assert agent.sync(logs=[piece])["log_offsets"][0]["full"] is True  # the agent may drop it
+    assert (phase(agent, "e"), types(agent, "e")) == ("QUEUED", ["CREATED"])
+    assert agent.report("e", "RUNNING", uid=second) is None
+    agent.sync(logs=[agent.log("e", 0, b"of the second", uid=second)])
+    assert agent.report("e", "SUCCEEDED", uid=second) is None
+    log = get(agent.client, f"executions/{agent.project}/{DOMAIN}/e/logs?stream=stdout")
+    assert log["data"] == "of the second"
+
+
+def test_an_id_cannot_be_chosen(agent: PlayedAgent) -> None:
+    body = {"project": agent.project, "domain": DOMAIN, "name": "e", "uid": "1", "spec": {"job": {"command": ["x"]}}}
+    refused(agent.client.post(f"{API}/executions", json=body), 400, "invalid_request", "uid")
+
+
+# Events on others' executions
+
+
+def test_a_cluster_adds_at_most_one_event_to_an_execution_of_another(
+    agent: PlayedAgent, context: Context, project: str
+) -> None:
+    other = played_agent(agent.client, context, f"b-{project}", project=project, instance="other")
+    add(agent, "e", "f")
+    agent.start()
+    for _ in range(3):
+        answer = other.sync(*(other.event("e", type, 1) for type in ("FAILED", "UNKNOWN", "RUNNING")))
+        assert [refusal["reason"] for refusal in answer["refused"]] == ["NOT_YOURS"] * 3
+        assert other.report("e", "FAILED", 7) == "OLD_ATTEMPT"
+        assert other.report("f", "FAILED", 1) == "NOT_YOURS"
+    assert types(agent, "e") == ["CREATED", "RUNNING", "REFUSED"]
+    assert types(agent, "f") == ["CREATED", "REFUSED"]
+    events = get(agent.client, f"executions/{project}/{DOMAIN}/e/events")["events"]
+    assert events[-1]["cluster"] == other.cluster
+    assert ok(agent.post(events=[agent.event("e", "RUNNING")]))["refused"] == []
