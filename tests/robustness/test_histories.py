@@ -13,8 +13,13 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Scale
+from tests.robustness.histories import faults
 from tests.robustness.histories.runs import Run
 
+#: The faults of a run; others can be named in HISTORY_FAULTS.
+FAULTS = (*faults.CRASHES, *faults.NETWORK)
+if "HISTORY_FAULTS" in os.environ:
+    FAULTS = tuple(getattr(faults, name) for name in os.environ["HISTORY_FAULTS"].split(","))
 SEEDS = {"sqlite": "1", "postgresql": "2"}
 
 
@@ -31,7 +36,7 @@ def test_every_history_under_faults_is_possible(
             url = f"sqlite:///{directory / 'rainbow.db'}"
         else:
             url = request.getfixturevalue("postgresql_databases").empty()
-        history = Run(seed=seed, seconds=scale(10, full=60)).check(directory, url)
+        history = Run(seed=seed, seconds=scale(9, full=60), faults=FAULTS).check(directory, url)
         print(f"seed {seed}: {len(history.operations)} operations, {len(history.steps)} steps of processes")
         if time.monotonic() >= deadline:
             return

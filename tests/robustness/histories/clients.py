@@ -15,7 +15,7 @@ import requests
 
 from ctl.files.retries import ON_LOST
 from tests.robustness.histories.jobs import Job, token_of
-from tests.robustness.histories.records import Operation, Recorder
+from tests.robustness.histories.records import Operation, Recorder, now
 
 PROJECT, DOMAIN = "flytesnacks", "development"
 _SCOPES = ("w1", "w2", "w3")
@@ -166,10 +166,12 @@ class Load:
     directory: Path  #: of the jobs
     clusters: tuple[str, ...]
     pool: str  #: of those clusters
-    longest_seconds: float = 4.0  #: of a job
+    longest_seconds: float = 3.0  #: of a job
     pause_seconds: float = 0.15  #: between two operations of a client, on average
     created: dict[str, str] = field(default_factory=dict)  #: tokens that may have been created, by name
-    generation: int = 0  #: raised with each restore, after which names are used again
+    generation: Callable[[], int] = lambda: 0  #: raised with each restore, after which names are used again
+    long_seconds: float = 15.0  #: of a job that outlives a lease
+    long_until: float = 0.0  #: until when such jobs are created
     _stop: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
 
@@ -194,7 +196,7 @@ class Load:
     def _act(self, client: Client, rng: random.Random, number: int) -> None:
         counters: defaultdict[int, itertools.count[int]] = defaultdict(lambda: itertools.count(1))
         while not self._stop.wait(rng.expovariate(1 / self.pause_seconds)):
-            generation = self.generation
+            generation = self.generation()
             names = [name for name in list(self.created) if name.startswith("x")]
             action = rng.choices(("create", "get", "abort", "set", "effective"), (5, 4, 0.5, 2, 3))[0]
             if action == "create" or not names:
@@ -210,10 +212,11 @@ class Load:
 
     def _create(self, client: Client, rng: random.Random, name: str, generation: int) -> None:
         on_lost = rng.choice(ON_LOST)
+        is_long = rng.random() < 0.3 and now() < self.long_until
         job = Job(
             token=f"{name}.{generation}",
-            seconds=rng.uniform(0.05, self.longest_seconds),
-            code=rng.choice((0, 0, 0, 3, 7)),
+            seconds=self.long_seconds if is_long else rng.uniform(0.05, self.longest_seconds),
+            code=0 if is_long else rng.choice((0, 0, 0, 3, 7)),
             is_stubborn=rng.random() < 0.1,
         )
         pool = {"cluster_assignment": {"cluster_pool_name": self.pool}}
@@ -222,14 +225,14 @@ class Load:
         for _ in range(3):  # a creation without an answer is repeated, which changes nothing
             self.created[name] = job.token
             operation = client.create(name, job, self.directory, on_lost, attempts, **where)
-            if operation.status is not None or self.generation != generation or self._stop.wait(0.2):
+            if operation.status is not None or self.generation() != generation or self._stop.wait(0.2):
                 return
 
     def _watch(self, client: Client, rng: random.Random, number: int) -> None:
         since, generation = 0, 0
         while not self._stop.is_set():
-            if self.generation != generation:
-                since, generation = 0, self.generation
+            if self.generation() != generation:
+                since, generation = 0, self.generation()
             operation = client.watch(since)
             if operation.is_done:
                 since = max([since, *operation.answer["numbers"]])

@@ -1,24 +1,24 @@
-"""Faults: what is done to a system at random. Each is over when its function returns."""
+"""Faults: what is done to a system at random. Each function returns when its fault is over."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
+import resource
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
-from tests.robustness.histories.systems import LEASE_SECONDS, Cluster, System
-
-#: Longer than it takes until a cluster is lost.
-_LONG_SECONDS = 2.5 * LEASE_SECONDS
+from tests.robustness.histories.systems import LOST_SECONDS, Cluster, System
 
 
 def _any_seconds(rng: random.Random) -> float:
-    """Most silences are short, some are longer than any lease."""
-    return rng.choice((rng.uniform(0, 2), rng.uniform(0, LEASE_SECONDS), _LONG_SECONDS))
+    """Most silences are short; a third of them last until the cluster is lost."""
+    return rng.choice((rng.uniform(0, 1), rng.uniform(1, LOST_SECONDS / 2), LOST_SECONDS + 3))
 
 
 # Faults of the admin
@@ -27,7 +27,7 @@ def _any_seconds(rng: random.Random) -> float:
 def kill_admin(system: System, rng: random.Random) -> None:
     """Kill the admin's processes, and start another."""
     system.kill_admin()
-    time.sleep(rng.uniform(0, 2))
+    time.sleep(_any_seconds(rng))
     system.start_admin()
 
 
@@ -51,7 +51,30 @@ def stop_admin(system: System, rng: random.Random) -> None:
     system.start_admin()
 
 
-ADMIN_FAULTS = (kill_admin, kill_main, kill_worker, stop_admin)
+def pause_admin(system: System, rng: random.Random) -> None:
+    """Stop the admin's processes, as a machine that is suspended does, and continue them."""
+    pids = system.admin_processes()
+    _signal_all(pids, signal.SIGSTOP)
+    time.sleep(_any_seconds(rng))
+    _signal_all(pids, signal.SIGCONT)
+
+
+def fill_admin_disk(system: System, rng: random.Random) -> None:
+    """Let every write of the admin to a file fail."""
+    _limit_files(system.admin_processes(), 0)
+    time.sleep(rng.uniform(0.5, 2))
+    _limit_files(system.admin_processes(), resource.RLIM_INFINITY)
+
+
+def step_admin_clock(system: System, rng: random.Random) -> None:
+    """Set the admin's clock forward or back, and right again."""
+    _step(system.admin_clock.set, rng)
+
+
+def restore_backup(system: System, rng: random.Random) -> None:
+    """Put an earlier state of the database back."""
+    system.restore()
+
 
 # Faults of a cluster
 
@@ -59,7 +82,7 @@ ADMIN_FAULTS = (kill_admin, kill_main, kill_worker, stop_admin)
 def kill_agent(cluster: Cluster, rng: random.Random) -> None:
     """Kill the agent, and start it again."""
     cluster.kill()
-    time.sleep(rng.uniform(0, 3))
+    time.sleep(_any_seconds(rng))
     cluster.start()
 
 
@@ -67,7 +90,20 @@ def stop_agent(cluster: Cluster, rng: random.Random) -> None:
     """Stop the agent as an operator does, and start it again."""
     cluster.signal(signal.SIGTERM)
     cluster.site.agents[-1].wait(timeout=60)
+    time.sleep(_any_seconds(rng))
     cluster.start()
+
+
+def pause_agent(cluster: Cluster, rng: random.Random) -> None:
+    """Stop the agent's process, as a machine that is suspended does, and continue it; its jobs go on."""
+    cluster.signal(signal.SIGSTOP)
+    time.sleep(_any_seconds(rng))
+    cluster.signal(signal.SIGCONT)
+
+
+def part(cluster: Cluster, rng: random.Random) -> None:
+    """Hold every request and answer back."""
+    _behave(cluster, "hold", _any_seconds(rng))
 
 
 def delay(cluster: Cluster, rng: random.Random) -> None:
@@ -90,52 +126,92 @@ def lose(cluster: Cluster, rng: random.Random) -> None:
     _behave(cluster, "lose", rng.uniform(1, 4))
 
 
+def start_second_agent(cluster: Cluster, rng: random.Random) -> None:
+    """Start another agent with the same token and no state beside the first, and kill it."""
+    second = cluster.start_second()
+    time.sleep(rng.uniform(2, 5))
+    second.kill()
+    second.wait()
+    cluster.start()
+
+
+def step_agent_clock(cluster: Cluster, rng: random.Random) -> None:
+    """Set the agent's clock forward or back, and right again."""
+    _step(cluster.clock.set, rng)
+
+
 def _behave(cluster: Cluster, manner: str, seconds: float) -> None:
     cluster.proxy.manner = manner
     time.sleep(seconds)
     cluster.proxy.manner = "pass"
 
 
-CLUSTER_FAULTS = (kill_agent, stop_agent, delay, duplicate, replay, lose)
+def _step(set_clock: Callable[[int], None], rng: random.Random) -> None:
+    set_clock(rng.choice((-7200, -30, 30, 7200, 400 * 86400)))
+    time.sleep(rng.uniform(1, 5))
+    set_clock(0)
+
+
+def _signal_all(pids: Collection[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def _limit_files(pids: Collection[int], most_bytes: int) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (most_bytes, resource.RLIM_INFINITY))
+
+
+CRASHES = (kill_admin, kill_main, kill_worker, stop_admin, kill_agent, stop_agent)
+NETWORK = (delay, duplicate, replay, lose)
+SILENCE = (part, pause_agent, pause_admin)
+CLOCKS = (step_admin_clock, step_agent_clock)
+DISK = (fill_admin_disk,)
+SECOND_AGENT = (start_second_agent,)
+RESTORE = (restore_backup,)
+_OF_ADMIN = (
+    kill_admin,
+    kill_main,
+    kill_worker,
+    stop_admin,
+    pause_admin,
+    fill_admin_disk,
+    step_admin_clock,
+    restore_backup,
+)
+
+Fault = Callable[[Any, random.Random], None]  #: of a system, or of a cluster
 
 
 @contextmanager
-def under_faults(
-    system: System,
-    seed: str,
-    *,
-    admin_faults: Sequence[Callable[[System, random.Random], None]] = ADMIN_FAULTS,
-    cluster_faults: Sequence[Callable[[Cluster, random.Random], None]] = CLUSTER_FAULTS,
-) -> Iterator[None]:
-    """Let faults of the admin and of each cluster happen one after the other, until the context is left."""
+def under_faults(system: System, seed: str, faults: Collection[Fault]) -> Iterator[None]:
+    """Let faults of the admin and of each cluster happen one after the other, until the context is left.
+
+    They are drawn like cards: each happens once before any happens again. The last cluster is spared.
+    """
     is_over = threading.Event()
     failures: list[BaseException] = []
 
-    def repeat(act: Callable[[random.Random], tuple[str, Callable[[], None]]], target: str) -> None:
-        rng = random.Random(f"{seed} {target}")
+    def repeat(name: str, target: System | Cluster, deck: list[Fault]) -> None:
+        rng = random.Random(f"{seed} {name}")
+        rng.shuffle(deck)
+        is_over.wait(rng.uniform(1, 3))  # until there is work
         try:
-            while not is_over.wait(rng.uniform(0.5, 3)):
-                name, fault = act(rng)
-                with system.recorder.fault(name, target):
-                    fault()
+            for fault in itertools.cycle(deck):
+                if is_over.wait(rng.uniform(0.3, 2)):
+                    return
+                with system.recorder.fault(fault.__name__, name):
+                    fault(target, rng)
         except BaseException as error:
             failures.append(error)
 
-    def on_admin(rng: random.Random) -> tuple[str, Callable[[], None]]:
-        fault = rng.choice(admin_faults)
-        return fault.__name__, lambda: fault(system, rng)
-
-    def on_cluster(cluster: Cluster) -> Callable[[random.Random], tuple[str, Callable[[], None]]]:
-        def choose(rng: random.Random) -> tuple[str, Callable[[], None]]:
-            fault = rng.choice(cluster_faults)
-            return fault.__name__, lambda: fault(cluster, rng)
-
-        return choose
-
-    threads = [threading.Thread(target=repeat, args=(on_admin, "admin"))]
-    threads += [
-        threading.Thread(target=repeat, args=(on_cluster(cluster), cluster.name)) for cluster in system.clusters
-    ]
+    of_admin = [fault for fault in faults if fault in _OF_ADMIN]
+    of_clusters = [fault for fault in faults if fault not in _OF_ADMIN]
+    threads = [threading.Thread(target=repeat, args=("admin", system, of_admin))]
+    for cluster in system.clusters[:-1]:  # one can always take what the others have lost
+        threads.append(threading.Thread(target=repeat, args=(cluster.name, cluster, list(of_clusters))))
     for thread in threads:
         thread.start()
     try:

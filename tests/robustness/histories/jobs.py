@@ -8,7 +8,7 @@ from pathlib import Path
 #: Each line is appended with one write, so that lines are in the order in which they happened, and outlive a kill.
 #: Each process holds a lock as long as it runs: the kernel knows whether another process of its execution runs.
 _SCRIPT = r"""
-directory=$1 token=$2 seconds=$3 code=$4 manner=$5
+directory=$1 token=$2 milliseconds=$(($3 / RAINBOW_ATTEMPT)) code=$4 manner=$5
 record() {
   printf '{"event": "%s", "token": "%s", "key": "%s", "attempt": %s, "nonce": "%s", "code": %s, "is_alone": %s}\n' \
     "$1" "$token" "$RAINBOW_KEY" "$RAINBOW_ATTEMPT" "$nonce" "$2" "$alone" >> "$directory/processes"
@@ -20,7 +20,7 @@ flock -n 9 && alone=true
 if [ "$manner" = stubborn ]; then trap '' TERM; else trap 'record end 143; exit 143' TERM; fi
 record start null
 echo "$nonce"
-sleep "$seconds" 9>&-
+sleep "$((milliseconds / 1000)).$(printf %03d $((milliseconds % 1000)))" 9>&-
 record end "$code"
 exit "$code"
 """
@@ -31,7 +31,7 @@ class Job:
     """What one execution's process does."""
 
     token: str  #: names the creation
-    seconds: float
+    seconds: float  #: of its first attempt; later ones are shorter
     code: int  #: its exit status
     is_stubborn: bool = False  #: ends on SIGKILL only
 
@@ -43,7 +43,7 @@ class Job:
             str(directory / "job.sh"),
             str(directory),
             self.token,
-            f"{self.seconds:.2f}",
+            str(round(1000 * self.seconds)),
             str(self.code),
             manner,
         ]

@@ -83,7 +83,9 @@ class Proxy:
         if manner == "duplicate":
             threading.Thread(target=self._send, args=request, daemon=True).start()
         if manner == "replay":
-            threading.Timer(self._rng.uniform(0.1, 2), self._send, request).start()
+            later = threading.Timer(self._rng.uniform(0.1, 2), self._send, request)
+            later.daemon = True
+            later.start()
         answer = self._send(*request)
         self._wait_while_held()
         if manner == "delay":

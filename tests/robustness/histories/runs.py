@@ -11,13 +11,13 @@ import requests
 
 from tests.robustness.histories.checker import FINAL, find_violations
 from tests.robustness.histories.clients import Client, Load
-from tests.robustness.histories.faults import under_faults
+from tests.robustness.histories.faults import CLOCKS, CRASHES, NETWORK, Fault, under_faults
 from tests.robustness.histories.jobs import prepare_jobs
 from tests.robustness.histories.records import History, Recorder, now, read_history
-from tests.robustness.histories.systems import POOL, System, running_system
+from tests.robustness.histories.systems import POOL, System, faketime_library, running_system
 from tests.support.waiting import wait_until
 
-_SETTLING_SECONDS = 180.0
+_SETTLING_SECONDS = 45.0
 _UNFINISHED = "value_in(phase,QUEUED;RUNNING;ABORTING)"
 
 
@@ -27,15 +27,17 @@ class Run:
 
     seed: str
     seconds: float  #: under faults
-    clusters: int = 2
+    clusters: int = 3
     clients: int = 3
+    faults: tuple[Fault, ...] = (*CRASHES, *NETWORK)
 
     def history(self, directory: Path, database: str, **load: Any) -> History:
         """Run, and return what was recorded."""
         recorded = prepare_jobs(directory)
         recorder = Recorder(directory / "calls")
         try:
-            with running_system(directory, database, recorder, self.clusters) as system:
+            library = faketime_library() if set(self.faults) & set(CLOCKS) else None
+            with running_system(directory, database, recorder, self.clusters, library) as system:
                 names = tuple(cluster.name for cluster in system.clusters)
                 clients = Load(
                     seed=self.seed,
@@ -44,11 +46,13 @@ class Run:
                     directory=directory,
                     clusters=names,
                     pool=POOL,
+                    generation=lambda: system.generation,
+                    long_until=now() + self.seconds / 2,
                     **load,
                 )
                 clients.start(self.clients)
                 try:
-                    with under_faults(system, self.seed):
+                    with under_faults(system, self.seed, self.faults):
                         time.sleep(self.seconds)
                 finally:
                     clients.stop()

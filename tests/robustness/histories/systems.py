@@ -3,24 +3,59 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
-import threading
+import sqlite3
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import sqlalchemy
 import yaml
 
 from agent.engines.local import processes
 from tests.robustness.histories.proxies import Proxy
-from tests.robustness.histories.records import Recorder
+from tests.robustness.histories.records import Recorder, now
 from tests.support.admins import RunningAdmin, running_admin
 from tests.support.agent_processes import Site, write_admin_configuration
+from tests.support.programs import Process
 
-LEASE_SECONDS = 6
+LEASE_SECONDS, LOST_SECONDS = 6, 9
 POOL = "all"  #: of every cluster
-_AGENTS = {"leaseSeconds": LEASE_SECONDS, "waitSeconds": 2, "unreachableSeconds": 8, "lostSeconds": 10}
+_AGENTS = {"leaseSeconds": LEASE_SECONDS, "waitSeconds": 2, "unreachableSeconds": 8, "lostSeconds": LOST_SECONDS}
+
+
+def faketime_library() -> Path | None:
+    """The library that gives a process another clock, None where it is not installed."""
+    return next(iter(sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))), None)
+
+
+class Clock:
+    """The wall clock of processes, which can be set; monotonic clocks go on."""
+
+    def __init__(self, file: Path, library: Path | None) -> None:
+        self._file = file
+        self._library = library
+        self.set(0)
+
+    def set(self, seconds: int) -> None:
+        """Set it ahead of the right time, or behind."""
+        written = self._file.with_suffix(".new")
+        written.write_text(f"{seconds:+d}\n")
+        written.replace(self._file)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment of processes that have this clock."""
+        if self._library is None:
+            return {}
+        return {
+            "LD_PRELOAD": str(self._library),
+            "FAKETIME_TIMESTAMP_FILE": str(self._file),
+            "FAKETIME_CACHE_DURATION": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        }
 
 
 @dataclass(kw_only=True)
@@ -29,6 +64,8 @@ class Cluster:
 
     site: Site
     proxy: Proxy
+    clock: Clock
+    seconds: list[Site] = field(default_factory=list)  #: further agents that claim to be its agent
 
     @property
     def name(self) -> str:
@@ -38,6 +75,16 @@ class Cluster:
         """Start its agent, if none runs."""
         if not self.site.agents or self.site.agents[-1].poll() is not None:
             self.site.start("--quiet")
+
+    def start_second(self) -> Process:
+        """Start another agent of the cluster, with its token and a state directory of its own."""
+        directory = self.site.directory / f"second-{len(self.seconds) + 1}"
+        second = replace(self.site, directory=directory, agents=[])
+        second.configure()
+        second.state.mkdir(mode=0o700)
+        shutil.copy(self.site.state / "token", second.state / "token")
+        self.seconds.append(second)
+        return second.start("--quiet")
 
     def kill(self) -> None:
         """Kill its agent; its jobs go on."""
@@ -55,10 +102,15 @@ class System:
     directory: Path
     database: str
     recorder: Recorder
+    library: Path | None = None  #: that gives the admin and the agents clocks of their own
+    generation: int = 0  #: raised by each restore
     clusters: list[Cluster] = field(default_factory=list)
     _admins: ExitStack = field(default_factory=ExitStack)
     _admin: RunningAdmin | None = None
-    _restarts: threading.Lock = field(default_factory=threading.Lock)
+    _backup: tuple[float, str] | None = None  #: when it was begun, and where it is
+
+    def __post_init__(self) -> None:
+        self.admin_clock = Clock(self.directory / "admin-clock", self.library)
 
     @property
     def url(self) -> str:
@@ -75,7 +127,12 @@ class System:
         """Start an admin, beside what is left of the one before."""
         configuration = str(self.directory / "rainbow.yaml")
         self._admin = self._admins.enter_context(
-            running_admin(self.directory, "--config", configuration, database=self.database)
+            running_admin(
+                *(self.directory, "--config", configuration),
+                database=self.database,
+                environment=self.admin_clock.variables,
+                is_cold=self.library is not None,
+            )
         )
 
     def admin_processes(self) -> list[int]:
@@ -95,17 +152,38 @@ class System:
         """Register a cluster and start its agent."""
         proxy = Proxy(lambda: self.url, f"{name} {self.directory}")
         options = {"graceSeconds": 1, "memoryLimit": "none"}
+        clock = Clock(self.directory / f"{name}-clock", self.library)
         site = Site(
             *(self.admin, self.directory / name),
+            environment=clock.variables,
             engine_options=options,
             endpoint=proxy.url,
             cluster=name,
-            slots=6,
+            slots=24,
         )
-        cluster = Cluster(site=site, proxy=proxy)
+        cluster = Cluster(site=site, proxy=proxy, clock=clock)
         self.clusters.append(cluster)
         site.register()
         cluster.start()
+
+    def back_up(self) -> None:
+        """Copy the database while no admin runs."""
+        begun = now()
+        self.kill_admin()
+        self._backup = begun, copy_database(self.database, self.directory / f"backup-{begun:.0f}.db")
+        self.start_admin()
+
+    def restore(self) -> None:
+        """Make the backup the database, while no admin runs; without a backup, make one."""
+        if self._backup is None:
+            self.back_up()
+            return
+        begun, backup = self._backup
+        with self.recorder.fault("restore", "database", backup=begun):
+            self.kill_admin()
+            self.database = copy_database(backup, self.directory / f"restored-{now():.0f}.db")
+            self.generation += 1
+            self.start_admin()
 
     def heal(self) -> None:
         """Make everything run again."""
@@ -118,20 +196,39 @@ class System:
             cluster.proxy.manner = "pass"
             with suppress(ProcessLookupError):
                 cluster.signal(signal.SIGCONT)
-            cluster.site.stop()
+            for site in (cluster.site, *cluster.seconds):
+                site.stop()
             cluster.proxy.close()
         self._admins.close()
 
 
+def copy_database(url: str, file: Path) -> str:
+    """Copy a database at one moment; the URL of the copy."""
+    if url.startswith("sqlite:///"):
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as source, closing(sqlite3.connect(file)) as copy:
+            source.backup(copy)
+        return f"sqlite:///{file}"
+    server, _, name = url.rpartition("/")
+    new_name = f"{name}_{file.stem.replace('-', '_')}"
+    engine = sqlalchemy.create_engine(f"{server}/postgres", isolation_level="AUTOCOMMIT", poolclass=sqlalchemy.NullPool)
+    with engine.connect() as connection:
+        others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :name"
+        connection.execute(sqlalchemy.text(others), {"name": name})
+        connection.exec_driver_sql(f"CREATE DATABASE {new_name} TEMPLATE {name}")
+    return f"{server}/{new_name}"
+
+
 @contextmanager
-def running_system(directory: Path, database: str, recorder: Recorder, clusters: int) -> Iterator[System]:
+def running_system(
+    directory: Path, database: str, recorder: Recorder, clusters: int, library: Path | None = None
+) -> Iterator[System]:
     """A system that is taken down at the end."""
     path = write_admin_configuration(directory, **_AGENTS)
     configuration = yaml.safe_load(path.read_text())
     names = [f"c{number + 1}" for number in range(clusters)]
     configuration["clusters"]["poolNameClusterMap"] = {POOL: [{"id": name} for name in names]}
     path.write_text(yaml.safe_dump(configuration))
-    system = System(directory=directory, database=database, recorder=recorder)
+    system = System(directory=directory, database=database, recorder=recorder, library=library)
     try:
         system.start_admin()
         for name in names:
