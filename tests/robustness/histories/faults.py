@@ -17,8 +17,8 @@ from tests.robustness.histories.systems import LOST_SECONDS, Cluster, System
 
 
 def _any_seconds(rng: random.Random) -> float:
-    """Most silences are short; a third of them last until the cluster is lost."""
-    return rng.choice((rng.uniform(0, 1), rng.uniform(1, LOST_SECONDS / 2), LOST_SECONDS + 3))
+    """Of a silence: half of them last until the cluster is lost."""
+    return rng.choice((rng.uniform(1, LOST_SECONDS / 2), LOST_SECONDS + 3))
 
 
 # Faults of the admin
@@ -27,7 +27,14 @@ def _any_seconds(rng: random.Random) -> float:
 def kill_admin(system: System, rng: random.Random) -> None:
     """Kill the admin's processes, and start another."""
     system.kill_admin()
-    time.sleep(_any_seconds(rng))
+    time.sleep(rng.uniform(0, 2))
+    system.start_admin()
+
+
+def take_admin_away(system: System, rng: random.Random) -> None:
+    """Have no admin for longer than any lease."""
+    system.kill_admin()
+    time.sleep(LOST_SECONDS + 3)
     system.start_admin()
 
 
@@ -82,7 +89,14 @@ def restore_backup(system: System, rng: random.Random) -> None:
 def kill_agent(cluster: Cluster, rng: random.Random) -> None:
     """Kill the agent, and start it again."""
     cluster.kill()
-    time.sleep(_any_seconds(rng))
+    time.sleep(rng.uniform(0, 2))
+    cluster.start()
+
+
+def leave_agent_dead(cluster: Cluster, rng: random.Random) -> None:
+    """Kill the agent, and start it again when the cluster is lost; its jobs go on."""
+    cluster.kill()
+    time.sleep(LOST_SECONDS + 3)
     cluster.start()
 
 
@@ -90,7 +104,6 @@ def stop_agent(cluster: Cluster, rng: random.Random) -> None:
     """Stop the agent as an operator does, and start it again."""
     cluster.signal(signal.SIGTERM)
     cluster.site.agents[-1].wait(timeout=60)
-    time.sleep(_any_seconds(rng))
     cluster.start()
 
 
@@ -166,7 +179,7 @@ def _limit_files(pids: Collection[int], most_bytes: int) -> None:
 
 CRASHES = (kill_admin, kill_main, kill_worker, stop_admin, kill_agent, stop_agent)
 NETWORK = (delay, duplicate, replay, lose)
-SILENCE = (part, pause_agent, pause_admin)
+SILENCE = (part, pause_agent, leave_agent_dead, pause_admin, take_admin_away)
 CLOCKS = (step_admin_clock, step_agent_clock)
 DISK = (fill_admin_disk,)
 SECOND_AGENT = (start_second_agent,)
