@@ -43,6 +43,7 @@ from admin.store.cache.shared_counter import SharedCounter
 from admin.store.cache.watchers import EventWatcher, RevisionWatcher
 from admin.store.creations import CreationWriter
 from admin.store.database import Database, db, engine_options
+from admin.store.dialects import TimeLimits
 from admin.store.dialects.sqlite import prepare_file
 from admin.store.group_commit import GroupCommit
 
@@ -71,14 +72,19 @@ def create_app(settings: Settings, counter_file: int | None = None) -> Flask:
     app = Flask("admin")
     app.config["MAX_CONTENT_LENGTH"] = settings.server.max_body_bytes
     app.config["SQLALCHEMY_DATABASE_URI"] = settings.database_url
-    app.config["SQLALCHEMY_ENGINE_OPTIONS"] = engine_options(settings.database_pool_size)
+    limits = TimeLimits(
+        connect=settings.database_connect_seconds,
+        statement=settings.database_statement_seconds,
+        lock=settings.database_lock_seconds,
+    )
+    app.config["SQLALCHEMY_ENGINE_OPTIONS"] = engine_options(settings.database_pool_size, limits)
     app.url_map.converters["rest"] = Rest
     app.url_map.strict_slashes = False
     app.url_map.merge_slashes = False  # a doubled slash is a mistake to be named, not to be redirected away
     prepare_file(settings.database_url)
     db.init_app(app)
     with app.app_context():
-        database = Database(db.engine)
+        database = Database(db.engine, limits=limits)
     context = Context(
         settings=settings,
         database=database,

@@ -241,11 +241,34 @@ class UnknownHost(RainbowError, name="unknown_host", status=421, code=3):
 
 
 class Internal(RainbowError, name="internal"):
-    """Internal error; nothing was changed. The admin's log has the details under the request id."""
+    """Internal error. The admin's log has the details under the request id. Before you repeat a change, see whether
+    it was made."""
 
 
 class Unavailable(RainbowError, name="unavailable", status=503, code=14):
-    """The database does not answer. Try again shortly; /readyz shows when it is back."""
+    """The database does not answer. Try again shortly; /readyz shows when it is back. Before you repeat a change, see
+    whether it was made."""
+
+    retry_seconds: ClassVar[int] = 5  #: after which another try is worth while
+
+
+class DatabaseBusy(Unavailable, name="database_busy"):
+    """The database is busy: a lock, a connection or an answer took too long. Nothing was changed; try again shortly."""
+
+    retry_seconds = 1
+
+
+class DatabaseReadOnly(Unavailable, name="database_read_only"):
+    """The database can only be read at the moment. Nothing was changed; /readyz shows when it can be written again."""
+
+
+class DatabaseFull(Unavailable, name="database_full"):
+    """The database's disk is full. Nothing was changed; /readyz shows when there is room again."""
+
+
+class DatabaseDamaged(Unavailable, name="database_damaged"):
+    """The database cannot be used as it is; the admin's log has the reason. /readyz shows when it can be used again.
+    Before you repeat a change, see whether it was made."""
 
 
 class CannotStart(Exception):

@@ -17,6 +17,7 @@ from admin.services.context import Context
 from tests.support.admins import RunningAdmin, running_admin
 from tests.support.apps import opened_app
 from tests.support.databases import PostgresqlDatabases, SqliteDatabases
+from tests.support.disks import SmallDisk, mounted_disk
 from tests.support.memory_files import use_memory_for_files
 from tests.support.postgresql import binaries, running_postgresql
 from tests.support.programs import kept_warm
@@ -164,6 +165,13 @@ def shared_app(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 @pytest.fixture
 def shared(shared_app: Flask) -> FlaskClient:
     return shared_app.test_client()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    """A file system of two megabytes."""
+    with mounted_disk(tmp_path / "disk") as disk:
+        yield disk
 
 
 @pytest.fixture

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 
 from flask import Flask, Response, request
-from sqlalchemy.exc import OperationalError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.exceptions import HTTPException
 
 from admin.api.current import caller
@@ -22,6 +21,7 @@ from admin.errors import (
 )
 from admin.messages.errors import ErrorAnswer
 from admin.messages.shared import encode
+from admin.services.database_failures import explain
 
 _log = logging.getLogger("rainbow.failures")
 
@@ -33,9 +33,9 @@ def translate(failure: Exception, request_id: str) -> RainbowError:
             return failure
         case Invalid():
             return InvalidRequest.of(failure)
-        case OperationalError() | PoolTimeout():
-            _log.exception("database", extra={"request_id": request_id}, exc_info=failure)
-            return Unavailable()
+        case SQLAlchemyError() if error := explain(failure):
+            _log.error("database", extra={"request_id": request_id, "error": error.name}, exc_info=failure)
+            return error
     _log.exception("unexpected", extra={"request_id": request_id}, exc_info=failure)
     return Internal()
 
@@ -49,6 +49,8 @@ def error_headers(error: RainbowError) -> list[tuple[str, str]]:
     """The headers that some errors are answered with."""
     if error.status == 429:
         return [("Retry-After", "60")]
+    if isinstance(error, Unavailable):
+        return [("Retry-After", str(error.retry_seconds))]
     return [("WWW-Authenticate", 'Bearer realm="rainbow"')] if error.status == 401 else []
 
 

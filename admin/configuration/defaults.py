@@ -14,7 +14,12 @@ DEFAULTS: dict[str, Any] = {
         "maxBodyBytes": 1024 * 1024,
         "gracefulShutdownSeconds": 10,
     },
-    "database": {"poolSize": 10},
+    "database": {
+        "poolSize": 10,
+        "connectTimeoutSeconds": 5,
+        "statementTimeoutSeconds": 30,
+        "lockTimeoutSeconds": 10,
+    },
     "logging": {"level": "info", "format": "json"},
     "domains": [
         {"id": "development", "name": "development"},

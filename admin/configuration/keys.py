@@ -109,6 +109,13 @@ CONFIGURATION = Section(
             fields={
                 "url": Text(description="SQLAlchemy URL: sqlite:///file.db or postgresql+psycopg://…"),
                 "poolSize": Integer(minimum=1, maximum=1000, description="Database connections a worker may hold."),
+                "connectTimeoutSeconds": Integer(minimum=2, maximum=300, description="Time to connect to PostgreSQL."),
+                "statementTimeoutSeconds": Integer(
+                    minimum=1, maximum=3600, description="Time that PostgreSQL may take for one statement."
+                ),
+                "lockTimeoutSeconds": Integer(
+                    minimum=1, maximum=3600, description="Wait for a lock of the database, or a free connection."
+                ),
             }
         ),
         "logging": Section(

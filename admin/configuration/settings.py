@@ -88,6 +88,9 @@ class Settings:
     server: Server
     database_url: str
     database_pool_size: int
+    database_connect_seconds: int
+    database_statement_seconds: int
+    database_lock_seconds: int
     log_level: str
     log_format: str
     domains: tuple[Domain, ...]

@@ -15,7 +15,7 @@ from sqlalchemy.dialects import sqlite as sqlite_sql
 from sqlalchemy.types import TypeDecorator
 
 from admin.core.json_text import json_string, json_value
-from admin.store.dialects import is_sqlite, postgresql, sqlite
+from admin.store.dialects import TimeLimits, is_sqlite, postgresql, sqlite
 from admin.store.group_commit import GroupCommit
 
 #: Constraint names are fixed, so that migrations can name them on every database.
@@ -83,15 +83,17 @@ class Database:
         *,
         fresh_seconds: float = postgresql.FRESH_SECONDS,
         clock: Callable[[], float] = time.monotonic,
+        limits: TimeLimits | None = None,
     ) -> None:
+        limits = limits or TimeLimits()
         self.engine = engine
         self.write_lock: AbstractContextManager[object] = nullcontext()  #: held by every writer
         self.clock: Callable[[], datetime] = system_clock  #: the same for every admin of this database
         if is_sqlite(engine):
-            self.write_lock = sqlite.WriteLock(engine.url.database)
-            sqlite.set_up(engine)
+            self.write_lock = sqlite.WriteLock(engine.url.database, limits.lock)
+            sqlite.set_up(engine, limits)
         else:
-            postgresql.set_up(engine, fresh_seconds, clock)
+            postgresql.set_up(engine, fresh_seconds, clock, limits)
             self.clock = postgresql.ServerClock(engine)
         # Any, for one queue serves writes of every type of item.
         self._group_commit: GroupCommit[tuple[Write[Any, Any], Any], Any] = GroupCommit(
@@ -157,12 +159,12 @@ def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str,
     return len(connection.execute(insert, rows).all())
 
 
-def engine_options(pool_size: int) -> dict[str, object]:
+def engine_options(pool_size: int, limits: TimeLimits) -> dict[str, object]:
     """How Flask-SQLAlchemy should build the engine."""
     return {
         "pool_size": pool_size,
         "max_overflow": pool_size,
-        "pool_timeout": 30,
+        "pool_timeout": limits.lock,
         "hide_parameters": True,  # errors are logged, and parameters hold what users sent
         "json_serializer": json_string,
         "json_deserializer": json_value,

@@ -9,6 +9,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Generic, TypeVar
 
+from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
+from sqlalchemy.exc import TimeoutError as SQLAlchemyTimeout
+
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
@@ -17,6 +20,10 @@ _MAX_ITEMS = 1024
 #: After a shared commit more writers are likely to follow, and waiting this long for them costs less than a commit.
 _LINGER_SECONDS = 0.001
 _NO_LOCK: AbstractContextManager[object] = nullcontext()
+#: Failures of the database itself, which one item is rarely to blame for.
+_TROUBLE = (InterfaceError, InternalError, OperationalError, SQLAlchemyTimeout)
+#: How long items are tried on their own while the database is in trouble; the others of a batch then fail as it did.
+_TROUBLE_SECONDS = 1.0
 
 
 class _Submission(Generic[Item, Outcome]):
@@ -79,6 +86,10 @@ class GroupCommit(Generic[Item, Outcome]):
             with self._write_lock:
                 batch = self._next_batch()
                 self._write_batch(batch)
+        except Exception as failure:
+            if batch:
+                raise
+            batch = self._fail_all(failure)  # the lock could not be had
         finally:
             with self._lock:
                 following = self._queue[0] if self._queue else None
@@ -88,6 +99,14 @@ class GroupCommit(Generic[Item, Outcome]):
                 submission.woken.set()
             if following is not None:
                 following.woken.set()
+
+    def _fail_all(self, failure: Exception) -> list[_Submission[Item, Outcome]]:
+        with self._lock:
+            batch = list(self._queue)
+            self._queue.clear()
+        for submission in batch:
+            submission.failure = failure
+        return batch
 
     def _next_batch(self) -> list[_Submission[Item, Outcome]]:
         with self._lock:
@@ -100,6 +119,7 @@ class GroupCommit(Generic[Item, Outcome]):
         return batch
 
     def _write_batch(self, batch: list[_Submission[Item, Outcome]]) -> None:
+        begun_at = time.monotonic()
         try:
             outcomes = iter(self._write([item for submission in batch for item in submission.items]))
             for submission in batch:
@@ -109,4 +129,7 @@ class GroupCommit(Generic[Item, Outcome]):
                 batch[0].failure = failure
                 return
             for submission in batch:  # one bad item must not fail the submissions of other threads
-                self._write_batch([submission])
+                if isinstance(failure, _TROUBLE) and time.monotonic() > begun_at + _TROUBLE_SECONDS:
+                    submission.failure = failure
+                else:
+                    self._write_batch([submission])

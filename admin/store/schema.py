@@ -12,7 +12,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, inspect
 
-from admin.store.dialects.postgresql import take_advisory_lock
+from admin.store.dialects.postgresql import take_advisory_lock, unlimited
 from admin.store.dialects.sqlite import WRITES
 
 #: The advisory lock of migrations: one admin migrates, the others wait.
@@ -58,7 +58,11 @@ def schema_state(engine: Engine) -> SchemaState:
 
 def migrate(engine: Engine, to: str = "head") -> None:
     """Migrate a database to a schema revision, up or down; one admin at a time."""
-    with engine.connect().execution_options(**{WRITES: True}) as connection, connection.begin():
+    with (
+        engine.connect().execution_options(**{WRITES: True}) as connection,
+        connection.begin(),
+        unlimited(connection),
+    ):
         take_advisory_lock(connection, _LOCK)
         config = _config()
         config.attributes["connection"] = connection

@@ -5,41 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 import requests
 
 from tests.support.admins import RunningAdmin, running_admin
+from tests.support.disks import SmallDisk
 from tests.support.waiting import wait_until
 
 PATH = "/api/v1/project_domain_attributes/flytesnacks/development"
 WRITES = "rainbow_attribute_writes_total"
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of a megabyte."""
-    if os.geteuid() != 0:
-        pytest.skip("only root may mount a small file system")
-    place = tmp_path / "disk"
-    place.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)], check=True)
-    try:
-        yield place
-    finally:
-        subprocess.run(["umount", "-l", str(place)], check=True)
-
-
-def fill(disk: Path) -> None:
-    with (disk / "filling").open("wb", buffering=0) as file:
-        try:
-            while True:
-                file.write(bytes(4096))
-        except OSError:
-            pass
 
 
 def write(admin: RunningAdmin, value: str) -> requests.Response:
@@ -68,9 +43,9 @@ def assert_counts(admin: RunningAdmin) -> None:
     assert workers_of(admin) == workers
 
 
-def test_a_temporary_directory_that_fills_up_fails_nothing(tmp_path: Path, small_disk: Path) -> None:
-    with running_admin(tmp_path, environment={"TMPDIR": str(small_disk)}, is_cold=True) as admin:
-        fill(small_disk)
+def test_a_temporary_directory_that_fills_up_fails_nothing(tmp_path: Path, small_disk: SmallDisk) -> None:
+    with running_admin(tmp_path, environment={"TMPDIR": str(small_disk.path)}, is_cold=True) as admin:
+        small_disk.fill()
         assert_counts(admin)
 
 

@@ -1,19 +1,20 @@
-"""PostgreSQL: its clock, connections that may have been closed, advisory locks, rows sent as one JSON document."""
+"""PostgreSQL: its clock, connections and their time limits, advisory locks, rows sent as one JSON document."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
-from sqlalchemy import Connection, Dialect, Engine, event
+from sqlalchemy import Connection, Dialect, Engine, ExceptionContext, event
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import InvalidatePoolError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from admin.store.dialects import is_postgresql
+from admin.store.dialects import TimeLimits, is_postgresql
 from admin.store.sql_types import TableColumn
 
 _USED_AT = "rainbow_used_at"
@@ -22,6 +23,9 @@ FRESH_SECONDS = 0.2
 #: How often the server is asked for its time, and how far the machine's clock may move before it is asked again.
 _CLOCK_SECONDS = 10.0
 _CLOCK_STEP = 1.0
+#: How much longer than the server's own limit an answer is waited for.
+_GRACE_SECONDS = 5
+_READ_ONLY = "25006"
 
 
 class ServerClock:
@@ -74,10 +78,82 @@ class ServerClock:
         self._measured_at, self._machine_offset = ended_at, machine_offset
 
 
-def set_up(engine: Engine, fresh_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-    """Check connections that were idle, so that a restarted database fails no request."""
+def set_up(
+    engine: Engine, fresh_seconds: float, clock: Callable[[], float] = time.monotonic, limits: TimeLimits | None = None
+) -> None:
+    """Limit what takes time, and check connections that were idle, so that a restarted database fails no request."""
+    limits = limits or TimeLimits()
+    event.listen(engine, "do_connect", partial(_connect, limits))
+    event.listen(engine, "connect", partial(_limit, limits))
     event.listen(engine, "checkin", partial(_note_use, clock))
     event.listen(engine, "checkout", partial(_check, engine.dialect, fresh_seconds, clock))
+    event.listen(engine, "handle_error", _leave_standby)
+
+
+def _connect(
+    limits: TimeLimits, dialect: Dialect, _record: ConnectionPoolEntry, arguments: Any, parameters: dict[str, Any]
+) -> Any:
+    parameters.setdefault("connect_timeout", int(limits.connect))
+    if dialect.driver != "psycopg":
+        return None  # the driver connects by itself
+    connection = _timed_connection().connect(*arguments, **parameters)
+    connection.answer_seconds = limits.statement + _GRACE_SECONDS
+    return connection
+
+
+@cache
+def _timed_connection() -> Any:
+    """The driver's connection, which gives up a server that has fallen silent; the driver may not be installed."""
+    import psycopg
+
+    class TimedConnection(psycopg.Connection[Any]):
+        answer_seconds: float | None = None
+
+        def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
+            try:
+                return super().wait(gen, interval, self.answer_seconds if timeout is None else timeout)
+            except psycopg.OperationalError:
+                if self.pgconn.transaction_status == psycopg.pq.TransactionStatus.ACTIVE:  # the answer is still to come
+                    self.close()
+                raise
+
+    return TimedConnection
+
+
+def _limit(limits: TimeLimits, connection: Any, _record: ConnectionPoolEntry) -> None:
+    """Set the server's limits; it also ends a transaction whose client has stopped in the middle of it."""
+    statement, lock = (int(seconds * 1000) for seconds in (limits.statement, limits.lock))
+    connection.autocommit = True  # what a transaction sets goes with it when it is rolled back
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT set_config('statement_timeout', '{statement}', false),"
+            f" set_config('idle_in_transaction_session_timeout', '{statement}', false),"
+            f" set_config('lock_timeout', '{lock}', false)"
+        )
+    connection.autocommit = False
+
+
+@contextmanager
+def unlimited(connection: Connection) -> Iterator[None]:
+    """Let a transaction take as long as it needs; nothing on other databases."""
+    if not is_postgresql(connection):
+        yield
+        return
+    for name in ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"):
+        connection.exec_driver_sql(f"SET LOCAL {name} = 0")
+    driver_connection: Any = connection.connection.driver_connection
+    seconds = getattr(driver_connection, "answer_seconds", None)
+    driver_connection.answer_seconds = None
+    try:
+        yield
+    finally:
+        driver_connection.answer_seconds = seconds
+
+
+def _leave_standby(context: ExceptionContext) -> None:
+    """Connect again after a server has become a standby: the one that can be written may be another."""
+    if getattr(context.original_exception, "sqlstate", None) == _READ_ONLY:
+        context.is_disconnect = True
 
 
 def _note_use(clock: Callable[[], float], _connection: object, record: ConnectionPoolEntry) -> None:

@@ -5,17 +5,21 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
+import time
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from sqlite3 import Connection as DriverConnection
 
-from sqlalchemy import Connection, Dialect, Engine, event
+from sqlalchemy import Connection, Dialect, Engine, ExceptionContext, event
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import TimeoutError as SQLAlchemyTimeout
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from admin.core.json_text import json_string
+from admin.store.dialects import TimeLimits
 
 #: How values are bound, whichever file the database is.
 DIALECT: Dialect = sqlite.dialect(json_serializer=json_string)
@@ -29,22 +33,32 @@ _CACHE_KIB = 8192
 _PRAGMAS = (
     "journal_mode=WAL",
     "synchronous=FULL",
-    "busy_timeout=30000",
     "foreign_keys=ON",
     f"wal_autocheckpoint={_WAL_PAGES}",
     f"cache_size=-{_CACHE_KIB}",
 )
 
 
-def set_up(engine: Engine) -> None:
+#: Errors after which a connection stays unusable when the cause has gone: it may hold the file as it was.
+_LASTING = ("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_IOERR", "SQLITE_CORRUPT", "SQLITE_NOTADB")
+
+
+def set_up(engine: Engine, limits: TimeLimits | None = None) -> None:
     """Configure every new connection of an engine, and let it begin transactions as their purpose needs."""
-    event.listen(engine, "connect", _configure)
+    event.listen(engine, "connect", partial(_configure, limits or TimeLimits()))
     event.listen(engine, "begin", _begin)
+    event.listen(engine, "handle_error", _open_again)
 
 
-def _configure(connection: DriverConnection, _record: ConnectionPoolEntry) -> None:
+def _open_again(context: ExceptionContext) -> None:
+    """Open the file again after an error that may be over by then."""
+    if getattr(context.original_exception, "sqlite_errorname", "").startswith(_LASTING):
+        context.is_disconnect = True
+
+
+def _configure(limits: TimeLimits, connection: DriverConnection, _record: ConnectionPoolEntry) -> None:
     connection.isolation_level = None  # transactions are begun by _begin, not by the driver
-    for pragma in _PRAGMAS:
+    for pragma in (f"busy_timeout={int(limits.lock * 1000)}", *_PRAGMAS):
         connection.execute(f"PRAGMA {pragma}").close()
 
 
@@ -54,25 +68,36 @@ def _begin(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if is_writing else "BEGIN")
 
 
+class LockTimeout(SQLAlchemyTimeout):
+    """Other writers have had the lock for too long."""
+
+
 class WriteLock:
     """Admits one writer at a time, over all threads and processes, in about the order they came; it is reentrant.
 
     SQLite itself waits for its lock by trying again later, which can starve a writer.
     """
 
-    def __init__(self, database: str | None) -> None:
+    def __init__(self, database: str | None, seconds: float = TimeLimits.lock) -> None:
+        self._seconds = seconds
         self._thread_lock = threading.RLock()
         self._depth = 0
         self._path = f"{database}.turn" if database and database != ":memory:" else None
         self._file: int | None = None
+        self._queued: _QueuedLock | None = None
 
     def __enter__(self) -> None:
-        self._thread_lock.acquire()
-        self._depth += 1
-        if self._depth == 1 and self._path is not None:
-            with suppress(OSError):  # without a file, writers are merely served out of order
-                self._file = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
-                fcntl.flock(self._file, fcntl.LOCK_EX)
+        """LockTimeout where it takes too long."""
+        deadline = time.monotonic() + self._seconds
+        if not self._thread_lock.acquire(timeout=self._seconds):
+            raise self._timeout()
+        try:
+            if self._depth == 0 and self._path is not None:
+                self._file = self._lock_file(self._path, deadline)
+            self._depth += 1
+        except BaseException:
+            self._thread_lock.release()
+            raise
 
     def __exit__(self, *_: object) -> None:
         self._depth -= 1
@@ -80,6 +105,59 @@ class WriteLock:
             os.close(self._file)  # which releases the lock
             self._file = None
         self._thread_lock.release()
+
+    def _lock_file(self, path: str, deadline: float) -> int | None:
+        """The locked file; None without a file, where writers are merely served out of order."""
+        while self._queued is None:
+            try:
+                file = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+            except OSError:
+                return None
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return file
+            except BlockingIOError:
+                self._queued = _QueuedLock(file)
+            except OSError:
+                os.close(file)
+                return None
+        locked = self._queued.wait(deadline - time.monotonic())
+        if locked is None and not self._queued.is_over:
+            raise self._timeout()
+        self._queued = None
+        return self._lock_file(path, deadline) if locked is None else locked
+
+    def _timeout(self) -> LockTimeout:
+        return LockTimeout(f"other writers have had the database for {self._seconds:g} s")
+
+
+class _QueuedLock:
+    """A place in the queue for a file's lock, kept by a thread of its own: a wait for a lock has no time limit."""
+
+    def __init__(self, file: int) -> None:
+        self._file = file
+        self._changed = threading.Condition()
+        self._is_wanted = True
+        self._is_held = False
+        self.is_over = False
+        threading.Thread(target=self._stay, name="turn", daemon=True).start()
+
+    def wait(self, seconds: float) -> int | None:
+        """The locked file; None where that takes longer, and where it was released since nobody wanted it."""
+        with self._changed:
+            self._is_wanted = True
+            self._changed.wait_for(lambda: self.is_over, seconds)
+            self._is_wanted = False
+            return self._file if self._is_held else None
+
+    def _stay(self) -> None:
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        with self._changed:
+            self.is_over = True
+            self._is_held = self._is_wanted
+            if not self._is_wanted:
+                os.close(self._file)
+            self._changed.notify()
 
 
 def format_time(time: datetime | None) -> str | None:

@@ -1,0 +1,264 @@
+"""Databases in trouble: every failure is answered clearly, and nothing needs a restart when it is over."""
+
+from __future__ import annotations
+
+import fcntl
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+import sqlalchemy
+from flask.testing import FlaskClient
+from sqlalchemy import text
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import SQLAlchemyError
+from werkzeug.test import TestResponse
+
+from admin.api.failures import translate
+from admin.logs import JsonFormatter
+from admin.services.context import Context
+from tests.conftest import MakeApp
+from tests.support.apps import opened_app
+from tests.support.disks import SmallDisk, read_only
+from tests.support.placing import JOB, asked
+from tests.support.threads import all_at_once
+
+PATH = "/api/v1/project_domain_attributes/flytesnacks/staging"  # where no execution is created
+SOON = {"lockTimeoutSeconds": 1, "statementTimeoutSeconds": 1}
+only_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+only_postgresql = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+
+
+def write(api: FlaskClient, value: str = "a") -> TestResponse:
+    label = {"attributes": {"matching_attributes": {"execution_cluster_label": {"value": value}}}}
+    return api.put(PATH, json=label)
+
+
+def refused(answer: TestResponse) -> tuple[int, str]:
+    assert answer.status_code != 503 or answer.headers["Retry-After"] in ("1", "5")
+    return answer.status_code, (answer.json or {}).get("error", "")
+
+
+def run_sql(url: str, *statements: str) -> None:
+    """Run statements beside the admin."""
+    engine = sqlalchemy.create_engine(url, isolation_level="AUTOCOMMIT", poolclass=sqlalchemy.NullPool)
+    with engine.connect() as connection:
+        for statement in statements:
+            connection.exec_driver_sql(statement)
+
+
+def name_of(url: str) -> str:
+    return make_url(url).database or ""
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "status"),
+    [
+        ("25006", "database_read_only", 503),
+        ("25P03", "database_busy", 503),
+        ("40001", "database_busy", 503),
+        ("40P01", "database_busy", 503),
+        ("53000", "database_busy", 503),
+        ("53100", "database_full", 503),
+        ("53300", "database_busy", 503),
+        ("55P03", "database_busy", 503),
+        ("57014", "database_busy", 503),
+        ("57P01", "unavailable", 503),
+        ("57P03", "unavailable", 503),
+        ("58030", "unavailable", 503),
+        ("08006", "unavailable", 503),
+        ("XX000", "database_damaged", 503),
+        ("XX001", "database_damaged", 503),
+        ("42P01", "database_damaged", 503),
+        ("42501", "database_damaged", 503),
+        ("0A000", "database_busy", 503),
+        ("22021", "invalid_request", 400),
+        ("22P05", "invalid_request", 400),
+        ("23505", "conflict", 409),
+        ("42601", "internal", 500),
+    ],
+)
+def test_every_error_of_postgresql_has_its_answer(
+    postgresql_url: str, code: str, name: str, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = sqlalchemy.create_engine(postgresql_url, poolclass=sqlalchemy.NullPool)
+    with engine.connect() as connection, pytest.raises(SQLAlchemyError) as caught:
+        connection.exec_driver_sql(f"DO $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{code}'; END $$")
+    error = translate(caught.value, "abc")
+    assert (error.name, error.status) == (name, status)
+    assert [record.request_id for record in caplog.records] == ["abc"]  # type: ignore[attr-defined]
+
+
+@only_postgresql
+def test_a_server_that_became_read_only_is_left_and_written_again_when_it_is_over(
+    make_app: MakeApp, database_url: str
+) -> None:
+    api = make_app().test_client()
+    assert write(api, "before").status_code == 200
+    run_sql(database_url, f"ALTER DATABASE {name_of(database_url)} SET default_transaction_read_only = on")
+    end_connections(database_url)
+    write(api)  # which may find that its connection has ended
+    assert refused(write(api)) == (503, "database_read_only")
+    assert refused(api.post("/api/v1/executions", json=asked("one"))) == (503, "database_read_only")
+    assert api.get(PATH, query_string={"resource_type": "3"}).status_code == 200
+    run_sql(
+        database_url,
+        "SET default_transaction_read_only = off",
+        f"ALTER DATABASE {name_of(database_url)} RESET default_transaction_read_only",
+    )
+    assert refused(write(api)) == (503, "database_read_only"), "the connection is the old one"
+    assert write(api).status_code == 200, "without a restart"
+
+
+def end_connections(url: str) -> None:
+    others = "datname = current_database() AND pid <> pg_backend_pid()"
+    run_sql(url, f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}")
+
+
+@only_postgresql
+def test_statements_and_locks_of_postgresql_have_a_time_limit(make_app: MakeApp, database_url: str) -> None:
+    app = make_app(database=SOON)
+    context: Context = app.extensions["rainbow"]
+    with pytest.raises(SQLAlchemyError) as caught, context.database.reading() as connection:
+        connection.execute(text("SELECT pg_sleep(20)"))
+    assert translate(caught.value, "abc").name == "database_busy"
+    engine = sqlalchemy.create_engine(database_url, poolclass=sqlalchemy.NullPool)
+    with engine.connect() as blocker:
+        blocker.exec_driver_sql("LOCK TABLE attributes")
+        assert refused(write(app.test_client())) == (503, "database_busy")
+    assert write(app.test_client()).status_code == 200
+
+
+@only_postgresql
+def test_a_server_that_falls_silent_is_given_up(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its kernel still acknowledges what it gets, so that only a time limit of our own ends the wait."""
+    monkeypatch.setattr("admin.store.dialects.postgresql._GRACE_SECONDS", -0.5)  # before the server gives up itself
+    context: Context = make_app(database={"statementTimeoutSeconds": 1}).extensions["rainbow"]
+    with pytest.raises(SQLAlchemyError) as caught, context.database.reading() as connection:
+        connection.execute(text("SELECT pg_sleep(20)"))
+    assert translate(caught.value, "abc").name == "unavailable"
+    with context.database.reading() as connection:
+        assert connection.scalar(text("SELECT 1")) == 1
+
+
+@only_postgresql
+def test_the_wait_for_a_connection_has_a_time_limit(make_app: MakeApp) -> None:
+    app = make_app(database={"poolSize": 1, "lockTimeoutSeconds": 1})
+    context: Context = app.extensions["rainbow"]
+    with context.database.reading(), context.database.reading():
+        assert refused(app.test_client().get("/api/v1/revisions")) == (503, "database_busy")
+    assert app.test_client().get("/api/v1/revisions").status_code == 200
+
+
+def test_a_database_without_its_tables_is_damaged_until_they_are_back(make_app: MakeApp, database_url: str) -> None:
+    api = make_app().test_client()
+    run_sql(database_url, "ALTER TABLE attributes RENAME TO elsewhere")
+    assert refused(write(api)) == (503, "database_damaged")
+    run_sql(database_url, "ALTER TABLE elsewhere RENAME TO attributes")
+    assert write(api).status_code == 200
+
+
+@only_sqlite
+def test_a_lock_that_another_program_has_on_sqlite_is_waited_for_only_so_long(
+    make_app: MakeApp, database_url: str
+) -> None:
+    api = make_app(database=SOON).test_client()
+    with sqlalchemy.create_engine(database_url).connect() as blocker:
+        blocker.exec_driver_sql("BEGIN IMMEDIATE")
+        assert refused(write(api)) == (503, "database_busy")
+    assert write(api).status_code == 200
+
+
+@contextmanager
+def turn_of(url: str) -> Iterator[None]:
+    """The lock that writers of SQLite take turns by, as a process that was stopped would hold it."""
+    with Path(f"{name_of(url)}.turn").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@only_sqlite
+def test_many_writers_wait_for_the_turn_at_the_same_time_and_only_so_long(make_app: MakeApp, database_url: str) -> None:
+    app = make_app(database=SOON)
+
+    def act(number: int) -> tuple[int, str]:
+        api = app.test_client()
+        if number % 2:
+            return refused(write(api, f"label-{number}"))
+        return refused(api.post("/api/v1/executions", json=asked(f"run-{number}")))
+
+    begun_at = time.monotonic()
+    with turn_of(database_url):
+        answers = all_at_once([partial(act, number) for number in range(20)])
+        threads = [thread for thread in threading.enumerate() if thread.name == "turn"]
+    assert set(answers) == {(503, "database_busy")}
+    assert time.monotonic() - begun_at < 15, "one after the other they would wait for 20 s"
+    assert len(threads) <= 1, "a writer that gave up leaves its place to the next"
+    answers = all_at_once([partial(act, number) for number in range(20)])
+    assert {status for status, _ in answers} <= {200, 201}
+
+
+@only_sqlite
+def test_a_damaged_file_is_used_again_once_it_is_whole(make_app: MakeApp, database_url: str) -> None:
+    api = make_app().test_client()
+    assert write(api, "before").status_code == 200
+    run_sql(database_url, "PRAGMA wal_checkpoint(TRUNCATE)")
+    file = Path(name_of(database_url))
+    whole = file.read_bytes()
+    file.write_bytes(b"\xa5" * len(whole))
+    run_sql_quietly(database_url)
+    assert refused(write(api)) == (503, "database_damaged")
+    file.write_bytes(whole)
+    assert write(api).status_code == 200
+
+
+def run_sql_quietly(url: str) -> None:
+    with suppress(SQLAlchemyError):
+        run_sql(url, "SELECT 1")
+
+
+@only_sqlite
+def test_a_file_that_was_read_only_is_written_again_without_a_restart(make_app: MakeApp, database_url: str) -> None:
+    app = make_app()
+    api = app.test_client()
+    assert write(api, "before").status_code == 200
+    with read_only(Path(name_of(database_url))):
+        app.extensions["rainbow"].database.engine.dispose()
+        for value in ("b", "c"):
+            assert refused(write(api, value)) == (503, "database_read_only")
+        assert refused(api.post("/api/v1/executions", json=asked("one"))) == (503, "database_read_only")
+        assert api.get("/api/v1/revisions").status_code == 200, "opened for reading"
+    assert refused(write(api, "d"))[0] in (200, 503), "the connection may still be the one that could only read"
+    assert write(api, "e").status_code == 200
+
+
+@only_sqlite
+def test_a_full_disk_refuses_changes_until_there_is_room(database_url: str, small_disk: SmallDisk) -> None:
+    with opened_app(f"sqlite:///{small_disk.path}/rainbow.db") as app:
+        api = app.test_client()
+        assert write(api, "before").status_code == 200
+        small_disk.fill()
+        answers = [refused(write(api, f"label-{number}" * 20)) for number in range(20)]
+        assert answers[-1] == (503, "database_full")
+        assert {status for status, _ in answers} <= {200, 503}
+        revisions = api.get("/api/v1/revisions").get_json()["revisions"]
+        assert len(revisions) == 1 + sum(status == 200 for status, _ in answers), "what was refused is not stored"
+        small_disk.empty()
+        assert write(api, "after").status_code == 200
+
+
+def test_a_logged_failure_holds_no_value_that_was_sent(
+    make_app: MakeApp, database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    api = make_app().test_client()
+    run_sql(database_url, "ALTER TABLE executions RENAME TO elsewhere", "ALTER TABLE attributes RENAME TO nowhere")
+    assert write(api, "swordfish").status_code == 503
+    secret = asked("swordfish", job={**JOB, "environment": {"PASSWORD": "swordfish"}})
+    assert api.post("/api/v1/executions", json=secret).status_code == 503
+    lines = [JsonFormatter().format(record) for record in caplog.records]
+    assert sum("parameters hidden" in line for line in lines) >= 2, "the statements are logged"
+    assert not [line for line in lines if "swordfish" in line]
