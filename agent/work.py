@@ -359,12 +359,17 @@ class Work:
         self._mark_ended(intent, self._event(intent.reference, kind, message=intent.ending_message))
 
     def release_unstarted(self) -> None:
-        """Hand back what has not started; jobs that wait in the engine's queue are cancelled first."""
+        """Hand back what has not started; jobs that wait in the engine's queue are cancelled first.
+
+        Those whose policy is to wait stay in the queue, because one that is just starting would be ended.
+        """
         message = "Its agent stopped before it had started."
+        self._next_poll_at = 0.0
+        self._try_each((self._poll,), lambda poll: poll())
         for intent in list(self.intents.values()):
             state = self.native.get(intent.key)
             is_queued = intent.stage is Stage.SUBMITTED and state is not None and state.phase is NativePhase.QUEUED
-            if is_queued or intent.stage is Stage.HELD:
+            if (is_queued and intent.on_lost != WAIT) or intent.stage is Stage.HELD:
                 self.end(intent, Ending.STOP, message)
 
     def _drop(self, intent: Intent) -> None:

@@ -10,11 +10,14 @@ import pytest
 from agent.crashes import STEPS, VARIABLE
 from agent.engines.local import processes
 from tests.support.admins import RunningAdmin, running_admin
-from tests.support.agent_processes import Site, running_site, waiting_for, write_admin_configuration
-from tests.support.slurm import SlurmCluster
+from tests.support.agent_processes import (
+    Site,
+    engine_settings,
+    running_site,
+    waiting_for,
+    write_admin_configuration,
+)
 from tests.support.waiting import wait_until
-
-Clusters = tuple[SlurmCluster, SlurmCluster]
 
 #: The steps at which executions have ended.
 AFTER_THE_END = STEPS[STEPS.index("after-finish") :]
@@ -31,12 +34,7 @@ def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAdmin]:
 @pytest.fixture(params=["local", "slurm"])
 def site(request: pytest.FixtureRequest, admin: RunningAdmin, tmp_path: Path) -> Iterator[Site]:
     """A cluster of each engine."""
-    settings: dict[str, object] = {"engine": request.param}
-    if request.param == "slurm":
-        clusters: Clusters = request.getfixturevalue("slurm_clusters")
-        settings["engine_options"] = {"configuration": str(clusters[0].configuration)}
-        settings["environment"] = {"PATH": clusters[0].environment()["PATH"]}
-    with running_site(admin, tmp_path, **settings) as site:
+    with running_site(admin, tmp_path, **engine_settings(request.param, request)) as site:
         yield site
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 import requests
 import yaml
 
@@ -23,6 +24,7 @@ from agent.tasks import key_of
 from tests.support import programs
 from tests.support.admins import RunningAdmin
 from tests.support.programs import Process, clean_environment
+from tests.support.slurm import SlurmCluster
 from tests.support.waiting import wait_until
 
 PROJECT, DOMAIN = "flytesnacks", "development"
@@ -184,6 +186,18 @@ class Site:
 def waiting_for(file: Path, script: str = "true") -> tuple[str, str, str]:
     """A command that runs a script once a file exists."""
     return "sh", "-c", f"until [ -e {file} ]; do sleep 0.05; done; {script}"
+
+
+def engine_settings(engine: str, request: pytest.FixtureRequest) -> dict[str, Any]:
+    """The settings of a site of that engine; a Slurm cluster is started for it."""
+    if engine != "slurm":
+        return {"engine": engine}
+    cluster: SlurmCluster = request.getfixturevalue("slurm_clusters")[0]
+    return {
+        "engine": engine,
+        "engine_options": {"configuration": str(cluster.configuration)},
+        "environment": {"PATH": cluster.environment()["PATH"]},
+    }
 
 
 @contextmanager

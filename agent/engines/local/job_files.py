@@ -26,7 +26,13 @@ SUPERVISOR_LOST = "SUPERVISOR_LOST"
 
 def write_lease(directory: Path, until: float) -> None:
     """Let a job go on until a time of the steady clock."""
-    write_file(directory / LEASE, f"{boot_id()} {until}".encode(), is_durable=False)
+    # Always of one length, so that it can be overwritten on a disk that is full.
+    data = f"{boot_id()} {until:020.3f}".encode()
+    try:
+        write_file(directory / LEASE, data, is_durable=False)
+    except OSError:
+        with (directory / LEASE).open("r+b") as stream:
+            stream.write(data)
 
 
 def read_lease(directory: Path) -> float | None:

@@ -592,6 +592,13 @@ def test_a_renewal_of_a_job_that_is_not_guarded_changes_nothing(engine: LocalEng
     assert ended(engine, handle).exit_code == 3
 
 
+def test_a_lease_can_be_renewed_on_a_full_disk(tmp_path: Path) -> None:
+    write_lease(tmp_path, 100.0)
+    (tmp_path / f".{LEASE}.new").mkdir()  # no new file can be made
+    write_lease(tmp_path, 1e9)
+    assert read_lease(tmp_path) == 1e9
+
+
 def test_a_lease_of_another_boot_is_over(tmp_path: Path) -> None:
     write_lease(tmp_path, 1e9)
     assert read_lease(tmp_path) == 1e9

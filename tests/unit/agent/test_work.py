@@ -399,6 +399,28 @@ def test_stopping_hands_back_what_has_not_started(work: Work, engine: FakeEngine
     assert (work.is_unsettled, list(work.intents)) == (False, [keys[2]])
 
 
+def test_stopping_leaves_what_waits_in_the_queue_of_the_engine(
+    work: Work, engine: FakeEngine, clock: FakeClock
+) -> None:
+    started(work, clock, on_lost="wait")
+    work.step()
+    work.is_stopping = True
+    work.release_unstarted()
+    work.step()
+    assert (engine.cancelled, work.is_unsettled) == ([], False)
+
+
+def test_stopping_does_not_end_what_has_started_since_the_last_poll(
+    work: Work, engine: FakeEngine, clock: FakeClock
+) -> None:
+    started(work, clock, on_lost="fail")
+    work.step()
+    engine.jobs[KEY] = RUNNING
+    work.release_unstarted()
+    work.step()
+    assert engine.cancelled == []
+
+
 def test_a_job_that_the_engine_forgot_is_reported_unknown(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     started(work, clock)
     engine.jobs[KEY] = UNKNOWN

@@ -1,0 +1,58 @@
+"""Agents that fall silent: what waits goes on, and what does not is ended on its node, agent or no agent."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent.engines.local import processes
+from tests.support.admins import RunningAdmin, running_admin
+from tests.support.agent_processes import (
+    Site,
+    engine_settings,
+    running_site,
+    waiting_for,
+    write_admin_configuration,
+)
+from tests.support.waiting import wait_until
+
+
+@pytest.fixture(scope="module")
+def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAdmin]:
+    """An admin whose leases are soon over."""
+    directory = tmp_path_factory.mktemp("admin")
+    configuration = write_admin_configuration(
+        directory, leaseSeconds=6, waitSeconds=2, unreachableSeconds=4, lostSeconds=8
+    )
+    with running_admin(directory, "--config", str(configuration)) as admin:
+        yield admin
+
+
+@pytest.fixture(params=["local", "slurm"])
+def site(request: pytest.FixtureRequest, admin: RunningAdmin, tmp_path: Path) -> Iterator[Site]:
+    """A cluster of each engine."""
+    with running_site(admin, tmp_path, **engine_settings(request.param, request)) as site:
+        yield site
+
+
+def create(site: Site, on_lost: str) -> tuple[str, Path]:
+    """An execution that appends to a file when it begins, and ends once it may."""
+    name, began = f"{site.cluster}-{on_lost}", site.directory / "began"
+    script = f"echo $RAINBOW_ATTEMPT >> {began}; {waiting_for(site.directory / 'go')[-1]}"
+    site.create(name, "sh", "-c", script, spec={"retry": {"on_lost": on_lost}})
+    return name, began
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
+def test_a_guarded_job_is_ended_on_its_node_when_there_is_no_agent(site: Site, end: signal.Signals) -> None:
+    name, began = create(site, "fail")
+    agent = site.start()
+    wait_until(lambda: site.phase(name) != "QUEUED", explain=lambda: site.log)
+    agent.send_signal(end)
+    agent.wait(timeout=60)
+    wait_until(lambda: not processes.marked(site.key(name)), 60, explain=lambda: "it goes on")
+    closure = site.ended(name)["closure"]
+    assert (closure["phase"], closure["reason"]["code"], began.read_text()) == ("FAILED", "CLUSTER_LOST", "1\n")
