@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import platform
 import pty
 import select
 import signal
@@ -413,25 +414,50 @@ def test_a_second_agent_cannot_use_the_same_state_directory(site: Site) -> None:
     assert (done.returncode, "another agent uses" in done.stderr) == (1, True)
 
 
-def test_a_second_agent_of_the_same_cluster_takes_over(site: Site, new_site: Callable[..., Site]) -> None:
-    name = f"{site.cluster}-over"
-    site.create(name, "sleep", "600")
-    first = site.start()
-    site.running(name)
+@pytest.fixture
+def other(site: Site) -> Iterator[Site]:
+    """A replacement of an agent's host: the same cluster and token, and an empty state directory."""
     other = Site(site.admin, site.directory.parent / "other", cluster=site.cluster)
     other.configure()
     other.state.mkdir(parents=True)
     (other.state / "token").write_text((site.state / "token").read_text())
-    second = other.start()
-    try:
-        assert first.wait(timeout=60) == 1
-        assert "taken over" in site.log
-        assert processes.marked(site.key(name)) == set()
-        closure = site.ended(name)["closure"]
-        assert (closure["phase"], closure["reason"]["code"]) == ("FAILED", "CLUSTER_LOST")
-        assert second.poll() is None
-    finally:
-        other.stop()
+    yield other
+    other.stop()
+
+
+def test_a_second_agent_of_the_same_cluster_is_refused_while_the_first_is_there(site: Site, other: Site) -> None:
+    name, go = f"{site.cluster}-refused", site.directory / "go"
+    site.create(name, *waiting_for(go))
+    first = site.start()
+    site.running(name)
+    done = other.call("run", "--once")
+    assert done.returncode == 1
+    for words in (f"on host '{platform.node()}' since ", "last heard at ", "--take-over"):
+        assert words in done.stderr
+    other.start()
+    other.wait_for_log("--take-over")
+    go.touch()
+    execution = site.ended(name)
+    assert (execution["closure"]["phase"], execution["attempt"]) == ("SUCCEEDED", 1)
+    # The first one is gone for good: the second one, which waited, serves the cluster.
+    first.kill()
+    first.wait()
+    site.create(f"{site.cluster}-next", "true")
+    assert site.ended(f"{site.cluster}-next")["closure"]["phase"] == "SUCCEEDED"
+
+
+def test_a_second_agent_that_is_told_to_takes_over(site: Site, other: Site) -> None:
+    name = f"{site.cluster}-over"
+    site.create(name, "sleep", "600")
+    first = site.start()
+    site.running(name)
+    second = other.start("--take-over")
+    assert first.wait(timeout=60) == 1
+    assert "taken over" in site.log
+    assert processes.marked(site.key(name)) == set()
+    closure = site.ended(name)["closure"]
+    assert (closure["phase"], closure["reason"]["code"]) == ("FAILED", "CLUSTER_LOST")
+    assert second.poll() is None
 
 
 def test_once_is_for_cron(site: Site, tmp_path: Path) -> None:
