@@ -37,6 +37,7 @@ class Config:
     engine: str = DEFAULT_ENGINE
     engine_options: Mapping[str, Any] = field(default_factory=dict)
     ca_file: str | None = None
+    run_as: str = ""
     slots: int = 10
     want: int = 10
     poll_seconds: float | None = None
@@ -74,6 +75,7 @@ _KEYS = {
     "stateDirectory": _Key(str, "a path"),
     "tokenFile": _Key(str, "a path"),
     "caFile": _Key(str, "a path"),
+    "runAs": _Key(str, "the name of a user"),
     "slots": _Key(int, "a whole number", _is_count, f"from 1 to {_MOST}"),
     "want": _Key(int, "a whole number", _is_count, f"from 1 to {_MOST}"),
     "pollSeconds": _Key((int, float), "a number", lambda number: 0.01 <= number <= 60, "from 0.01 to 60"),
@@ -101,6 +103,7 @@ def load_config(file: Path | None, options: Mapping[str, Any]) -> Config:
         state_directory=state,
         token_file=_path(settings.get("tokenFile"), base) or state / "token",
         ca_file=str(ca_file) if ca_file else None,
+        run_as=settings.get("runAs", Config.run_as),
         slots=settings.get("slots", Config.slots),
         want=settings.get("want", Config.want),
         poll_seconds=settings.get("pollSeconds"),

@@ -93,6 +93,7 @@ The configuration file, each key with an example:
   stateDirectory: /var/lib/rainbow-agent   used by one agent only, on a disk that survives a reboot
   tokenFile: /etc/rainbow/alpha.token      written by `rainbow-agent register`
   caFile: /etc/rainbow/ca.pem              certificate authorities to trust for https
+  runAs: rainbow-jobs                      the user that jobs run as; an agent of root's must name one, or say root
   slots: 10                                executions at once
   want: 10                                 new executions to take with one sync
   pollSeconds: 0.5                         how often the engine is asked for the states of its jobs
@@ -107,6 +108,7 @@ Options of the engine local:
                                of all processes of a job is measured, and a job above its limit is ended. none: no limit
   graceSeconds: 5              time between SIGTERM and SIGKILL when a job is ended
   keepSeconds: 3600            how long a finished job's directory is kept
+  logLimitBytes: 67108864      what is kept of each stream of a job; it may print more, which is dropped
 
 \b
 Under systemd set KillMode=process, so that jobs of the engine local survive a restart of the agent.
@@ -121,6 +123,9 @@ cluster; 2 for a wrong command line.
     "--engine",
     metavar="NAME",
     help="Engine: local, slurm, or one that an installed package provides.",
+)
+@click.option(
+    *("--run-as", "runAs"), envvar="RAINBOW_RUN_AS", metavar="USER", help="User that jobs run as; see docs/agents.md."
 )
 @click.option("--slots", type=int, metavar="N", help="Executions at once; default 10.")
 @click.option("--once", is_flag=True, help="Sync, start what is offered, report what has ended, and exit; for cron.")
@@ -156,11 +161,14 @@ def run(file: str | None, once: bool, take_over: bool, drain: bool, quiet: bool,
     from agent.state_directory import StateDirectory, StateError
     from agent.status import StatusHandler, StatusLine
     from agent.transport import AdminClient, Token, exposures
+    from agent.users import hide_process
     from ctl.client.errors import RainbowError
 
     if problem := check_crash_variable():
         _fail(problem)
     config = _config(file, **options)
+    _check_user(config)
+    hide_process()
     line = StatusLine(sys.stderr)
     log = logging.getLogger("rainbow.agent")
     log.handlers = [StatusHandler(line)]
@@ -175,6 +183,8 @@ def run(file: str | None, once: bool, take_over: bool, drain: bool, quiet: bool,
     for warning in exposures(config.token_file, config.endpoint, has_ca_file=config.ca_file is not None):
         log.warning(warning)
     try:
+        if config.run_as:
+            state.let_jobs_through()
         engine = _engine(config, state.jobs)
         agent = Agent(config, engine, state, client, take_over=take_over)
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -186,11 +196,23 @@ def run(file: str | None, once: bool, take_over: bool, drain: bool, quiet: bool,
     sys.exit(status)
 
 
+def _check_user(config: Config) -> None:
+    """Keep an agent of root's from running jobs as root unless it is told to."""
+    from agent.engines.base import BUILT_IN
+
+    if os.geteuid() == 0 and config.engine in BUILT_IN and not config.run_as:
+        _fail(
+            "runAs: the agent runs as root, and so would every job: start it as the user that jobs are to run as, name "
+            "that user with --run-as USER (engine local only), or say --run-as root if that is what you want"
+        )
+
+
 def _engine(config: Config, directory: Path) -> Engine:
     from agent.engines.base import EngineError, find_engine
 
+    options = {**config.engine_options, **({"runAs": config.run_as} if config.run_as else {})}
     try:
-        return find_engine(config.engine)(config.engine_options, directory)
+        return find_engine(config.engine)(options, directory)
     except EngineError as error:
         _fail(str(error))
 

@@ -66,6 +66,11 @@ class StateDirectory:
         write_file(path, f"{text}\n".encode())
         return text
 
+    def let_jobs_through(self) -> None:
+        """Let jobs of another user reach their own directories, though they cannot list what else is here."""
+        for directory in (self.path, self.jobs):
+            directory.chmod(0o711)
+
     def close(self) -> None:
         """Let another agent use the directory."""
         os.close(self._lock)

@@ -118,7 +118,9 @@ def _run(directory: Path, config: str, port: int, running: list[subprocess.Popen
         agent = ["--config", os.devnull, "--endpoint", url, "--cluster", CLUSTER, "--engine", "local"]
         agent += ["--token-file", str(token), "--state-directory", str(directory / "agent")]
         _ensure_token(client, token, url, [*agent, "--secret-file", str(secret)])
-        running.append(_start("rainbow-agent", "run", *agent, prefix="agent: "))
+        # Jobs run as whoever tries Rainbow, root as well.
+        user = ["--run-as", "root"] if os.geteuid() == 0 else []
+        running.append(_start("rainbow-agent", "run", *agent, *user, prefix="agent: "))
         _wait_until(lambda: _has_synced(client, started_at), running, "the agent does not reach the admin")
     context = "make-run" if port == _DEFAULT_PORT else f"make-run-{port}"
     lines = _shell_lines(context, url, operators_token)

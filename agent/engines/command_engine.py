@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from agent.clocks import SYSTEM_CLOCK, Clock
 from agent.engines.base import Handle, OptionError, Task, parse_seconds, refuse_unknown
 from agent.files import open_beneath, open_without_links, read_file, read_json
+from agent.users import User, file_access_of, find_user, own_name
 
 #: What the engine must know of a task later, its working directory (`work`) included.
 TASK = "task.json"
@@ -27,8 +28,11 @@ class CommandEngine:
     """Options, logs, output files and the removal of old directories."""
 
     name: str
-    #: The options with their defaults; `ignoreImage`, `graceSeconds`, `keepSeconds` and `logLimitBytes` among them.
+    #: The options with their defaults; `ignoreImage`, `graceSeconds`, `keepSeconds`,
+    #: `logLimitBytes` and `runAs` among them.
     defaults: ClassVar[Mapping[str, Any]]
+    #: Whether an engine of root's can run jobs as another user (`runAs`).
+    can_switch_user: ClassVar[bool] = False
 
     def __init__(self, options: Mapping[str, Any], directory: Path, *, clock: Clock = SYSTEM_CLOCK) -> None:
         refuse_unknown(options, self.defaults)
@@ -41,7 +45,29 @@ class CommandEngine:
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
             raise OptionError("engineOptions.logLimitBytes: must be a number of bytes, 0 or more")
         self.directory = directory
+        #: The user that jobs run as, if it is not the agent's own.
+        self.user = self._find_user(self.options["runAs"])
         self._clock = clock
+
+    def _find_user(self, name: object) -> User | None:
+        if not name:
+            return None
+        user = find_user(name) if isinstance(name, str) else None
+        if user is None:
+            raise OptionError(f"runAs: there is no user {name!r} on this machine")
+        if user.uid == os.geteuid():
+            return None
+        if not self.can_switch_user:
+            raise OptionError(
+                f"runAs: the jobs of the {self.name} engine run as the user who submits them: start the agent as "
+                f"'{name}', or say {own_name()}"
+            )
+        if os.geteuid() != 0:
+            raise OptionError(
+                f"runAs: only root may run jobs as another user, and the agent runs as '{own_name()}': start it as "
+                f"'{name}', or as root"
+            )
+        return user
 
     def _check_command(self, task: Task) -> str:
         """Why a task must be declined whatever its size, or an empty text."""
@@ -59,7 +85,15 @@ class CommandEngine:
         work = Path(os.path.normpath(directory / "work" / (task.job.get("working_directory") or "")))
         if work.is_relative_to(directory / "work"):
             work.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._give_away(directory, work)
         return directory, work
+
+    def _give_away(self, directory: Path, work: Path) -> None:
+        """Let the user that the job runs as have the working directory, and reach it."""
+        if self.user is not None:
+            directory.chmod(0o711)
+            for path in (work, *work.parents[: len(work.relative_to(directory).parts) - 1]):
+                os.chown(path, self.user.uid, self.user.gid, follow_symlinks=False)
 
     def logs(self, handle: Handle, stream: str, offset: int, limit: int) -> bytes:
         """A piece of what the job printed."""
@@ -79,11 +113,12 @@ class CommandEngine:
         try:
             if Path(path).is_absolute():
                 path = str(Path(path).relative_to(work))
-            directory = self._open_work(work)
-            try:
-                descriptor = open_beneath(directory, path)
-            finally:
-                os.close(directory)
+            with file_access_of(self.user):
+                directory = self._open_work(work)
+                try:
+                    descriptor = open_beneath(directory, path)
+                finally:
+                    os.close(directory)
         except (OSError, ValueError):
             return None
         with os.fdopen(descriptor, "rb") as file:

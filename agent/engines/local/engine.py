@@ -11,6 +11,7 @@ import fcntl
 import os
 import platform
 import signal
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -41,18 +42,21 @@ class LocalEngine(CommandEngine):
 
     name = "local"
     guards_leases = True
+    can_switch_user = True
     defaults: ClassVar[Mapping[str, Any]] = {
         "ignoreImage": False,
         "memoryLimit": "address-space",
         "graceSeconds": 5,
         "keepSeconds": 3600,
         "logLimitBytes": LOG_LIMIT_BYTES,
+        "runAs": "",
     }
 
     def __init__(self, options: Mapping[str, Any], directory: Path, *, clock: Clock = SYSTEM_CLOCK) -> None:
         super().__init__(options, directory, clock=clock)
         if self.options["memoryLimit"] not in _MEMORY_LIMITS:
             raise OptionError(f"engineOptions.memoryLimit: must be one of {', '.join(_MEMORY_LIMITS)}")
+        self._check_reach()
         self._cores = sorted(os.sched_getaffinity(0))
         #: Child processes, which must be reaped when they have ended.
         self._supervisors: set[int] = set()
@@ -61,6 +65,17 @@ class LocalEngine(CommandEngine):
         #: The plans of jobs that run, by key; some may have ended since the last look.
         plans = {path.parent.name: read_json(path) for path in directory.glob(f"*/{TASK}")}
         self._plans = {key: plan for key, plan in plans.items() if plan and _is_running(directory / key)}
+
+    def _check_reach(self) -> None:
+        """Refuse a directory that the jobs' user cannot reach."""
+        identity = self._identity()
+        if self.user is None or identity is None or not self.directory.is_dir():
+            return
+        if subprocess.run(["test", "-x", str(self.directory)], cwd="/", **identity).returncode:
+            raise OptionError(
+                f"stateDirectory: the user '{self.user.name}', whom runAs names, cannot reach {self.directory}: choose "
+                "a directory that everybody may pass through, such as /var/lib/rainbow-agent"
+            )
 
     def version(self) -> str:
         """The kernel's release."""
@@ -120,10 +135,11 @@ class LocalEngine(CommandEngine):
             "command": list(task.job["command"]),
             "work": str(work),
             "environment": {
-                **{name: os.environ[name] for name in _INHERITED if name in os.environ},
+                **self._login_environment(),
                 **task.environment,
                 processes.MARK: task.key,
             },
+            "user": self._identity(),
             "tasks": tasks,
             "time_limit_seconds": task.time_limit_seconds,
             "grace_seconds": self.options["graceSeconds"],
@@ -137,6 +153,20 @@ class LocalEngine(CommandEngine):
             plan["memory_bytes"] = round_up(memory * tasks)
             plan["address_space_bytes"] = round_up(memory) if is_address_space else None
         return plan
+
+    def _login_environment(self) -> dict[str, str]:
+        variables = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        if self.user is None:
+            return variables
+        own = {"HOME": self.user.home, "USER": self.user.name, "LOGNAME": self.user.name, "SHELL": self.user.shell}
+        variables.pop("TMPDIR", None)
+        return {**variables, **own}
+
+    def _identity(self) -> dict[str, Any] | None:
+        """As whom processes of jobs are started, as arguments of Popen."""
+        if self.user is None:
+            return None
+        return {"user": self.user.uid, "group": self.user.gid, "extra_groups": list(self.user.groups)}
 
     def _least_used_cores(self, number: int) -> list[int] | None:
         """The cores that the fewest jobs use; None if the job may use all."""

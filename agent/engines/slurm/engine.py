@@ -54,6 +54,7 @@ class SlurmEngine(CommandEngine):
         "graceSeconds": 5,
         "keepSeconds": 3600,
         "logLimitBytes": LOG_LIMIT_BYTES,
+        "runAs": "",
         "timeoutSeconds": 5,
     }
     #: Longer than the default, because all users share the controller.

@@ -36,6 +36,7 @@ engineOptions: {a: 1}
 stateDirectory: state
 tokenFile: /etc/rainbow/token
 caFile: ca.pem
+runAs: jobs
 slots: 3
 want: 2
 pollSeconds: 0.25
@@ -51,6 +52,7 @@ properties: {rack: 7}
         state_directory=tmp_path / "state",
         token_file=Path("/etc/rainbow/token"),
         ca_file=str(tmp_path / "ca.pem"),
+        run_as="jobs",
         slots=3,
         want=2,
         poll_seconds=0.25,
