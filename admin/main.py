@@ -128,7 +128,14 @@ def _age(name: str, rows: str) -> Callable[[Callable[..., None]], Callable[..., 
 @_age("logs", "logs and output files of executions that ended")
 @_age("revisions", "revisions, but for the last one, that were made")
 @click.option("--dryRun", "--dry-run", "dry_run", is_flag=True, help="Count what would be deleted, and delete nothing.")
-def prune_command(config_file: str | None, dry_run: bool, **flags: Any) -> None:
+@click.option(
+    "--acceptClock",
+    "--accept-clock",
+    "accepts_clock",
+    is_flag=True,
+    help="Believe the clock, where pruning is suspended because it has leapt by more than a day.",
+)
+def prune_command(config_file: str | None, dry_run: bool, accepts_clock: bool, **flags: Any) -> None:
     """Delete executions, events, logs and revisions that are old enough.
 
     The ages come from the options, else from the configuration; what neither names is kept. Executions are deleted
@@ -139,20 +146,29 @@ def prune_command(config_file: str | None, dry_run: bool, **flags: Any) -> None:
     Examples:
       rainbow-admin prune --config rainbow.yaml --dryRun
       rainbow-admin prune --executions 90d --logs 30d --revisions 365d
+      rainbow-admin prune --acceptClock
     """
     from admin.server.startup import check_schema, driver_reason, open_app
+    from admin.services.clocks import accept_clock, follow_clock
     from admin.services.retention import prune
 
     settings = load_settings(config_file, os.environ, _overrides(**flags))
-    if settings.retention.is_for_ever:
+    if settings.retention.is_for_ever and not accepts_clock:
         raise click.UsageError(
             "Nothing to prune: everything is kept for ever. Set how long to keep it with options such as "
             "--executions 90d --logs 30d, or under retention in the configuration."
         )
     app = open_app(settings)
     check_schema(app)
+    context = app.extensions["rainbow"]
     try:
-        deleted = _total(prune(app.extensions["rainbow"], settings.retention, dry_run=dry_run))
+        if accepts_clock:
+            click.echo(f"the clock is believed: {accept_clock(context).isoformat(timespec='seconds')}")
+        now = context.clock()
+        problem = None if dry_run else follow_clock(context, now, 0)
+        if problem is not None:
+            raise CannotStart(problem)
+        deleted = _total(prune(context, settings.retention, now=now, dry_run=dry_run))
     except SQLAlchemyError as error:
         raise CannotStart(
             f"The database failed: {driver_reason(error)}. What is deleted stays so; run it again for the rest."

@@ -6,7 +6,9 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import datetime
 
+from admin.services.clocks import follow_clock, may_judge
 from admin.services.context import Context
 from admin.services.retention import prune
 from admin.store.retention import Counts
@@ -16,6 +18,8 @@ _log = logging.getLogger("rainbow.loops")
 #: How long one round may take; the leader's other work waits meanwhile.
 _SLICE_SECONDS = 0.02
 _RETRY_SECONDS = 60.0
+#: How often the clock is compared with what is stored of it.
+_FOLLOW_SECONDS = 60.0
 
 
 class RetentionLoop:
@@ -37,6 +41,8 @@ class RetentionLoop:
         self._deleted: Counter[str] = Counter()
         self._next_start = 0.0
         self._is_first = True
+        self._followed_at: float | None = None  #: when the clock was compared with what is stored of it
+        self._is_suspended = False
 
     @property
     def is_running(self) -> bool:
@@ -44,12 +50,18 @@ class RetentionLoop:
         return self._steps is not None
 
     def __call__(self) -> None:
+        if not may_judge(self._context):
+            return
         settings = self._context.settings
         now = self._clock()
         if self._steps is None:
-            if settings.retention.is_for_ever or now < self._next_start:
+            is_due = not settings.retention.is_for_ever and now >= self._next_start
+            if not is_due and self._followed_at is not None and now < self._followed_at + _FOLLOW_SECONDS:
                 return
-            self._steps = self._prune(self._context, settings.retention, is_thorough=self._is_first)
+            clock_now = self._context.clock()
+            if not self._follow_clock(clock_now, now) or not is_due:
+                return
+            self._steps = self._prune(self._context, settings.retention, now=clock_now, is_thorough=self._is_first)
             self._next_start = now + settings.retention_interval_seconds
         try:
             self._go_on(self._steps, until=now + self._slice_seconds)
@@ -57,6 +69,18 @@ class RetentionLoop:
             self._steps = None
             self._next_start = now + min(_RETRY_SECONDS, settings.retention_interval_seconds)
             raise
+
+    def _follow_clock(self, clock_now: datetime, now: float) -> bool:
+        """Whether the clock may be believed; if not, nothing is pruned for now."""
+        seconds = 0.0 if self._followed_at is None else now - self._followed_at
+        problem = follow_clock(self._context, clock_now, seconds)
+        self._followed_at = now
+        if problem is not None:
+            self._next_start = max(self._next_start, now + _FOLLOW_SECONDS)
+            if not self._is_suspended and not self._context.settings.retention.is_for_ever:
+                _log.error("pruning is suspended", extra={"reason": problem})
+        self._is_suspended = problem is not None
+        return problem is None
 
     def _go_on(self, steps: Iterator[Counts], until: float) -> None:
         while self._clock() < until:

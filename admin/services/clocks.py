@@ -1,11 +1,18 @@
-"""Clocks: whether anything may be judged by time now."""
+"""Clocks: whether anything may be judged by time now, and whether anything may be deleted by it."""
 
 from __future__ import annotations
 
 import logging
+from datetime import datetime
 
+from sqlalchemy import Connection
+
+from admin.core.clock_checks import ClockCheck
+from admin.core.settings.scopes import Scope
+from admin.core.settings.warnings import Warning, WarningCode
 from admin.metrics import count_judgement_pause
 from admin.services.context import Context
+from admin.store import clock_checks
 
 _log = logging.getLogger("rainbow.loops")
 _REASONS = {
@@ -26,3 +33,28 @@ def may_judge(context: Context) -> bool:
             f"nothing is judged by time for {lease_seconds:g} s: {_REASONS[reason]}",
         )
     return context.watch.may_judge
+
+
+def follow_clock(context: Context, now: datetime, seconds: float) -> str | None:
+    """Note that the clock was watched for some seconds up to now; returns why nothing may be deleted by it, if so."""
+    with context.database.writing() as connection:
+        check = clock_checks.get(connection, now).after(now, seconds)
+        clock_checks.save(connection, check)
+    return check.problem(now)
+
+
+def accept_clock(context: Context) -> datetime:
+    """Believe the clock as it is, by an operator's word; returns its time."""
+    now = context.clock()
+    with context.database.writing() as connection:
+        clock_checks.save(connection, ClockCheck(believed_at=now, seen_at=now))
+    return now
+
+
+def clock_warnings(context: Context, connection: Connection) -> list[Warning]:
+    """The warning that nothing is pruned because of the clock, if that is so."""
+    now = context.clock()
+    problem = clock_checks.get(connection, now).problem(now)
+    if problem is None or context.settings.retention.is_for_ever:
+        return []
+    return [Warning(code=WarningCode.CLOCK_LEAPT, message=problem, kind="CLOCK", scope=Scope(), field="")]

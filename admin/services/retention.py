@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
-from admin.core.retention import MINIMUM_EVENT_AGE, Retention, batches
+from admin.core.retention import MINIMUM_EVENT_AGE, Cutoffs, Retention, batches
 from admin.metrics import count_pruned
 from admin.services.context import Context
 from admin.store import executions, fleet, retention
@@ -33,25 +33,27 @@ def prune(
     context: Context,
     kept: Retention,
     *,
+    now: datetime | None = None,
     dry_run: bool = False,
     is_thorough: bool = True,
     sizes: PruningSizes = _SIZES,
 ) -> Iterator[Counts]:
     """Delete what is due, one small step after another; each yields what it deleted, or would have.
 
+    Whether the clock, or the time that is given, can be believed is for the caller to check.
     A run may stop at any step and begin again, and several may run at once. Only a thorough run looks for trails that
     nothing refers to although it deleted no execution itself.
     """
-    for counts in _prune(context, kept, sizes, dry_run=dry_run, is_thorough=is_thorough):
+    limits = kept.cutoffs(now or context.clock())
+    for counts in _prune(context, limits, sizes, dry_run=dry_run, is_thorough=is_thorough):
         if not dry_run:
             count_pruned(counts)
         yield counts
 
 
 def _prune(
-    context: Context, kept: Retention, sizes: PruningSizes, *, dry_run: bool, is_thorough: bool
+    context: Context, limits: Cutoffs, sizes: PruningSizes, *, dry_run: bool, is_thorough: bool
 ) -> Iterator[Counts]:
-    limits = kept.cutoffs(context.clock())
     if limits.logs is not None:
         yield from _walk(context, retention.LOGS, limits.logs, sizes, dry_run=dry_run)
         yield from _walk(context, retention.OUTPUTS, limits.logs, sizes, dry_run=dry_run)

@@ -10,7 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from admin.metrics import State
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
-from admin.services.warnings import list_warnings
+from admin.services.warnings import admin_warnings, stored_warnings
 from admin.store import executions, registrations, revisions
 from admin.store.schema import SchemaState, schema_state
 
@@ -47,15 +47,16 @@ class StateSummary:
             moment = head, registrations.number(connection)
             unfinished = list(executions.unfinished_counts(connection))
             clusters = current_fleet(self._context, connection).clusters
+            about_admin = Counter(warning.code.value for warning in admin_warnings(self._context, connection))
         with self._lock:
             index = self._context.index
             if index.current() is None or index.size > _MAX_SCOPES:
                 self._warnings = {}  # checking so many after each change would take too long
             elif moment != self._counted_at:
-                self._warnings = dict(Counter(warning.code for warning in list_warnings(self._context)))
+                self._warnings = dict(Counter(warning.code for warning in stored_warnings(self._context)))
                 self._counted_at = moment
             return State(
-                warnings=self._warnings,
+                warnings={**self._warnings, **about_admin},
                 revision=head,
                 executions=unfinished,
                 clusters={name: cluster.enabled and not cluster.cordoned for name, cluster in clusters.items()},

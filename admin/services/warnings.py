@@ -1,13 +1,28 @@
-"""Warnings: everything stored that is questionable now."""
+"""Warnings: everything that is questionable now, in what is stored and about the admin itself."""
 
 from __future__ import annotations
 
+from sqlalchemy import Connection
+
 from admin.core.settings.warnings import Warning
 from admin.services.changeable.registry import NOUNS
+from admin.services.clocks import clock_warnings
 from admin.services.context import Context
 
 
 def list_warnings(context: Context) -> list[Warning]:
-    """Every warning that is true now, by noun, kind and scope."""
+    """Every warning that is true now, those about the admin first, then by noun, kind and scope."""
+    with context.database.reading() as connection:
+        about_admin = admin_warnings(context, connection)
+    return [*about_admin, *stored_warnings(context)]
+
+
+def stored_warnings(context: Context) -> list[Warning]:
+    """Every warning about what is stored, by noun, kind and scope."""
     with context.database.reading() as connection:
         return [warning for noun in NOUNS for warning in noun.stored_warnings(context, connection)]
+
+
+def admin_warnings(context: Context, connection: Connection) -> list[Warning]:
+    """What is wrong with the admin or its database, and keeps it from doing something."""
+    return clock_warnings(context, connection)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -80,7 +82,8 @@ def test_what_cannot_be_pruned_is_said(tmp_path: Path, arguments: list[str], sta
 
 
 def test_an_admin_prunes_by_itself_if_it_is_told_to(tmp_path: Path) -> None:
-    (tmp_path / "kept.yaml").write_text("retention: {executions: 1s, interval: 100ms}\n")
+    retention = "retention: {executions: 1s, interval: 100ms}\n"
+    (tmp_path / "kept.yaml").write_text(f"{retention}agents: {{leaseSeconds: 1, waitSeconds: 0}}\n")
     with running_admin(tmp_path, "--config", "kept.yaml") as admin:
         create(admin, "waits", "a", "b", "last")
         end(admin, "a", "b")
@@ -91,3 +94,23 @@ def test_an_admin_prunes_by_itself_if_it_is_told_to(tmp_path: Path) -> None:
         wait_until(lambda: b"its stdout was deleted" in run("rainbowctl", "logs", *last).stderr)
         wait_until(lambda: b"are no longer kept" in run("rainbowctl", "get", "execution-event", *last).stderr)
         wait_until(lambda: '"message": "pruned"' in admin.log.read_text())  # at the end of a round
+
+
+def test_a_clock_that_has_leapt_is_not_believed_until_somebody_says_so(admin: RunningAdmin, tmp_path: Path) -> None:
+    create(admin, "a", "last")
+    end(admin, "a")
+    create(admin, "newest")
+    with closing(sqlite3.connect(tmp_path / "rainbow.db")) as database, database:
+        long_ago = "2020-01-01 00:00:00.000000"
+        database.execute("DELETE FROM clock_checks")
+        database.execute("INSERT INTO clock_checks VALUES (1, ?, ?, 0)", (long_ago, long_ago))
+    refused = prune(tmp_path, "--executions", "1ms")
+    assert refused.returncode == 1
+    assert b"but was last seen right at 2020-01-01T00:00:00+00:00: nothing is pruned until" in refused.stderr
+    assert b"If it is right, run `rainbow-admin prune --acceptClock`" in refused.stderr
+    assert names(admin) == {"a", "last", "newest"}
+    assert counts(prune(tmp_path, "--executions", "1ms", "--dryRun"))["would be deleted"] > 0
+    accepted = prune(tmp_path, "--acceptClock")
+    assert (accepted.returncode, b"the clock is believed" in accepted.stdout) == (0, True), accepted.stderr
+    assert names(admin) == {"a", "last", "newest"}
+    assert counts(prune(tmp_path, "--executions", "1ms"))["executions"] == 1

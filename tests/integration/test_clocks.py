@@ -12,20 +12,25 @@ import pytest
 import sqlalchemy
 from flask import Flask
 from flask.testing import FlaskClient
+from sqlalchemy import update
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from admin.loops.leases import LeaseLoop
+from admin.loops.retention import RetentionLoop
 from admin.loops.waiting import WaitingLoop
 from admin.metrics import judgement_pauses_total
+from admin.services.clocks import accept_clock, follow_clock
 from admin.services.context import Context
+from admin.services.state import StateSummary
 from admin.store.dialects.postgresql import ServerClock
+from admin.store.execution_tables import executions
 from tests.conftest import MakeApp
 from tests.support.agents import PlayedAgent, WatchedClock, closure, event_types, played_agent
-from tests.support.placing import created, execution, get, put_attribute
+from tests.support.placing import DOMAIN, PROJECT, created, execution, get, put_attribute, row_counts
 from tests.support.postgresql import free_port
 
 LEASE, UNREACHABLE, LOST = 60, 90, 300
-HOUR = 3600
+HOUR, DAY = 3600, 86400
 
 
 @pytest.fixture
@@ -245,3 +250,69 @@ def test_each_admin_goes_by_the_clock_of_its_database(make_app: MakeApp) -> None
     is_server = isinstance(context.clock, ServerClock)
     assert is_server == (context.database.engine.dialect.name == "postgresql")
     assert abs(context.clock() - datetime.now(UTC)) < timedelta(seconds=60)
+
+
+# Pruning
+
+
+def test_six_seconds_at_four_hundred_days_ahead_delete_nothing(
+    make_app: MakeApp, caplog: pytest.LogCaptureFixture
+) -> None:
+    ages = dict.fromkeys(("executions", "events", "logs", "revisions"), "90d")
+    app = make_app(retention={**ages, "interval": "1m"})
+    clock = WatchedClock(app)
+    context, api = app.extensions["rainbow"], app.test_client()
+    loop = RetentionLoop(context, clock=clock.monotonic)
+
+    def go_on(seconds: int) -> None:
+        for _ in range(seconds):
+            clock.advance(1)
+            loop()
+
+    agent = played_agent(api, context, "a")
+    created(api, "e", cluster="a")
+    created(api, "f", cluster="a")
+    agent.start(2)
+    agent.finish(["e"])
+    go_on(LEASE + 10)
+    clock.step(400 * DAY)
+    agent.sync()  # what is stored meanwhile has the wrong time
+    agent.finish(["f"])
+    stored = row_counts(context)
+    go_on(6)
+    go_on(LEASE + 120)  # also once the jump is long enough ago
+    assert row_counts(context) == stored
+    [warning] = get(api, "warnings")["warnings"]
+    assert (warning["code"], warning["level"]) == ("clock_leapt", "platform")
+    assert "--acceptClock" in warning["message"]
+    assert StateSummary(context)().warnings["clock_leapt"] == 1
+    assert [record.levelno for record in caplog.records if record.message == "pruning is suspended"] == [logging.ERROR]
+    clock.step(-400 * DAY)
+    go_on(LEASE + 120)
+    assert get(api, "warnings")["warnings"] == []
+    # Afterwards it works as ever: what is old enough goes.
+    with context.database.writing() as connection:
+        connection.execute(update(executions).values(finished_at=clock() - timedelta(days=91)))
+    created(api, "newest", cluster="a")
+    go_on(130)
+    assert [row["id"]["name"] for row in get(api, f"executions/{PROJECT}/{DOMAIN}")["executions"]] == ["newest"]
+
+
+def test_an_operator_may_say_that_the_clock_is_right(make_app: MakeApp) -> None:
+    app = make_app(retention={"executions": "90d"})
+    clock = WatchedClock(app)
+    context: Context = app.extensions["rainbow"]
+    assert follow_clock(context, clock(), 0) is None
+    clock.step(2 * DAY)
+    assert follow_clock(context, clock(), 0) is not None
+    assert accept_clock(context) == clock()
+    assert follow_clock(context, clock(), 0) is None
+    assert get(app.test_client(), "warnings")["warnings"] == []
+
+
+def test_before_the_clock_was_ever_checked_what_was_stored_last_tells(make_app: MakeApp) -> None:
+    app = make_app(retention={"executions": "90d"})
+    clock = WatchedClock(app)
+    created(app.test_client(), "e")
+    clock.step(2 * DAY)
+    assert follow_clock(app.extensions["rainbow"], clock(), 0) is not None

@@ -29,7 +29,7 @@ from admin.store.decisions import decisions, trails
 from admin.store.execution_tables import execution_events, executions
 from admin.store.fleet import cluster_events
 from tests.conftest import MakeApp
-from tests.support.agents import Clock, PlayedAgent, played_agent, set_clock
+from tests.support.agents import Clock, PlayedAgent, WatchedClock, played_agent, set_clock
 from tests.support.placing import (
     API,
     DOMAIN,
@@ -525,13 +525,10 @@ class TestRevisions:
         assert sum(counts["revisions"] for counts in steps) == history + 11
 
 
-def test_the_leader_prunes_every_so_often_in_small_slices(
-    make_app: MakeApp,
-    clock: Clock,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    app = make_app(retention={"executions": "1d", "interval": "50ms"})
-    context, api = set_clock(app, clock), app.test_client()
+def test_the_leader_prunes_every_so_often_in_small_slices(make_app: MakeApp, caplog: pytest.LogCaptureFixture) -> None:
+    app = make_app(retention={"executions": "5m", "interval": "50ms"})
+    clock = WatchedClock(app)
+    context, api = app.extensions["rainbow"], app.test_client()
     seconds = count(100)
     small_steps = partial(prune, sizes=SMALL)
     # A step or two in each round.
@@ -540,7 +537,7 @@ def test_the_leader_prunes_every_so_often_in_small_slices(
         created(api, f"old-{number}")
         end(api, f"old-{number}")
     loop()
-    clock.advance(2 * DAY)
+    clock.advance(600)
     before = pruned_total.labels("executions")._value.get()
     rounds = 0
     with caplog.at_level(logging.INFO, "rainbow.loops"):
@@ -567,7 +564,9 @@ def test_the_leader_keeps_everything_unless_it_is_told_otherwise(
     assert row_counts(context) == before
 
 
-def test_a_round_that_fails_is_begun_again_later(context: Context) -> None:
+def test_a_round_that_fails_is_begun_again_later(app: Flask) -> None:
+    WatchedClock(app).advance(60)
+    context: Context = app.extensions["rainbow"]
     kept = replace(context.settings, retention=Retention(executions="1d"), retention_interval_seconds=10)
     now, runs = [100.0], 0
 

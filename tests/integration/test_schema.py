@@ -10,12 +10,22 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import JSON, Column, Engine, create_engine, insert, select
 
-from admin.store import attributes, decisions, execution_tables, fleet, loop_leases, projects, registrations, revisions
+from admin.store import (
+    attributes,
+    clock_checks,
+    decisions,
+    execution_tables,
+    fleet,
+    loop_leases,
+    projects,
+    registrations,
+    revisions,
+)
 from admin.store.database import UtcDateTime, metadata
 from admin.store.schema import SchemaState, current_revision, known_revisions, latest_revision, migrate, schema_state
 
 #: Imported, so that the metadata is complete.
-TABLES = (attributes, decisions, execution_tables, fleet, loop_leases, projects, registrations, revisions)
+TABLES = (attributes, clock_checks, decisions, execution_tables, fleet, loop_leases, projects, registrations, revisions)
 
 
 @pytest.fixture

@@ -33,6 +33,7 @@ class WarningCode(StrEnum):
     UNDECLARED_KIND = "undeclared_kind"
     EXPECTED_CLUSTER = "expected_cluster"
     SHADOWED_DEFINITION = "shadowed_definition"
+    CLOCK_LEAPT = "clock_leapt"
 
 
 _UNKNOWN_NAME = {
