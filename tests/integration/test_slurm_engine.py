@@ -20,9 +20,10 @@ from agent.engines.base import (
     SubmitRefused,
     Task,
 )
+from agent.engines.local import processes
 from agent.engines.slurm import SlurmEngine
 from agent.engines.slurm.engine import lock_submission
-from agent.engines.slurm.job_files import CANCELLED, MARK
+from agent.engines.slurm.job_files import CANCELLED, ENDED, MARK
 from agent.engines.slurm.script import arguments
 from agent.testing import FakeClock, check_engine
 from tests.support.slurm import CPUS, MEMORY_MB, SlurmCluster, running_slurm
@@ -485,3 +486,32 @@ def processes_of(key: str) -> list[str]:
         except OSError:
             continue
     return pids
+
+
+@pytest.mark.parametrize("limit", [None, 300.0])
+def test_a_job_whose_lease_is_over_is_ended_even_if_it_ignores_signals(
+    red: SlurmCluster, tmp_path: Path, limit: float | None
+) -> None:
+    engine = engine_of(red, tmp_path, graceSeconds=1)
+    script = "trap '' TERM; sleep 600 & echo ready; while :; do sleep 600; done"
+    task = task_of(engine, script, lease_seconds=600.0, time_limit_seconds=limit)
+    handle = engine.submit(task)
+    started(engine, handle)
+    engine.renew({handle: 1.0})
+    state = finished(engine, handle)
+    assert (state.phase, state.reason) == (NativePhase.FAILED, "CLUSTER_LOST")
+    wait_until(lambda: not processes.marked(task.key), explain=lambda: "processes of the job are left")
+
+
+def test_a_job_whose_lease_was_not_renewed_since_it_was_queued_does_not_start(engine: SlurmEngine) -> None:
+    task = task_of(engine, "echo ready", lease_seconds=1.0)
+    handle = engine.submit(task)
+    wait_until((task.directory / ENDED).exists)
+    state = finished(engine, handle)
+    assert (state.phase, state.reason, printed(engine, handle)) == (NativePhase.FAILED, "CLUSTER_LOST", "")
+
+
+def test_a_job_that_begins_after_its_lease_was_renewed_is_told_again(engine: SlurmEngine) -> None:
+    handle = engine.submit(task_of(engine, "echo ready; exit 3", lease_seconds=600.0))
+    state = finished(engine, handle)
+    assert (state.phase, state.exit_code, printed(engine, handle)) == (NativePhase.FAILED, 3, "ready\n")

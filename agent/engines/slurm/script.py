@@ -79,7 +79,7 @@ _rb_look() {{
 _rb_lease= _rb_until=0
 _rb_look
 _rb_first=$_rb_lease
-while [ "$_rb_lease" = "$_rb_first" ]; do
+until [ "$_rb_lease" != "$_rb_first" ] && [ "$_rb_now" -lt "$_rb_until" ]; do
   [ "$_rb_now" -lt "$_rb_until" ] || _rb_ended 75 {files.LEASE_OVER}
   sleep 0.2
   _rb_look
