@@ -46,6 +46,7 @@ from admin.store.database import Database, db, engine_options
 from admin.store.dialects import TimeLimits
 from admin.store.dialects.sqlite import prepare_file
 from admin.store.group_commit import GroupCommit
+from admin.store.write_probe import WriteProbe
 
 _OPERATIONS = (
     agents.operations,
@@ -94,6 +95,7 @@ def create_app(settings: Settings, counter_file: int | None = None) -> Flask:
         index=Index(database, SharedCounter(counter_file), settings.kinds),
         effective_texts=EffectiveTexts(settings.kinds, settings.platform),
         creations=GroupCommit(CreationWriter(database), lock=database.write_lock),
+        write_probe=WriteProbe(database),
         clock=database.clock,
     )
     app.extensions["rainbow"] = context

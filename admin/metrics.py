@@ -177,12 +177,16 @@ class State:
 class StateCollector(Collector):
     """Gauges of the database's state, read at each scrape, so that every worker answers the same."""
 
-    def __init__(self, state: Callable[[], State]) -> None:
+    def __init__(self, state: Callable[[], State | None]) -> None:
         self._state = state
 
     def collect(self) -> Iterator[Metric]:
         state = self._state()
         yield _gauge("rainbow_info", "The version that answers.", ["version"], [([__version__], 1)])
+        is_up = state is not None
+        yield _gauge("rainbow_database_up", "1 if the database answers, else 0.", [], [([], int(is_up))])
+        if state is None:
+            return
         warnings = [([code], count) for code, count in state.warnings.items()]
         yield _gauge("rainbow_warnings", "Stored settings that are questionable.", ["code"], warnings)
         yield _gauge("rainbow_revision", "Number of the last revision.", [], [([], state.revision)])

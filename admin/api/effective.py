@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from flask import Response
+from sqlalchemy.exc import SQLAlchemyError
+
 from admin.api.changes import MOST_BYTES
 from admin.api.current import context
 from admin.api.operations import Operations
@@ -10,15 +13,24 @@ from admin.core.settings.scopes import Scope, check_scope
 from admin.messages.changes import read_changes
 from admin.messages.effective import EffectiveAnswer, EffectiveQuery, ProposalBody
 from admin.messages.requests import Fields
-from admin.services.effective import effective_attributes
+from admin.services.effective import effective_attributes, stale_text
 
+#: The header of an answer from before the database went away: how many seconds ago it was true.
+STALE = "Rainbow-Stale"
 operations = Operations("effective attributes")
 
 
 @operations.add("GET", "/effective_attributes", query=EffectiveQuery, errors=(404,))
-def get_effective(query: Fields) -> EffectiveAnswer:
+def get_effective(query: Fields) -> EffectiveAnswer | Response:
     """What applies at a scope, and why."""
-    effective = effective_attributes(context(), _scope(query), _kinds(query), at=query.get("at"))
+    try:
+        effective = effective_attributes(context(), _scope(query), _kinds(query), at=query.get("at"))
+    except SQLAlchemyError:
+        kind = _kinds(query)[0] if "resource_type" in query else None
+        stale = None if "at" in query else stale_text(context(), _scope(query), kind)
+        if stale is None:
+            raise
+        return Response(stale.text, mimetype="application/json", headers={STALE: str(stale.seconds)})
     return EffectiveAnswer.from_effective(effective)
 
 

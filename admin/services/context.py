@@ -20,6 +20,7 @@ from admin.store.execution_lists import LIST_LIMITS, ListLimits
 from admin.store.fleet import FleetCache
 from admin.store.group_commit import GroupCommit
 from admin.store.tokens import TokenCache
+from admin.store.write_probe import WriteProbe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +35,7 @@ class Context:
     index: Index  #: attributes and projects in memory
     effective_texts: EffectiveTexts
     creations: GroupCommit[Creation, Outcome]
+    write_probe: WriteProbe
     clock: Callable[[], datetime]  #: the same for all admins of a database
     fleet_cache: FleetCache = field(default_factory=FleetCache)
     creation_cache: CreationCache = field(default_factory=CreationCache)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import ceil
 
 from admin.core.changes import RowChange, RowWrite, rows_after
 from admin.core.projects import project_changes
@@ -13,7 +14,7 @@ from admin.core.settings.scopes import Scope
 from admin.services.changes import planned_changes
 from admin.services.context import Context
 from admin.services.revisions import check_number
-from admin.services.scopes import applying, check_existed, check_readable
+from admin.services.scopes import applying, check_domain, check_existed, check_readable
 from admin.store import attributes, history, revisions
 
 
@@ -32,6 +33,28 @@ def effective_text(context: Context, scope: Scope, only: Kind | None = None) -> 
     """
     known = applying(context, scope)
     return None if known is None else context.effective_texts.write(scope, known.packed, known.revision, only)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StaleText:
+    """What `effective_attributes` answered a while ago."""
+
+    text: bytes
+    seconds: int  #: how long ago, rounded up
+
+
+def stale_text(context: Context, scope: Scope, only: Kind | None = None) -> StaleText | None:
+    """The last that is known of a scope while the database cannot be read; None for any other time and scope."""
+    if scope.domain:
+        check_domain(context, scope.domain)
+    stale = context.index.stale(scope)
+    if stale is None:
+        return None
+    known, seconds = stale
+    if scope.project and known.project is None:
+        return None
+    text = context.effective_texts.write(scope, known.packed, known.revision, only)
+    return StaleText(text=text, seconds=ceil(seconds))
 
 
 def effective_attributes(

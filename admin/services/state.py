@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import Counter
 
@@ -9,23 +10,38 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from admin.metrics import State
 from admin.services.context import Context
+from admin.services.database_failures import explain
 from admin.services.definitions import current_fleet
 from admin.services.warnings import admin_warnings, stored_warnings
 from admin.store import executions, registrations, revisions
 from admin.store.schema import SchemaState, schema_state
 
+_log = logging.getLogger("rainbow.state")
+
 
 def is_ready(context: Context) -> tuple[bool, str]:
-    """Whether the database answers and has the schema this version works with; and if not, why."""
+    """Whether the database answers, can be written and has the schema this version works with; and if not, why."""
     try:
         state = schema_state(context.database.engine)
+        if state is not SchemaState.CURRENT:
+            return False, f"the schema is {state.value}: run `rainbow-admin migrate`"
         with context.database.reading() as connection:
             revisions.head(connection)
-    except SQLAlchemyError:
-        return False, "the database does not answer; the log has the reason"
-    if state is not SchemaState.CURRENT:
-        return False, f"the schema is {state.value}: run `rainbow-admin migrate`"
+        context.write_probe.check(context.clock())
+    except SQLAlchemyError as failure:
+        _log.warning("not ready", extra={"reason": str(failure)[:500]})
+        error = explain(failure)
+        return False, _UNREADY.get(error.name if error else "", "the database does not answer; the log has the reason")
     return True, "ready"
+
+
+#: What is wrong, by the names of the errors that requests are refused with.
+_UNREADY = {
+    "database_busy": "the database is busy: a lock, a connection or an answer took too long",
+    "database_read_only": "the database can only be read",
+    "database_full": "the database's disk is full",
+    "database_damaged": "the database cannot be used as it is; the log has the reason",
+}
 
 
 #: The most scopes for which warnings are counted.
@@ -41,7 +57,15 @@ class StateSummary:
         self._counted_at = (-1, -1)
         self._warnings: dict[str, int] = {}
 
-    def __call__(self) -> State:
+    def __call__(self) -> State | None:
+        """None while the database does not answer."""
+        try:
+            return self._count()
+        except SQLAlchemyError as failure:
+            _log.warning("metrics without the database's state", extra={"reason": str(failure)[:500]})
+            return None
+
+    def _count(self) -> State:
         with self._context.database.reading() as connection:
             head = revisions.head(connection)
             moment = head, registrations.number(connection)

@@ -56,8 +56,11 @@ class Session:
         if self._client is None:
             from ctl.client.client import Client
 
-            self._client = Client.from_settings(self.settings)
+            self._client = Client.from_settings(self.settings, on_stale=self._warn_of_age)
         return self._client
+
+    def _warn_of_age(self, seconds: int) -> None:
+        self.printer.warning(f"the admin cannot read its database; this is what applied {seconds} s ago")
 
     def client_with_timeout(self, seconds: float) -> Client:
         """A new client with a short timeout and no retries, for lookups such as completion."""

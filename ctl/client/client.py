@@ -7,6 +7,7 @@ is tried again after a failure, and what never is, stands at the top of `ctl.cli
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Self
 
 from ctl.client.answers import Document
@@ -32,14 +33,18 @@ class Client(AttributeCalls, ProjectCalls, FleetCalls, RegistrationCalls, Execut
         ca_file: str | None = None,
         timeout: float = 30.0,
         retries: int = 2,
+        on_stale: Callable[[int], None] | None = None,
     ) -> None:
         """
         A client of the admin at `endpoint`, written as `ctl.client.endpoints` says.
 
         `ca_file` has the certificate authorities to trust for https; `timeout` is how many seconds to wait for an
-        answer in each attempt, and `retries` how often a failed read is tried again.
+        answer in each attempt, and `retries` how often a failed read is tried again. `on_stale` is called with the age
+        in seconds of an answer that the admin gives from its memory, while its database is away.
         """
-        self._transport = Transport(endpoint, token=token, ca_file=ca_file, timeout=timeout, retries=retries)
+        self._transport = Transport(
+            endpoint, token=token, ca_file=ca_file, timeout=timeout, retries=retries, on_stale=on_stale
+        )
 
     @classmethod
     def from_transport(cls, transport: Transport) -> Client:
@@ -56,7 +61,14 @@ class Client(AttributeCalls, ProjectCalls, FleetCalls, RegistrationCalls, Execut
         return cls.from_settings(load_settings({}))
 
     @classmethod
-    def from_settings(cls, settings: Settings, *, timeout: float | None = None, retries: int = 2) -> Client:
+    def from_settings(
+        cls,
+        settings: Settings,
+        *,
+        timeout: float | None = None,
+        retries: int = 2,
+        on_stale: Callable[[int], None] | None = None,
+    ) -> Client:
         """A client for the settings of a command line (`ctl.client.contexts.Settings`)."""
         return cls(
             str(settings.endpoint.value),
@@ -64,6 +76,7 @@ class Client(AttributeCalls, ProjectCalls, FleetCalls, RegistrationCalls, Execut
             ca_file=settings.ca_file.value,
             timeout=settings.timeout_seconds if timeout is None else timeout,
             retries=retries,
+            on_stale=on_stale,
         )
 
     def __enter__(self) -> Self:

@@ -78,13 +78,15 @@ class Transport:
         user_agent: str = "rainbowctl",
         replace_bad_text: bool = False,
         remedies: Remedies = REMEDIES,
+        on_stale: Callable[[int], None] | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """
         As `Client`, with seconds to wait for a connection (`connect_timeout`) of their own.
 
         A function as `token` is called for each request. `replace_bad_text` sends `?` for invalid Unicode, as file
-        names may hold; without it the admin refuses such a body.
+        names may hold; without it the admin refuses such a body. `on_stale` is called with the age in seconds of an
+        answer that the admin gives from its memory, while its database is away.
         """
         parsed = parse_endpoint(endpoint, has_ca_file=ca_file is not None)
         self.url = parsed.url
@@ -98,6 +100,7 @@ class Transport:
         self._connect_timeout = connect_timeout
         self._replace_bad_text = replace_bad_text
         self._retries = retries
+        self._on_stale = on_stale
         self._sleep = sleep
 
     def close(self) -> None:
@@ -156,6 +159,9 @@ class Transport:
         except ValueError:
             document = None
         if 200 <= answer.status < 300 and isinstance(document, dict):
+            age = answer.headers.get("Rainbow-Stale", "")
+            if age.isdecimal() and self._on_stale is not None:
+                self._on_stale(int(age))
             return document
         if isinstance(document, dict) and "message" in document:
             error = refusal(answer.status, document, answer.headers.get("X-Request-Id") or request_id)

@@ -8,9 +8,11 @@ import signal
 from pathlib import Path
 
 import requests
+import sqlalchemy
 
 from tests.support.admins import RunningAdmin, running_admin
 from tests.support.disks import SmallDisk
+from tests.support.programs import run
 from tests.support.waiting import wait_until
 
 PATH = "/api/v1/project_domain_attributes/flytesnacks/development"
@@ -72,3 +74,19 @@ def answers(admin: RunningAdmin) -> bool:
         return admin.get("/readyz").status_code == 200
     except requests.ConnectionError:
         return False
+
+
+def test_rainbowctl_warns_of_values_from_memory(tmp_path: Path) -> None:
+    with running_admin(tmp_path, environment={"RAINBOW_SERVER_WORKERS": "1"}) as admin:
+        assert write(admin, "known").status_code == 200
+        scope = ["-p", "flytesnacks", "-d", "development"]
+        command = ["--endpoint", admin.url, "explain", "execution-cluster-label", *scope]
+        current = run("rainbowctl", *command, cwd=tmp_path)
+        assert (current.returncode, current.stderr) == (0, b"")
+        engine = sqlalchemy.create_engine(f"sqlite:///{tmp_path / 'rainbow.db'}", isolation_level="AUTOCOMMIT")
+        with engine.connect() as connection:
+            connection.exec_driver_sql("ALTER TABLE revision_head RENAME TO elsewhere")
+        stale = run("rainbowctl", *command, cwd=tmp_path)
+        engine.dispose()
+        assert (stale.returncode, stale.stdout) == (0, current.stdout)
+        assert b"warning: the admin cannot read its database; this is what applied" in stale.stderr

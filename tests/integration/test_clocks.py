@@ -285,7 +285,9 @@ def test_six_seconds_at_four_hundred_days_ahead_delete_nothing(
     [warning] = get(api, "warnings")["warnings"]
     assert (warning["code"], warning["level"]) == ("clock_leapt", "platform")
     assert "--acceptClock" in warning["message"]
-    assert StateSummary(context)().warnings["clock_leapt"] == 1
+    state = StateSummary(context)()
+    assert state is not None
+    assert state.warnings["clock_leapt"] == 1
     assert [record.levelno for record in caplog.records if record.message == "pruning is suspended"] == [logging.ERROR]
     clock.step(-400 * DAY)
     go_on(LEASE + 120)

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from werkzeug.test import TestResponse
 from admin.api.failures import translate
 from admin.logs import JsonFormatter
 from admin.services.context import Context
+from admin.services.state import is_ready
+from admin.store.write_probe import WriteProbe
 from tests.conftest import MakeApp
 from tests.support.apps import opened_app
 from tests.support.disks import SmallDisk, read_only
@@ -262,3 +265,76 @@ def test_a_logged_failure_holds_no_value_that_was_sent(
     lines = [JsonFormatter().format(record) for record in caplog.records]
     assert sum("parameters hidden" in line for line in lines) >= 2, "the statements are logged"
     assert not [line for line in lines if "swordfish" in line]
+
+
+@contextmanager
+def away(url: str) -> Iterator[None]:
+    """A database that cannot be read: a server that takes no connections, or a file without tables."""
+    if url.startswith("sqlite"):
+        tables = ("revision_head", "attributes", "projects")
+        run_sql(url, *(f"ALTER TABLE {table} RENAME TO former_{table}" for table in tables))
+        yield
+        run_sql(url, *(f"ALTER TABLE former_{table} RENAME TO {table}" for table in tables))
+        return
+    other = make_url(url).set(database="postgres").render_as_string()
+    run_sql(other, f"ALTER DATABASE {name_of(url)} ALLOW_CONNECTIONS false")
+    run_sql(other, f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name_of(url)}'")
+    yield
+    run_sql(other, f"ALTER DATABASE {name_of(url)} ALLOW_CONNECTIONS true")
+
+
+def test_an_admin_is_ready_only_while_its_database_can_be_written(context: Context, database_url: str) -> None:
+    now = [100.0]
+    probed = replace(context, write_probe=WriteProbe(context.database, monotonic=lambda: now[0]))
+    assert is_ready(probed) == (True, "ready")
+    run_sql(database_url, "ALTER TABLE loop_leases RENAME TO elsewhere")  # which nothing reads
+    assert is_ready(probed) == (True, "ready"), "nothing is written again so soon"
+    now[0] += 5
+    assert is_ready(probed) == (False, "the database cannot be used as it is; the log has the reason")
+    run_sql(database_url, "ALTER TABLE elsewhere RENAME TO loop_leases")
+    assert not is_ready(probed)[0], "nor after a failure"
+    now[0] += 1
+    assert is_ready(probed) == (True, "ready")
+
+
+def test_effective_values_are_answered_from_memory_while_the_database_is_away(
+    make_app: MakeApp, database_url: str
+) -> None:
+    app = make_app()
+    api, index = app.test_client(), app.extensions["rainbow"].index
+    now = [time.monotonic()]
+    index._monotonic = lambda: now[0]
+    assert write(api, "known").status_code == 200
+    plain = "/api/v1/effective_attributes?project=flytesnacks&domain=staging&resource_type=3"
+    paths = [plain, plain.replace("staging", "%73taging"), f"{plain}&workflow=new"]
+    known = [api.get(path).get_json() for path in paths]
+    with away(database_url):
+        now[0] += 7
+        for path, document in zip(paths, known, strict=True):
+            answer = api.get(path)
+            assert (answer.status_code, answer.get_json()) == (200, document)
+            assert 7 <= int(answer.headers["Rainbow-Stale"]) <= 60
+        assert api.get(f"{plain}&at=1").status_code == 503, "history is not in memory"
+        assert api.get(plain.replace("flytesnacks", "nobody")).status_code == 503, "nor what is not known"
+        assert api.get(PATH, query_string={"resource_type": "3"}).status_code == 503
+        assert write(api, "other").status_code == 503
+        assert api.get("/readyz").status_code == 503
+        assert "rainbow_database_up 0.0" in (metrics := api.get("/metrics").text)
+        assert "rainbow_http_requests_total" in metrics
+    now[0] += 1
+    for path, document in zip(paths, known, strict=True):
+        answer = api.get(path)
+        assert (answer.status_code, answer.get_json()) == (200, document)
+        assert "Rainbow-Stale" not in answer.headers
+    assert "rainbow_database_up 1.0" in api.get("/metrics").text
+
+
+def test_no_answer_is_older_than_what_this_admin_has_written(make_app: MakeApp, database_url: str) -> None:
+    app = make_app()
+    api, context = app.test_client(), app.extensions["rainbow"]
+    path = "/api/v1/effective_attributes?project=flytesnacks&domain=staging&resource_type=3"
+    write(api, "first")
+    assert api.get(path).status_code == 200
+    context.index.announce(2)  # by another worker
+    with away(database_url):
+        assert refused(api.get(path))[0] == 503

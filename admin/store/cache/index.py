@@ -89,6 +89,8 @@ class Index:
         self._revision = -1
         self._checked_at = 0.0
         self._retry_at = 0.0
+        self._current_at = 0.0  #: when the database was last seen to have nothing newer
+        self._is_failing = False  #: the database could not be read when that was last tried
         self._starting = threading.Lock()
         self._loader: threading.Thread | None = None
 
@@ -113,8 +115,20 @@ class Index:
 
     def applying(self, scope: Scope) -> Applying | None:
         """The rows at a scope and at every broader one; None while the index cannot answer, and the database must."""
-        if not self._is_current():
+        return self._applying(scope) if self._is_current() else None
+
+    def stale(self, scope: Scope) -> tuple[Applying, float] | None:
+        """What applied at a scope while the database could last be read, and how many seconds ago that was.
+
+        None while the database can be read, and where this admin has written since: nobody reads what is older than
+        what was answered to a writer.
+        """
+        if not self._is_failing or self._revision < self._shared_counter.latest():
             return None
+        known = self._applying(scope)
+        return None if known is None else (known, self._monotonic() - self._current_at)
+
+    def _applying(self, scope: Scope) -> Applying | None:
         paths = scope.paths()
         with self._reading:
             scopes = self._scopes
@@ -146,16 +160,21 @@ class Index:
     def _is_current(self) -> bool:
         """Catch up if something may be missing; False where that is not possible."""
         now = self._monotonic()
+        if self._is_failing and (now < self._retry_at or self._catching_up.locked()):
+            return False  # one request finds out whether the database is back; the others do not wait for it
         if self._scopes is not None and self._revision >= self._shared_counter.latest():
             if now - self._checked_at < STALE_SECONDS:
                 return True
         elif self._scopes is None and (now < self._retry_at or self._is_loading()):
             return False
         try:
-            return self._refresh()
+            is_current = self._refresh()
         except SQLAlchemyError:
-            self._retry_at = now + _RETRY_SECONDS
+            self._retry_at = self._monotonic() + _RETRY_SECONDS
+            self._is_failing = True
             return False  # the caller asks the database instead, and finds out what is wrong
+        self._is_failing = False
+        return is_current
 
     def _is_loading(self) -> bool:
         return self._loader is not None and self._loader.is_alive()
@@ -171,7 +190,7 @@ class Index:
                     self._drop()
                 if self._scopes is None and _is_small(connection, self._few_rows):
                     self._load(connection)
-            self._checked_at = begun_at
+            self._checked_at = self._current_at = begun_at
         if self._scopes is None:
             self.start()
         return self._scopes is not None
@@ -234,7 +253,8 @@ class Index:
                 scopes[key] = packed if others is None else others + packed
         with self._reading:
             self._projects = {project.id: project for project in projects.every(connection)}
-            self._scopes, self._revision, self._checked_at = scopes, head, begun_at
+            self._scopes, self._revision = scopes, head
+            self._checked_at = self._current_at = begun_at
         if len(scopes) > self._few_rows:
             gc.freeze()  # nothing of it is garbage, and scanning a million entries takes long
         _log.info(

@@ -123,3 +123,12 @@ def test_a_timeout_of_one_call_stands_for_the_usual_one() -> None:
         transport = Transport(url, timeout=3600, retries=0)
         with closing(transport), pytest.raises(Unreachable, match="no answer in time"):
             transport.call("POST", "x", body={}, is_safe=True, timeout=0.05)
+
+
+def test_a_program_is_told_how_old_an_answer_from_memory_is(admin: Admin) -> None:
+    ages: list[int] = []
+    with closing(Transport(admin.url, on_stale=ages.append)) as transport:
+        for age in ("12", "", "soon"):
+            admin.answer(Rainbow_Stale=age)
+            transport.call("POST", "x", body={}, is_safe=True)
+    assert ages == [12]
