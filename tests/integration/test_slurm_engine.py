@@ -96,6 +96,33 @@ def test_it_keeps_the_promises_of_an_engine(engine: SlurmEngine, red: SlurmClust
     check_engine(engine, engine.directory, restarted=engine_of(red, engine.directory), prefix=prefix)
 
 
+def test_a_job_that_prints_without_end_fills_no_disk_and_can_be_cancelled(red: SlurmCluster, tmp_path: Path) -> None:
+    engine = engine_of(red, tmp_path, logLimitBytes=100_000)
+    handle = engine.submit(task_of(engine, "yes & exec yes >&2"))
+    wait(engine, handle, lambda _: "what follows is dropped" in printed(engine, handle, "stderr"))
+    engine.cancel(handle)
+    assert finished(engine, handle).phase is NativePhase.ABORTED
+    for stream in ("stdout", "stderr"):
+        assert "\nrainbow: 100000 bytes are kept; what follows is dropped\n" in printed(engine, handle, stream)
+        assert (tmp_path / handle.key / stream).stat().st_size < 101_000
+
+
+def test_output_up_to_the_limit_is_whole(red: SlurmCluster, tmp_path: Path) -> None:
+    engine = engine_of(red, tmp_path, logLimitBytes=6)
+    handle, state = run(engine, "printf abcdef; printf 12345678 >&2; exit 3")
+    assert state.exit_code == 3
+    assert printed(engine, handle) == "abcdef"
+    assert printed(engine, handle, "stderr") == (
+        "123456\nrainbow: 6 bytes are kept; what follows is dropped\nrainbow: 2 bytes were dropped\n"
+    )
+    assert not list((tmp_path / handle.key).glob("*.pipe"))
+
+
+def test_a_process_that_holds_the_output_does_not_keep_a_job_from_ending(engine: SlurmEngine) -> None:
+    handle, state = run(engine, "setsid sleep 600 & echo ready")
+    assert (state.phase, printed(engine, handle)) == (NativePhase.SUCCEEDED, "ready\n")
+
+
 def test_a_job_from_submission_to_its_end(engine: SlurmEngine, red: SlurmCluster) -> None:
     before = datetime.now(UTC) - timedelta(seconds=2)
     handle, state = run(engine, "echo out; echo err >&2; pwd; echo result > out.txt")

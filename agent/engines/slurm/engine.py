@@ -99,7 +99,14 @@ class SlurmEngine(CommandEngine):
         if task.lease_seconds is not None:
             self._renew(task.key, task.lease_seconds)
         environment = {**task.environment, "RAINBOW_KEY": task.key, "RAINBOW_TASK": "0"}
-        script = batch_script(task, directory, work, environment, self.options["graceSeconds"])
+        script = batch_script(
+            task,
+            directory,
+            work,
+            environment,
+            grace_seconds=self.options["graceSeconds"],
+            log_limit_bytes=self.options["logLimitBytes"],
+        )
         with lock_submission(directory) as lock:
             try:
                 printed, _ = self.commands.run(

@@ -22,6 +22,8 @@ LEASE = "lease"
 LEASE_OVER = "LEASE_OVER"
 #: The process id of the command.
 PROCESS = "pid"
+#: The pipes through which the command prints; removed as soon as they are open.
+PIPES = ("stdout.pipe", "stderr.pipe")
 #: The exit code of the command, and one of the reasons below or `-`.
 ENDED = "ended"
 

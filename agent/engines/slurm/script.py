@@ -7,6 +7,9 @@ The script of a guarded job looks at the lease file every second, by the clock o
 only once the agent has renewed the lease since the script began, because nobody knows how long the job was queued; and
 it ends the command when the lease is over.
 
+The output goes through pipes, and what exceeds its limit is counted and dropped. If the file system has no pipes, Slurm
+writes all of it.
+
 Slurm counts time limits in minutes and checks them about twice a minute: `timeout` enforces the limit to the second,
 and Slurm's own limit applies if that fails.
 """
@@ -37,6 +40,7 @@ _COPY = 'RAINBOW_TASK="$SLURM_PROCID"; export RAINBOW_TASK; exec "$@"'
 _SCRIPT = """\
 #!/bin/sh
 _rb_directory={directory} _rb_timeout=$(command -v timeout) _rb_srun=$(command -v srun)
+_rb_stdbuf=$(command -v stdbuf)
 if ! (set -C; echo "$SLURM_JOB_ID" > "$_rb_directory/{files.MARK}") 2>/dev/null; then
   echo "rainbow: not started: another job of {key} has been, or $_rb_directory is not there" >&2
   exit 75
@@ -47,7 +51,24 @@ _rb_ended() {{ echo "$1 $2" > "$_rb_directory/{files.ENDED}"; exit "$1"; }}
 _rb_reason=- _rb_guard=
 trap '_rb_reason={files.TERMINATED}' TERM
 _rb_time
-{guard}_rb_began=$_rb_now
+{guard}_rb_keep() {{
+  trap '' TERM
+  ${{_rb_stdbuf:+"$_rb_stdbuf" -o0}} head -c {bytes}
+  [ "$(head -c 1 | wc -c)" -gt 0 ] || return 0
+  printf '\nrainbow: %s bytes are kept; what follows is dropped\n' {bytes}
+  echo "rainbow: $(($(wc -c) + 1)) bytes were dropped"
+}}
+_rb_out= _rb_err= _rb_left=100
+exec 3>&1 4>&2
+if mkfifo "$_rb_directory/{files.PIPES[0]}" "$_rb_directory/{files.PIPES[1]}" 2>/dev/null; then
+  _rb_keep 3>&- 4>&- < "$_rb_directory/{files.PIPES[0]}" &
+  _rb_out=$!
+  _rb_keep 3>&- 4>&- < "$_rb_directory/{files.PIPES[1]}" >&2 &
+  _rb_err=$!
+  exec 3> "$_rb_directory/{files.PIPES[0]}" 4> "$_rb_directory/{files.PIPES[1]}"
+  rm -f "$_rb_directory/{files.PIPES[0]}" "$_rb_directory/{files.PIPES[1]}"
+fi
+_rb_began=$_rb_now
 (
 {exports}
 cd -- {work} || _rb_ended 1 {files.NO_WORKING_DIRECTORY}
@@ -56,8 +77,13 @@ if ! command -v -- {program} >/dev/null; then
   _rb_ended 127 {files.COMMAND_NOT_FOUND}
 fi
 {record}exec {command}
-)
+) >&3 2>&4 3>&- 4>&-
 _rb_code=$?
+exec 3>&- 4>&-
+while [ "$_rb_left" -gt 0 ] && {{ kill -0 "$_rb_out" || kill -0 "$_rb_err"; }} 2>/dev/null; do
+  sleep 0.05
+  _rb_left=$((_rb_left - 1))
+done
 [ -z "$_rb_guard" ] || kill -KILL "$_rb_guard"
 [ ! -s "$_rb_directory/{files.ENDED}" ] || exit "$_rb_code"
 [ ! -e "$_rb_directory/{files.LEASE_OVER}" ] || _rb_ended 75 {files.LEASE_OVER}
@@ -101,7 +127,15 @@ _rb_guard=$!
 _RECORD = 'read -r _rb_pid _ < /proc/self/stat && echo "$_rb_pid" > "$_rb_directory/{files.PROCESS}"\n'
 
 
-def batch_script(task: Task, directory: Path, work: Path, environment: Mapping[str, str], grace_seconds: float) -> str:
+def batch_script(
+    task: Task,
+    directory: Path,
+    work: Path,
+    environment: Mapping[str, str],
+    *,
+    grace_seconds: float,
+    log_limit_bytes: int,
+) -> str:
     """The script that Slurm runs on the first node."""
     unexportable = {name: value for name, value in environment.items() if not _can_be_exported(name)}
     exports = [f"export {name}={shlex.quote(value)}" for name, value in environment.items() if _can_be_exported(name)]
@@ -120,6 +154,7 @@ def batch_script(task: Task, directory: Path, work: Path, environment: Mapping[s
         command=command + _copies(task),
         # Without a limit, a number that no elapsed time reaches.
         limit=2**62 if limit is None else math.floor(limit),
+        bytes=log_limit_bytes,
         guard=_GUARD.format(files=job_files, grace=f"{grace_seconds:.3f}") if is_guarded else "",
         record=_RECORD.format(files=job_files) if is_guarded else "",
         files=job_files,
