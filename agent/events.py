@@ -65,7 +65,7 @@ def _native_fields(intent: Intent, state: NativeState) -> dict[str, Any]:
 def _verdict(intent: Intent, state: NativeState) -> tuple[str, str, str]:
     """The type, reason code and message of the final event."""
     phase, reason, message = state.phase, state.reason, state.message
-    if intent.ending in (Ending.CANCEL, Ending.LOST):
+    if intent.ending is Ending.CANCEL:
         return "ABORTED", reason, intent.ending_message or message
     if phase is NativePhase.UNKNOWN and intent.ending is None:
         return "UNKNOWN", reason, message or "The engine does not know it any more."

@@ -141,6 +141,9 @@ class Work:
             self.native[intent.key] = state
             if state.phase is NativePhase.RUNNING:
                 self._mark_running(intent, state)
+            elif state.phase.finished and intent.ending is Ending.LOST:
+                # How it ended says nothing of the execution: it was ended because the lease is another's.
+                self._drop(intent)
             elif state.phase.finished:
                 crash_point("after-finish")
                 now = self._clock.now()

@@ -241,14 +241,17 @@ def test_a_lease_lost_before_the_start_is_forgotten(work: Work, state: StateDire
     assert (work.intents, state.load_intents(), event_types(work)) == ({}, ([], []), [])
 
 
-def test_an_execution_whose_lease_is_lost_is_ended(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
+@pytest.mark.parametrize("end", [ABORTED, SUCCEEDED, FAILED])
+def test_an_execution_whose_lease_is_lost_is_ended_and_not_reported(
+    work: Work, engine: FakeEngine, clock: FakeClock, state: StateDirectory, end: NativeState
+) -> None:
     started(work, clock)
     work.end_lost([{**REFERENCE, "reason": "OLD_ATTEMPT"}])
     work.step()
     assert engine.cancelled == [KEY]
-    engine.jobs[KEY] = ABORTED
+    engine.jobs[KEY] = end
     work.step()
-    assert event_types(work)[-1] == "ABORTED"
+    assert (event_types(work), work.intents, state.load_intents()) == ([], {}, ([], []))
 
 
 def test_an_execution_ends_before_its_lease_does(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
