@@ -26,7 +26,9 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False, default=str)
+        # JSON escapes line breaks, but not every character that controls a terminal.
+        text = json.dumps(line, ensure_ascii=False, default=str)
+        return text if text.isprintable() else "".join(map(_json_char, text))
 
 
 class TextFormatter(logging.Formatter):
@@ -36,8 +38,20 @@ class TextFormatter(logging.Formatter):
         moment = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S")
         extras = " ".join(f"{name}={value}" for name, value in _extras(record).items())
         line = f"{moment} {record.levelname.lower():7} {record.getMessage()} {extras}".rstrip()
-        line = "".join(char if char.isprintable() else "�" for char in line)
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        # Lines of an exception are indented: what it quotes cannot pass for a line of the log.
+        exception = self.formatException(record.exc_info).split("\n") if record.exc_info else []
+        return "\n    ".join(map(_printable, [line, *exception]))
+
+
+def _printable(text: str) -> str:
+    """Text with its control characters escaped, so that no name can end a line or control a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def _json_char(char: str) -> str:
+    return char if char.isprintable() else json.dumps(char)[1:-1]
 
 
 def _extras(record: logging.LogRecord) -> dict[str, Any]:

@@ -157,11 +157,11 @@ def run(file: str | None, once: bool, take_over: bool, drain: bool, quiet: bool,
     import signal
 
     from agent.crashes import check_crash_variable
+    from agent.engines.users import hide_process
     from agent.loop import Agent
     from agent.state_directory import StateDirectory, StateError
     from agent.status import StatusHandler, StatusLine
     from agent.transport import AdminClient, Token, exposures
-    from agent.users import hide_process
     from ctl.client.errors import RainbowError
 
     if problem := check_crash_variable():
@@ -380,7 +380,9 @@ def check(endpoint: str, token_file: str | None, ca_file: str | None) -> None:
 
 
 def _fail(reason: str) -> NoReturn:
-    click.echo(f"error: {reason}", err=True)
+    from ctl.client.formats import printable_lines
+
+    click.echo(f"error: {printable_lines(reason)}", err=True)
     sys.exit(1)
 
 

@@ -8,6 +8,7 @@ import shutil
 from typing import TextIO
 
 from agent.loop import Agent
+from ctl.client.formats import printable
 
 _CLEAR = "\r\x1b[K"
 _INTERVAL_SECONDS = 0.5
@@ -28,7 +29,7 @@ class StatusLine:
         if self._is_terminal and now >= self._due_at:
             self._due_at = now + _INTERVAL_SECONDS
             width = shutil.get_terminal_size().columns
-            self._text = describe(agent)[: width - 1]
+            self._text = printable(describe(agent))[: width - 1]
             self._write(f"{_CLEAR}{self._text}")
 
     def print(self, line: str) -> None:
@@ -57,7 +58,7 @@ class StatusHandler(logging.Handler):
         self.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(message)s", "%H:%M:%S"))
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._line.print(self.format(record))
+        self._line.print(printable(self.format(record)))
 
 
 def describe(agent: Agent) -> str:

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 
 from agent.clocks import SYSTEM_CLOCK, Clock
 from agent.engines.base import Handle, OptionError, Task, parse_seconds, refuse_unknown
+from agent.engines.users import User, file_access_of, find_user, own_name
 from agent.files import open_beneath, open_without_links, read_file, read_json
-from agent.users import User, file_access_of, find_user, own_name
 
 #: What the engine must know of a task later, its working directory (`work`) included.
 TASK = "task.json"

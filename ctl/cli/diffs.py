@@ -34,7 +34,7 @@ def show_difference(
     if session.printer.is_quiet and not is_asked:
         return False
     stream = session.printer.report_stream
-    print(title, file=stream)
+    print(printable(title), file=stream)
     print_diff(unified(before, after, labels), stream)
     return True
 

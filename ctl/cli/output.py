@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import IO, Any
 
 from ctl.client.errors import InvalidInput, RainbowError
-from ctl.client.formats import printable, to_json, to_yaml
+from ctl.client.formats import printable, printable_lines, to_json, to_yaml
 from ctl.client.words import did_you_mean, listed
 
 #: What a column of a table shows: a field of the row, or what a function makes of the row.
@@ -55,7 +55,7 @@ class Printer:
 
     def line(self, text: str = "") -> None:
         """One line of data."""
-        print(text, file=sys.stdout)
+        print(printable_lines(text), file=sys.stdout)
 
     def text(self, text: str) -> None:
         """Data that brings its own line ends."""
@@ -64,11 +64,11 @@ class Printer:
     def note(self, text: str) -> None:
         """A remark beside the data; not with --quiet."""
         if not self.is_quiet:
-            print(text, file=sys.stderr)
+            print(printable_lines(text), file=sys.stderr)
 
     def warning(self, text: str) -> None:
         """A warning; with --quiet too."""
-        print(paint(f"warning: {text}", "yellow", sys.stderr), file=sys.stderr)
+        print(paint(f"warning: {printable_lines(text)}", "yellow", sys.stderr), file=sys.stderr)
 
     def warnings(self, warnings: Iterable[Mapping[str, Any]], already_shown: Iterable[Mapping[str, Any]] = ()) -> None:
         """The warnings of an answer, without those that were shown already."""
@@ -197,5 +197,5 @@ def print_error(error: RainbowError, *, as_json: bool) -> None:
     if as_json:
         sys.stderr.write(to_json(error.document()))
         return
-    first, *rest = error.lines()
+    first, *rest = map(printable_lines, error.lines())
     print(f"{paint('error:', 'red', sys.stderr)} {first}", *rest, sep="\n", file=sys.stderr)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ctl.client.errors import Declined, InvalidInput, WarningsFound
+from ctl.client.formats import printable_lines
 from ctl.client.words import count
 
 
@@ -36,7 +37,7 @@ def confirm_many(flags: Mapping[str, Any], summary: str, question: str, done: st
 
 def confirm(question: str, refusal: str) -> None:
     """Ask on stderr, so that piped output stays clean; anything but yes is a Declined."""
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    print(f"{printable_lines(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     answer = sys.stdin.readline()
     if not answer:
         print(file=sys.stderr)

@@ -12,10 +12,20 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
+def printable_lines(text: str) -> str:
+    """The same for text of several lines; all but the first are indented, so that none passes for another message."""
+    return "\n  ".join(map(printable, text.split("\n")))
+
+
 def to_json(document: Any) -> str:
     import json
+    import re
 
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    def escape(match: re.Match[str]) -> str:
+        return match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1]
+
+    text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    return re.sub(r"[^\n -~]", escape, text)
 
 
 def to_yaml(document: Any) -> str:

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import requests
 import yaml
 
 from tests.support.admins import RunningAdmin, running_admin
-from tests.support.agent_processes import Site, running_site, write_admin_configuration
+from tests.support.agent_processes import DOMAIN, PROJECT, Site, running_site, write_admin_configuration
 
 #: A user of its own could not use the interpreter of some machines: this is root without any of root's rights.
 UNPRIVILEGED = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
@@ -98,3 +99,15 @@ def test_a_job_that_prints_without_end_does_not_delay_its_neighbour_and_can_be_c
         assert site.ended(loud)["closure"]["phase"] == "ABORTED"
         assert "bytes were dropped" in site.printed(loud)["data"]
         assert sum(file.stat().st_size for file in site.state.glob("jobs/*/std*")) < 500_000
+
+
+def test_a_cause_with_line_breaks_forges_no_line_of_an_agents_log(site: Site) -> None:
+    name = f"{site.cluster}-forger"
+    site.start()
+    site.create(name, "sleep", "600")
+    site.running(name)
+    path = f"{site.admin.url}/api/v1/executions/{PROJECT}/{DOMAIN}/{name}"
+    assert requests.delete(path, json={"cause": "enough\n12:00:00 ERROR   forged"}, timeout=20).status_code == 200
+    assert site.ended(name)["closure"]["phase"] == "ABORTED"
+    assert "enough\\n12:00:00 ERROR   forged" in site.log
+    assert not any(line.startswith("12:00:00 ERROR   forged") for line in site.log.splitlines())

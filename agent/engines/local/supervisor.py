@@ -28,8 +28,8 @@ from agent.engines.leases import CLUSTER_LOST, LEASE_OVER_MESSAGE
 from agent.engines.local import cgroups, processes
 from agent.engines.local.job_files import CANCEL, ENDED, STARTED, SUPERVISOR_LOST, TASK, read_lease
 from agent.engines.local.streams import Stream
+from agent.engines.users import hide_process
 from agent.files import read_json, write_json
-from agent.users import hide_process
 
 COMMAND_NOT_FOUND, COMMAND_NOT_EXECUTABLE = 127, 126
 

@@ -14,8 +14,8 @@ import pytest
 from agent.engines.base import NativePhase, OptionError, Task
 from agent.engines.local import LocalEngine
 from agent.engines.slurm import SlurmEngine
+from agent.engines.users import find_user
 from agent.state_directory import StateDirectory
-from agent.users import find_user
 from tests.support.waiting import wait_until
 
 NOBODY = find_user("nobody")

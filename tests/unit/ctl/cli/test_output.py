@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from ctl.cli.diffs import unified
-from ctl.cli.output import Printer, plain_table
+from ctl.cli.output import Printer, plain_table, print_error
 from ctl.client.answers import Attribute
+from ctl.client.errors import InvalidInput
 from ctl.client.formats import printable
 from ctl.client.scopes import Scope
 from ctl.client.yaml_files import Source
@@ -79,3 +82,22 @@ def test_a_diff_is_of_the_row_alone() -> None:
         "+value: x",
     ]
     assert unified({"value": "x"}, {"value": "x"}, ("a", "b")) == []
+
+
+def test_what_an_admin_says_controls_no_terminal_and_forges_no_message(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "first\nerror: forged\x1b[2J\x9b31m"
+    shown = "first\n  error: forged\\x1b[2J\\x9b31m\n"
+    Printer().line(text)
+    Printer().note(text)
+    Printer().warning(text)
+    print_error(InvalidInput(text), as_json=False)
+    out, err = capsys.readouterr()
+    assert (out, err) == (shown, f"{shown}warning: {shown}error: {shown}")
+
+
+def test_json_controls_no_terminal_and_stays_the_same_document(capsys: pytest.CaptureFixture[str]) -> None:
+    document = {"name": "a\x1b[2J\x9b31m\x7f\u202eé\n"}
+    Printer(format="json").document(document)
+    text = capsys.readouterr().out
+    assert text.replace("\n", "").isprintable()
+    assert (json.loads(text), "é" in text) == (document, True)
