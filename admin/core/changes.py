@@ -152,4 +152,6 @@ def read_named(definition: object, field: str) -> tuple[str, Payload]:
     name = definition.get("name")
     if not isinstance(name, str) or not name:
         raise invalid(f"{field}.name", "is missing.")
+    if "\0" in name:  # no database can even be asked for it
+        raise invalid(f"{field}.name", "holds a character that no name has.")
     return name, {key: value for key, value in definition.items() if key != "name"}
