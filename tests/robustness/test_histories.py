@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import time
 from pathlib import Path
 
@@ -14,10 +15,10 @@ import pytest
 
 from tests.conftest import Scale
 from tests.robustness.histories import faults
-from tests.robustness.histories.runs import Run
+from tests.robustness.histories.runs import Run, check
 
-#: The faults of a run; others can be named in HISTORY_FAULTS.
-FAULTS = (*faults.CRASHES, *faults.NETWORK)
+#: The faults of a run; HISTORY_FAULTS names others.
+FAULTS = (*faults.CRASHES, *faults.NETWORK, *faults.SECOND_AGENT)
 if "HISTORY_FAULTS" in os.environ:
     FAULTS = tuple(getattr(faults, name) for name in os.environ["HISTORY_FAULTS"].split(","))
 SEEDS = {"sqlite": "1", "postgresql": "2"}
@@ -27,7 +28,7 @@ SEEDS = {"sqlite": "1", "postgresql": "2"}
 def test_every_history_under_faults_is_possible(
     database: str, tmp_path: Path, scale: Scale, request: pytest.FixtureRequest
 ) -> None:
-    deadline = time.monotonic() + scale(0, full=1800)
+    deadline, executions = time.monotonic() + scale(0, full=1800), 0
     seed = os.environ.get("HISTORY_SEED", SEEDS[database])
     while True:
         directory = tmp_path / seed
@@ -36,8 +37,11 @@ def test_every_history_under_faults_is_possible(
             url = f"sqlite:///{directory / 'rainbow.db'}"
         else:
             url = request.getfixturevalue("postgresql_databases").empty()
-        history = Run(seed=seed, seconds=scale(9, full=60), faults=FAULTS).check(directory, url)
+        history = Run(seed=seed, seconds=scale(9, full=60), faults=FAULTS).record(directory, url)
+        check(history, f"HISTORY_SEED={seed}, recorded in {directory}")
+        executions += len({operation.request["name"] for operation in history.named("create")})
         print(f"seed {seed}: {len(history.operations)} operations, {len(history.steps)} steps of processes")
-        if time.monotonic() >= deadline:
+        if time.monotonic() >= deadline and executions >= scale(0, full=10_000):
             return
+        shutil.rmtree(directory)
         seed = str(random.randrange(10**9))

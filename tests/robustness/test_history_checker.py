@@ -222,13 +222,13 @@ def test_an_impossible_history_is_found(name: str) -> None:
 
 
 def test_what_was_recorded_is_read_again(tmp_path: Path) -> None:
-    recorder = Recorder(tmp_path / "calls")
+    recorder = Recorder(tmp_path)
     answered = recorder.call("a", "get", {"name": "x"}, lambda: (404, {"error": "not_found"}))
     unanswered = recorder.call("b", "abort", {"name": "x"}, lambda: None)
     with recorder.fault("kill_agent", "c1"):
         pass
     recorder.close()
-    recorded = read_history(tmp_path / "calls", tmp_path / "processes")
+    recorded = read_history(tmp_path)
     assert recorded.operations == (answered, unanswered)
     assert (answered.status, unanswered.status) == (404, None)
     assert [(fault.name, fault.target, fault.backup) for fault in recorded.faults] == [("kill_agent", "c1", 0.0)]

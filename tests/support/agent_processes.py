@@ -127,8 +127,7 @@ class Site:
                 agent.kill()
             agent.wait()
         for directory in self.state.glob("jobs/*"):
-            for pid in processes.marked(directory.name):
-                os.kill(pid, signal.SIGKILL)
+            processes.signal_all(processes.marked(directory.name), signal.SIGKILL)
 
     # The admin's side
 

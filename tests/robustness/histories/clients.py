@@ -225,7 +225,7 @@ class Load:
         for _ in range(3):  # a creation without an answer is repeated, which changes nothing
             self.created[name] = job.token
             operation = client.create(name, job, self.directory, on_lost, attempts, **where)
-            if operation.status is not None or self.generation() != generation or self._stop.wait(0.2):
+            if operation.status is not None or self.generation() != generation or self._stop.wait(0.5):
                 return
 
     def _watch(self, client: Client, rng: random.Random, number: int) -> None:
@@ -237,4 +237,4 @@ class Load:
             if operation.is_done:
                 since = max([since, *operation.answer["numbers"]])
             else:
-                self._stop.wait(0.2)
+                self._stop.wait(0.5)

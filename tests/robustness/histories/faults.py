@@ -184,16 +184,6 @@ CLOCKS = (step_admin_clock, step_agent_clock)
 DISK = (fill_admin_disk,)
 SECOND_AGENT = (start_second_agent,)
 RESTORE = (restore_backup,)
-_OF_ADMIN = (
-    kill_admin,
-    kill_main,
-    kill_worker,
-    stop_admin,
-    pause_admin,
-    fill_admin_disk,
-    step_admin_clock,
-    restore_backup,
-)
 
 Fault = Callable[[Any, random.Random], None]  #: of a system, or of a cluster
 
@@ -220,8 +210,8 @@ def under_faults(system: System, seed: str, faults: Collection[Fault]) -> Iterat
         except BaseException as error:
             failures.append(error)
 
-    of_admin = [fault for fault in faults if fault in _OF_ADMIN]
-    of_clusters = [fault for fault in faults if fault not in _OF_ADMIN]
+    of_admin = [fault for fault in faults if "system" in fault.__annotations__]
+    of_clusters = [fault for fault in faults if "cluster" in fault.__annotations__]
     threads = [threading.Thread(target=repeat, args=("admin", system, of_admin))]
     for cluster in system.clusters[:-1]:  # one can always take what the others have lost
         threads.append(threading.Thread(target=repeat, args=(cluster.name, cluster, list(of_clusters))))

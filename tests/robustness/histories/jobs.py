@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.robustness.histories.records import PROCESSES
+
 #: Each line is appended with one write, so that lines are in the order in which they happened, and outlive a kill.
 #: Each process holds a lock as long as it runs: the kernel knows whether another process of its execution runs.
 _SCRIPT = r"""
 directory=$1 token=$2 milliseconds=$(($3 / RAINBOW_ATTEMPT)) code=$4 manner=$5
 record() {
   printf '{"event": "%s", "token": "%s", "key": "%s", "attempt": %s, "nonce": "%s", "code": %s, "is_alone": %s}\n' \
-    "$1" "$token" "$RAINBOW_KEY" "$RAINBOW_ATTEMPT" "$nonce" "$2" "$alone" >> "$directory/processes"
+    "$1" "$token" "$RAINBOW_KEY" "$RAINBOW_ATTEMPT" "$nonce" "$2" "$alone" >> "$directory/@processes@"
 }
 read -r nonce < /proc/sys/kernel/random/uuid
 exec 9> "$directory/lock-$token"
@@ -54,7 +56,6 @@ def token_of(command: list[str]) -> str:
     return command[3]
 
 
-def prepare_jobs(directory: Path) -> Path:
-    """Write what jobs run; the file to which they will write."""
-    (directory / "job.sh").write_text(_SCRIPT)
-    return directory / "processes"
+def prepare_jobs(directory: Path) -> None:
+    """Write what jobs run."""
+    (directory / "job.sh").write_text(_SCRIPT.replace("@processes@", PROCESSES))

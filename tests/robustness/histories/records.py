@@ -91,11 +91,15 @@ class History:
         return [fault for fault in self.faults if fault.backup > 0]
 
 
-class Recorder:
-    """Writes the lines of a history to a file as they happen, so that a run that dies leaves them behind."""
+#: Files of a history's directory: what a recorder writes, and what the processes of jobs write themselves.
+_CALLS, PROCESSES = "calls", "processes"
 
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("a", encoding="utf-8")
+
+class Recorder:
+    """Writes the lines of a history to a directory as they happen, so that a run that dies leaves them behind."""
+
+    def __init__(self, directory: Path) -> None:
+        self._file = (directory / _CALLS).open("a", encoding="utf-8")
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
 
@@ -144,9 +148,9 @@ def now() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-def read_history(calls: Path, processes: Path) -> History:
-    """The history in the file of a recorder and the file that processes wrote to."""
-    lines = [json.loads(line) for line in calls.read_text().splitlines()]
+def read_history(directory: Path) -> History:
+    """The history in a directory."""
+    lines = [json.loads(line) for line in (directory / _CALLS).read_text().splitlines()]
     answers = {line["number"]: line for line in lines if line["record"] == "answer"}
     operations = [
         Operation(
@@ -160,6 +164,7 @@ def read_history(calls: Path, processes: Path) -> History:
     faults = [
         Fault(**{key: line[key] for key in line if key != "record"}) for line in lines if line["record"] == "fault"
     ]
+    processes = directory / PROCESSES
     steps = processes.read_text().splitlines() if processes.exists() else []
     return History(
         operations=tuple(sorted(operations, key=lambda operation: operation.begun)),

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import requests
 
 from tests.robustness.histories.checker import FINAL, find_violations
 from tests.robustness.histories.clients import Client, Load
-from tests.robustness.histories.faults import CLOCKS, CRASHES, NETWORK, Fault, under_faults
+from tests.robustness.histories.faults import CLOCKS, Fault, under_faults
 from tests.robustness.histories.jobs import prepare_jobs
 from tests.robustness.histories.records import History, Recorder, now, read_history
-from tests.robustness.histories.systems import POOL, System, faketime_library, running_system
+from tests.robustness.histories.systems import POOL, System, running_system
 from tests.support.waiting import wait_until
 
-_SETTLING_SECONDS = 45.0
+_SETTLING_SECONDS = 180.0
 _UNFINISHED = "value_in(phase,QUEUED;RUNNING;ABORTING)"
 
 
@@ -29,67 +30,60 @@ class Run:
     seconds: float  #: under faults
     clusters: int = 3
     clients: int = 3
-    faults: tuple[Fault, ...] = (*CRASHES, *NETWORK)
+    faults: tuple[Fault, ...]
 
-    def history(self, directory: Path, database: str, **load: Any) -> History:
+    def record(self, directory: Path, database: str) -> History:
         """Run, and return what was recorded."""
-        recorded = prepare_jobs(directory)
-        recorder = Recorder(directory / "calls")
-        try:
-            library = faketime_library() if set(self.faults) & set(CLOCKS) else None
-            with running_system(directory, database, recorder, self.clusters, library) as system:
-                names = tuple(cluster.name for cluster in system.clusters)
-                clients = Load(
-                    seed=self.seed,
-                    url=lambda: system.url,
-                    recorder=recorder,
-                    directory=directory,
-                    clusters=names,
-                    pool=POOL,
-                    generation=lambda: system.generation,
-                    long_until=now() + self.seconds / 2,
-                    **load,
-                )
-                clients.start(self.clients)
-                try:
-                    with under_faults(system, self.seed, self.faults):
-                        time.sleep(self.seconds)
-                finally:
-                    clients.stop()
-                system.heal()
-                _wait_for_all(system)
-                _read_all(system, recorder, clients.created)
-        finally:
-            recorder.close()
-        return read_history(directory / "calls", recorded)
-
-    def check(self, directory: Path, database: str, **load: Any) -> History:
-        """Run, and fail with what the model found impossible."""
-        history = self.history(directory, database, **load)
-        violations = find_violations(history)
-        assert not violations, "\n".join(
-            [f"seed {self.seed}: {len(violations)} violations; the history is in {directory}", *violations[:20]]
-        )
-        return history
+        has_clocks = not set(self.faults).isdisjoint(CLOCKS)
+        with recorded_system(directory, database, clusters=self.clusters, has_clocks=has_clocks) as system:
+            clients = Load(
+                seed=self.seed,
+                url=lambda: system.url,
+                recorder=system.recorder,
+                directory=directory,
+                clusters=tuple(cluster.name for cluster in system.clusters),
+                pool=POOL,
+                generation=lambda: system.generation,
+                long_until=now() + self.seconds / 2,
+            )
+            clients.start(self.clients)
+            try:
+                with under_faults(system, self.seed, self.faults):
+                    time.sleep(self.seconds)
+            finally:
+                clients.stop()
+            conclude(system, clients.created)
+        return read_history(directory)
 
 
-def _wait_for_all(system: System) -> None:
-    """Wait until no execution is left unfinished; what remains is for the model to complain about."""
+@contextmanager
+def recorded_system(
+    directory: Path, database: str, *, clusters: int, has_clocks: bool = False, slots: int = 24
+) -> Iterator[System]:
+    """A system whose history is recorded in a directory."""
+    prepare_jobs(directory)
+    with (
+        closing(Recorder(directory)) as recorder,
+        running_system(directory, database, recorder, clusters, has_clocks=has_clocks, slots=slots) as system,
+    ):
+        yield system
+
+
+def conclude(system: System, names: Collection[str]) -> None:
+    """Make everything run again, wait until no execution is unfinished, and read each of them and every revision."""
+    system.heal()
     deadline = now() + _SETTLING_SECONDS
 
     def is_settled() -> bool:
         answer = requests.get(
             f"{system.url}/api/v1/executions", params={"filters": _UNFINISHED, "limit": "1"}, timeout=20
         )
+        # What never ends is for the model to complain about.
         return (answer.status_code == 200 and not answer.json()["executions"]) or now() > deadline
 
     wait_until(is_settled, 2 * _SETTLING_SECONDS, 0.1)
-
-
-def _read_all(system: System, recorder: Recorder, created: dict[str, str]) -> None:
-    """Read every execution and every revision."""
-    client = Client(name=FINAL, url=lambda: system.url, recorder=recorder, timeout=(10, 60))
-    for name in created:
+    client = Client(name=FINAL, url=lambda: system.url, recorder=system.recorder, timeout=(10, 60))
+    for name in names:
         read = client.get(name)
         if read.is_done:
             client.events(name, read.answer["token"])
@@ -97,3 +91,9 @@ def _read_all(system: System, recorder: Recorder, created: dict[str, str]) -> No
     head = client.watch(0, 0).answer["revision"]
     for number in range(1, head + 1):
         client.revision(number)
+
+
+def check(history: History, title: str) -> None:
+    """Fail with what the model finds impossible."""
+    violations = find_violations(history)
+    assert not violations, "\n".join([f"{title}: {len(violations)} violations", *violations[:20]])

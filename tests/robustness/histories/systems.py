@@ -26,36 +26,39 @@ POOL = "all"  #: of every cluster
 _AGENTS = {"leaseSeconds": LEASE_SECONDS, "waitSeconds": 2, "unreachableSeconds": 8, "lostSeconds": LOST_SECONDS}
 
 
-def faketime_library() -> Path | None:
-    """The library that gives a process another clock, None where it is not installed."""
-    return next(iter(sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))), None)
+#: Read by Python when it starts. It steps the clock of the named modules; libfaketime would step that of the whole
+#: process, but with it Python's time.sleep fails after a step.
+_SITE = """
+import datetime, importlib, os
+class Stepped(datetime.datetime):
+    @classmethod
+    def now(cls, tz=None):
+        with open(os.environ["HISTORY_CLOCK"]) as file:
+            return datetime.datetime.now(tz) + datetime.timedelta(seconds=int(file.read()))
+for name in os.environ["HISTORY_CLOCK_OF"].split():
+    importlib.import_module(name).datetime = Stepped
+"""
 
 
 class Clock:
     """The wall clock of processes, which can be set; monotonic clocks go on."""
 
-    def __init__(self, file: Path, library: Path | None) -> None:
-        self._file = file
-        self._library = library
+    def __init__(self, directory: Path, *modules: str) -> None:
+        directory.mkdir()
+        (directory / "sitecustomize.py").write_text(_SITE)
+        self._file = directory / "offset"
+        self.variables = {
+            "PYTHONPATH": str(directory),
+            "HISTORY_CLOCK": str(self._file),
+            "HISTORY_CLOCK_OF": " ".join(modules),
+        }
         self.set(0)
 
     def set(self, seconds: int) -> None:
         """Set it ahead of the right time, or behind."""
-        written = self._file.with_suffix(".new")
-        written.write_text(f"{seconds:+d}\n")
-        written.replace(self._file)
-
-    @property
-    def variables(self) -> dict[str, str]:
-        """The environment of processes that have this clock."""
-        if self._library is None:
-            return {}
-        return {
-            "LD_PRELOAD": str(self._library),
-            "FAKETIME_TIMESTAMP_FILE": str(self._file),
-            "FAKETIME_CACHE_DURATION": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        }
+        new = self._file.with_suffix(".new")
+        new.write_text(str(seconds))
+        new.replace(self._file)
 
 
 @dataclass(kw_only=True)
@@ -102,7 +105,7 @@ class System:
     directory: Path
     database: str
     recorder: Recorder
-    library: Path | None = None  #: that gives the admin and the agents clocks of their own
+    has_clocks: bool = False  #: whether the admin and each agent have clocks of their own
     generation: int = 0  #: raised by each restore
     clusters: list[Cluster] = field(default_factory=list)
     _admins: ExitStack = field(default_factory=ExitStack)
@@ -110,7 +113,7 @@ class System:
     _backup: tuple[float, str] | None = None  #: when it was begun, and where it is
 
     def __post_init__(self) -> None:
-        self.admin_clock = Clock(self.directory / "admin-clock", self.library)
+        self.admin_clock = Clock(self.directory / "admin-clock", "admin.store.database")
 
     @property
     def url(self) -> str:
@@ -130,8 +133,7 @@ class System:
             running_admin(
                 *(self.directory, "--config", configuration),
                 database=self.database,
-                environment=self.admin_clock.variables,
-                is_cold=self.library is not None,
+                environment=self.admin_clock.variables if self.has_clocks else {},
             )
         )
 
@@ -148,18 +150,18 @@ class System:
                 os.kill(pid, signal.SIGKILL)
         self.admin.process.wait(timeout=30)
 
-    def add_cluster(self, name: str) -> None:
+    def add_cluster(self, name: str, slots: int) -> None:
         """Register a cluster and start its agent."""
         proxy = Proxy(lambda: self.url, f"{name} {self.directory}")
         options = {"graceSeconds": 1, "memoryLimit": "none"}
-        clock = Clock(self.directory / f"{name}-clock", self.library)
+        clock = Clock(self.directory / f"{name}-clock", "agent.clocks", "agent.engines.local.supervisor")
         site = Site(
             *(self.admin, self.directory / name),
-            environment=clock.variables,
+            environment=clock.variables if self.has_clocks else {},
             engine_options=options,
             endpoint=proxy.url,
             cluster=name,
-            slots=24,
+            slots=slots,
         )
         cluster = Cluster(site=site, proxy=proxy, clock=clock)
         self.clusters.append(cluster)
@@ -194,8 +196,8 @@ class System:
     def close(self) -> None:
         for cluster in self.clusters:
             cluster.proxy.manner = "pass"
-            with suppress(ProcessLookupError):
-                cluster.signal(signal.SIGCONT)
+            for agent in cluster.site.agents[-1:]:
+                agent.send_signal(signal.SIGCONT)
             for site in (cluster.site, *cluster.seconds):
                 site.stop()
             cluster.proxy.close()
@@ -220,7 +222,7 @@ def copy_database(url: str, file: Path) -> str:
 
 @contextmanager
 def running_system(
-    directory: Path, database: str, recorder: Recorder, clusters: int, library: Path | None = None
+    directory: Path, database: str, recorder: Recorder, clusters: int, *, has_clocks: bool, slots: int
 ) -> Iterator[System]:
     """A system that is taken down at the end."""
     path = write_admin_configuration(directory, **_AGENTS)
@@ -228,11 +230,11 @@ def running_system(
     names = [f"c{number + 1}" for number in range(clusters)]
     configuration["clusters"]["poolNameClusterMap"] = {POOL: [{"id": name} for name in names]}
     path.write_text(yaml.safe_dump(configuration))
-    system = System(directory=directory, database=database, recorder=recorder, library=library)
+    system = System(directory=directory, database=database, recorder=recorder, has_clocks=has_clocks)
     try:
         system.start_admin()
         for name in names:
-            system.add_cluster(name)
+            system.add_cluster(name, slots)
         yield system
     finally:
         system.close()
