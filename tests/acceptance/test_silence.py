@@ -50,7 +50,7 @@ def create(site: Site, on_lost: str) -> tuple[str, Path]:
 def test_a_guarded_job_is_ended_on_its_node_when_there_is_no_agent(site: Site, end: signal.Signals) -> None:
     name, began = create(site, "fail")
     agent = site.start()
-    wait_until(lambda: site.phase(name) != "QUEUED", explain=lambda: site.log)
+    wait_until(lambda: began.exists() and site.phase(name) != "QUEUED", explain=lambda: site.log)
     agent.send_signal(end)
     agent.wait(timeout=60)
     wait_until(lambda: not processes.marked(site.key(name)), 60, explain=lambda: "it goes on")

@@ -79,12 +79,12 @@ fi
 {record}exec {command}
 ) >&3 2>&4 3>&- 4>&-
 _rb_code=$?
+[ -z "$_rb_guard" ] || kill -KILL "$_rb_guard"
 exec 3>&- 4>&-
 while [ "$_rb_left" -gt 0 ] && {{ kill -0 "$_rb_out" || kill -0 "$_rb_err"; }} 2>/dev/null; do
   sleep 0.05
   _rb_left=$((_rb_left - 1))
 done
-[ -z "$_rb_guard" ] || kill -KILL "$_rb_guard"
 [ ! -s "$_rb_directory/{files.ENDED}" ] || exit "$_rb_code"
 [ ! -e "$_rb_directory/{files.LEASE_OVER}" ] || _rb_ended 75 {files.LEASE_OVER}
 _rb_time
