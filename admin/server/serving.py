@@ -13,13 +13,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from granian import Granian
 from granian.constants import HTTPModes, Interfaces, SSLProtocols
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
 
 from admin.configuration import Server, Settings, load_settings
 from admin.logs import log_configuration
+from admin.server.respawning import RespawningServer
 from admin.server.startup import check_certificate, check_exposure, free_port, open_app, prepare, warn_of_exposure
 from admin.server.workers import SharedMemory, create_worker
 
@@ -46,9 +46,9 @@ def serve(config_file: str | None, overrides: Mapping[str, Mapping[str, Any]]) -
     _log.info("stopped")
 
 
-def build_server(server: Server, port: int, logs: dict[str, Any]) -> Any:  # Granian is an alias chosen at run time
+def build_server(server: Server, port: int, logs: dict[str, Any]) -> RespawningServer:
     """The WSGI server; docs/decisions/0002-wsgi-server.md has the measurements behind the numbers."""
-    return Granian(
+    return RespawningServer(
         "admin.server.workers:create_worker",
         interface=Interfaces.WSGI,
         address=server.host,

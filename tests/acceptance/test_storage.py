@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
+from functools import partial
 from pathlib import Path
 
 import requests
 import sqlalchemy
 
+from admin.server.respawning import pause_after
 from tests.support.admins import RunningAdmin, running_admin
 from tests.support.disks import SmallDisk
 from tests.support.programs import run
@@ -90,3 +93,26 @@ def test_rainbowctl_warns_of_values_from_memory(tmp_path: Path) -> None:
         engine.dispose()
         assert (stale.returncode, stale.stdout) == (0, current.stdout)
         assert b"warning: the admin cannot read its database; this is what applied" in stale.stderr
+
+
+def new_workers(admin: RunningAdmin, before: set[str]) -> set[str]:
+    return workers_of(admin) - before
+
+
+def test_a_worker_that_dies_again_and_again_is_replaced_each_time(tmp_path: Path) -> None:
+    with running_admin(tmp_path) as admin:
+        before = workers_of(admin)
+        victim = min(before)
+        for _ in range(3):
+            os.kill(int(victim), signal.SIGKILL)
+            [victim] = wait_until(partial(new_workers, admin, before), explain=lambda: admin.log.read_text())
+            before.add(victim)
+        assert len(workers_of(admin)) == 2
+        pauses = [line.get("in_seconds") for line in map(json.loads, admin.log.read_text().splitlines())]
+        assert [pause for pause in pauses if pause is not None] == [0, 1, 2]
+        assert answers(admin)
+        assert admin.stop() == 0
+
+
+def test_the_pauses_before_a_worker_is_started_grow_up_to_half_a_minute() -> None:
+    assert [pause_after(deaths) for deaths in (1, 2, 3, 4, 7, 1000)] == [0, 1, 2, 4, 30, 30]
