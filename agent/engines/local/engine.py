@@ -190,7 +190,16 @@ class LocalEngine(CommandEngine):
     def states(self, handles: Sequence[Handle]) -> dict[str, NativeState]:
         """The state of each job, from its files."""
         self._reap()
-        return {handle.key: self._state(handle.key) for handle in handles}
+        states = {}
+        for handle in handles:
+            try:
+                states[handle.key] = self._state(handle.key)
+            except OSError:
+                continue  # asked for again; the others must not wait for it
+            except (KeyError, TypeError, ValueError) as error:
+                message = f"its files on this machine were changed: {type(error).__name__}: {error}"
+                states[handle.key] = NativeState(NativePhase.UNKNOWN, message=message)
+        return states
 
     def _state(self, key: str) -> NativeState:
         directory = self.directory / key

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from agent.clocks import boot_id
-from agent.files import write_file
+from agent.files import write_file, write_json
 
 #: What to run; written by the engine before the supervisor starts, and named as `CommandEngine` expects it.
 TASK = "task.json"
@@ -20,6 +24,9 @@ LEASE = "lease"
 #: How the job ended.
 ENDED = "ended.json"
 
+#: Room on the disk for how the job ended, which must be recorded even if the job has filled the disk.
+_RESERVE, _RESERVE_BYTES = "ended.reserve", 4096
+
 #: The reason of a job one of whose watching processes was killed.
 SUPERVISOR_LOST = "SUPERVISOR_LOST"
 
@@ -33,6 +40,25 @@ def write_lease(directory: Path, until: float) -> None:
     except OSError:
         with (directory / LEASE).open("r+b") as stream:
             stream.write(data)
+
+
+def reserve_ended(directory: Path) -> None:
+    """Keep room for the record of a job's end."""
+    write_file(directory / _RESERVE, b" " * _RESERVE_BYTES, is_durable=False)
+
+
+def write_ended(directory: Path, ended: Mapping[str, Any]) -> None:
+    """Record how a job ended."""
+    try:
+        write_json(directory / ENDED, ended)
+        (directory / _RESERVE).unlink(missing_ok=True)
+    except OSError:
+        data = json.dumps(ended).encode().ljust(_RESERVE_BYTES)
+        with (directory / _RESERVE).open("r+b") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        (directory / _RESERVE).replace(directory / ENDED)
 
 
 def read_lease(directory: Path) -> float | None:

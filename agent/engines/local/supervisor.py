@@ -26,7 +26,7 @@ from typing import Any
 from agent.clocks import SYSTEM_CLOCK, boot_id
 from agent.engines.leases import CLUSTER_LOST, LEASE_OVER_MESSAGE
 from agent.engines.local import cgroups, processes
-from agent.engines.local.job_files import CANCEL, ENDED, STARTED, SUPERVISOR_LOST, TASK, read_lease
+from agent.engines.local.job_files import CANCEL, STARTED, SUPERVISOR_LOST, TASK, read_lease, reserve_ended, write_ended
 from agent.engines.local.streams import Stream
 from agent.engines.users import hide_process
 from agent.files import read_json, write_json
@@ -74,13 +74,15 @@ class Supervisor:
             "boot": boot_id(),
             "started_at": datetime.now(UTC).isoformat(),
         }
+        reserve_ended(self.directory)
         write_json(self.directory / STARTED, started)
         begin = time.monotonic()
         failure = self._lease_failure() or self._start_in_group()
         if failure is None:
             first = min(self.copies)
             started |= {"pid": first, "start_ticks": processes.start_ticks(first)}
-            write_json(self.directory / STARTED, started, is_durable=False)
+            with contextlib.suppress(OSError):  # details, which a full disk may do without
+                write_json(self.directory / STARTED, started, is_durable=False)
             limit = self.task.get("time_limit_seconds")
             self._watch(None if limit is None else begin + float(limit))
         self._end_processes()
@@ -89,7 +91,7 @@ class Supervisor:
             stream.finish(_OUTPUT_SECONDS)
         ending = failure or self._outcome()
         ended = {**ending, "duration": time.monotonic() - begin, "finished_at": datetime.now(UTC).isoformat()}
-        write_json(self.directory / ENDED, ended)
+        write_ended(self.directory, ended)
 
     def _lease_failure(self) -> dict[str, Any] | None:
         """The outcome of a job that must not start because its lease is over."""

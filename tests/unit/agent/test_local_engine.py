@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -407,6 +408,51 @@ def test_a_job_from_before_a_reboot_has_failed(engine: LocalEngine, tmp_path: Pa
     )
     state = engine.states([Handle("rb-old-1", "1")])["rb-old-1"]
     assert (state.phase, state.reason) == (NativePhase.FAILED, "MACHINE_RESTARTED")
+
+
+def test_a_job_that_damages_its_files_keeps_no_other_from_being_reported(engine: LocalEngine) -> None:
+    for key in (f"{KEY}-damaged", f"{KEY}-whole"):
+        script = "echo '{}' > ../started.json; kill -9 $PPID" if key == f"{KEY}-damaged" else "true"
+        engine.submit(task(engine, "sh", "-c", script, key=key))
+    handles = [Handle(f"{KEY}-damaged", "1"), Handle(f"{KEY}-whole", "1")]
+    wait_until(lambda: all(state.phase.finished for state in engine.states(handles).values()))
+    states = engine.states(handles)
+    assert (states[f"{KEY}-damaged"].phase, states[f"{KEY}-whole"].phase) == (
+        NativePhase.UNKNOWN,
+        NativePhase.SUCCEEDED,
+    )
+    assert "were changed" in states[f"{KEY}-damaged"].message
+    (engine.directory / f"{KEY}-damaged/started.json").unlink()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of two megabytes."""
+    directory = tmp_path / "disk"
+    directory.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(directory)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"a disk cannot be mounted here: {mounted.stderr.decode()}")
+    yield directory
+    subprocess.run(["umount", "--lazy", str(directory)], check=True)
+
+
+def test_on_a_full_disk_jobs_end_as_they_did_and_can_be_cancelled(small_disk: Path) -> None:
+    engine = LocalEngine({"graceSeconds": 0.5}, small_disk)
+    go = f"until [ -e {small_disk.parent}/go ]; do sleep 0.02; done"
+    ends = engine.submit(task(engine, "sh", "-c", f"{go}; echo more; exit 3", key=f"{KEY}-ends"))
+    loud = engine.submit(task(engine, "sh", "-c", f"{go}; exec yes", key=f"{KEY}-loud"))
+    waits = engine.submit(task(engine, "sh", "-c", "sleep 600", key=f"{KEY}-waits"))
+    wait_until(lambda: all(engine.states([job])[job.key].phase is NativePhase.RUNNING for job in (ends, loud, waits)))
+    with suppress(OSError), (small_disk / "filler").open("wb", buffering=0) as file:
+        while True:
+            file.write(b"x" * 4096)
+    (small_disk.parent / "go").touch()
+    assert (ended(engine, ends).phase, ended(engine, ends).exit_code) == (NativePhase.FAILED, 3)
+    for job in (waits, loud):
+        engine.cancel(job)
+        assert ended(engine, job).phase.finished
+        assert processes.marked(job.key) == set()
 
 
 def test_a_job_that_was_never_submitted_is_unknown(engine: LocalEngine) -> None:
