@@ -179,6 +179,36 @@ def prune_command(config_file: str | None, dry_run: bool, accepts_clock: bool, *
     click.echo(f"{'would be deleted' if dry_run else 'deleted':<20}{deleted.total():>12}")
 
 
+@cli.command("reconcile")
+@_common
+@click.argument("clusters", nargs=-1, metavar="[CLUSTER]...")
+@click.option("--all", "every", is_flag=True, help="Every cluster that is not reconciled yet.")
+def reconcile_command(config_file: str | None, database: str | None, clusters: tuple[str, ...], every: bool) -> None:
+    """Count clusters as reconciled with a database that was restored from a backup.
+
+    An admin finds out by itself that its database was restored, and gives nothing away and ends nothing until the
+    agent of every cluster has synced; `rainbowctl get warnings` lists those that are missing. Name the clusters whose
+    agents will not come back. Work that an agent has and the database does not know is ended by the agent afterwards.
+
+    \b
+    Examples:
+      rainbow-admin reconcile --config rainbow.yaml east
+      rainbow-admin reconcile --all
+    """
+    from admin.server.startup import check_schema, open_app
+    from admin.services.reconciliations import end_reconciliation
+
+    if bool(clusters) == every:
+        raise click.UsageError("Name the clusters that count as reconciled, or say --all.")
+    app = open_app(load_settings(config_file, os.environ, _overrides(database=database)))
+    check_schema(app)
+    ended = end_reconciliation(app.extensions["rainbow"], clusters, every=every)
+    for name in ended:
+        click.echo(f"reconciled {name}")
+    for name in sorted({*clusters} - {*ended}):
+        click.echo(f"nothing to reconcile: {name}", err=True)
+
+
 def _total(steps: Iterable[Mapping[str, int]]) -> Counter[str]:
     """The sum over all steps, with progress on standard error while they take long."""
     total: Counter[str] = Counter()

@@ -9,6 +9,7 @@ from admin.api.operations import Operations
 from admin.errors import Unavailable
 from admin.messages.service import DocumentAnswer, StatusAnswer, VersionAnswer
 from admin.metrics import StateCollector, exposition
+from admin.services.reconciliations import RESTORED, is_waiting
 from admin.services.state import is_ready
 
 probes = Operations("service", prefix="")
@@ -27,7 +28,8 @@ def readyz() -> StatusAnswer:
     ready, reason = is_ready(context())
     if not ready:
         raise Unavailable(f"Not ready: {reason}.")
-    return StatusAnswer(status=reason)
+    detail = RESTORED if is_waiting(context()) else None
+    return StatusAnswer(status=reason, detail=detail)
 
 
 @description.add("GET", "/version", is_open=True)

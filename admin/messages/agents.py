@@ -19,9 +19,9 @@ from admin.messages.reading import Body, Text255, Unread, UnreadText, or_none
 from admin.messages.requests import Duration, PayloadField, RequestSchema
 from admin.messages.shared import Answer, Json, Time
 from admin.services import agents, exchanges
-from admin.services.exchanges import Held, Sync
+from admin.services.exchanges import Sync
 from admin.services.logs import LogPiece
-from admin.services.reports import Report
+from admin.services.reports import Held, Report
 from admin.store.leases import LeasedExecution
 from admin.store.logs import OutputFile
 from admin.store.tokens import StoredToken
@@ -219,7 +219,7 @@ class HeldAnswer(Answer):
         return cls(id=id, attempt=lease.attempt, uid=lease.uid, reason=reason)
 
     @classmethod
-    def from_held(cls, held: Held, reason: str) -> HeldAnswer:
+    def from_held(cls, held: Held, reason: str | None = None) -> HeldAnswer:
         id = ExecutionIdAnswer.from_execution(held.id)
         return cls(id=id, attempt=held.attempt, uid=held.uid, reason=reason)
 
@@ -318,7 +318,10 @@ class SyncAnswer(Answer):
         return cls(
             position=answer.state.syncs,
             leases=[LeaseAnswer.from_lease(lease, settings) for lease in answer.leases],
-            confirmed=[HeldAnswer.from_lease(lease) for lease in answer.confirmed],
+            confirmed=[
+                *(HeldAnswer.from_lease(lease) for lease in answer.confirmed),
+                *(HeldAnswer.from_held(held) for held in answer.kept),
+            ],
             lost=[HeldAnswer.from_held(held, reason) for held, reason in answer.lost],
             cancels=[HeldAnswer.from_lease(lease, lease.reason_message) for lease in answer.cancels],
             questions=[HeldAnswer.from_lease(lease) for lease in answer.questions],

@@ -13,6 +13,7 @@ from admin.messages.shared import Answer, Json, WarningAnswer
 
 class StatusAnswer(Answer):
     status: str
+    detail: Annotated[str | None, Meta(description="What keeps a ready admin from doing everything.")] = None
 
 
 class FlyteVersion(Answer):

@@ -12,6 +12,7 @@ from admin.core.settings.scopes import Scope
 from admin.core.settings.warnings import Warning, WarningCode
 from admin.metrics import count_judgement_pause
 from admin.services.context import Context
+from admin.services.reconciliations import is_waiting
 from admin.store import clock_checks
 
 _log = logging.getLogger("rainbow.loops")
@@ -23,7 +24,10 @@ _REASONS = {
 
 
 def may_judge(context: Context) -> bool:
-    """Whether clusters and deadlines may be judged: not for one lease after a start, a jump or a pause."""
+    """Whether clusters and deadlines may be judged.
+
+    Not for one lease after a start, a jump or a pause, nor before a restored database knows what agents have.
+    """
     lease_seconds = context.settings.agents.lease_seconds
     reason = context.watch.look(context.clock(), context.monotonic(), lease_seconds)
     if reason is not None:
@@ -32,7 +36,7 @@ def may_judge(context: Context) -> bool:
             logging.INFO if reason == "start" else logging.WARNING,
             f"nothing is judged by time for {lease_seconds:g} s: {_REASONS[reason]}",
         )
-    return context.watch.may_judge
+    return context.watch.may_judge and not is_waiting(context)
 
 
 def follow_clock(context: Context, now: datetime, seconds: float) -> str | None:

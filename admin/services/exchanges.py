@@ -5,11 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import Connection
 
-from admin.core.executions.attempts import NEED_DETAILS, Reporter, is_same, may_disown, may_have_started, requeue
+from admin.core.executions.attempts import (
+    NEED_DETAILS,
+    REPORTS,
+    Reporter,
+    is_same,
+    may_disown,
+    may_have_started,
+    requeue,
+)
 from admin.core.executions.lifecycle import Phase
 from admin.core.fleet.clusters import ClusterState, Health, differs_only_in_load
 from admin.core.placement.scores import looks_at_load_of
@@ -17,7 +25,14 @@ from admin.errors import AgentPresent, AgentReplaced
 from admin.services.context import Context
 from admin.services.definitions import are_enabled, current_fleet
 from admin.services.logs import LogPiece, store_pieces
-from admin.services.reports import Report, Reported
+from admin.services.reconciliations import (
+    Restoration,
+    adopt_all,
+    find_restoration,
+    note_synced,
+    unknown_of,
+)
+from admin.services.reports import Held, Report, Reported
 from admin.services.successions import Newcomer, check_successor, note_succession
 from admin.store import fleet, leases
 from admin.store.executions import ExecutionId
@@ -26,14 +41,6 @@ from admin.store.leases import LeasedExecution
 
 #: A lease is renewed only after this part of its duration: agents end their work much before it expires.
 _RENEW_AFTER = 1 / 60
-
-
-class Held(NamedTuple):
-    """An attempt of an execution that an agent has."""
-
-    id: ExecutionId
-    attempt: int
-    uid: str = ""  #: of the execution; "" from an agent that sends none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +61,10 @@ class Sync:
     logs: tuple[LogPiece, ...] = ()
     wait_seconds: float = 0
     last_sync_at: datetime | None = None  #: the time of this very sync, when it is answered again while it waits
+
+    @property
+    def reporter(self) -> Reporter:
+        return Reporter(cluster=self.cluster, instance=self.instance)
 
     @property
     def newcomer(self) -> Newcomer:
@@ -84,6 +95,7 @@ class Answer(Reported):
 
     leases: list[LeasedExecution] = field(default_factory=list)
     confirmed: list[LeasedExecution] = field(default_factory=list)
+    kept: list[Held] = field(default_factory=list)  #: what a restored database does not know, and goes on
     lost: list[tuple[Held, str]] = field(default_factory=list)
     cancels: list[LeasedExecution] = field(default_factory=list)
     questions: list[LeasedExecution] = field(default_factory=list)
@@ -117,6 +129,7 @@ class Exchange:
     changes_fleet: bool = False
     leased: dict[ExecutionId, LeasedExecution] = field(default_factory=dict)  #: and what else it reports on
     unanswered: list[LeasedExecution] = field(default_factory=list)
+    restoration: Restoration = field(init=False)
     answer: Answer = field(init=False)
 
 
@@ -139,11 +152,16 @@ def _exchange_batch(connection: Connection, exchanges: list[Exchange]) -> None:
     exchanges = [
         exchange for exchange in exchanges if _begin(exchange, connection, states[exchange.request.cluster], now)
     ]
+    ahead = [exchange.request.cluster for exchange in exchanges if exchange.request.seen > exchange.before.syncs]
+    restoration = find_restoration(connection, ahead, now)
+    for exchange in exchanges:
+        exchange.restoration = restoration
     exchanges = _lock_executions(connection, exchanges)
     _store_states(connection, exchanges, now)
     need_details = []
     for exchange in exchanges:
-        exchange.unanswered = _unanswered(exchange, now)
+        _reconcile(exchange, connection, now)
+        exchange.unanswered = [] if restoration.waits else _unanswered(exchange, now)
         need_details += [*exchange.unanswered, *_reported_with_details(exchange)]
     leases.add_details(connection, need_details)
     for exchange in exchanges:
@@ -166,7 +184,7 @@ def _offer(exchange: Exchange, connection: Connection, now: datetime) -> None:
     answer = exchange.answer
     expires_at = now + timedelta(seconds=exchange.context.settings.agents.lease_seconds)
     room = exchange.request.want - len(answer.leases)
-    if answer.takes_work and room > 0:
+    if answer.takes_work and room > 0 and not exchange.restoration.waits:
         answer.leases += leases.offered(connection, exchange.request.cluster, now, room)
     for lease in answer.leases:
         lease.set(lease_expires_at=expires_at)
@@ -215,8 +233,8 @@ def _handle(exchange: Exchange, connection: Connection, now: datetime) -> None:
         answer.log_offsets = store_pieces(connection, request.logs, leased, request.cluster, limit)
     if request.events:
         limit = agents.output_limit_bytes
-        by = Reporter(cluster=request.cluster, instance=request.instance)
-        answer.take(connection, request.events, leased, by, now, takes_work=takes_work, output_limit=limit)
+        events = _believed(exchange)
+        answer.take(connection, events, leased, request.reporter, now, takes_work=takes_work, output_limit=limit)
     for execution in exchange.unanswered:
         report = Report(event="", id=execution.key, attempt=execution.attempt, type="UNKNOWN")
         answer.apply(execution, report, now, takes_work=takes_work)
@@ -236,7 +254,7 @@ def _state_after(before: ClusterState, request: Sync, lease_seconds: int, now: d
         agent_host=request.host,
         agent_since=before.agent_since if before.agent == request.agent else now,
         last_sync_at=now,
-        syncs=before.syncs + 1,
+        syncs=max(before.syncs, request.seen) + 1,
         health=Health.READY.value,
     )
     if request.report not in (None, before.report):
@@ -253,26 +271,47 @@ def _changes_fleet(context: Context, connection: Connection, before: ClusterStat
     return looks_at_load_of(current_fleet(context, connection), after.name)
 
 
+def _reconcile(exchange: Exchange, connection: Connection, now: datetime) -> None:
+    """Bring a restored database up to what an agent has, and let go on what it does not know."""
+    request, own = exchange.request, exchange.restoration.open.get(exchange.request.cluster)
+    if exchange.restoration.waits:
+        until = now + timedelta(seconds=exchange.context.settings.agents.lease_seconds)
+        results = [Held(report.id, report.attempt, report.uid) for report in request.events if REPORTS[report.type]]
+        adopt_all([*request.holding, *results], exchange.leased, request.reporter, until, now)
+    if own is not None:
+        exchange.answer.kept = unknown_of(request.holding, exchange.leased)
+        note_synced(connection, own, exchange.answer.kept, now)
+
+
+def _believed(exchange: Exchange) -> list[Report]:
+    """The reports that count; those that nothing runs do not end anything while a restored database is reconciled."""
+    if not exchange.restoration.waits:
+        return list(exchange.request.events)
+    exchange.answer.accepted += [report.event for report in exchange.request.events if REPORTS[report.type] is None]
+    return [report for report in exchange.request.events if REPORTS[report.type] is not None]
+
+
+def _other_ids(exchange: Exchange) -> set[ExecutionId]:
+    """What an agent reports on, and what it holds in case that a restored database knows nothing of it."""
+    ids = {report.id for report in exchange.request.events}
+    return ids | {held.id for held in exchange.request.holding} if exchange.restoration.open else ids
+
+
 def _lock_executions(connection: Connection, exchanges: list[Exchange]) -> list[Exchange]:
     """Lock what the agents have leases of, and what else they report on; returns the syncs that can go on."""
     clusters = [exchange.request.cluster for exchange in exchanges]
-    reported = {
-        report.id
-        for exchange in exchanges
-        if Lock.OTHER_EXECUTIONS in exchange.locks
-        for report in exchange.request.events
-    }
+    reported = {id for exchange in exchanges if Lock.OTHER_EXECUTIONS in exchange.locks for id in _other_ids(exchange)}
     locked = leases.reported(connection, clusters, reported) if reported else leases.leased(connection, clusters)
     by_cluster: dict[str | None, dict[ExecutionId, LeasedExecution]] = {}
     for execution in locked:
         by_cluster.setdefault(execution.cluster, {})[execution.key] = execution
     by_key = {execution.key: execution for execution in locked} if reported else {}
     for exchange in exchanges:
-        events = exchange.request.events
+        others = _other_ids(exchange)
         exchange.leased = by_cluster.get(exchange.request.cluster, {})
         if Lock.OTHER_EXECUTIONS in exchange.locks:
-            exchange.leased |= {report.id: by_key[report.id] for report in events if report.id in by_key}
-        elif any(report.id not in exchange.leased for report in events):
+            exchange.leased |= {id: by_key[id] for id in others if id in by_key}
+        elif not others <= exchange.leased.keys():
             exchange.failure = NeedsLock(Lock.OTHER_EXECUTIONS)
     return [exchange for exchange in exchanges if exchange.failure is None]
 
@@ -314,8 +353,11 @@ def _renew(exchange: Exchange, now: datetime) -> None:
     seconds = exchange.context.settings.agents.lease_seconds
     expires_at = now + timedelta(seconds=seconds)
     just_renewed = expires_at - timedelta(seconds=seconds * _RENEW_AFTER)
+    waits, kept = exchange.restoration.waits, set(answer.kept)
     for held in {held.id: held for held in request.holding}.values():
         lease = expected.get(held.id)
+        if held in kept or (waits and (lease is None or lease.attempt != held.attempt)):
+            continue
         if lease is None or not is_same(held.uid, lease.uid):
             answer.lost.append((held, "NOT_YOURS"))
             continue
@@ -323,7 +365,7 @@ def _renew(exchange: Exchange, now: datetime) -> None:
             answer.lost.append((held, "OLD_ATTEMPT"))
             continue
         del expected[held.id]
-        if lease.phase == Phase.ABORTING.value:
+        if lease.phase == Phase.ABORTING.value and not waits:
             answer.cancels.append(lease)
         else:
             answer.confirmed.append(lease)
@@ -334,7 +376,9 @@ def _renew(exchange: Exchange, now: datetime) -> None:
         if lease.lease_expires_at is not None and not just_renewed <= lease.lease_expires_at <= expires_at:
             lease.set(lease_expires_at=expires_at)
     for lease in expected.values():
-        if may_have_started(lease):
+        if waits:
+            lease.set(lease_expires_at=expires_at)  # it is asked about when everything is known
+        elif may_have_started(lease):
             # An agent that could not be believed is asked only once, for it would answer and be asked again at once.
             if request.sequence == 1 or may_disown(lease, request.instance, now):
                 answer.questions.append(lease)

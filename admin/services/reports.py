@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
@@ -24,6 +25,14 @@ from admin.store import executions, logs
 from admin.store.executions import ExecutionId
 from admin.store.leases import LeasedExecution
 from admin.store.logs import OutputFile
+
+
+class Held(NamedTuple):
+    """An attempt of an execution that an agent has."""
+
+    id: ExecutionId
+    attempt: int
+    uid: str = ""  #: of the execution; "" from an agent that sends none
 
 
 @dataclass(kw_only=True, slots=True)

@@ -8,6 +8,7 @@ from admin.core.settings.warnings import Warning
 from admin.services.changeable.registry import NOUNS
 from admin.services.clocks import clock_warnings
 from admin.services.context import Context
+from admin.services.reconciliations import restoration_warnings
 
 
 def list_warnings(context: Context) -> list[Warning]:
@@ -25,4 +26,4 @@ def stored_warnings(context: Context) -> list[Warning]:
 
 def admin_warnings(context: Context, connection: Connection) -> list[Warning]:
     """What is wrong with the admin or its database, and keeps it from doing something."""
-    return clock_warnings(context, connection)
+    return [*restoration_warnings(connection), *clock_warnings(context, connection)]

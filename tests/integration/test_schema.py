@@ -18,6 +18,7 @@ from admin.store import (
     fleet,
     loop_leases,
     projects,
+    reconciliations,
     registrations,
     revisions,
 )
@@ -25,7 +26,18 @@ from admin.store.database import UtcDateTime, metadata
 from admin.store.schema import SchemaState, current_revision, known_revisions, latest_revision, migrate, schema_state
 
 #: Imported, so that the metadata is complete.
-TABLES = (attributes, clock_checks, decisions, execution_tables, fleet, loop_leases, projects, registrations, revisions)
+TABLES = (
+    attributes,
+    clock_checks,
+    decisions,
+    execution_tables,
+    fleet,
+    loop_leases,
+    projects,
+    reconciliations,
+    registrations,
+    revisions,
+)
 
 
 @pytest.fixture

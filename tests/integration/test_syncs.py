@@ -16,10 +16,10 @@ from sqlalchemy import event
 from admin.errors import AgentReplaced
 from admin.services import agents
 from admin.services.context import Context
-from admin.services.exchanges import Answer, Exchange, Held, Sync, exchange_all
+from admin.services.exchanges import Answer, Exchange, Sync, exchange_all
 from admin.services.fleet import set_cordoned
 from admin.services.logs import LogPiece
-from admin.services.reports import Report
+from admin.services.reports import Held, Report
 from admin.services.syncs import sync
 from admin.store import fleet
 from admin.store.cache.cluster_wakeups import ClusterWakeups

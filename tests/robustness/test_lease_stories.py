@@ -20,11 +20,11 @@ from admin.core.executions.lifecycle import Phase
 from admin.services.context import Context
 from admin.services.creations import create_execution
 from admin.services.evictions import end_drained, evict_from_lost, judge_health
-from admin.services.exchanges import Answer, Held, Sync
+from admin.services.exchanges import Answer, Sync
 from admin.services.executions import terminate
 from admin.services.fleet import set_draining
 from admin.services.redecisions import decide_undecided, decide_waiting
-from admin.services.reports import Report
+from admin.services.reports import Held, Report
 from admin.services.run_requests import read_request
 from admin.services.syncs import sync
 from admin.store import executions

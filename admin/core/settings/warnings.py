@@ -34,6 +34,8 @@ class WarningCode(StrEnum):
     EXPECTED_CLUSTER = "expected_cluster"
     SHADOWED_DEFINITION = "shadowed_definition"
     CLOCK_LEAPT = "clock_leapt"
+    DATABASE_RESTORED = "database_restored"
+    UNKNOWN_WORK = "unknown_work"
 
 
 _UNKNOWN_NAME = {

@@ -1,0 +1,142 @@
+"""Reconciliations: a restored database is brought up to what the agents know before anything is judged by it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection
+
+from admin.core.executions.adoptions import adopt, may_adopt
+from admin.core.executions.attempts import Reporter, is_same
+from admin.core.settings.scopes import Scope
+from admin.core.settings.warnings import Warning, WarningCode
+from admin.services.context import Context
+from admin.services.reports import Held
+from admin.store import reconciliations
+from admin.store.executions import ExecutionId
+from admin.store.leases import LeasedExecution
+from admin.store.reconciliations import Reconciliation
+
+_log = logging.getLogger("rainbow.agents")
+RESTORED = (
+    "The database was restored from a backup: nothing is given away or ended until every agent has synced. "
+    "`rainbowctl get warnings` says which are missing."
+)
+#: How many of the executions that a cluster holds a warning names.
+_NAMED = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Restoration:
+    """What a sync has to mind while clusters are reconciled with a restored database."""
+
+    open: Mapping[str, Reconciliation]
+
+    @property
+    def waits(self) -> bool:
+        """Whether nothing is given away or ended, because an agent has not said yet what it has."""
+        return any(reconciliation.synced_at is None for reconciliation in self.open.values())
+
+
+def find_restoration(connection: Connection, clusters_ahead: Iterable[str], now: datetime) -> Restoration:
+    """What is to be reconciled; a cluster that has seen more of the admin than is stored shows that it was restored."""
+    restoration = Restoration(open=reconciliations.all_open(connection))
+    for cluster in clusters_ahead:
+        known = restoration.open.get(cluster)
+        if known is not None and known.synced_at is None:
+            continue  # found before, by another cluster
+        reconciliations.begin(connection, cluster, now)
+        restoration = Restoration(open=reconciliations.all_open(connection))
+        _log.error(
+            "the database was restored from a backup: nothing is given away or ended until every agent has synced",
+            extra={"cluster": cluster, "waits_for": ", ".join(_unsynced(restoration))},
+        )
+    return restoration
+
+
+def _unsynced(restoration: Restoration) -> list[str]:
+    return [name for name, reconciliation in restoration.open.items() if reconciliation.synced_at is None]
+
+
+def adopt_all(
+    references: Iterable[Held],
+    locked: Mapping[ExecutionId, LeasedExecution],
+    by: Reporter,
+    until: datetime,
+    now: datetime,
+) -> None:
+    """Give executions to the agent that has a newer attempt of them than is stored."""
+    for held in references:
+        execution = locked.get(held.id)
+        if execution is None or not is_same(held.uid, execution.uid):
+            continue
+        if may_adopt(execution, by.cluster, held.attempt):
+            execution.apply(adopt(execution, by.cluster, by.instance, held.attempt, until, now), now)
+
+
+def unknown_of(holding: Iterable[Held], locked: Mapping[ExecutionId, LeasedExecution]) -> list[Held]:
+    """What an agent holds and the database does not know."""
+    return [held for held in holding if held.id not in locked or not is_same(held.uid, locked[held.id].uid)]
+
+
+def note_synced(connection: Connection, before: Reconciliation, unknown: Iterable[Held], now: datetime) -> None:
+    """Store that a cluster's agent has said what it has."""
+    documents: list[dict[str, Any]] = [
+        {**held.id._asdict(), "attempt": held.attempt, "uid": held.uid} for held in unknown
+    ]
+    after = replace(before, synced_at=before.synced_at or now, unknown=documents)
+    if after != before:
+        reconciliations.save(connection, after)
+
+
+def is_waiting(context: Context) -> bool:
+    """Whether nothing may be given away or ended, because the database was restored."""
+    with context.database.reading() as connection:
+        return Restoration(open=reconciliations.all_open(connection)).waits
+
+
+def end_reconciliation(context: Context, clusters: Iterable[str], *, every: bool) -> list[str]:
+    """Count clusters as reconciled by an operator's word; returns those that were not."""
+    wanted = set(clusters)
+    with context.database.writing() as connection:
+        ended = [name for name in reconciliations.all_open(connection) if every or name in wanted]
+        reconciliations.end(connection, ended)
+    if ended:
+        _log.warning("clusters count as reconciled by an operator's word", extra={"clusters": ", ".join(ended)})
+    return ended
+
+
+def restoration_warnings(connection: Connection) -> list[Warning]:
+    """What an operator should know of a restored database."""
+    restoration = Restoration(open=reconciliations.all_open(connection))
+    unsynced = _unsynced(restoration)
+    warnings = []
+    if unsynced:
+        message = (
+            "The database was restored from a backup. Nothing is given away or ended until the agents of these "
+            f"clusters have synced: {', '.join(unsynced)}. If they are gone for good, run "
+            f"`rainbow-admin reconcile {' '.join(unsynced)}`."
+        )
+        warnings.append(_warning(WarningCode.DATABASE_RESTORED, message))
+    for name, reconciliation in restoration.open.items():
+        if reconciliation.unknown:
+            shown = ", ".join(_shown(held) for held in reconciliation.unknown[:_NAMED])
+            more = len(reconciliation.unknown) - _NAMED
+            message = (
+                f"Its agent has work that the restored database does not know, and that goes on: {shown}"
+                f"{f' and {more} more' if more > 0 else ''}. `rainbow-admin reconcile {name}` lets the agent end it."
+            )
+            warnings.append(_warning(WarningCode.UNKNOWN_WORK, message, name))
+    return warnings
+
+
+def _shown(held: Mapping[str, Any]) -> str:
+    return f"{held['project']}/{held['domain']}/{held['name']} (attempt {held['attempt']})"
+
+
+def _warning(code: WarningCode, message: str, cluster: str = "") -> Warning:
+    return Warning(code=code, message=message, kind="CLUSTER", scope=Scope(), field="", name=cluster)

@@ -1,0 +1,65 @@
+"""Reconciliations: the clusters whose agents know more than a restored database, until both agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import JSON, Column, Connection, Table, Text, delete, select, update
+
+from admin.store.database import UtcDateTime, insert_new, metadata
+from admin.store.fleet import cluster_states
+
+reconciliations = Table(
+    "reconciliations",
+    metadata,
+    Column("cluster", Text, primary_key=True),
+    Column("began_at", UtcDateTime, nullable=False),
+    Column("synced_at", UtcDateTime),
+    Column("unknown", JSON, nullable=False),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reconciliation:
+    """How far a cluster is reconciled with a restored database."""
+
+    cluster: str
+    began_at: datetime
+    synced_at: datetime | None = None  #: None until its agent has said what it holds
+    unknown: list[dict[str, Any]] = field(default_factory=list)  #: what it holds and the database does not know
+
+
+def all_open(connection: Connection) -> dict[str, Reconciliation]:
+    """What is not reconciled yet, by cluster."""
+    rows = connection.execute(_SELECT)
+    return {row.cluster: Reconciliation(**row._mapping) for row in rows}
+
+
+_SELECT = select(reconciliations).order_by(reconciliations.c.cluster)
+
+
+def begin(connection: Connection, cluster: str, now: datetime) -> None:
+    """Begin with a cluster that was found to know more, and with every other one that has had an agent."""
+    query = select(cluster_states.c.name).where(cluster_states.c.agent.is_not(None))
+    names = {cluster, *connection.execute(query).scalars()}
+    connection.execute(update(reconciliations).values(began_at=now, synced_at=None))
+    rows = [{"cluster": name, "began_at": now, "unknown": []} for name in sorted(names)]
+    insert_new(connection, reconciliations, rows)
+
+
+def save(connection: Connection, reconciliation: Reconciliation) -> None:
+    """Store what a cluster's agent has said; nothing is left to reconcile if the database knows it all."""
+    if not reconciliation.unknown:
+        end(connection, [reconciliation.cluster])
+        return
+    is_cluster = reconciliations.c.cluster == reconciliation.cluster
+    values = {"synced_at": reconciliation.synced_at, "unknown": reconciliation.unknown}
+    connection.execute(update(reconciliations).where(is_cluster).values(**values))
+
+
+def end(connection: Connection, clusters: Iterable[str]) -> None:
+    """Count clusters as reconciled."""
+    connection.execute(delete(reconciliations).where(reconciliations.c.cluster.in_(list(clusters))))

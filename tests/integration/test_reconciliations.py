@@ -1,0 +1,267 @@
+"""A restored backup: the admin notices, ends nothing, and learns from the agents what has happened since."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from admin.services.clocks import may_judge
+from admin.services.context import Context
+from admin.services.reconciliations import end_reconciliation
+from admin.services.redecisions import decide_undecided, decide_waiting
+from admin.services.state import StateSummary
+from tests.conftest import MakeApp
+from tests.support.agents import PlayedAgent, WatchedClock, attempts, closure, event_types, names, played_agent
+from tests.support.backups import back_up, restore
+from tests.support.placing import API, DOMAIN, PROJECT, created, execution, get, ok, pool, put_pool, switch
+
+RETRY = {"attempts": 3, "backoff": "1s"}
+SECTIONS = {"agents": {"leaseSeconds": 60, "unreachableSeconds": 90, "lostSeconds": 300}}
+
+
+@dataclass(kw_only=True)
+class RememberingAgent(PlayedAgent):
+    """An agent that remembers how far it has seen the admin, and the ids of executions."""
+
+    seen: int = 0
+    uids: dict[str, str] = field(default_factory=dict)
+
+    def post(self, **fields: Any) -> TestResponse:
+        held = [
+            {"id": self.key(name), "attempt": attempt, "uid": self.uids[name]} for name, attempt in self.holding.items()
+        ]
+        response = super().post(**{"seen": self.seen, "holding": held, **fields})
+        if response.status_code == 200:
+            answer = response.get_json()
+            self.seen = max(self.seen, answer["position"])
+            self.uids |= {lease["id"]["name"]: lease["uid"] for lease in answer["leases"]}
+        return response
+
+
+@dataclass
+class Site:
+    """An admin whose database is backed up and restored, with the agents of two clusters."""
+
+    make_app: MakeApp
+    url: str
+    directory: Path
+
+    def __post_init__(self) -> None:
+        self._open()
+        self.agents = {name: self._agent(name) for name in ("a", "b")}
+        put_pool(self.api, "both", ["a", "b"], strategy="spill")
+
+    def _open(self) -> None:
+        self.app: Flask = self.make_app(**SECTIONS)
+        self.clock = WatchedClock(self.app)
+        self.context: Context = self.app.extensions["rainbow"]
+        self.api: FlaskClient = self.app.test_client()
+
+    def _agent(self, cluster: str) -> RememberingAgent:
+        plain = played_agent(self.api, self.context, cluster, instance=f"of-{cluster}")
+        agent = RememberingAgent(
+            client=self.api, cluster=cluster, token=plain.token, instance=plain.instance, sequence=plain.sequence
+        )
+        agent.sync()
+        return agent
+
+    def back_up(self) -> Path:
+        return back_up(self.url, self.directory)
+
+    def restore(self, backup: Path) -> None:
+        """Stop the admin, restore its database, and start it again; the agents go on."""
+        self.context.close()
+        self.context.database.engine.dispose()
+        restore(self.url, backup)
+        self._open()
+        for agent in self.agents.values():
+            agent.client = self.api
+
+    def warnings(self) -> dict[str, str]:
+        return {warning["code"]: warning["message"] for warning in get(self.api, "warnings")["warnings"]}
+
+    def phases(self) -> dict[str, tuple[str, str | None, int]]:
+        listed = get(self.api, f"executions/{PROJECT}/{DOMAIN}")["executions"]
+        return {row["id"]["name"]: (row["closure"]["phase"], row.get("cluster"), row["attempt"]) for row in listed}
+
+
+@pytest.fixture
+def site(make_app: MakeApp, database_url: str, tmp_path: Path) -> Site:
+    return Site(make_app, database_url, tmp_path)
+
+
+def test_a_restored_database_learns_what_runs_where_and_ends_nothing(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    a, b = site.agents["a"], site.agents["b"]
+    for name in ("runs", "ends", "moves"):
+        created(site.api, name, **pool("both"), retry=RETRY)
+    a.start(3)
+    created(site.api, "fails", **pool("both"), retry=RETRY)
+    a.start()
+    created(site.api, "waits", **pool("both"))
+    backup = site.back_up()
+
+    # What happens after the backup: one starts, one ends, one is tried again, one moves, one is new.
+    a.start()
+    a.finish(["ends"])
+    a.finish(["fails"], "FAILED")
+    site.clock.advance(2)
+    assert a.start() == ["fails"]
+    switch(site.api, "a", "cordon")
+    a.finish(["moves"], "FAILED")
+    site.clock.advance(2)
+    decide_undecided(site.context)
+    decide_waiting(site.context)
+    assert b.start() == ["moves"]
+    created(site.api, "new", **pool("both"))
+    assert b.start() == ["new"]
+    assert (a.holding, b.holding) == ({"runs": 1, "waits": 1, "fails": 2}, {"moves": 2, "new": 1})
+
+    site.restore(backup)
+    assert "new" not in site.phases()
+    assert ok(site.api.get("/readyz")) == {"status": "ready"}
+    answer = a.sync(want=10)
+    assert [answer[key] for key in ("lost", "cancels", "questions", "leases")] == [[], [], [], []]
+    assert attempts(answer["confirmed"]) == a.holding
+    assert answer["position"] == a.seen
+    errors = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert ["restored from a backup" in record.message for record in errors] == [True]
+    assert list(site.warnings()) == ["database_restored"]
+    assert "have synced: b." in site.warnings()["database_restored"]
+    assert "restored from a backup" in ok(site.api.get("/readyz"))["detail"]
+    state = StateSummary(site.context)()
+    assert state is not None
+    assert state.warnings["database_restored"] == 1
+
+    # Nothing is believed, given away or judged before the other agent has spoken.
+    unknown = a.event("ends", "UNKNOWN", 1)
+    assert a.sync(unknown, want=10)["accepted"] == [unknown["event"]]
+    created(site.api, "later", **pool("both"))
+    site.clock.advance(120)
+    assert not may_judge(site.context)
+    assert a.sync(want=10)["leases"] == []
+    assert site.phases()["ends"] == ("RUNNING", "a", 1)
+
+    answer = b.sync(want=10)
+    assert (answer["lost"], answer["leases"]) == ([], [])
+    assert attempts(answer["confirmed"]) == b.holding
+    assert site.phases() == {
+        "runs": ("RUNNING", "a", 1),
+        "ends": ("RUNNING", "a", 1),
+        "fails": ("RUNNING", "a", 2),
+        "waits": ("RUNNING", "a", 1),
+        "moves": ("RUNNING", "b", 2),
+        "later": ("QUEUED", "a", 1),
+    }
+    assert event_types(site.api, "moves")[-1] == "ADOPTED"
+    assert execution(site.api, "waits")["closure"]["reason"]["code"] == "ADOPTED"
+
+    # From here on everything goes on; the work that is not known is listed, and goes on too.
+    assert list(site.warnings()) == ["unknown_work"]
+    assert f"{PROJECT}/{DOMAIN}/new (attempt 1)" in site.warnings()["unknown_work"]
+    assert ok(site.api.get("/readyz")) == {"status": "ready"}
+    assert may_judge(site.context)
+    a.uids["later"] = execution(site.api, "later")["uid"]
+    assert a.take() == ["later"]
+    answer = b.sync()
+    assert (attempts(answer["confirmed"]), answer["lost"]) == (b.holding, [])
+    site.clock.advance(61)
+    assert names(a.sync()["questions"]) == ["ends"]
+    b.finish(["moves"])
+    a.finish(["runs", "waits", "fails"])
+    assert {name: phase for name, (phase, _, _) in site.phases().items()} == {
+        "runs": "SUCCEEDED",
+        "waits": "SUCCEEDED",
+        "fails": "SUCCEEDED",
+        "moves": "SUCCEEDED",
+        "ends": "RUNNING",
+        "later": "QUEUED",
+    }
+    del b.holding["new"]  # it has ended
+    b.sync()
+    assert site.warnings() == {}
+
+
+@pytest.fixture
+def restored(site: Site) -> Site:
+    """A site whose agent b has work that the restored database does not know."""
+    backup = site.back_up()
+    created(site.api, "new", cluster="b")
+    site.agents["b"].start()
+    site.agents["a"].sync()
+    site.restore(backup)
+    return site
+
+
+def test_an_operator_may_let_go_of_what_is_not_known(restored: Site) -> None:
+    for agent in restored.agents.values():
+        assert agent.sync()["lost"] == []
+    assert end_reconciliation(restored.context, ["b", "other"], every=False) == ["b"]
+    assert names(restored.agents["b"].sync()["lost"]) == ["new"]
+    assert restored.warnings() == {}
+
+
+def test_an_operator_may_declare_the_rest_reconciled(restored: Site) -> None:
+    b = restored.agents["b"]
+    b.sync()
+    created(restored.api, "e", cluster="b")
+    assert b.sync(want=5)["leases"] == []
+    assert end_reconciliation(restored.context, [], every=True) == ["a", "b"]
+    assert names(b.sync(want=5)["leases"]) == ["e"]
+    # The agent that was missing comes back, and shows again that the database was restored.
+    restored.agents["a"].sync()
+    assert "have synced: b." in restored.warnings()["database_restored"]
+
+
+def test_a_name_that_was_used_again_is_not_taken_for_the_work_of_before(restored: Site) -> None:
+    b = restored.agents["b"]
+    created(restored.api, "new", cluster="b")
+    uid = b.uids["new"]
+    assert attempts(b.sync(want=5)["confirmed"]) == {"new": 1}
+    assert closure(restored.api, "new")[0] == "QUEUED"
+    assert execution(restored.api, "new")["uid"] != uid
+    assert list(restored.warnings()) == ["database_restored", "unknown_work"]
+
+
+def test_what_somebody_aborted_before_the_agents_came_back_is_ended_there(site: Site) -> None:
+    a = site.agents["a"]
+    created(site.api, "e", cluster="a")
+    backup = site.back_up()
+    a.start()
+    site.restore(backup)
+    ok(site.api.delete(f"{API}/executions/{PROJECT}/{DOMAIN}/e", json={}))
+    assert closure(site.api, "e")[0] == "ABORTED"
+    for agent in site.agents.values():
+        assert agent.sync()["lost"] == []
+    assert names(a.sync()["lost"]) == ["e"]
+
+
+def test_results_that_arrive_while_a_database_is_reconciled_count(site: Site) -> None:
+    a = site.agents["a"]
+    created(site.api, "e", cluster="a", retry=RETRY)
+    a.start()
+    backup = site.back_up()
+    a.finish(["e"], "FAILED")
+    site.clock.advance(2)
+    assert a.start() == ["e"]
+    site.restore(backup)
+    done = a.event("e", "SUCCEEDED")
+    assert a.sync(done, holding=[])["accepted"] == [done["event"]]
+    assert site.phases()["e"] == ("SUCCEEDED", "a", 2)
+
+
+@pytest.mark.parametrize("going_on", [lambda site: None, lambda site: site.agents["a"].sync()])
+def test_a_database_that_was_not_restored_is_not_taken_for_one(site: Site, going_on: Callable[[Site], object]) -> None:
+    site.restore(site.back_up())
+    for _ in range(3):
+        going_on(site)
+        assert site.warnings() == {}
