@@ -30,7 +30,7 @@ from agent.engines.base import (
 )
 from agent.engines.command_engine import LOG_LIMIT_BYTES, TASK, CommandEngine, is_locked
 from agent.engines.slurm.commands import NativeJob, Refusal, SlurmCommands
-from agent.engines.slurm.job_files import CANCELLED, ENDED, LEASE, LOCK, TERMINATED, marked_id, read_ending
+from agent.engines.slurm.job_files import CANCELLED, ENDED, LEASE, LOCK, marked_id, read_ending
 from agent.engines.slurm.nodes import Partitions, sum_capacity
 from agent.engines.slurm.script import arguments, batch_script, check_environment
 from agent.engines.slurm.states import phase_of, recorded_state, state_of
@@ -167,7 +167,7 @@ class SlurmEngine(CommandEngine):
     def _past_states(self, handles: Sequence[Handle]) -> dict[str, NativeState]:
         """The states of jobs that the controller does not know, from their own files, then from Slurm's records."""
         states = {handle.key: state for handle in handles if (state := recorded_state(self.directory / handle.key))}
-        unsure = [handle for handle in handles if handle.key not in states or self._was_terminated(handle.key)]
+        unsure = [handle for handle in handles if handle.key not in states or self._was_signalled(handle.key)]
         if not unsure:
             return states
         keys = {handle.native_id: handle.key for handle in unsure}
@@ -181,9 +181,9 @@ class SlurmEngine(CommandEngine):
                 states[handle.key] = NativeState(NativePhase.UNKNOWN, message=message)
         return states
 
-    def _was_terminated(self, key: str) -> bool:
+    def _was_signalled(self, key: str) -> bool:
         ending = read_ending(self.directory / key)
-        return ending is not None and ending.reason == TERMINATED
+        return ending is not None and ending.is_signalled
 
     def _state(self, job: NativeJob) -> NativeState:
         try:

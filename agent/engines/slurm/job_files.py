@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,6 +41,11 @@ class Ending:
     #: One of the reasons above; CANCELLED if the command was never started; empty if it ended by itself.
     reason: str
     finished_at: datetime
+
+    @property
+    def is_signalled(self) -> bool:
+        """Whether Slurm may have ended the command, which may die of a signal before the script gets the same one."""
+        return self.reason == TERMINATED or self.code in (128 + signal.SIGTERM, 128 + signal.SIGKILL)
 
 
 def marked_id(directory: Path) -> str | None:

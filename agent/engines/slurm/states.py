@@ -15,7 +15,6 @@ from agent.engines.slurm.job_files import (
     COMMAND_NOT_FOUND,
     LEASE_OVER,
     NO_WORKING_DIRECTORY,
-    TERMINATED,
     TIME_LIMIT,
     marked_id,
     read_ending,
@@ -81,7 +80,7 @@ def recorded_state(directory: Path) -> NativeState | None:
         return None
     phase = NativePhase.FAILED if ending.code else NativePhase.SUCCEEDED
     state = NativeState(phase, started_at=started_at(directory), finished_at=ending.finished_at)
-    if ending.reason == TERMINATED and (directory / CANCELLED).exists():
+    if ending.is_signalled and (directory / CANCELLED).exists():
         return replace(state, phase=NativePhase.ABORTED)
     return _with_details(_with_code(state, ending.code, 0), directory)
 
