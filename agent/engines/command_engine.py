@@ -20,8 +20,6 @@ from agent.files import open_beneath, open_without_links, read_file, read_json
 TASK = "task.json"
 _STREAMS = ("stdout", "stderr")
 _FORGOTTEN = "forgotten"
-#: What is kept of each stream of a job unless an option says otherwise.
-LOG_LIMIT_BYTES = 64 << 20
 
 
 class CommandEngine:

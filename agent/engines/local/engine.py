@@ -23,7 +23,8 @@ from typing import Any, ClassVar
 import agent
 from agent.clocks import SYSTEM_CLOCK, Clock, boot_id
 from agent.engines.base import EngineUnavailable, Handle, NativePhase, NativeState, OptionError, Task
-from agent.engines.command_engine import LOG_LIMIT_BYTES, CommandEngine, is_locked
+from agent.engines.command_engine import CommandEngine, is_locked
+from agent.engines.limits import LOG_LIMIT_BYTES
 from agent.engines.local import cgroups, processes
 from agent.engines.local.job_files import CANCEL, ENDED, LEASE, LOCK, STARTED, SUPERVISOR_LOST, TASK, write_lease
 from agent.files import read_file, read_json, write_json

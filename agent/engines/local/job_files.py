@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.clocks import boot_id
-from agent.files import write_file, write_json
+from agent.files import read_file, write_file, write_json
 
 #: What to run; written by the engine before the supervisor starts, and named as `CommandEngine` expects it.
 TASK = "task.json"
@@ -21,6 +21,7 @@ STARTED = "started.json"
 CANCEL = "cancel"
 #: Until when the job may go on, by the steady clock of one boot; there is none if the job is not guarded.
 LEASE = "lease"
+_LEASE_BYTES = 200
 #: How the job ended.
 ENDED = "ended.json"
 
@@ -64,7 +65,7 @@ def write_ended(directory: Path, ended: Mapping[str, Any]) -> None:
 def read_lease(directory: Path) -> float | None:
     """Until when a job may go on; None if it is not guarded."""
     try:
-        boot, until = (directory / LEASE).read_text(encoding="ascii").split()
+        boot, until = read_file(directory / LEASE, _LEASE_BYTES).decode("ascii").split()
     except (OSError, ValueError):
         return None
     return float(until) if boot == boot_id() else 0.0

@@ -25,6 +25,7 @@ from typing import Any
 
 from agent.clocks import SYSTEM_CLOCK, boot_id
 from agent.engines.leases import CLUSTER_LOST, LEASE_OVER_MESSAGE
+from agent.engines.limits import LOG_LIMIT_BYTES
 from agent.engines.local import cgroups, processes
 from agent.engines.local.job_files import CANCEL, STARTED, SUPERVISOR_LOST, TASK, read_lease, reserve_ended, write_ended
 from agent.engines.local.streams import Stream
@@ -46,10 +47,12 @@ _libc = ctypes.CDLL(None, use_errno=True)
 class Supervisor:
     """One job: its processes, its limits and its end."""
 
-    def __init__(self, directory: Path, task: Mapping[str, Any], keeper: int) -> None:
+    def __init__(self, directory: Path, task: Mapping[str, Any], keeper: int, group: Path | None) -> None:
         self.directory = directory
         self.task = task
         self.keeper = keeper
+        #: The group of the job's processes, where there can be one.
+        self.group = group
         #: The rank of each copy of the command that runs, by process id.
         self.copies: dict[int, int] = {}
         #: The wait status of each copy that has ended.
@@ -58,15 +61,12 @@ class Supervisor:
         self.verdict: tuple[str, str, str] | None = None
         #: Until when the job may go on unless its lease is renewed; None if it is not guarded.
         self.lease = read_lease(directory)
-        #: The group of the job's processes, where there can be one.
-        self.group: Path | None = None
         self.streams: list[Stream] = []
 
     def run(self) -> None:
         """Start the job, and record how it ends."""
         if (self.directory / CANCEL).exists():
             return
-        self.group = cgroups.make(self.task["key"])
         started = {
             "supervisor": self.keeper,
             "watchers": [[pid, processes.start_ticks(pid)] for pid in (self.keeper, os.getpid())],
@@ -109,7 +109,9 @@ class Supervisor:
     def _start(self) -> dict[str, Any] | None:
         """Start every copy of the command; the outcome of the job if one cannot be started."""
         work = Path(self.task["work"])
-        self.streams = [Stream(self.directory / name, self.task["log_limit_bytes"]) for name in ("stdout", "stderr")]
+        # An agent that has been replaced on disk while it runs does not give a limit.
+        limit = int(self.task.get("log_limit_bytes", LOG_LIMIT_BYTES))
+        self.streams = [Stream(self.directory / name, limit) for name in ("stdout", "stderr")]
         out, err = self.streams
         try:
             for rank in range(self.task["tasks"]):
@@ -260,17 +262,18 @@ def _processes_of(key: str, group: Path | None) -> set[int]:
     return processes.descendants(os.getpid()) | processes.marked(key) | cgroups.members(group)
 
 
-def keep(supervisor: int, key: str) -> None:
+def keep(supervisor: int, key: str, group: Path | None) -> None:
     """Pass SIGTERM on to a supervisor, and end what is left of its job if it is killed."""
     code: int | None = None
     while code is None:
         if signal.sigwait(_WATCHED) == signal.SIGTERM:
             os.kill(supervisor, signal.SIGTERM)
         code = _reap_all(supervisor)
-    while code != 0 and (remaining := _processes_of(key, None)):
+    while code != 0 and (remaining := _processes_of(key, group)):
         processes.signal_all(remaining, signal.SIGKILL)
         _wait_for_signal(0.02)
         _reap_all(supervisor)
+    cgroups.remove(group)
 
 
 def _reap_all(supervisor: int) -> int | None:
@@ -293,16 +296,17 @@ def main() -> None:
         sys.exit(1)
     signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
     keeper = os.getpid()
+    group = cgroups.make(task["key"])
     _adopt_orphans()
     supervisor = os.fork()
     if supervisor:
-        keep(supervisor, task["key"])
+        keep(supervisor, task["key"], group)
         return
     os.setsid()
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     _adopt_orphans()
     if os.getppid() == keeper:
-        Supervisor(directory, task, keeper).run()
+        Supervisor(directory, task, keeper, group).run()
 
 
 def _adopt_orphans() -> None:

@@ -28,7 +28,8 @@ from agent.engines.base import (
     Task,
     parse_seconds,
 )
-from agent.engines.command_engine import LOG_LIMIT_BYTES, TASK, CommandEngine, is_locked
+from agent.engines.command_engine import TASK, CommandEngine, is_locked
+from agent.engines.limits import LOG_LIMIT_BYTES
 from agent.engines.slurm.commands import NativeJob, Refusal, SlurmCommands
 from agent.engines.slurm.job_files import CANCELLED, ENDED, LEASE, LOCK, marked_id, read_ending
 from agent.engines.slurm.nodes import Partitions, sum_capacity
