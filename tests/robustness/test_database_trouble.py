@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -23,6 +24,8 @@ from admin.api.failures import translate
 from admin.logs import JsonFormatter
 from admin.services.context import Context
 from admin.services.state import is_ready
+from admin.store.database import Database
+from admin.store.dialects import TimeLimits
 from admin.store.write_probe import WriteProbe
 from tests.conftest import MakeApp
 from tests.support.apps import opened_app
@@ -338,3 +341,31 @@ def test_no_answer_is_older_than_what_this_admin_has_written(make_app: MakeApp, 
     context.index.announce(2)  # by another worker
     with away(database_url):
         assert refused(api.get(path))[0] == 503
+
+
+@only_postgresql
+def test_many_readers_wait_for_a_silent_database_together_and_only_once(make_app: MakeApp, database_url: str) -> None:
+    app = make_app(database=SOON)
+    path = "/api/v1/effective_attributes?project=flytesnacks&domain=staging&resource_type=3"
+    assert app.test_client().get(path).status_code == 200
+    index = app.extensions["rainbow"].index
+    engine = sqlalchemy.create_engine(database_url, poolclass=sqlalchemy.NullPool)
+    with engine.connect() as blocker:
+        blocker.exec_driver_sql("LOCK TABLE revision_head IN ACCESS EXCLUSIVE MODE")
+        index._checked_at = 0.0
+        begun_at = time.monotonic()
+        answers = all_at_once([partial(app.test_client().get, path) for _ in range(12)])
+        assert time.monotonic() - begun_at < 9, "one after the other they would wait for 12 s"
+    assert {(answer.status_code, "Rainbow-Stale" in answer.headers) for answer in answers} == {(200, True)}
+
+
+@only_postgresql
+def test_connecting_to_a_server_that_never_answers_has_a_time_limit(database_url: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = make_url(database_url).set(port=silent.getsockname()[1])
+        database = Database(sqlalchemy.create_engine(url), limits=TimeLimits(connect=2))
+        begun_at = time.monotonic()
+        with pytest.raises(SQLAlchemyError) as caught, database.reading():
+            pass
+        assert time.monotonic() - begun_at < 15
+    assert translate(caught.value, "abc").name == "unavailable"

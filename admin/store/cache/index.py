@@ -91,6 +91,7 @@ class Index:
         self._retry_at = 0.0
         self._current_at = 0.0  #: when the database was last seen to have nothing newer
         self._is_failing = False  #: the database could not be read when that was last tried
+        self._failed_at = -1.0
         self._starting = threading.Lock()
         self._loader: threading.Thread | None = None
 
@@ -167,14 +168,7 @@ class Index:
                 return True
         elif self._scopes is None and (now < self._retry_at or self._is_loading()):
             return False
-        try:
-            is_current = self._refresh()
-        except SQLAlchemyError:
-            self._retry_at = self._monotonic() + _RETRY_SECONDS
-            self._is_failing = True
-            return False  # the caller asks the database instead, and finds out what is wrong
-        self._is_failing = False
-        return is_current
+        return self._refresh()
 
     def _is_loading(self) -> bool:
         return self._loader is not None and self._loader.is_alive()
@@ -184,12 +178,20 @@ class Index:
         with self._catching_up:
             if self._checked_at >= asked_at:
                 return self._scopes is not None  # another thread has just caught up
+            if self._failed_at >= asked_at:
+                return False  # another thread has just failed; to wait as long again would tell no more
             begun_at = self._monotonic()
-            with self._database.reading() as connection:
-                if self._scopes is not None and not self._catch_up(connection):
-                    self._drop()
-                if self._scopes is None and _is_small(connection, self._few_rows):
-                    self._load(connection)
+            try:
+                with self._database.reading() as connection:
+                    if self._scopes is not None and not self._catch_up(connection):
+                        self._drop()
+                    if self._scopes is None and _is_small(connection, self._few_rows):
+                        self._load(connection)
+            except SQLAlchemyError:
+                self._is_failing, self._failed_at = True, self._monotonic()
+                self._retry_at = self._failed_at + _RETRY_SECONDS
+                return False  # the caller asks the database instead, and finds out what is wrong
+            self._is_failing = False
             self._checked_at = self._current_at = begun_at
         if self._scopes is None:
             self.start()
