@@ -22,10 +22,10 @@ from tests.support.waiting import wait_until
 
 @pytest.fixture(scope="module")
 def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAdmin]:
-    """An admin whose leases are soon over."""
+    """An admin whose leases are over soon, but not before a busy machine has started a job."""
     directory = tmp_path_factory.mktemp("admin")
     configuration = write_admin_configuration(
-        directory, leaseSeconds=6, waitSeconds=2, unreachableSeconds=4, lostSeconds=8
+        directory, leaseSeconds=10, waitSeconds=2, unreachableSeconds=4, lostSeconds=15
     )
     with running_admin(directory, "--config", str(configuration)) as admin:
         yield admin
@@ -54,5 +54,6 @@ def test_a_guarded_job_is_ended_on_its_node_when_there_is_no_agent(site: Site, e
     agent.send_signal(end)
     agent.wait(timeout=60)
     wait_until(lambda: not processes.marked(site.key(name)), 60, explain=lambda: "it goes on")
+    site.start()
     closure = site.ended(name)["closure"]
     assert (closure["phase"], closure["reason"]["code"], began.read_text()) == ("FAILED", "CLUSTER_LOST", "1\n")
