@@ -54,8 +54,8 @@ def write(begun: float, revision: int, value: int, **fields: Any) -> Operation:
     return call("set", begun, scope_="w", value_=value, revision=revision, **{"changed": True, **fields})
 
 
-def effective(begun: float, revision: int, value: int | None) -> Operation:
-    return call("effective", begun, scope_="w", revision=revision, value=value)
+def effective(begun: float, revision: int, value: int | None, **fields: Any) -> Operation:
+    return call("effective", begun, scope_="w", revision=revision, value=value, **fields)
 
 
 def stored(number: int, value: int) -> Operation:
@@ -102,6 +102,10 @@ POSSIBLE = {
     "changes undone by a restore": history(
         write(1, 1, 7), write(20, 2, 8), RESTORE, effective(60, 1, 7), write(62, 2, 9), stored(1, 7), stored(2, 9)
     ),
+    "a refused creation": history(create(status=409), final(status=404)),
+    "a reader who is told that its answer is old": history(
+        write(1, 1, 7), effective(3, 0, None, stale=True), stored(1, 7)
+    ),
     "a watcher": history(call("watch", 1, since_=0, numbers=[1, 2], revision=2), stored(1, 7), stored(2, 8)),
 }
 
@@ -121,6 +125,10 @@ IMPOSSIBLE = {
     "it was created twice": (history(create(), create(5), start(), end(), final()), "was created twice"),
     "nobody looked at it": (history(create()), "not read at the end"),
     "a creation from before the backup is gone": (history(create(2), RESTORE, final(status=404)), "is gone"),
+    "a refused creation happened": (
+        history(create(status=503), start(), end(), final()),
+        "is there, though its creation was refused",
+    ),
     "it never ended": (history(create(), start(), final("RUNNING")), "never ended: RUNNING"),
     "two attempts at once": (
         history(create(on_lost="retry", attempts=2), start(), start(2, is_alone=False), end(2), final(attempt=2)),

@@ -17,6 +17,7 @@ def find_violations(history: History) -> list[str]:
     """Why a history is impossible; nothing for a possible one."""
     return [
         *_creations(history),
+        *_refusals(history),
         *_executions(history),
         *_processes(history),
         *_revisions(history),
@@ -39,6 +40,17 @@ def _creations(history: History) -> Iterator[str]:
         earlier = first.setdefault(token, creation)
         if creation.answer["created"] and earlier is not creation and history.counts(earlier, creation):
             yield f"{token} was created twice: {earlier}; {creation}"
+
+
+def _refusals(history: History) -> Iterator[str]:
+    """A creation that was refused did not happen."""
+    creations = _by(
+        lambda creation: creation.request["token"], [call for call in history.operations if call.name == "create"]
+    )
+    there = {str(read.answer["token"]) for read in history.named("get")}
+    for token, calls in creations.items():
+        if token in there and all((call.status or 200) >= 400 for call in calls):
+            yield f"{token} is there, though its creation was refused: {calls[0]}"
 
 
 def _executions(history: History) -> Iterator[str]:
@@ -107,7 +119,8 @@ def _revisions(history: History) -> Iterator[str]:
     for operation in history.named("set", "effective", "watch"):
         number, floor = operation.answer["revision"], floors.before(operation)
         is_write = operation.name == "set" and operation.answer["changed"]
-        if number < floor or (is_write and number == floor):
+        is_old = number < floor and not operation.answer.get("stale")  # an answer may be old where it says so
+        if is_old or (is_write and number == floor):
             yield f"revision {floor} had been seen before: {operation}"
         if operation.name == "watch":
             first, numbers = operation.request["since"] + 1, operation.answer["numbers"]
