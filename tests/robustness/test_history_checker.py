@@ -172,6 +172,10 @@ IMPOSSIBLE = {
         history(create(on_lost="wait"), start(), end(), final("FAILED", reason="CLUSTER_LOST")),
         "(CLUSTER_LOST)",
     ),
+    "ended though it waits": (
+        history(create(on_lost="wait"), start(), end(code=143), RESTORE, final(status=404)),
+        "was ended, and nobody aborted it",
+    ),
     "the log of another process": (
         history(create(), start(), end(), final(), call("log", 103, token="x.0", attempt=1, text="n9\n", client=FINAL)),
         "printed ['n1']",

@@ -77,12 +77,15 @@ def _executions(history: History) -> Iterator[str]:
 
 def _processes(history: History) -> Iterator[str]:
     """At most one process of an execution runs at a time, and what is reported of it is what it did."""
+    aborted = {operation.request["name"] for operation in history.operations if operation.name == "abort"}
     policies = {
-        operation.request["token"]: Policy(**{key: operation.request[key] for key in ("on_lost", "attempts", "code")})
+        operation.request["token"]: Policy(
+            **{key: operation.request[key] for key in ("on_lost", "attempts", "code")},
+            may_be_aborted=operation.request["name"] in aborted,
+        )
         for operation in history.operations
         if operation.name == "create"
     }
-    aborted = {operation.request["name"] for operation in history.operations if operation.name == "abort"}
     processes = Processes()
     for step in history.steps:
         try:
@@ -100,8 +103,7 @@ def _processes(history: History) -> Iterator[str]:
             if read.name == "log":
                 processes.check_log(token, read.answer["attempt"], read.answer["text"])
             else:
-                was_aborted = read.request["name"] in aborted
-                processes.check_result(token, policies[token], read.answer, was_aborted=was_aborted)
+                processes.check_result(token, policies[token], read.answer)
         except Impossible as problem:
             yield str(problem)
 

@@ -80,7 +80,9 @@ def step_admin_clock(system: System, rng: random.Random) -> None:
 
 def restore_backup(system: System, rng: random.Random) -> None:
     """Put an earlier state of the database back."""
-    system.restore()
+    backup = system.back_up()
+    time.sleep(rng.uniform(3, 6))
+    system.restore(*backup)
 
 
 # Faults of a cluster

@@ -30,6 +30,7 @@ class Policy:
     on_lost: str
     attempts: int
     code: int  #: with which its process exits
+    may_be_aborted: bool = False  #: whether someone asked for its end
 
     @property
     def most_processes(self) -> int:
@@ -68,6 +69,8 @@ class Processes:
         if step.event == "end":
             self.ends[step.token].append(step)
             running.pop(step.nonce, None)
+            if policy and policy.on_lost == "wait" and step.code != policy.code and not policy.may_be_aborted:
+                raise Impossible(f"attempt {step.attempt} of {step.token} (wait) was ended, and nobody aborted it")
             return
         others = {} if step.is_alone else dict(running)  # those that left no end were killed before
         self.running[step.token] = {**others, step.nonce: step}
@@ -86,14 +89,14 @@ class Processes:
                 f"attempts {attempts}"
             )
 
-    def check_result(self, token: str, policy: Policy, result: Mapping[str, Any], *, was_aborted: bool) -> None:
+    def check_result(self, token: str, policy: Policy, result: Mapping[str, Any]) -> None:
         """Whether a reported end is one that a process came to."""
         phase, code, attempt = result["phase"], result.get("exit_code"), result["attempt"]
         reported = f"{token} ({policy.on_lost}) is reported {phase} ({result['reason']}) with exit code {code}"
         if phase not in ENDS:
             raise Impossible(f"{token} ({policy.on_lost}) never ended: {phase} ({result['reason']})")
         if phase == "ABORTED":
-            if not was_aborted:
+            if not policy.may_be_aborted:
                 raise Impossible(f"{reported}, but nobody aborted it")
             return
         if phase == "FAILED" and result["reason"] == "CLUSTER_LOST" and policy.on_lost != "wait":

@@ -110,7 +110,6 @@ class System:
     clusters: list[Cluster] = field(default_factory=list)
     _admins: ExitStack = field(default_factory=ExitStack)
     _admin: RunningAdmin | None = None
-    _backup: tuple[float, str] | None = None  #: when it was begun, and where it is
 
     def __post_init__(self) -> None:
         self.admin_clock = Clock(self.directory / "admin-clock", "admin.store.database")
@@ -168,19 +167,19 @@ class System:
         site.register()
         cluster.start()
 
-    def back_up(self) -> None:
-        """Copy the database while no admin runs."""
+    def back_up(self) -> tuple[float, str]:
+        """Copy the database; when that began, and the copy's URL."""
         begun = now()
-        self.kill_admin()
-        self._backup = begun, copy_database(self.database, self.directory / f"backup-{begun:.0f}.db")
+        copy = self.directory / f"backup-{begun:.0f}.db"
+        if self.database.startswith("sqlite:"):
+            return begun, copy_database(self.database, copy)
+        self.kill_admin()  # PostgreSQL copies only what nobody uses
+        url = copy_database(self.database, copy)
         self.start_admin()
+        return begun, url
 
-    def restore(self) -> None:
-        """Make the backup the database, while no admin runs; without a backup, make one."""
-        if self._backup is None:
-            self.back_up()
-            return
-        begun, backup = self._backup
+    def restore(self, begun: float, backup: str) -> None:
+        """Make a backup the database, while no admin runs."""
         with self.recorder.fault("restore", "database", backup=begun):
             self.kill_admin()
             self.database = copy_database(backup, self.directory / f"restored-{now():.0f}.db")
