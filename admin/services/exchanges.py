@@ -243,7 +243,8 @@ def _handle(exchange: Exchange, connection: Connection, now: datetime) -> None:
 
 def _state_after(before: ClusterState, request: Sync, lease_seconds: int, now: datetime) -> ClusterState:
     """The state of a cluster after a sync of its agent."""
-    if before.agent not in (None, request.agent):
+    # The stored process is one from before the backup, if another has seen more of the admin than is stored.
+    if before.agent not in (None, request.agent) and request.seen <= before.syncs:
         check_successor(before, request.newcomer, lease_seconds, now)
     if request.last_sync_at not in (None, before.last_sync_at):
         raise SyncSuperseded

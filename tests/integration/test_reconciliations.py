@@ -265,3 +265,14 @@ def test_a_database_that_was_not_restored_is_not_taken_for_one(site: Site, going
     for _ in range(3):
         going_on(site)
         assert site.warnings() == {}
+
+
+def test_an_agent_that_was_started_after_the_backup_goes_on(site: Site) -> None:
+    agent = site.agents["a"]
+    created(site.api, "runs", **pool("both"))
+    agent.start()
+    backup = site.back_up()
+    agent.id, agent.sequence = "restarted", 0
+    agent.sync()
+    site.restore(backup)
+    assert names(agent.sync()["confirmed"]) == ["runs"]
