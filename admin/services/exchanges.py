@@ -329,7 +329,10 @@ def _reported_with_details(exchange: Exchange) -> list[LeasedExecution]:
 def _unanswered(exchange: Exchange, now: datetime) -> list[LeasedExecution]:
     """What the agent was asked about for so long that it must have lost it; a process that is new is asked first."""
     request, since = exchange.request, exchange.answer.state.agent_since
-    limit = now - timedelta(seconds=exchange.context.settings.agents.lost_seconds)
+    # By the sync before: if the clock has jumped since, the agent is asked first.
+    limit = min(now, exchange.before.last_sync_at or now) - timedelta(
+        seconds=exchange.context.settings.agents.lost_seconds
+    )
     named = {*(held.id for held in request.holding), *(report.id for report in request.events)}
     return [
         execution

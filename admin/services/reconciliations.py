@@ -16,8 +16,9 @@ from admin.core.settings.scopes import Scope
 from admin.core.settings.warnings import Warning, WarningCode
 from admin.services.context import Context
 from admin.services.reports import Held
-from admin.store import reconciliations
+from admin.store import fleet, reconciliations
 from admin.store.executions import ExecutionId
+from admin.store.fleet import ClusterEvent
 from admin.store.leases import LeasedExecution
 from admin.store.reconciliations import Reconciliation
 
@@ -105,8 +106,10 @@ def end_reconciliation(context: Context, clusters: Iterable[str], *, every: bool
     with context.database.writing() as connection:
         ended = [name for name in reconciliations.all_open(connection) if every or name in wanted]
         reconciliations.end(connection, ended)
-    if ended:
-        _log.warning("clusters count as reconciled by an operator's word", extra={"clusters": ", ".join(ended)})
+        for name in ended:
+            reason = "By an operator's word, although its agent had not said or had more than is stored."
+            event = ClusterEvent(cluster=name, at=context.clock(), type="RECONCILED", reason=reason)
+            fleet.add_event(connection, event)
     return ended
 
 

@@ -25,7 +25,7 @@ from admin.services.state import StateSummary
 from admin.store.dialects.postgresql import ServerClock
 from admin.store.execution_tables import executions
 from tests.conftest import MakeApp
-from tests.support.agents import PlayedAgent, WatchedClock, closure, event_types, played_agent
+from tests.support.agents import PlayedAgent, WatchedClock, closure, event_types, names, played_agent
 from tests.support.placing import DOMAIN, PROJECT, created, execution, get, put_attribute, row_counts
 from tests.support.postgresql import free_port
 
@@ -127,6 +127,20 @@ def test_a_cluster_that_falls_silent_after_a_jump_is_found_silent(
     background.run(LOST - UNREACHABLE)
     assert health(api, "a") == "lost"
     assert closure(api, "e") == ("FAILED", "CLUSTER_LOST")
+
+
+def test_after_a_step_an_agent_is_asked_before_anything_counts_as_lost(
+    api: FlaskClient, context: Context, clock: WatchedClock
+) -> None:
+    agent = played_agent(api, context, "a")
+    created(api, "e", cluster="a")
+    agent.start()
+    agent.holding.clear()  # this sync does not name it; the answer to a question will
+    clock.step(HOUR)
+    assert names(agent.sync()["questions"]) == ["e"]
+    assert closure(api, "e")[0] == "RUNNING"
+    agent.holding["e"] = 1
+    assert names(agent.sync()["confirmed"]) == ["e"]
 
 
 def test_a_new_leader_judges_nothing_for_one_lease(

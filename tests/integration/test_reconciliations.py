@@ -206,6 +206,7 @@ def test_an_operator_may_let_go_of_what_is_not_known(restored: Site) -> None:
     for agent in restored.agents.values():
         assert agent.sync()["lost"] == []
     assert end_reconciliation(restored.context, ["b", "other"], every=False) == ["b"]
+    assert get(restored.api, "clusters/b/events")["events"][0]["type"] == "RECONCILED"
     assert names(restored.agents["b"].sync()["lost"]) == ["new"]
     assert restored.warnings() == {}
 

@@ -167,6 +167,7 @@ def test_what_an_agent_never_answers_for_is_thought_to_be_lost(make_app: MakeApp
         clock.advance(70)
         assert len(agent.sync(want=1)["questions"]) == 3
     clock.advance(11)
+    assert len(agent.sync(want=1)["questions"]) == 3  # judged by the time of the sync before
     answer = agent.sync(want=0)
     assert (answer["questions"], answer["leases"]) == ([], [])
     assert closure(api, "plain") == ("FAILED", "CLUSTER_LOST")
