@@ -228,6 +228,10 @@ class NotRecoverable(Conflict, name="not_recoverable", code=9):
     """Only an execution that failed, timed out or was aborted can be recovered."""
 
 
+class NotSilent(Conflict, name="not_silent", code=9):
+    """Only an execution whose lease is over at a silent cluster can be given up. End it without --giveUp."""
+
+
 class BodyTooLarge(RainbowError, name="body_too_large", status=413, code=8):
     """The request body is too large."""
 

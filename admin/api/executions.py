@@ -8,8 +8,9 @@ from admin.core.executions.selectors import check_sort_field
 from admin.core.problems import invalid
 from admin.messages.decisions import ExplanationAnswer, ExplanationQuery, ManyRedecidedAnswer
 from admin.messages.executions import (
-    CauseBody,
+    EndBody,
     EndedAnswer,
+    EndManyBody,
     EventAnswer,
     EventsAnswer,
     ExecutionAnswer,
@@ -28,7 +29,7 @@ from admin.messages.logs import LogsAnswer, LogsQuery, OutputAnswer, OutputsAnsw
 from admin.messages.pages import number_of, number_token
 from admin.messages.requests import Fields, PageQuery, WriteQuery
 from admin.messages.selectors import conditions_of, scope_of
-from admin.services import executions, redecisions
+from admin.services import abandonments, executions, redecisions
 from admin.services.logs import read_log, read_outputs
 
 operations = creations.operations  # of the same noun
@@ -112,19 +113,19 @@ def set_state(body: Fields, **key: str) -> ExecutionAnswer:
     return ExecutionAnswer.from_execution(execution, changed=is_change)
 
 
-@operations.add("DELETE", _PATH, body=CauseBody, body_optional=True, errors=(404,))
+@operations.add("DELETE", _PATH, body=EndBody, body_optional=True, errors=(404, 409))
 def terminate(body: Fields, **key: str) -> EndedAnswer:
-    """End an execution."""
-    execution, is_change = executions.terminate(
-        context(), execution_id(**key), body.get("cause"), body.get("claimed_by")
-    )
+    """End an execution, or give it up at a silent cluster."""
+    end = abandonments.give_up if body["give_up"] else executions.terminate
+    execution, is_change = end(context(), execution_id(**key), body.get("cause"), body.get("claimed_by"))
     return EndedAnswer.from_execution(execution, changed=is_change)
 
 
-@operations.add("POST", "/executions/terminate", query=WriteQuery, body=ManyBody)
+@operations.add("POST", "/executions/terminate", query=WriteQuery, body=EndManyBody)
 def terminate_many(query: Fields, body: Fields) -> ManyEndedAnswer:
-    """End every execution that a selector fits."""
-    ended = executions.terminate_many(
+    """End every execution that a selector fits, or give up those at silent clusters."""
+    end = abandonments.give_up_many if body["give_up"] else executions.terminate_many
+    ended = end(
         context(),
         conditions_of(body["selector"], context().clock()),
         body.get("cause"),

@@ -7,11 +7,14 @@ from typing import Any
 
 from admin.core.fleet.documents import member_problems
 from admin.core.problems import Problem, raise_problems, repeated, unknown_problem
+from admin.core.quantities import parse_age
 from admin.core.settings.builtin_kinds import TASK_RESOURCE
 from admin.core.settings.platform import PlatformValues
 from admin.core.settings.resolution import resolve
 from admin.core.settings.scopes import PLATFORM
 from admin.core.settings.warnings import excesses, zero_limits
+
+_LONGEST_SILENCE_SECONDS = 3650 * 86_400
 
 
 def check_document(document: Mapping[str, Any]) -> None:
@@ -83,12 +86,16 @@ def _fleet_problems(clusters: Mapping[str, Any]) -> Iterator[Problem]:
             yield unknown_problem(f"clusters.poolStrategies.{name}", "pool", name, pools)
 
 
-def _agent_problems(agents: Mapping[str, int]) -> Iterator[Problem]:
+def _agent_problems(agents: Mapping[str, Any]) -> Iterator[Problem]:
     """Times that must be longer or shorter than others."""
     for key, cause in (("leaseSeconds", ": work may not run twice"), ("unreachableSeconds", "")):
         if agents["lostSeconds"] <= agents[key]:
             reason = f"must be longer than agents.{key} ({agents[key]}){cause}."
             yield Problem(field="agents.lostSeconds", reason=reason)
+    seconds = parse_age(agents["giveUpAfter"])
+    if not agents["lostSeconds"] <= seconds <= _LONGEST_SILENCE_SECONDS:
+        reason = f"must be at least agents.lostSeconds ({agents['lostSeconds']} s) and at most 3650d."
+        yield Problem(field="agents.giveUpAfter", reason=reason)
     for key, cause in (("leaseSeconds", ": a sync renews the leases"), ("unreachableSeconds", "")):
         if agents["waitSeconds"] >= agents[key]:
             reason = f"must be shorter than agents.{key} ({agents[key]}){cause}."

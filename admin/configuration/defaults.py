@@ -47,6 +47,7 @@ DEFAULTS: dict[str, Any] = {
         "waitSeconds": 30,
         "unreachableSeconds": 90,
         "lostSeconds": 300,
+        "giveUpAfter": "24h",
         "evictionsPerSecond": 50,
         "logLimitBytes": 1024 * 1024,
         "outputLimitBytes": 64 * 1024,

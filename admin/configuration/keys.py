@@ -228,6 +228,7 @@ CONFIGURATION = Section(
                 "lostSeconds": Integer(
                     minimum=2, maximum=604_800, description="Silence after which a cluster counts as lost."
                 ),
+                "giveUpAfter": Age(description="Silence after which nothing waits for a cluster any more."),
                 "evictionsPerSecond": Integer(
                     minimum=1,
                     maximum=100_000,

@@ -58,7 +58,7 @@ def _build_settings(document: Mapping[str, Any]) -> Settings:
     kinds = registry(document.get("kinds", {}))
     platform = platform_values(document)
     check_task_resources(platform)
-    clusters, retention = document.get("clusters", {}), dict(document["retention"])
+    clusters, agents, retention = document.get("clusters", {}), dict(document["agents"]), dict(document["retention"])
     retention_interval = retention.pop("interval")
     return Settings(
         server=Server(**_snake_case(document["server"]), **_snake_case(document["server"].get("tls", {}), "tls_")),
@@ -79,7 +79,8 @@ def _build_settings(document: Mapping[str, Any]) -> Settings:
         agents=Agents(
             registration=clusters.get("registration", "open"),
             secret_file=clusters.get("registrationSecretFile"),
-            **_snake_case(document["agents"]),
+            give_up_seconds=float(parse_age(agents.pop("giveUpAfter"))),
+            **_snake_case(agents),
         ),
         loop_interval_seconds=document["loops"]["intervalMilliseconds"] / 1000,
         loop_lease_seconds=document["loops"]["leaseSeconds"],

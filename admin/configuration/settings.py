@@ -71,6 +71,7 @@ class Agents:
     wait_seconds: int
     unreachable_seconds: int
     lost_seconds: int
+    give_up_seconds: float
     evictions_per_second: int
     log_limit_bytes: int
     output_limit_bytes: int

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from admin.core import names
-from admin.core.executions.retries import RETRY
+from admin.core.executions.retries import RETRY, retry_problems
 from admin.core.executions.spec import IDENTIFIER, SETTINGS, null_targets
 from admin.core.fields.branches import Section, read
 from admin.core.fields.compounds import FreeForm, Record
@@ -94,7 +94,7 @@ def inputs_of(workflow_spec: Mapping[str, Any]) -> dict[str, Input]:
 def read_launch_plan(spec: Any) -> dict[str, Any]:
     """A launch plan's spec in its normal form, before its inputs are checked; Invalid with every problem."""
     normal: dict[str, Any] = read(LAUNCH_PLAN_SPEC, spec, ("spec",))
-    raise_problems(null_targets(normal, ("spec",)))
+    raise_problems([*null_targets(normal, ("spec",)), *retry_problems(normal, ("spec",))])
     if not normal.get("workflow_id"):
         raise invalid("spec.workflow_id", "is missing: name the workflow and its version.")
     kept = {name: value for name, value in normal.items() if value not in (None, {}) or name in SETTINGS}

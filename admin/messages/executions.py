@@ -41,6 +41,13 @@ class CauseBody(RequestSchema):
     claimed_by = fields.String(validate=NAME)
 
 
+class EndBody(CauseBody):
+    give_up = fields.Boolean(
+        load_default=False,
+        metadata={"description": "End it without its agent, at a cluster that is silent; the job may go on there."},
+    )
+
+
 class WaitQuery(RequestSchema):
     after_event = Number(metadata={"description": "Wait until something has happened after this event."})
     wait_seconds = Seconds(load_default=0, validate=validate.Range(min=0, max=60))
@@ -63,6 +70,10 @@ def _check_selector(selector: Fields) -> None:
 
 class ManyBody(CauseBody):
     selector = fields.Nested(SelectorFields, required=True, validate=_check_selector)
+
+
+class EndManyBody(ManyBody, EndBody):
+    pass
 
 
 #: Executions that one answer shows of many that were ended or decided again.

@@ -14,6 +14,7 @@ from itertools import count
 from typing import NamedTuple
 
 from admin.core.problems import Invalid
+from admin.core.times import show_time
 from admin.errors import ExecutionExists, RainbowError
 from admin.metrics import count_created
 from admin.services.context import Context
@@ -200,7 +201,7 @@ def _find_repeated(context: Context, request: CreationRequest) -> Result | None:
 def _repeated(existing: Execution, request: CreationRequest) -> Created:
     """The execution that the same request created before; ExecutionExists if the request was another."""
     if existing.digest != request.run.digest:
-        since = existing.created_at.isoformat(timespec="seconds").replace("+00:00", "Z")
+        since = show_time(existing.created_at)
         raise ExecutionExists(
             f"An execution called '{existing.name}' exists in {existing.project}/{existing.domain} since {since}, for "
             f"another request; it is {existing.phase}. Nothing was started. Choose another name.",

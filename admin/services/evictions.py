@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from admin.core.executions.attempts import DRAINED, Ended, cancel, evict, may_have_started, requeue
+from admin.core.executions.attempts import DRAINED, Ended, cancel, judge_silence, may_have_started, requeue
 from admin.core.executions.lifecycle import Phase
 from admin.core.fleet.clusters import ClusterState, Health
 from admin.metrics import count_finished
 from admin.services.context import Context
 from admin.store import fleet, leases
 from admin.store.fleet import ClusterEvent, HeardCluster
-from admin.store.leases import LeasedExecution
+from admin.store.leases import LeasedExecution, SilentClusters
 
 _BATCH = 200
 
@@ -47,29 +48,45 @@ def judge_health(context: Context) -> list[tuple[str, str]]:
 
 
 def evict_from_lost(context: Context, most: int) -> list[tuple[LeasedExecution, Ended | None]]:
-    """Take executions with expired leases from lost clusters; returns each with how it ended, None if it did not."""
+    """Take executions with expired leases from lost clusters, and mark those that wait for a silent one.
+
+    Returns each with how it ended, None if it did not.
+    """
     if most <= 0:
         return []
     now = context.clock()
     with context.database.reading() as connection:
-        lost = leases.clusters_with_expired(connection, fleet.lost(connection), now)
-    evicted: list[tuple[LeasedExecution, Ended | None]] = []
-    for name in lost:
-        if len(evicted) >= most:
+        silent = _silent(context, fleet.heard(connection), now)
+        names = leases.clusters_with_expired(connection, silent, now)
+    judged: list[tuple[LeasedExecution, Ended | None]] = []
+    for name in names:
+        if len(judged) >= most:
             break
         with context.database.writing() as connection:
-            if fleet.hold_state(connection, name).health != Health.LOST.value:
-                continue
-            expired = leases.expired(connection, name, now, min(_BATCH, most - len(evicted)))
+            state = fleet.hold_state(connection, name)
+            silent = _silent(context, {name: HeardCluster(state.last_sync_at, state.health)}, now)
+            if not silent.clusters:
+                continue  # its agent has synced meanwhile
+            expired = leases.expired(connection, silent, now, min(_BATCH, most - len(judged)))
             for lease in expired:
-                change = evict(lease, now)
+                is_given_up = name in silent.given_up
+                change = judge_silence(lease, state.last_sync_at or now, now, is_given_up=is_given_up)
                 lease.apply(change, now)
-                evicted.append((lease, change.ended))
+                judged.append((lease, change.ended))
             leases.save(connection, expired)
-    for lease, ended in evicted:
+    for lease, ended in judged:
         if ended is not None:
             count_finished(ended.phase.value, ended.reason, lease, now)
-    return evicted
+    return judged
+
+
+def _silent(context: Context, heard: Mapping[str, HeardCluster], now: datetime) -> SilentClusters:
+    """Those of some clusters that are silent."""
+    limit = now - timedelta(seconds=context.settings.agents.give_up_seconds)
+    lost = [name for name, cluster in heard.items() if cluster.health == Health.LOST.value]
+    unreachable = [name for name, cluster in heard.items() if cluster.health == Health.UNREACHABLE.value]
+    given_up = [name for name in lost if (heard[name].last_sync_at or now) <= limit]
+    return SilentClusters(clusters=[*lost, *unreachable], lost=lost, given_up=given_up)
 
 
 def end_drained(context: Context) -> None:

@@ -13,6 +13,7 @@ from admin.core.executions.attempts import (
     NEED_DETAILS,
     REPORTS,
     Reporter,
+    hear,
     is_same,
     may_disown,
     may_have_started,
@@ -376,6 +377,8 @@ def _renew(exchange: Exchange, now: datetime) -> None:
             answer.is_permission |= not lease.confirmed
         if not lease.confirmed or lease.lease_instance != request.instance:
             lease.set(confirmed=True, lease_instance=request.instance)
+        if lease.silent_since is not None:
+            lease.apply(hear(lease), now)
         # One that ends later than any new lease was given before the clock went back.
         if lease.lease_expires_at is not None and not just_renewed <= lease.lease_expires_at <= expires_at:
             lease.set(lease_expires_at=expires_at)

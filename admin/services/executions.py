@@ -152,11 +152,15 @@ def terminate_many(
     context: Context, conditions: Iterable[Condition], cause: str | None, by: str | None, *, scope: Scope, dry_run: bool
 ) -> list[tuple[Execution | ListedExecution, bool]]:
     """End every unfinished execution that matches, each in a transaction of its own."""
-    unfinished = equals("phase", *(phase.value for phase in UNFINISHED))
-    listed = list(matching(context, [*conditions, unfinished], scope))
+    listed = list(matching_unfinished(context, conditions, scope))
     if dry_run:
         return [(execution, True) for execution in listed]
     return [terminate(context, execution.key, cause, by) for execution in listed]
+
+
+def matching_unfinished(context: Context, conditions: Iterable[Condition], scope: Scope) -> Iterator[ListedExecution]:
+    """Every execution in a scope that matches and has not ended, oldest first."""
+    return matching(context, [*conditions, equals("phase", *(phase.value for phase in UNFINISHED))], scope)
 
 
 def matching(context: Context, conditions: Iterable[Condition], scope: Scope) -> Iterator[ListedExecution]:

@@ -10,6 +10,7 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from admin.core.fleet.clusters import ClusterState
+from admin.core.times import show_time
 from admin.errors import AgentPresent, AgentReplaced
 from admin.store import fleet
 from admin.store.fleet import ClusterEvent
@@ -62,4 +63,4 @@ def _host(state: ClusterState) -> str:
 
 
 def _time(time: datetime | None) -> str:
-    return "an unknown time" if time is None else time.isoformat(timespec="seconds").replace("+00:00", "Z")
+    return "an unknown time" if time is None else show_time(time)

@@ -203,11 +203,6 @@ def heard(connection: Connection) -> dict[str, HeardCluster]:
     return {row[0]: HeardCluster(*row[1:]) for row in connection.execute(_SELECT_HEARD)}
 
 
-def lost(connection: Connection) -> list[str]:
-    """The clusters that are lost."""
-    return list(connection.execute(_LOST).scalars())
-
-
 def to_be_drained_by(connection: Connection, now: datetime) -> list[str]:
     """The draining clusters whose deadline has passed."""
     return list(connection.execute(_TO_BE_DRAINED, {"now": now}).scalars())
@@ -226,7 +221,6 @@ _LOCK_STATES = (
 )
 _SELECT_LAST_SYNCS = select(cluster_states.c.name, cluster_states.c.last_sync_at)
 _SELECT_HEARD = select(cluster_states.c.name, *(cluster_states.c[name] for name in HeardCluster._fields))
-_LOST = select(cluster_states.c.name).where(cluster_states.c.health == Health.LOST.value)
 _TO_BE_DRAINED = select(cluster_states.c.name).where(
     cluster_states.c.draining, cluster_states.c.drain_deadline <= bindparam("now")
 )

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, bindparam, func, or_, select
+from sqlalchemy import Connection, and_, bindparam, func, or_, select
 
 from admin.core.executions.attempts import Change
+from admin.core.executions.lifecycle import Phase
+from admin.core.executions.retries import Retries
 from admin.core.quantities import parse_duration
 from admin.store.batches import update_all
 from admin.store.execution_tables import executions
@@ -72,7 +74,8 @@ class LeasedExecution:
         """Make a change, with its event."""
         cluster = self.cluster
         self.set(**change.values, updated_at=now)
-        self._add_event(change.kind, self.reason, change.values.get("reason_message"), cluster, now)
+        message = change.message or change.values.get("reason_message")
+        self._add_event(change.kind, self.reason, message, cluster, now)
 
     def note(self, kind: str, reason: str, message: str, cluster: str, now: datetime) -> None:
         """Add an event that changes nothing else."""
@@ -108,14 +111,26 @@ _may_start = or_(_columns.not_before.is_(None), _columns.not_before <= bindparam
 _SELECT_LEASED_IDS = select(_columns.id).where(_of_clusters, LEASED)
 _SELECT_LEASED = select(*_LEASE_COLUMNS).where(_of_clusters, LEASED).order_by(_columns.id).with_for_update()
 _SELECT_BY_ID = select(*_LEASE_COLUMNS).where(_has_id).order_by(_columns.id).with_for_update()
+#: What waits for its cluster, as far as its policy goes; the same rule as in the core, for many at once.
+_waits = and_(
+    or_(_columns.phase != Phase.QUEUED.value, _columns.confirmed),
+    func.coalesce(_columns.content["retry", "on_lost"].as_string(), Retries().on_lost) == "wait",
+)
+#: What is to be judged at silent clusters: everything at those that are given up, and elsewhere what was not yet.
+_is_judged = or_(
+    _columns.cluster.in_(bindparam("given_up", expanding=True)),
+    and_(_columns.silent_since.is_(None), or_(_columns.cluster.in_(bindparam("lost", expanding=True)), _waits)),
+)
 _SELECT_EXPIRED = (
     select(*_LEASE_COLUMNS, *_DETAILS)
-    .where(_of_cluster, LEASED, _has_expired)
+    .where(_of_clusters, LEASED, _has_expired, _is_judged)
     .order_by(_columns.id)
     .limit(bindparam("most"))
     .with_for_update()
 )
-_SELECT_CLUSTERS_WITH_EXPIRED = select(_columns.cluster).where(_of_clusters, LEASED).where(_has_expired).distinct()
+_SELECT_CLUSTERS_WITH_EXPIRED = (
+    select(_columns.cluster).where(_of_clusters, LEASED, _has_expired, _is_judged).distinct()
+)
 _SELECT_OFFERED = (
     select(*_LEASE_COLUMNS, _columns.content)
     .where(*UNLEASED, _of_cluster, _may_start)
@@ -181,17 +196,25 @@ def current_attempts(connection: Connection, keys: Iterable[ExecutionId]) -> dic
     return {ExecutionId(*row[:3]): CurrentAttempt(*row[3:]) for row in rows}
 
 
-def clusters_with_expired(connection: Connection, clusters: Iterable[str], now: datetime) -> list[str]:
-    """Those of some clusters that have expired leases."""
-    names = list(clusters)
-    if not names:
+class SilentClusters(NamedTuple):
+    """Clusters that are silent, those of them that are lost, and those that are waited for no longer."""
+
+    clusters: list[str]
+    lost: list[str]
+    given_up: list[str]
+
+
+def clusters_with_expired(connection: Connection, silent: SilentClusters, now: datetime) -> list[str]:
+    """Those of silent clusters that have expired leases of what is to be judged."""
+    if not silent.clusters:
         return []
-    return sorted(connection.execute(_SELECT_CLUSTERS_WITH_EXPIRED, {"clusters": names, "now": now}).scalars())
+    rows = connection.execute(_SELECT_CLUSTERS_WITH_EXPIRED, {**silent._asdict(), "now": now})
+    return sorted(rows.scalars())
 
 
-def expired(connection: Connection, cluster: str, now: datetime, limit: int) -> list[LeasedExecution]:
-    """What a cluster has an expired lease of, with its details, locked until the transaction ends."""
-    return _leased(connection, _SELECT_EXPIRED, cluster=cluster, now=now, most=limit)
+def expired(connection: Connection, silent: SilentClusters, now: datetime, limit: int) -> list[LeasedExecution]:
+    """What silent clusters have expired leases of and is to be judged, with its details, locked until the end."""
+    return _leased(connection, _SELECT_EXPIRED, **silent._asdict(), now=now, most=limit)
 
 
 def add_details(connection: Connection, leases: Iterable[LeasedExecution]) -> None:

@@ -24,6 +24,7 @@ def retry_policy(in_file: Mapping[str, Any], flags: Mapping[str, Any]) -> Docume
         # The admin counts attempts, the first one too.
         typed["attempts"] = flags["retries"] + 1
     policy = {**in_file, **{key: value for key, value in typed.items() if value is not None}}
-    if flags["backoff"] is not None and policy.get("attempts", 1) == 1:
+    attempts = policy.get("attempts", 2 if policy.get("on_lost") == "retry" else 1)
+    if flags["backoff"] is not None and attempts == 1:
         raise InvalidInput("--backoff has no effect without a second attempt: give --retries N too.")
     return policy

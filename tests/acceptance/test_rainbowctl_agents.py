@@ -335,8 +335,18 @@ def test_a_silent_cluster_is_unreachable_then_lost_then_ready_again(tmp_path: Pa
         agent.register()
         assert state(shell, "local")[1] == "expected"
         wait_until(lambda: agent.sync() and state(shell, "local")[1] == "ready")
-        lease = started(shell, agent, "gone", "--onLost retry")
+        lease = started(shell, agent, "gone", "--onLost retry --backoff 1ms")
+        kept = started(shell, agent, "kept")
+        shell.ok(f"rainbowctl create execution waits {HERE} -- true")
+        assert "no agent has it" in shell.refused(5, f"rainbowctl delete execution waits {HERE} --giveUp")
         wait_until(lambda: state(shell, "local")[1] == "unreachable")
+        wait_until(lambda: "CLUSTER_SILENT" in shell.ok(f"rainbowctl get execution kept {HERE} -o yaml"))
+        given_up = shell.run(f"rainbowctl delete execution kept {HERE} --give-up --cause 'on fire'")
+        assert "it is FAILED" in given_up.err
+        agent.held.remove(kept)
+        closure = shell.rest("GET", "executions/flytesnacks/development/kept")["closure"]
+        assert closure["reason"]["code"] == "CLUSTER_LOST"
+        assert closure["reason"]["message"].endswith(": on fire")
     times["lostSeconds"] = 7
     with running_admin(tmp_path, "--config", str(write_configuration(tmp_path, agents=times))) as admin:
         shell = Shell(admin, tmp_path)

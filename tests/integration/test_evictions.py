@@ -30,6 +30,7 @@ SECTIONS = {
         "evictionsPerSecond": 5,
     }
 }
+FAILS = {"on_lost": "fail"}
 Play = Callable[..., PlayedAgent]
 
 
@@ -154,10 +155,10 @@ def test_the_work_of_a_lost_cluster_is_given_away_by_what_may_have_started(
     play: Play, context: Context, clock: Clock
 ) -> None:
     agent, other = play("a"), play("b")
-    again = {"on_lost": "retry"}
-    add(agent, "plain-runs", "plain-held")
+    again = {"on_lost": "retry", "backoff": "1s"}
+    add(agent, "plain-runs", "plain-held", retry=FAILS)
     add(agent, "retry-runs", "retry-held", retry=again)
-    add(agent, "counted", retry={"attempts": 2, "retry_on": ["CLUSTER_LOST"], "backoff": "30s"})
+    add(agent, "counted", retry={**FAILS, "attempts": 2, "retry_on": ["CLUSTER_LOST"], "backoff": "30s"})
     add(agent, "ends", retry=again)
     agent.take(6)
     for name in ("plain-runs", "retry-runs", "counted", "ends"):
@@ -179,9 +180,11 @@ def test_the_work_of_a_lost_cluster_is_given_away_by_what_may_have_started(
     assert phase(agent, "ends") == ("ABORTED", "TERMINATED")
     for name in ("retry-runs", "retry-held", "counted", "offered"):
         assert (phase(agent, name)[0], place(agent, name)) == ("QUEUED", (other.cluster, 2))
+    assert other.offered(10) == {"offered": 2, "waits": 1}
+    clock.advance(1)
     offered = other.offered(10)
     assert offered == {"retry-runs": 2, "retry-held": 2, "offered": 2, "waits": 1}  # the counted one backs off
-    clock.advance(30)
+    clock.advance(29)
     assert other.offered(10) == offered | {"counted": 2}
     assert event_types(agent.client, "retry-runs", agent.project) == ["CREATED", "RUNNING", "RETRY", "DECIDED"]
     assert event_types(agent.client, "offered", agent.project) == ["CREATED", "EVICTED", "DECIDED"]
@@ -222,7 +225,7 @@ def _set_lease(context: Context, agent: PlayedAgent, name: str, until: datetime)
 def test_a_cluster_that_is_heard_in_time_keeps_everything(play: Play, context: Context, clock: Clock) -> None:
     agent = play("a")
     play("b")
-    add(agent, "e")
+    add(agent, "e", retry=FAILS)
     agent.start()
     for _ in range(3):
         clock.advance(LOST - 1)  # its lease is long over, but nobody has it
@@ -235,7 +238,7 @@ def test_a_cluster_that_is_heard_in_time_keeps_everything(play: Play, context: C
 
 def test_a_cluster_that_flaps_moves_nothing_twice(play: Play, context: Context, clock: Clock) -> None:
     agent, other = play("a"), play("b")
-    add(agent, *(f"e{number}" for number in range(6)))
+    add(agent, *(f"e{number}" for number in range(6)), retry=FAILS)
     agent.take(2)
     for silence in (UNREACHABLE + 1, UNREACHABLE + 1, LOST + 1, UNREACHABLE + 1, LOST + 1, LOST + 1):
         clock.advance(silence)
@@ -279,7 +282,7 @@ def test_evictions_are_limited_by_the_second(play: Play, context: Context, clock
 
 def test_a_long_pause_saves_up_no_more_than_a_second_of_evictions(play: Play, context: Context, clock: Clock) -> None:
     agent, other = play("a"), play("b")
-    add(agent, *(f"e{number}" for number in range(8)))
+    add(agent, *(f"e{number}" for number in range(8)), retry=FAILS)
     agent.start(8)
     now = [100.0]
     loop = LeaseLoop(context, clock=lambda: now[0])
@@ -349,7 +352,7 @@ def test_at_the_deadline_of_a_drain_work_is_ended_or_moved_by_its_policy(
 ) -> None:
     agent, other = play("a"), play("b")
     add(agent, "plain", "late")
-    add(agent, "moves", retry={"on_lost": "retry"})
+    add(agent, "moves", retry={"on_lost": "retry", "backoff": "1s"})
     agent.start(3)
     add(agent, "offered", "ended")
     agent.take()
@@ -376,6 +379,7 @@ def test_at_the_deadline_of_a_drain_work_is_ended_or_moved_by_its_policy(
     assert phase(agent, "late") == ("ABORTED", "TERMINATED")
     assert (phase(agent, "moves")[0], place(agent, "moves")) == ("QUEUED", (other.cluster, 2))
     assert "abort_metadata" not in execution(agent.client, "moves", agent.project)["closure"]
+    clock.advance(1)
     other.start(5)
     assert set(other.holding) == {"moves", "ended"}
 

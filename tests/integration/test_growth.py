@@ -21,11 +21,13 @@ from admin.store.database import Database
 from admin.store.execution_lists import ListLimits
 from admin.store.execution_tables import executions as execution_table
 from admin.store.executions import ExecutionId, ListedExecution
+from admin.store.leases import SilentClusters
 from bench.finished import add_finished
 from tests.support.databases import PostgresqlDatabases, SqliteDatabases
 
 FINISHED = 20_000
 NOW = datetime.now(UTC)
+SILENT = SilentClusters(clusters=["cluster-1"], lost=["cluster-1"], given_up=[])
 ACTIVE = equals("state", "ACTIVE")
 PLACE = Scope(project="team-1", domain="staging", workflow="w", launch_plan="l")
 SOME = [ExecutionId(project="team-1", domain="staging", name=f"e{number}") for number in range(50)]
@@ -204,7 +206,7 @@ QUEUE: dict[str, tuple[Call, str]] = {
     "overdue": (lambda c: executions.overdue(c, NOW, 1), "deadline"),
     "offered": (lambda c: leases.offered(c, "cluster-1", NOW, 50), "offered"),
     "leased": (lambda c: leases.leased(c, ["cluster-1"]), "held"),
-    "expired": (lambda c: leases.expired(c, "cluster-1", NOW, 50), "held"),
+    "expired": (lambda c: leases.expired(c, SILENT, NOW, 50), "held"),
     "next not before": (lambda c: leases.next_not_before(c, ["cluster-1"], NOW), "backing_off"),
     "names": (lambda c: executions.names_like(c, ExecutionId(project="team-1", domain="staging", name="x")), "scope"),
     "has project": (lambda c: executions.has_project(c, "nobody"), "scope"),

@@ -117,7 +117,7 @@ def test_a_lease_carries_all_that_the_engine_needs(agent: PlayedAgent) -> None:
     assert lease["quality_of_service"]["tier"] == "LOW"
     assert lease["attributes"] == shown(agent, "e")["attributes"]
     assert (lease["inputs"], "plugins" in lease) == ({}, "plugins" in shown(agent, "e"))
-    assert (lease["uid"], lease["on_lost"]) == (shown(agent, "e")["uid"], "fail")
+    assert (lease["uid"], lease["on_lost"]) == (shown(agent, "e")["uid"], "wait")
     intervals = agent.sync()["intervals"]
     assert (intervals["lease_seconds"], 0 < intervals["retry_seconds"] <= 15) == (60, True)
 
@@ -425,11 +425,13 @@ def test_what_is_released_goes_back_with_a_new_attempt(play: Play, context: Cont
     assert other.offered(5) == {"e": 3, "f": 2}
 
 
-def test_what_an_agent_knows_nothing_of_is_run_again_only_if_its_policy_says_so(play: Play, context: Context) -> None:
+def test_what_an_agent_knows_nothing_of_is_run_again_only_if_its_policy_says_so(
+    play: Play, context: Context, clock: Clock
+) -> None:
     agent = play()
     again = {"attempts": 2, "retry_on": ["CLUSTER_LOST"], "backoff": "1s"}
     add(agent, "plain")
-    add(agent, "retries", retry={"on_lost": "retry"})
+    add(agent, "retries", retry={"on_lost": "retry", "backoff": "1ms"})
     add(agent, "counts", retry=again)
     add(agent, "offered")
     agent.take(3)
@@ -441,6 +443,7 @@ def test_what_an_agent_knows_nothing_of_is_run_again_only_if_its_policy_says_so(
     assert [phase(agent, name)[0] for name in ("retries", "counts", "offered")] == ["QUEUED"] * 3
     decide_undecided(context)
     agent.holding = {}
+    clock.advance(0.5)
     assert agent.offered(5) == {"retries": 2, "offered": 2}  # the other one backs off
     assert shown(agent, "counts")["attempt"] == 2
 

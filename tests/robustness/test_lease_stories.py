@@ -17,6 +17,7 @@ from flask import Flask
 from sqlalchemy import select
 
 from admin.core.executions.lifecycle import Phase
+from admin.core.executions.retries import Retries
 from admin.services.context import Context
 from admin.services.creations import create_execution
 from admin.services.evictions import end_drained, evict_from_lost, judge_health
@@ -54,6 +55,7 @@ class Cluster:
     holding: set[Lease] = field(default_factory=set)
     confirmed: set[Lease] = field(default_factory=set)
     running: set[Lease] = field(default_factory=set)  #: on the engine
+    waiting: set[str] = field(default_factory=set)  #: names of what goes on while the cluster is silent
     events: list[Report] = field(default_factory=list)
     heard_at: datetime | None = None  #: of the last sync that was answered
     sequence: int = 0
@@ -80,11 +82,12 @@ class Cluster:
             leases.discard(lease)
 
     def guard(self, now: datetime) -> None:
-        """End the work before its lease can be given away."""
+        """End the work before its lease can be given away, unless it is waited for; start nothing more."""
         if self.heard_at is not None and (now - self.heard_at).total_seconds() > LEASE - MARGIN:
             for lease in list(self.running):
-                self.drop(lease)
-            self.confirmed.clear()
+                if lease[0] not in self.waiting:
+                    self.drop(lease)
+            self.confirmed &= self.running
 
     def sync(self, context: Context, want: int, *, is_heard: bool = True) -> bool:
         """One sync; its answer may be lost. Answers whether anything new came of it."""
@@ -120,6 +123,7 @@ class Cluster:
             elif lease not in self.holding:
                 self.say(lease, "UNKNOWN")
         self.holding |= {(row.name, row.attempt) for row in answer.leases}
+        self.waiting |= {row.name for row in answer.leases if Retries.of(row.content["retry"]).on_lost == "wait"}
 
 
 @pytest.fixture
@@ -157,6 +161,7 @@ def round_of_loops(context: Context) -> None:
 
 
 STEPS = ("cancel", "claim", "start", "finish", "expire")
+POLICIES = ("wait", "fail", "retry")
 
 
 def test_every_order_of_what_can_happen_ends_in_one_legal_phase(
@@ -165,12 +170,12 @@ def test_every_order_of_what_can_happen_ends_in_one_legal_phase(
     put_pool(app.test_client(), "all", ["c"])
     orders = random.Random(1).sample(list(itertools.permutations(STEPS)), scale(20, full=120))
     for number, order in enumerate(orders):
-        for on_lost in ("fail", "retry"):
+        for on_lost in POLICIES:
             _tell(context, clock, f"e{number}-{on_lost}", order, on_lost)
     rows = checked(context)
-    assert len(rows) == 2 * len(orders)
+    assert len(rows) == len(POLICIES) * len(orders)
     for number, order in enumerate(orders):
-        for on_lost in ("fail", "retry"):
+        for on_lost in POLICIES:
             row = rows[f"e{number}-{on_lost}"]
             assert (row.phase, row.attempt) == _expected(order, on_lost), (order, on_lost)
 
@@ -187,7 +192,8 @@ def _expected(order: tuple[str, ...], on_lost: str) -> tuple[str, int]:
         if step == "expire" and "claim" in done:
             if on_lost == "fail":
                 return "FAILED", attempt
-            attempt, done = 2, set()
+            if on_lost == "retry":
+                attempt, done = 2, set()
         elif step == "claim" or (step == "start" and "claim" in done):
             done.add(step)
     return "SUCCEEDED", attempt  # everybody comes back, and nobody keeps it from ending well
@@ -195,7 +201,7 @@ def _expected(order: tuple[str, ...], on_lost: str) -> tuple[str, int]:
 
 def _tell(context: Context, clock: Clock, name: str, order: tuple[str, ...], on_lost: str) -> None:
     """One execution from its beginning to its end."""
-    create(context, name, cluster="c", retry={"on_lost": on_lost})
+    create(context, name, cluster="c", retry={"on_lost": on_lost, "backoff": "1ms"})
     cluster = Cluster(name="c")
     cluster.sync(context, 0)
     for step in order:
@@ -311,7 +317,7 @@ def test_whatever_happens_everything_ends_once_and_nothing_runs_twice(
     count = scale(120, full=400)
     put_pool(app.test_client(), "all", NAMES)
     policies: list[dict[str, Any]] = [
-        {"attempts": 1},
+        {"attempts": 1, "on_lost": "fail"},
         {"on_lost": "retry"},
         {"attempts": 3, "backoff": "5s"},
         {"attempts": 2, "retry_on": ["CLUSTER_LOST"], "on_lost": "retry"},
@@ -337,7 +343,8 @@ def test_whatever_happens_everything_ends_once_and_nothing_runs_twice(
     assert set(ends) <= {phase.value for phase in Phase if phase.is_finished} | {"QUEUED"}, ends
     events = _events(context)
     # Everything that can happen has happened; losing a lease before it is confirmed is rare in a short story.
-    assert events.keys() | {"EVICTED"} >= {"RUNNING", "RETRY", "DECLINED", "RELEASED", "REFUSED", "ABORTING", "DECIDED"}
+    usual = {"RUNNING", "RETRY", "DECLINED", "RELEASED", "REFUSED", "ABORTING", "DECIDED", "SILENT", "HEARD"}
+    assert events.keys() | {"EVICTED"} >= usual
     assert "EVICTED" in events or count < 400
 
 

@@ -10,11 +10,14 @@ from typing import Any, Protocol
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.queues import queue_deadline
 from admin.core.executions.retries import CLUSTER_LOST, Retries
+from admin.core.times import show_time
 
 #: The reason of an execution that waits for the background loop to place it again.
 UNDECIDED = "UNDECIDED"
 #: The reason of an execution that is aborted because its cluster's drain is over.
 DRAINED = "DRAINED"
+#: The reason of an execution that goes on, as far as anybody knows, at a cluster that is silent.
+CLUSTER_SILENT = "CLUSTER_SILENT"
 
 
 class AttemptState(Protocol):
@@ -30,6 +33,8 @@ class AttemptState(Protocol):
     lease_expires_at: datetime | None
     lease_instance: str
     confirmed: bool
+    silent_since: datetime | None
+    unstarted: int
     content: Mapping[str, Any]
     avoid: list[str]
 
@@ -70,6 +75,7 @@ class Change:
     kind: str
     values: dict[str, Any]
     ended: Ended | None = None
+    message: str | None = None  #: of the event; None for the new reason's
 
 
 def start(outcome: Outcome, now: datetime) -> Change:
@@ -84,7 +90,8 @@ def finish(execution: AttemptState, outcome: Outcome, now: datetime, *, stays: b
     is_drained = is_aborting and execution.reason == DRAINED
     if outcome.phase is not Phase.SUCCEEDED and (is_drained or not is_aborting):
         kind = CLUSTER_LOST if outcome.reason == CLUSTER_LOST or is_drained else outcome.phase.value
-        wait = Retries.of(execution.content.get("retry")).seconds_until_next(execution.attempt, kind)
+        attempt = execution.attempt - execution.unstarted
+        wait = Retries.of(execution.content.get("retry")).seconds_until_next(attempt, kind)
         if wait is not None:
             return _retry(execution, outcome, now, wait, stays=stays)
     phase = Phase.ABORTED if is_aborting else outcome.phase
@@ -102,6 +109,7 @@ def finish(execution: AttemptState, outcome: Outcome, now: datetime, *, stays: b
         "finished_at": now,
         "duration": duration,
         "lease_expires_at": None,
+        "silent_since": None,
         **_native(outcome),
     }
     return Change(kind=phase.value, values=values, ended=Ended(phase=phase, reason=reason))
@@ -127,6 +135,7 @@ def _retry(execution: AttemptState, outcome: Outcome, now: datetime, wait: float
 def requeue(execution: AttemptState, message: str, *, stays: bool, declined: bool = False) -> Change:
     """Queue what had not started; for another cluster, if this one declined it or takes no work."""
     values: dict[str, Any] = {**_next_attempt(execution), "reason": "ASSIGNED", "reason_message": message}
+    values["unstarted"] = execution.unstarted + 1
     if declined:
         values["avoid"] = [*execution.avoid, execution.cluster]
     if declined or not stays:
@@ -134,12 +143,41 @@ def requeue(execution: AttemptState, message: str, *, stays: bool, declined: boo
     return Change(kind="DECLINED" if declined else "RELEASED", values=values)
 
 
+def judge_silence(execution: AttemptState, silent_since: datetime, now: datetime, *, is_given_up: bool) -> Change:
+    """What becomes of an execution whose lease is over at a silent cluster, lost unless the execution waits for it."""
+    waits = Retries.of(execution.content.get("retry")).on_lost == "wait" and not is_given_up
+    if waits and may_have_started(execution):
+        return _fall_silent(execution, silent_since)
+    return evict(execution, now)
+
+
+def _fall_silent(execution: AttemptState, since: datetime) -> Change:
+    message = (
+        f"Cluster '{execution.cluster}' has been silent since {show_time(since)}. Its job may still run, and its "
+        "result counts when the agent returns. `rainbowctl delete execution --giveUp` gives it up."
+    )
+    values: dict[str, Any] = {"silent_since": since}
+    if execution.phase != Phase.ABORTING.value:
+        values |= {"reason": CLUSTER_SILENT, "reason_message": message}
+    return Change(kind="SILENT", values=values, message=message)
+
+
+def hear(execution: AttemptState) -> Change:
+    """Note that the agent of a cluster that was silent has an execution after all."""
+    message = f"Cluster '{execution.cluster}' is heard again."
+    values: dict[str, Any] = {"silent_since": None}
+    if execution.phase != Phase.ABORTING.value:
+        reason = "ASSIGNED" if execution.phase == Phase.QUEUED.value else execution.phase
+        values |= {"reason": reason, "reason_message": message}
+    return Change(kind="HEARD", values=values, message=message)
+
+
 def evict(execution: AttemptState, now: datetime) -> Change:
     """Take an execution from a lost cluster after its lease has expired."""
     message = f"Cluster '{execution.cluster}' has been silent for too long."
-    if execution.phase == Phase.QUEUED.value and not execution.confirmed:
+    if not may_have_started(execution):
         values = {**_next_attempt(execution), "cluster": None, "reason": UNDECIDED, "reason_message": message}
-        return Change(kind="EVICTED", values=values)
+        return Change(kind="EVICTED", values={**values, "unstarted": execution.unstarted + 1})
     return finish(execution, Outcome(phase=Phase.FAILED, reason=CLUSTER_LOST, message=message), now)
 
 
@@ -157,6 +195,7 @@ def _next_attempt(execution: AttemptState) -> dict[str, Any]:
         "lease_expires_at": None,
         "confirmed": False,
         "lease_instance": "",
+        "silent_since": None,
         "native_id": None,
         "nodes": None,
         "exit_code": None,

@@ -8,6 +8,7 @@ from typing import Any
 
 from admin.core.fields.compounds import ListOf, Record
 from admin.core.fields.leaves import Choice, Duration, Integer
+from admin.core.problems import Path, Problem, dotted
 from admin.core.quantities import parse_duration
 
 CLUSTER_LOST = "CLUSTER_LOST"
@@ -15,19 +16,29 @@ CLUSTER_LOST = "CLUSTER_LOST"
 RETRY = Record(
     description="Whether, and how often, what did not succeed is run again.",
     fields={
-        "attempts": Integer(minimum=1, maximum=100, description="Attempts in all; 1."),
+        "attempts": Integer(minimum=1, maximum=100, description="Attempts in all; 1, and 2 with on_lost: retry."),
         "backoff": Duration(description="The wait before the second attempt; it doubles with each one."),
         "retry_on": ListOf(
             item=Choice(words=("FAILED", "TIMED_OUT", CLUSTER_LOST)), description="What counts; FAILED and TIMED_OUT."
         ),
         "on_lost": Choice(
-            words=("retry", "fail"),
-            description="What becomes of work that may have started on a cluster that is lost; fail.",
+            words=("wait", "fail", "retry"),
+            description="What becomes of work that may have started on a cluster that is silent: it goes on and is "
+            "waited for, or its node ends it and it fails, or is run again; wait.",
         ),
     },
 )
 
 _LONGEST_BACKOFF_SECONDS = 3600.0
+
+
+def retry_problems(settings: Mapping[str, Any], path: Path) -> list[Problem]:
+    """What a retry policy promises and does not allow."""
+    retry = settings.get("retry") or {}
+    if retry.get("on_lost") != "retry" or retry.get("attempts") != 1:
+        return []
+    reason = "is 1, and on_lost: retry needs a second one: give 2 or more, or leave one of them out."
+    return [Problem(field=dotted((*path, "retry", "attempts")), reason=reason)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,13 +48,15 @@ class Retries:
     attempts: int = 1
     backoff_seconds: float = 10.0
     retry_on: tuple[str, ...] = ("FAILED", "TIMED_OUT")
-    on_lost: str = "fail"
+    on_lost: str = "wait"
 
     @classmethod
     def of(cls, payload: Mapping[str, Any] | None) -> Retries:
         """The policy that a request or a launch plan gives."""
         fields = payload or {}
         default = cls()
+        if fields.get("on_lost") == "retry" and "attempts" not in fields:
+            default = cls(attempts=2, retry_on=())  # nothing but a lost cluster was to be followed by another attempt
         return cls(
             attempts=fields.get("attempts", default.attempts),
             backoff_seconds=float(parse_duration(fields["backoff"]))
@@ -55,8 +68,7 @@ class Retries:
 
     def seconds_until_next(self, attempt: int, outcome: str) -> float | None:
         """How long to wait before the next attempt; None where there is none."""
-        if outcome == CLUSTER_LOST and self.on_lost == "retry":
-            return 0.0  # the cluster failed, not the work
-        if outcome not in self.retry_on or attempt >= self.attempts:
+        is_retried = outcome in self.retry_on or (outcome == CLUSTER_LOST and self.on_lost == "retry")
+        if not is_retried or attempt >= self.attempts:
             return None
         return float(min(self.backoff_seconds * 2 ** min(attempt - 1, 30), _LONGEST_BACKOFF_SECONDS))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from admin.core.executions.retries import RETRY
+from admin.core.executions.retries import RETRY, retry_problems
 from admin.core.fields.branches import Section, read
 from admin.core.fields.compounds import FreeForm, Record
 from admin.core.fields.leaves import DNS_LABEL, ENTITY_NAME, Choice, Integer, Text, numbered_choice
@@ -68,7 +68,7 @@ EXECUTION_SPEC = Section(
 def read_spec(spec: Any, path: Path = ("spec",)) -> dict[str, Any]:
     """A request's spec in its normal form; Invalid with every problem."""
     normal: dict[str, Any] = read(EXECUTION_SPEC, spec, path)
-    raise_problems(null_targets(normal, path))
+    raise_problems([*null_targets(normal, path), *retry_problems(normal, path)])
     if not any(normal.get(name) for name in EXECUTION_SPEC.exclusive):
         raise invalid(dotted(path), "runs nothing: give one of launch_plan, job and jobspec.")
     for name in ("launch_plan", "job", "jobspec", "cluster", "metadata", "auth_role"):

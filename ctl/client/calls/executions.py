@@ -146,9 +146,15 @@ class ExecutionCalls(Calls):
         """Make an execution ACTIVE or ARCHIVED; `changed` tells whether it was not."""
         return self._write("PUT", id.path, {"state": state})
 
-    def terminate_execution(self, id: ExecutionId, *, cause: str = "", claimed_by: str | None = None) -> Document:
-        """End an execution; `changed` is false where it was finished already."""
-        return self._write("DELETE", id.path, non_empty({"cause": cause, "claimed_by": claimed_by}))
+    def terminate_execution(
+        self, id: ExecutionId, *, cause: str = "", claimed_by: str | None = None, give_up: bool = False
+    ) -> Document:
+        """End an execution; `changed` is false where it was finished already.
+
+        With `give_up` it ends without its agent, which is refused unless its cluster is silent.
+        """
+        body = {"cause": cause, "claimed_by": claimed_by, "give_up": give_up or None}
+        return self._write("DELETE", id.path, non_empty(body))
 
     def terminate_executions(
         self,
@@ -156,10 +162,12 @@ class ExecutionCalls(Calls):
         *,
         cause: str = "",
         claimed_by: str | None = None,
+        give_up: bool = False,
         dry_run: bool = False,
     ) -> Document:
-        """End every execution that a selector, which must not be empty, matches."""
-        body = {"selector": dict(selector), **non_empty({"cause": cause, "claimed_by": claimed_by})}
+        """End every execution that a selector, which must not be empty, matches; or `give_up` those that can be."""
+        options = {"cause": cause, "claimed_by": claimed_by, "give_up": give_up or None}
+        body = {"selector": dict(selector), **non_empty(options)}
         return self._write("POST", "executions/terminate", body, dry_run=dry_run, more_seconds=_MANY_SECONDS)
 
     def redecide(self, selector: Mapping[str, Any], *, dry_run: bool = False) -> Document:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ctl.cli.groups import command
-from ctl.cli.options import dry_run_option, force_option, text_option
+from ctl.cli.options import dry_run_option, force_option, option, text_option
 from ctl.cli.prompts import confirm, confirm_many, is_terminal
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import Document
@@ -29,7 +29,9 @@ _MOST_LISTED = 20
 _HELP = f"""End executions: those named, or all that a selector matches. Their history stays.
 
 A waiting execution is ABORTED at once; a running one is ABORTING until its cluster has stopped it. A finished one stays
-as it is, and the exit status is 0. Asks for confirmation on a terminal; without one,
+as it is, and the exit status is 0. One whose cluster is silent (CLUSTER_SILENT) cannot be stopped; --giveUp ends it as
+FAILED, or ABORTED if it was to be aborted, although its job may go on until the cluster's agent returns and ends it. It
+is refused where an agent can still end the execution. Asks for confirmation on a terminal; without one,
 --selector needs --force or --dryRun.
 
 {SELECTOR}
@@ -44,6 +46,7 @@ as it is, and the exit status is 0. Asks for confirmation on a terminal; without
         *scope_options("With --selector: of all projects."),
         selector_option("End all executions that match these terms."),
         text_option("cause", metavar="TEXT", help="Why; kept with the execution."),
+        option("giveUp", is_flag=True, help="End it without the agent of a cluster that is silent."),
         dry_run_option("Show what would be ended, and end nothing."),
         force_option("Do not ask."),
     ],
@@ -72,12 +75,12 @@ def _delete_named(session: Session, ids: Sequence[ExecutionId], flags: Mapping[s
         _answer(
             session,
             [
-                {"id": execution.id.document(), "phase": execution.phase, "changed": _ends(execution)}
+                {"id": execution.id.document(), "phase": execution.phase, "changed": _ends(execution, flags)}
                 for execution in executions
             ],
         )
         for execution in executions:
-            effect = "would be ended" if _ends(execution) else "has ended already"
+            effect = "would be ended" if _ends(execution, flags) else "has ended already"
             session.printer.note(f"Execution {execution.id} is {execution.phase}: it {effect}.")
         session.printer.note("Dry run: nothing was ended.")
         return
@@ -87,7 +90,7 @@ def _delete_named(session: Session, ids: Sequence[ExecutionId], flags: Mapping[s
     errors: list[tuple[ExecutionId, ClientError]] = []
     for id in ids:
         try:
-            outcome = session.client.terminate_execution(id, cause=flags["cause"] or "", claimed_by=local_user())
+            outcome = session.client.terminate_execution(id, **_options(flags))
         except ClientError as error:
             errors.append((id, error))
             continue
@@ -97,8 +100,12 @@ def _delete_named(session: Session, ids: Sequence[ExecutionId], flags: Mapping[s
     _raise(errors, len(ids))
 
 
-def _ends(execution: Execution) -> bool:
-    return not execution.is_finished and execution.phase != "ABORTING"
+def _options(flags: Mapping[str, Any]) -> dict[str, Any]:
+    return {"cause": flags["cause"] or "", "claimed_by": local_user(), "give_up": flags["give_up"]}
+
+
+def _ends(execution: Execution, flags: Mapping[str, Any]) -> bool:
+    return not execution.is_finished and (execution.phase != "ABORTING" or flags["give_up"])
 
 
 def _note_outcome(session: Session, id: ExecutionId, outcome: Document) -> None:
@@ -123,8 +130,8 @@ def _raise(errors: Sequence[tuple[ExecutionId, ClientError]], number: int) -> No
 
 def _delete_selected(session: Session, flags: Mapping[str, Any]) -> None:
     selector = selector_document(session, flags)
-    cause: dict[str, Any] = {"cause": flags["cause"] or "", "claimed_by": local_user()}
-    trial = session.client.terminate_executions(selector, **cause, dry_run=True)
+    options = _options(flags)
+    trial = session.client.terminate_executions(selector, **options, dry_run=True)
     matched = int(trial.get("matched") or 0)
     summary = f"{count(matched, 'unfinished execution')} {'matches' if matched == 1 else 'match'}."
     if flags["dry_run"] or not matched:
@@ -133,7 +140,7 @@ def _delete_selected(session: Session, flags: Mapping[str, Any]) -> None:
         session.printer.note(f"{summary} {'Dry run: nothing was ended.' if flags['dry_run'] else 'Nothing to end.'}")
         return
     confirm_many(flags, summary, "End them?", "ended", lambda: _list(session, trial))
-    outcome = session.client.terminate_executions(selector, **cause)
+    outcome = session.client.terminate_executions(selector, **options)
     _answer(session, outcome["executions"], outcome)
     session.printer.note(f"Ended {count(int(outcome.get('terminated') or 0), 'execution')}.")
 

@@ -152,7 +152,7 @@ RUN_PARAMETERS: Sequence[click.Parameter] = [
         "onLost",
         metavar="|".join(ON_LOST),
         type=click.Choice(ON_LOST, case_sensitive=False),
-        help="What to do if its cluster is lost after it may have started; fail by default.",
+        help="What to do if its cluster is silent after it may have started; wait by default.",
     ),
     text_option("image", metavar="IMAGE", help="Container image of an ad hoc job."),
     text_option("cpu", metavar="QUANTITY", help="CPU of each task: 2, 500m."),

@@ -18,6 +18,8 @@ from admin.core.executions.attempts import (
     apply_report,
     cancel,
     evict,
+    hear,
+    judge_silence,
     refusal,
 )
 from admin.core.executions.lifecycle import Phase
@@ -39,6 +41,8 @@ class LeasedExecution:
     reason_message: str = "It goes to a."
     started_at: datetime | None = None
     confirmed: bool = True
+    silent_since: datetime | None = None
+    unstarted: int = 0
     content: Mapping[str, Any] = field(default_factory=lambda: {"quality_of_service": {}})
     avoid: list[str] = field(default_factory=list)
 
@@ -195,7 +199,7 @@ def test_a_retry_stays_on_its_cluster_unless_that_is_lost_or_takes_no_work() -> 
     assert same.values["not_before"] == NOW + timedelta(seconds=20)
     for change in (elsewhere, lost):
         assert (change.values["cluster"], change.values["reason"]) == (None, "UNDECIDED")
-    assert lost.values["not_before"] is None  # the cluster failed, not the work
+    assert lost.values["not_before"] == NOW + timedelta(seconds=20)
 
 
 @pytest.mark.parametrize("report", ["SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED", "DECLINED", "RELEASED", "UNKNOWN"])
@@ -208,7 +212,7 @@ def test_an_aborting_execution_ends_aborted_whatever_is_reported(report: str) ->
 
 
 def test_a_drained_execution_is_retried_elsewhere_if_its_policy_allows() -> None:
-    content = {"retry": {"on_lost": "retry"}, "quality_of_service": {}}
+    content = {"retry": {"on_lost": "retry", "attempts": 3}, "quality_of_service": {}}
     abort = cancel("DRAINED", "It was drained.")
     assert (abort.kind, abort.values["phase"]) == ("ABORTING", "ABORTING")
     assert abort.values["abort_cause"] == "It was drained."
@@ -232,6 +236,64 @@ def test_an_eviction_fails_only_executions_that_may_have_started() -> None:
     assert (taken.kind, taken.values["cluster"], taken.ended) == ("EVICTED", None, None)
     assert ended.ended is not None
     assert (ended.kind, ended.ended.reason) == ("FAILED", "CLUSTER_LOST")
+
+
+def policy(**retry: Any) -> dict[str, Any]:
+    return {"content": {"retry": retry, "quality_of_service": {}}}
+
+
+def judged(execution: LeasedExecution, *, is_given_up: bool = False) -> Change:
+    return judge_silence(execution, NOW - timedelta(minutes=5), NOW, is_given_up=is_given_up)
+
+
+@pytest.mark.parametrize("retry", [{}, {"on_lost": "wait"}, {"attempts": 3}])
+@pytest.mark.parametrize("phase", [Phase.QUEUED, Phase.RUNNING])
+def test_what_may_run_at_a_silent_cluster_goes_on_unless_its_policy_says_otherwise(
+    phase: Phase, retry: dict[str, Any]
+) -> None:
+    change = judged(leased(phase, **policy(**retry)))
+    assert (change.kind, change.ended, "phase" in change.values) == ("SILENT", None, False)
+    assert (change.values["silent_since"], change.values["reason"]) == (NOW - timedelta(minutes=5), "CLUSTER_SILENT")
+    assert "silent since 2025-12-31T23:55:00Z" in change.values["reason_message"]
+    assert "--giveUp" in change.values["reason_message"]
+    given_up = judged(leased(phase), is_given_up=True)
+    assert given_up.ended is not None
+    assert (given_up.ended.phase, given_up.ended.reason) == (Phase.FAILED, "CLUSTER_LOST")
+    assert given_up.values["silent_since"] is None
+
+
+def test_what_is_aborted_at_a_silent_cluster_stays_so_until_it_is_given_up() -> None:
+    execution = leased(Phase.ABORTING, reason="TERMINATED", reason_message="enough")
+    silent, given_up = judged(execution), judged(execution, is_given_up=True)
+    assert (silent.kind, set(silent.values)) == ("SILENT", {"silent_since"})
+    assert given_up.ended is not None
+    assert (given_up.ended.phase, given_up.values["reason_message"]) == (Phase.ABORTED, "enough")
+
+
+def test_what_does_not_wait_is_failed_or_run_again_when_its_cluster_is_lost() -> None:
+    failed = judged(leased(Phase.RUNNING, **policy(on_lost="fail")))
+    again = judged(leased(Phase.RUNNING, **policy(on_lost="retry", attempts=3, backoff="10s")))
+    used_up = judged(leased(Phase.RUNNING, **policy(on_lost="retry", attempts=2)))
+    assert [change.kind for change in (failed, again, used_up)] == ["FAILED", "RETRY", "FAILED"]
+    assert (again.values["attempt"], again.values["not_before"]) == (3, NOW + timedelta(seconds=20))
+
+
+def test_what_had_not_started_is_decided_again_and_does_not_count_as_an_attempt() -> None:
+    change = judged(leased(Phase.QUEUED, confirmed=False, unstarted=1))
+    assert (change.kind, change.values["attempt"], change.values["unstarted"]) == ("EVICTED", 3, 2)
+    assert changed(leased(Phase.QUEUED), "DECLINED").values["unstarted"] == 1
+    second_start = leased(Phase.RUNNING, attempt=3, unstarted=2, **policy(attempts=2, on_lost="retry"))
+    assert judged(second_start).kind == "RETRY"
+    assert changed(second_start, "FAILED").kind == "RETRY"
+
+
+def test_what_is_heard_again_has_the_reason_of_its_phase() -> None:
+    since: dict[str, Any] = {"silent_since": NOW, "reason": "CLUSTER_SILENT"}
+    queued, running = hear(leased(Phase.QUEUED, **since)), hear(leased(Phase.RUNNING, **since))
+    aborting = hear(leased(Phase.ABORTING, silent_since=NOW))
+    assert [change.values.get("reason") for change in (queued, running, aborting)] == ["ASSIGNED", "RUNNING", None]
+    assert [change.values["silent_since"] for change in (queued, running, aborting)] == [None] * 3
+    assert {change.kind for change in (queued, running, aborting)} == {"HEARD"}
 
 
 @pytest.mark.parametrize("report", sorted(set(REPORTS) - NEED_DETAILS))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from admin.core.executions.retries import CLUSTER_LOST, RETRY, Retries
+from admin.core.executions.retries import CLUSTER_LOST, RETRY, Retries, retry_problems
 from admin.core.problems import Problem
 
 OUTCOMES = ("SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED", CLUSTER_LOST)
@@ -35,11 +35,27 @@ def test_only_listed_outcomes_are_retried() -> None:
     assert following(1, attempts=2, retry_on=[]) == set()
 
 
-def test_executions_of_a_lost_cluster_are_retried_at_once_beyond_the_attempts() -> None:
-    for attempt in (1, 7):
-        assert following(attempt, on_lost="retry") == {CLUSTER_LOST}
-        assert Retries.of({"on_lost": "retry"}).seconds_until_next(attempt, CLUSTER_LOST) == 0
-    assert following(1, on_lost="fail", attempts=5) == {"FAILED", "TIMED_OUT"}
+def test_executions_of_a_lost_cluster_are_retried_within_the_attempts_and_after_the_backoff() -> None:
+    policy = {"attempts": 3, "on_lost": "retry", "backoff": "10s"}
+    assert following(2, **policy) == {"FAILED", "TIMED_OUT", CLUSTER_LOST}
+    assert following(3, **policy) == set()
+    assert Retries.of(policy).seconds_until_next(2, CLUSTER_LOST) == 20
+    for on_lost in ("fail", "wait"):
+        assert following(1, on_lost=on_lost, attempts=5) == {"FAILED", "TIMED_OUT"}
+
+
+def test_one_more_attempt_follows_a_lost_cluster_alone_where_no_number_is_given() -> None:
+    assert following(1, on_lost="retry") == {CLUSTER_LOST}
+    assert following(2, on_lost="retry") == set()
+    assert following(1, on_lost="retry", retry_on=["FAILED"]) == {"FAILED", CLUSTER_LOST}
+
+
+def test_a_policy_that_retries_once_and_never_is_refused() -> None:
+    [problem] = retry_problems({"retry": {"on_lost": "retry", "attempts": 1}}, ("spec",))
+    assert problem.field == "spec.retry.attempts"
+    assert "2 or more" in problem.reason
+    for fine in ({"on_lost": "retry"}, {"attempts": 1}, {"on_lost": "fail", "attempts": 1}, None):
+        assert retry_problems({"retry": fine}, ("spec",)) == []
 
 
 def test_the_backoff_doubles_up_to_an_hour() -> None:

@@ -98,6 +98,7 @@ def test_a_job_of_ones_own_is_a_command_or_an_image_with_what_it_needs() -> None
 def test_retries_are_part_of_how_it_runs(tmp_path: Path) -> None:
     assert "retry" not in spec(command=("x",))
     assert spec(command=("x",), retries=1, on_lost="retry")["retry"] == {"attempts": 2, "on_lost": "retry"}
+    assert spec(command=("x",), backoff="1s", on_lost="retry")["retry"] == {"backoff": "1s", "on_lost": "retry"}
     file = in_file(tmp_path, "launchplan: lp\nretry: {attempts: 3, retry-on: [Failed, cluster_lost]}\n")
     assert spec(exec_file=file)["retry"] == {"attempts": 3, "retry_on": ["FAILED", "CLUSTER_LOST"]}
     assert spec(exec_file=file, backoff="1s")["retry"]["backoff"] == "1s"

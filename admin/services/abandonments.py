@@ -1,0 +1,111 @@
+"""Abandonments: executions that are given up, because the cluster that may still run them is silent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from admin.core.executions.lifecycle import Phase
+from admin.core.executions.retries import CLUSTER_LOST
+from admin.core.executions.selectors import Condition
+from admin.core.fleet.clusters import Health
+from admin.core.settings.scopes import Scope
+from admin.core.times import show_time
+from admin.errors import NotSilent
+from admin.metrics import count_finished
+from admin.services.context import Context
+from admin.services.executions import find_execution, get_execution, matching_unfinished
+from admin.store import executions, fleet
+from admin.store.executions import Event, Execution, ExecutionId, ListedExecution
+
+
+def give_up(context: Context, key: ExecutionId, cause: str | None, by: str | None) -> tuple[Execution, bool]:
+    """End an execution that may still run at a silent cluster; NotSilent where its agent can end it.
+
+    Returns whether that changed anything: one that has ended stays as it is. If its agent returns, it ends the job.
+    """
+    now = context.clock()
+    with context.database.writing() as connection:
+        cluster = find_execution(context, connection, key).cluster or ""
+        health = fleet.hold_state(connection, cluster).health  # before the execution, as all locks are taken
+        before = find_execution(context, connection, key, lock=True)
+        if Phase(before.phase).is_finished:
+            return before, False
+        if before.cluster != cluster or not _is_silent(before, health, now):
+            raise NotSilent(_refusal(before, health))
+        values, event = _change(before, cause or "no cause was given", by or "anonymous", now)
+        executions.change(connection, before, values, event)
+        after = find_execution(context, connection, key)
+    count_finished(after.phase, after.reason, after, now)
+    return after, True
+
+
+def give_up_many(
+    context: Context, conditions: Iterable[Condition], cause: str | None, by: str | None, *, scope: Scope, dry_run: bool
+) -> list[tuple[Execution | ListedExecution, bool]]:
+    """Give up every execution that matches and can be given up, each in a transaction of its own."""
+    now = context.clock()
+    with context.database.reading() as connection:
+        health = {name: cluster.health for name, cluster in fleet.heard(connection).items()}
+    listed = [
+        execution
+        for execution in matching_unfinished(context, conditions, scope)
+        if _is_silent(execution, health.get(execution.cluster or ""), now)
+    ]
+    if dry_run:
+        return [(execution, True) for execution in listed]
+    return [_give_up_if_silent(context, execution.key, cause, by) for execution in listed]
+
+
+def _give_up_if_silent(context: Context, key: ExecutionId, cause: str | None, by: str | None) -> tuple[Execution, bool]:
+    try:
+        return give_up(context, key, cause, by)
+    except NotSilent:  # its agent was heard meanwhile
+        return get_execution(context, key), False
+
+
+def _is_silent(execution: Execution | ListedExecution, health: str | None, now: datetime) -> bool:
+    """Whether an execution's lease is over, at a cluster that is not heard."""
+    is_over = execution.lease_expires_at is not None and execution.lease_expires_at <= now
+    return is_over and health in (Health.UNREACHABLE.value, Health.LOST.value)
+
+
+def _refusal(execution: Execution, health: str) -> str:
+    until = execution.lease_expires_at
+    if until is None:
+        reason = "no agent has it"
+    elif health in (Health.UNREACHABLE.value, Health.LOST.value):
+        reason = f"cluster '{execution.cluster}' is {health}, but its agent has a lease until {show_time(until)}"
+    else:
+        reason = f"cluster '{execution.cluster}' is {health}, and its agent can end it"
+    return (
+        f"Execution '{execution.name}' cannot be given up: {reason}. End it with "
+        f"`rainbowctl delete execution {execution.name}`, without --giveUp."
+    )
+
+
+def _change(execution: Execution, cause: str, by: str, now: datetime) -> tuple[dict[str, object], Event]:
+    """The new values of an execution that is given up, and the event."""
+    is_aborting = execution.phase == Phase.ABORTING.value
+    phase = (Phase.ABORTED if is_aborting else Phase.FAILED).value
+    message = f"Given up by {by}: {cause}"
+    values: dict[str, object] = {
+        "phase": phase,
+        "finished_at": now,
+        "duration": (now - execution.started_at).total_seconds() if execution.started_at else None,
+        "lease_expires_at": None,
+        "silent_since": None,
+    }
+    if not is_aborting:
+        values |= {"reason": CLUSTER_LOST, "reason_message": message}
+    event = Event(
+        number=execution.events + 1,
+        at=now,
+        type="GIVEN_UP",
+        phase=phase,
+        reason=CLUSTER_LOST,
+        message=message,
+        cluster=execution.cluster,
+        by=by,
+    )
+    return values, event

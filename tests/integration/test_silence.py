@@ -1,0 +1,279 @@
+"""What may run at a cluster that is silent: waited for, heard again, given up; on both databases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from admin.services.context import Context
+from admin.services.evictions import evict_from_lost, judge_health
+from admin.services.redecisions import decide_undecided
+from tests.support.agents import (
+    Clock,
+    PlayedAgent,
+    WatchedClock,
+    attempts,
+    closure,
+    event_types,
+    names,
+    played_agent,
+)
+from tests.support.placing import API, DOMAIN, create, created, execution, get, ok, pool, put_pool, refused
+
+UNREACHABLE, LOST, LEASE, GIVE_UP = 9, 30, 6, 200
+SECTIONS = {
+    "agents": {
+        "unreachableSeconds": UNREACHABLE,
+        "lostSeconds": LOST,
+        "leaseSeconds": LEASE,
+        "waitSeconds": 1,
+        "giveUpAfter": f"{GIVE_UP}s",
+    }
+}
+
+
+@pytest.fixture(scope="module")
+def clock(shared_app: Flask) -> Clock:
+    """One clock for all tests here: time never goes back."""
+    return WatchedClock(shared_app)
+
+
+@pytest.fixture
+def context(shared_app: Flask, clock: Clock) -> Context:
+    """An admin that has given up everything that earlier tests left behind."""
+    context: Context = shared_app.extensions["rainbow"]
+    clock.advance(GIVE_UP + LOST)
+    judge_health(context)
+    evict_from_lost(context, 10_000)
+    return context
+
+
+@pytest.fixture
+def agent(shared: FlaskClient, context: Context, project: str) -> PlayedAgent:
+    return played_agent(shared, context, f"a-{project}", project=project, instance="first")
+
+
+def add(agent: PlayedAgent, *wanted: str, **spec: Any) -> None:
+    for name in wanted:
+        created(agent.client, name, project=agent.project, cluster=agent.cluster, **spec)
+
+
+def shown(agent: PlayedAgent, name: str) -> Any:
+    return execution(agent.client, name, agent.project)
+
+
+def phase(agent: PlayedAgent, name: str) -> tuple[str, str]:
+    return closure(agent.client, name, agent.project)
+
+
+def types(agent: PlayedAgent, name: str) -> list[str]:
+    return event_types(agent.client, name, agent.project)
+
+
+def pass_time(context: Context, clock: Clock, seconds: float) -> list[str]:
+    """Let time pass, and look at what is silent; returns the names of what was judged."""
+    clock.advance(seconds)
+    judge_health(context)
+    judged = [lease.name for lease, _ in evict_from_lost(context, 10_000)]
+    decide_undecided(context)
+    return judged
+
+
+def end(agent: PlayedAgent, name: str, **body: Any) -> Any:
+    return agent.client.delete(f"{API}/executions/{agent.project}/{DOMAIN}/{name}", json=body)
+
+
+# Waiting
+
+
+def test_what_runs_at_a_silent_cluster_is_waited_for_and_its_result_counts(
+    agent: PlayedAgent, context: Context, clock: Clock
+) -> None:
+    add(agent, "runs", "held", "offered")
+    agent.start()
+    agent.take()
+    agent.offered()
+    last_heard = get(agent.client, f"clusters/{agent.cluster}")["last_sync_at"]
+    assert pass_time(context, clock, LEASE) == []  # it may still be heard: the cluster is not silent yet
+    assert sorted(pass_time(context, clock, UNREACHABLE)) == ["held", "runs"]
+    assert phase(agent, "runs") == ("RUNNING", "CLUSTER_SILENT")
+    assert phase(agent, "held") == ("QUEUED", "CLUSTER_SILENT")
+    message = shown(agent, "runs")["closure"]["reason"]["message"]
+    assert f"'{agent.cluster}' has been silent since {last_heard[:19]}" in message
+    assert pass_time(context, clock, LOST) == ["offered"]  # nobody had started that one
+    for _ in range(3):
+        assert pass_time(context, clock, LOST) == []
+    assert [lease["attempt"] for lease in (shown(agent, "runs"), shown(agent, "held"))] == [1, 1]
+    found = get(agent.client, f"executions/{agent.project}/{DOMAIN}?reason=CLUSTER_SILENT")["executions"]
+    assert sorted(names(found)) == ["held", "runs"]
+    # The agent returns, and still has both.
+    assert attempts(agent.sync()["confirmed"]) == {"runs": 1, "held": 1}
+    assert (phase(agent, "runs"), phase(agent, "held")) == (("RUNNING", "RUNNING"), ("QUEUED", "ASSIGNED"))
+    assert types(agent, "runs") == ["CREATED", "RUNNING", "SILENT", "HEARD"]
+    agent.sync()
+    assert types(agent, "runs")[-1] == "HEARD"  # once
+    agent.finish(["runs"])
+    agent.finish(["held"])
+    assert (phase(agent, "runs")[0], phase(agent, "held")[0]) == ("SUCCEEDED", "SUCCEEDED")
+
+
+def test_a_result_that_an_agent_brings_back_counts_at_once(agent: PlayedAgent, context: Context, clock: Clock) -> None:
+    add(agent, "e")
+    agent.start()
+    pass_time(context, clock, LOST + 1)
+    assert phase(agent, "e") == ("RUNNING", "CLUSTER_SILENT")
+    agent.finish(["e"], "FAILED", exit_code=3)
+    assert (phase(agent, "e")[0], shown(agent, "e")["exit_code"]) == ("FAILED", 3)
+    assert types(agent, "e") == ["CREATED", "RUNNING", "SILENT", "FAILED"]
+
+
+def test_each_silence_is_noted_once(agent: PlayedAgent, context: Context, clock: Clock) -> None:
+    add(agent, "e")
+    agent.start()
+    for _ in range(2):
+        pass_time(context, clock, UNREACHABLE + 1)
+        pass_time(context, clock, LOST)
+        agent.sync()
+    assert types(agent, "e") == ["CREATED", "RUNNING", *["SILENT", "HEARD"] * 2]
+
+
+def test_what_is_waited_for_ends_when_the_cluster_is_given_up(
+    agent: PlayedAgent, context: Context, clock: Clock
+) -> None:
+    add(agent, "runs", "aborted")
+    add(agent, "again", retry={"attempts": 2, "retry_on": ["CLUSTER_LOST"]})
+    agent.start(3)
+    ok(end(agent, "aborted", cause="enough"))
+    assert len(pass_time(context, clock, GIVE_UP - 1)) == 3
+    assert phase(agent, "aborted") == ("ABORTING", "TERMINATED")
+    assert types(agent, "aborted")[-1] == "SILENT"
+    assert len(pass_time(context, clock, 1)) == 3
+    assert phase(agent, "runs") == ("FAILED", "CLUSTER_LOST")
+    assert phase(agent, "aborted") == ("ABORTED", "TERMINATED")
+    assert (phase(agent, "again")[0], shown(agent, "again")["attempt"]) == ("QUEUED", 2)
+    assert sorted(names(agent.sync()["lost"])) == ["aborted", "again", "runs"]  # and its agent ends the jobs
+
+
+def test_an_agent_that_returns_ends_what_was_aborted_meanwhile(
+    agent: PlayedAgent, context: Context, clock: Clock
+) -> None:
+    add(agent, "e")
+    agent.start()
+    pass_time(context, clock, LOST + 1)
+    assert ok(end(agent, "e", cause="enough"))["phase"] == "ABORTING"
+    assert names(agent.sync()["cancels"]) == ["e"]
+    agent.finish(["e"], "ABORTED")
+    assert phase(agent, "e") == ("ABORTED", "TERMINATED")
+    assert types(agent, "e") == ["CREATED", "RUNNING", "SILENT", "ABORTING", "HEARD", "ABORTED"]
+
+
+# Retrying
+
+
+def test_two_attempts_are_never_more_than_two_however_many_clusters_are_lost(
+    shared: FlaskClient, context: Context, clock: Clock, project: str
+) -> None:
+    agents = [played_agent(shared, context, f"{word}-{project}", project=project) for word in "abcd"]
+    put_pool(shared, project, [agent.cluster for agent in agents], strategy="spill")
+    retry = {"attempts": 2, "on_lost": "retry", "backoff": "3s"}
+    created(shared, "e", project=project, retry=retry, **pool(project))
+    first, second, *others = agents
+    first.start()
+    clock.advance(LOST - 2)
+    for agent in agents[1:]:
+        agent.sync()
+    pass_time(context, clock, 3)
+    assert (phase(second, "e")[0], shown(second, "e")["attempt"]) == ("QUEUED", 2)
+    assert second.offered() == {}  # it backs off
+    clock.advance(3)
+    second.start()
+    assert second.holding == {"e": 2}
+    pass_time(context, clock, LOST + 1)
+    assert phase(second, "e") == ("FAILED", "CLUSTER_LOST")
+    assert types(second, "e").count("RUNNING") == 2
+    assert [agent.offered() for agent in others] == [{}, {}]
+
+
+def test_what_was_given_back_before_it_started_is_no_attempt(
+    agent: PlayedAgent, context: Context, clock: Clock
+) -> None:
+    add(agent, "e", retry={"attempts": 2, "backoff": "1s"})
+    for attempt in (1, 2, 3):
+        agent.take()
+        assert agent.report("e", "RELEASED", attempt) is None
+        agent.holding = {}
+    agent.start()
+    agent.finish(["e"], "FAILED")
+    assert (phase(agent, "e"), shown(agent, "e")["attempt"]) == (("QUEUED", "RETRY"), 5)
+    clock.advance(1)
+    agent.start()
+    agent.finish(["e"], "FAILED")
+    assert phase(agent, "e")[0] == "FAILED"
+
+
+def test_a_policy_that_cannot_be_kept_is_refused(agent: PlayedAgent) -> None:
+    retry = {"attempts": 1, "on_lost": "retry"}
+    answer = create(agent.client, "e", project=agent.project, cluster=agent.cluster, retry=retry)
+    refused(answer, 400, "invalid_request", "spec.retry.attempts")
+
+
+# Giving up
+
+
+def test_an_operator_gives_up_what_is_waited_for(agent: PlayedAgent, context: Context, clock: Clock) -> None:
+    add(agent, "runs", "aborted")
+    agent.start(2)
+    ok(end(agent, "aborted", cause="enough", claimed_by="me"))
+    pass_time(context, clock, LOST + 1)
+    body = {"give_up": True, "cause": "the rack burnt down", "claimed_by": "ops"}
+    answer = ok(end(agent, "runs", **body))
+    assert (answer["phase"], answer["changed"]) == ("FAILED", True)
+    assert ok(end(agent, "aborted", **body))["phase"] == "ABORTED"
+    assert (phase(agent, "runs"), phase(agent, "aborted")) == (("FAILED", "CLUSTER_LOST"), ("ABORTED", "TERMINATED"))
+    assert shown(agent, "runs")["closure"]["reason"]["message"] == "Given up by ops: the rack burnt down"
+    assert shown(agent, "aborted")["closure"]["abort_metadata"] == {"cause": "enough", "principal": "me"}
+    for name in ("runs", "aborted"):
+        event = get(agent.client, f"executions/{agent.project}/{DOMAIN}/{name}/events")["events"][-1]
+        assert (event["type"], event["by"], event["cluster"]) == ("GIVEN_UP", "ops", agent.cluster)
+        assert "the rack burnt down" in event["reason"]["message"]
+    assert ok(end(agent, "runs", **body))["changed"] is False  # it has ended
+    answer = agent.sync(agent.event("runs", "SUCCEEDED"))
+    assert [refusal["reason"] for refusal in answer["refused"]] == ["PHASE"]
+    assert sorted(names(answer["lost"])) == ["aborted", "runs"]  # its agent is told to end the jobs
+
+
+def test_nothing_is_given_up_that_an_agent_can_end(agent: PlayedAgent, context: Context, clock: Clock) -> None:
+    add(agent, "runs", "waits")
+    agent.start()
+    for name, part in (("runs", "is ready"), ("waits", "no agent has it")):
+        message = refused(end(agent, name, give_up=True), 409, "not_silent")["message"]
+        assert part in message
+        assert f"rainbowctl delete execution {name}" in message
+    clock.advance(LEASE + 1)  # its lease is over, but the cluster is not silent for long enough
+    assert "is ready" in refused(end(agent, "runs", give_up=True), 409, "not_silent")["message"]
+    assert types(agent, "runs") == ["CREATED", "RUNNING"]
+    pass_time(context, clock, UNREACHABLE)
+    assert ok(end(agent, "runs", give_up=True))["phase"] == "FAILED"
+    refused(end(agent, "nothing", give_up=True), 404, "execution_not_found")
+
+
+def test_many_are_given_up_by_a_selector_and_others_left_alone(
+    shared: FlaskClient, context: Context, clock: Clock, project: str
+) -> None:
+    silent, other = (played_agent(shared, context, f"{word}-{project}", project=project) for word in "ab")
+    add(silent, "e0", "e1", "waits")
+    add(other, "f")
+    silent.start(2)
+    other.start()
+    clock.advance(LOST - 2)
+    other.sync()
+    pass_time(context, clock, 3)
+    body = {"selector": {"project": project}, "give_up": True, "cause": "gone"}
+    trial = ok(shared.post(f"{API}/executions/terminate?dry_run=true", json=body))
+    assert (trial["matched"], sorted(names(trial["executions"]))) == (2, ["e0", "e1"])
+    answer = ok(shared.post(f"{API}/executions/terminate", json=body))
+    assert (answer["matched"], answer["terminated"]) == (2, 2)
+    assert [phase(silent, name)[0] for name in ("e0", "e1", "waits", "f")] == ["FAILED", "FAILED", "QUEUED", "RUNNING"]
