@@ -17,10 +17,17 @@ from tests.conftest import Scale
 from tests.robustness.histories import faults
 from tests.robustness.histories.runs import Run, check
 
-#: The faults of a run; HISTORY_FAULTS names others.
-FAULTS = (*faults.CRASHES, *faults.NETWORK, *faults.SECOND_AGENT)
-if "HISTORY_FAULTS" in os.environ:
-    FAULTS = tuple(getattr(faults, name) for name in os.environ["HISTORY_FAULTS"].split(","))
+#: Those that let a run of seconds see much else; the large one has them all.
+SHORT = (*faults.CRASHES, *faults.NETWORK, *faults.SECOND_AGENT, *faults.DISK, *faults.SILENT_AGENTS)
+
+
+def faults_of(scale: Scale) -> tuple[faults.Fault, ...]:
+    """The faults of a run; HISTORY_FAULTS names others."""
+    if "HISTORY_FAULTS" in os.environ:
+        return tuple(getattr(faults, name) for name in os.environ["HISTORY_FAULTS"].split(","))
+    return faults.ALL if scale(0, full=1) else SHORT
+
+
 SEEDS = {"sqlite": "1", "postgresql": "2"}
 
 
@@ -37,7 +44,7 @@ def test_every_history_under_faults_is_possible(
             url = f"sqlite:///{directory / 'rainbow.db'}"
         else:
             url = request.getfixturevalue("postgresql_databases").empty()
-        history = Run(seed=seed, seconds=scale(9, full=60), faults=FAULTS).record(directory, url)
+        history = Run(seed=seed, seconds=scale(9, full=60), faults=faults_of(scale)).record(directory, url)
         check(history, f"HISTORY_SEED={seed}, recorded in {directory}")
         executions += len({operation.request["name"] for operation in history.named("create")})
         print(f"seed {seed}: {len(history.operations)} operations, {len(history.steps)} steps of processes")

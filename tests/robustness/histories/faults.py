@@ -181,11 +181,13 @@ def _limit_files(pids: Collection[int], most_bytes: int) -> None:
 
 CRASHES = (kill_admin, kill_main, kill_worker, stop_admin, kill_agent, stop_agent)
 NETWORK = (delay, duplicate, replay, lose)
-SILENCE = (part, pause_agent, leave_agent_dead, pause_admin, take_admin_away)
+SILENT_AGENTS = (part, pause_agent, leave_agent_dead)
+SILENT_ADMINS = (pause_admin, take_admin_away)
 CLOCKS = (step_admin_clock, step_agent_clock)
 DISK = (fill_admin_disk,)
 SECOND_AGENT = (start_second_agent,)
 RESTORE = (restore_backup,)
+ALL = (*CRASHES, *NETWORK, *SILENT_AGENTS, *SILENT_ADMINS, *CLOCKS, *DISK, *SECOND_AGENT, *RESTORE)
 
 Fault = Callable[[Any, random.Random], None]  #: of a system, or of a cluster
 
