@@ -37,6 +37,7 @@ from admin.metrics import StateCollector
 from admin.services.agents import RegistrationLimiter, cluster_of
 from admin.services.context import Context
 from admin.services.state import StateSummary
+from admin.services.waiting import WaitingRoom
 from admin.store.cache.cluster_wakeups import ClusterWakeups
 from admin.store.cache.index import Index
 from admin.store.cache.shared_counter import SharedCounter
@@ -91,7 +92,8 @@ def create_app(settings: Settings, counter_file: int | None = None) -> Flask:
         database=database,
         revision_watcher=RevisionWatcher(database),
         event_watcher=EventWatcher(database),
-        cluster_wakeups=ClusterWakeups(database, settings.server.threads),
+        cluster_wakeups=ClusterWakeups(database),
+        waiting_room=WaitingRoom(settings.server.threads),
         index=Index(database, SharedCounter(counter_file), settings.kinds),
         effective_texts=EffectiveTexts(settings.kinds, settings.platform),
         creations=GroupCommit(CreationWriter(database), lock=database.write_lock),
@@ -116,7 +118,15 @@ def create_app(settings: Settings, counter_file: int | None = None) -> Flask:
         open_folders=[DOCS_PATH],
     )
     guard = BrowserGuard(settings.server.accepted_hosts)
-    app.wsgi_app = Front(gate, guard, FastLane(context, app.wsgi_app))  # type: ignore[method-assign]
+    front = Front(
+        gate,
+        guard,
+        FastLane(context, app.wsgi_app),
+        most_at_once=settings.server.threads,
+        max_body_bytes=settings.server.max_body_bytes,
+    )
+    app.extensions["rainbow-front"] = front
+    app.wsgi_app = front  # type: ignore[method-assign]
     return app
 
 

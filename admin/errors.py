@@ -20,6 +20,7 @@ class RainbowError(Exception):
     status: ClassVar[int] = 500
     code: ClassVar[int] = 13  #: gRPC's number, which Flyte's clients expect
     name: ClassVar[str] = "internal"
+    retry_after: ClassVar[int | None] = None  #: seconds after which to try again
 
     def __init_subclass__(cls, *, name: str, status: int | None = None, code: int | None = None) -> None:
         cls.name = name
@@ -118,6 +119,8 @@ class ForeignOrigin(Forbidden, name="foreign_origin"):
 
 class TooManyAttempts(RainbowError, name="too_many_attempts", status=429, code=8):
     """Too many wrong registrations. Wait a minute, then try again with the right secret."""
+
+    retry_after = 60
 
 
 class Unauthenticated(RainbowError, name="unauthenticated", status=401, code=16):
@@ -236,6 +239,14 @@ class BodyTooLarge(RainbowError, name="body_too_large", status=413, code=8):
     """The request body is too large."""
 
 
+class BodyTimeout(RainbowError, name="body_timeout", status=408, code=4):
+    """The request body stopped arriving, or arrives too slowly (server.receiveSeconds). Send it again."""
+
+
+class BodyTruncated(RainbowError, name="body_truncated", status=400, code=3):
+    """The request body ended before it was whole. Send it again, without trailers."""
+
+
 class UnsupportedMediaType(RainbowError, name="unsupported_media_type", status=415, code=3):
     """The body must be JSON: send it with 'Content-Type: application/json'."""
 
@@ -253,13 +264,13 @@ class Unavailable(RainbowError, name="unavailable", status=503, code=14):
     """The database does not answer. Try again shortly; /readyz shows when it is back. Before you repeat a change, see
     whether it was made."""
 
-    retry_seconds: ClassVar[int] = 5  #: after which another try is worth while
+    retry_after = 5
 
 
 class DatabaseBusy(Unavailable, name="database_busy"):
     """The database is busy: a lock, a connection or an answer took too long. Nothing was changed; try again shortly."""
 
-    retry_seconds = 1
+    retry_after = 1
 
 
 class DatabaseReadOnly(Unavailable, name="database_read_only"):
@@ -273,6 +284,18 @@ class DatabaseFull(Unavailable, name="database_full"):
 class DatabaseDamaged(Unavailable, name="database_damaged"):
     """The database cannot be used as it is; the admin's log has the reason. /readyz shows when it can be used again.
     Before you repeat a change, see whether it was made."""
+
+
+class Busy(RainbowError, name="busy", status=503, code=14):
+    """The admin answers as many requests as it can at once. Try again when Retry-After is over."""
+
+    retry_after = 2
+
+
+class TooManyWait(Busy, name="too_many_wait"):
+    """Too many requests of this kind wait for something to happen. Ask without waiting, or try again later."""
+
+    retry_after = 5
 
 
 class CannotStart(Exception):

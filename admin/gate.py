@@ -50,12 +50,14 @@ class Operation:
     path: str  #: with <name> for a segment and <rest:name> for all that remains
     is_open: bool = False  #: needs no token
     for_agents: bool = False  #: a cluster's token is enough
+    most_bytes: int | None = None  #: of its body, where it may be larger than others
 
 
 class _Route(NamedTuple):
     pattern: re.Pattern[str]
     path: str
     for_agents: bool
+    most_bytes: int | None
 
 
 class Gate:
@@ -86,7 +88,8 @@ class Gate:
         for operation in sorted(operations, key=lambda operation: operation.path.count("<")):
             pattern = _pattern(operation.path)
             for method in _methods(operation.method):
-                route = _Route(re.compile(pattern), operation.path, operation.for_agents and method == operation.method)
+                for_agents = operation.for_agents and method == operation.method
+                route = _Route(re.compile(pattern), operation.path, for_agents, operation.most_bytes)
                 self._routes.setdefault(method, []).append(route)
                 if operation.is_open:
                     open_paths.setdefault(method, []).append(pattern)
@@ -99,7 +102,7 @@ class Gate:
         """The caller of a request; Unauthenticated or Forbidden where it may not be made."""
         if self._tokens is None and authorization is None:
             return Caller(request_id=request_id)
-        if self._is_open(method, path):
+        if self.is_open(method, path):
             return Caller(request_id=request_id)
         token = _bearer(authorization)
         if token is not None and token.startswith(TOKEN_MARK):
@@ -119,7 +122,13 @@ class Gate:
         route = self._find(method, path)
         return "unknown" if route is None else route.path
 
-    def _is_open(self, method: str, path: str) -> bool:
+    def most_bytes(self, method: str, path: str) -> int | None:
+        """How large the body of a request may be, where it may be larger than others."""
+        route = self._find(method, path)
+        return None if route is None else route.most_bytes
+
+    def is_open(self, method: str, path: str) -> bool:
+        """Whether a request needs no token."""
         pattern = self._open.get(method)
         return pattern is not None and pattern.fullmatch(path) is not None
 

@@ -6,18 +6,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flask import Flask, Response, jsonify, request
 from marshmallow import Schema, fields, validate
 from sqlalchemy import JSON, Column, DateTime, Engine, Integer, MetaData, Table, Text, insert
 
 from admin.configuration import load_settings
+from admin.errors import RainbowError
 from admin.logs import log_configuration
 from bench.databases import plain_engine
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 metadata = MetaData()
 #: As much as one would store of an execution at the least.
@@ -93,12 +96,37 @@ def create_app(database: str) -> Flask:
 
 def main(port: int, database: str) -> None:
     """Serve with the admin's own settings of the server."""
-    from admin.server.serving import build_server  # only here: the table needs no server
+    from admin.server.granian_worker import serve_worker  # only here: the table needs no server
+    from admin.server.receiver import Receiver
+    from admin.server.serving import build_server
+
+    def load() -> Receiver:
+        return Receiver(_Front(create_app(database)), settings.server.receive_seconds)
 
     settings = load_settings(None, {}, {})
     logs = log_configuration("warning", settings.log_format)
     server = build_server(settings.server, port, logs)
-    server.serve(target_loader=partial(create_app, database), wrap_loader=False)
+    server.serve(spawn_target=serve_worker, target_loader=load, wrap_loader=False)
+
+
+class _Front:
+    """Passes every request on."""
+
+    def __init__(self, app: Flask) -> None:
+        self._app = app
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        return self._app(environ, start_response)
+
+    def admit(self, _environ: WSGIEnvironment, _start_response: StartResponse) -> None:
+        return None
+
+    def refuse(self, _environ: WSGIEnvironment, start_response: StartResponse, error: RainbowError) -> list[bytes]:
+        start_response(f"{error.status} FAILED", [])
+        return []
+
+    def most_bytes(self, _environ: WSGIEnvironment) -> int:
+        return 1024 * 1024
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ from admin.errors import (
     MethodNotAllowed,
     PathNotFound,
     RainbowError,
-    Unavailable,
 )
 from admin.messages.errors import ErrorAnswer
 from admin.messages.shared import encode
@@ -47,10 +46,8 @@ def error_body(error: RainbowError, request_id: str) -> bytes:
 
 def error_headers(error: RainbowError) -> list[tuple[str, str]]:
     """The headers that some errors are answered with."""
-    if error.status == 429:
-        return [("Retry-After", "60")]
-    if isinstance(error, Unavailable):
-        return [("Retry-After", str(error.retry_seconds))]
+    if error.retry_after is not None:
+        return [("Retry-After", str(error.retry_after))]
     return [("WWW-Authenticate", 'Bearer realm="rainbow"')] if error.status == 401 else []
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flask import Flask, request
 
@@ -14,6 +14,7 @@ from admin import metrics
 from admin.api.browsers import BrowserGuard
 from admin.api.current import CALLER
 from admin.api.failures import error_body, error_headers, translate
+from admin.errors import Busy, RainbowError
 from admin.gate import Gate, accept_request_id
 
 if TYPE_CHECKING:
@@ -21,43 +22,116 @@ if TYPE_CHECKING:
 
 #: Where the environ of a request holds the route that answers it.
 ROUTE = "rainbow.route"
+#: How many requests to one path that needs no token are answered at once.
+MOST_ON_OPEN_PATH = 16
+
+_HEAD = "rainbow.head"
+_ALIVE = "/healthz"
 
 _log = logging.getLogger("rainbow.requests")
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
 
 
 class Front:
-    """Admits a request past the browser guard and the gate, passes it on with its caller, and observes the answer."""
+    """Admits a request past the browser guard and the gate, passes it on with its caller, and observes the answer.
 
-    def __init__(self, gate: Gate, browser_guard: BrowserGuard, answer: WSGIApplication) -> None:
+    At most so many requests are answered at once. Paths that need no token have small shares of their own, each one,
+    so that nobody without a token keeps others out; whether the process lives is always answered.
+    """
+
+    def __init__(
+        self,
+        gate: Gate,
+        browser_guard: BrowserGuard,
+        answer: WSGIApplication,
+        *,
+        most_at_once: int,
+        max_body_bytes: int,
+    ) -> None:
         self._gate = gate
         self._browser_guard = browser_guard
         self._answer = answer
+        self._max_body_bytes = max_body_bytes
+        self._places = [None] * most_at_once
+        self._open_places: dict[str, list[None]] = {}
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        started = time.perf_counter()
-        method, path = environ["REQUEST_METHOD"], _path(environ["PATH_INFO"])
-        request_id = accept_request_id(environ.get("HTTP_X_REQUEST_ID"))
+        """Answer a request; one that was not admitted before is admitted first."""
+        if CALLER not in environ:
+            refusal = self.admit(environ, start_response)
+            if refusal is not None:
+                return refusal
+        places = self._places_for(environ[_HEAD])
+        try:
+            place = places.pop()  # of a list, which no two threads can do at once
+        except IndexError:
+            return self.refuse(environ, start_response, Busy())
+        try:
+            return self._answer(environ, _observing(environ, start_response))
+        finally:
+            places.append(place)
 
-        def start(status: str, headers: list[tuple[str, str]], *exc_info: Any) -> Any:
-            headers.append(("X-Request-Id", request_id))
-            seconds = time.perf_counter() - started
-            _observe(method, path, environ.get(ROUTE, "unknown"), int(status[:3]), seconds, request_id)
-            return start_response(status, headers, *exc_info)
-
+    def admit(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes] | None:
+        """Admit a request by its head, whatever its body is; what answers it where it is refused."""
+        head = environ[_HEAD] = _Head(
+            method=environ["REQUEST_METHOD"],
+            path=_path(environ["PATH_INFO"]),
+            request_id=accept_request_id(environ.get("HTTP_X_REQUEST_ID")),
+            started=time.perf_counter(),
+        )
         try:
             self._browser_guard.check(environ)
             environ[CALLER] = self._gate.admit(
-                method, path, authorization=environ.get("HTTP_AUTHORIZATION"), request_id=request_id
+                head.method, head.path, authorization=environ.get("HTTP_AUTHORIZATION"), request_id=head.request_id
             )
         except Exception as failure:
-            environ[ROUTE] = self._gate.route(method, path)
-            error = translate(failure, request_id)
-            body = error_body(error, request_id)
-            headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body))), *error_headers(error)]
-            start(f"{error.status} {HTTPStatus(error.status).phrase.upper()}", headers)
-            return [] if method == "HEAD" else [body]
-        return self._answer(environ, start)
+            return self.refuse(environ, start_response, translate(failure, head.request_id))
+        return None
+
+    def refuse(self, environ: WSGIEnvironment, start_response: StartResponse, error: RainbowError) -> list[bytes]:
+        """What answers a request that is refused."""
+        head: _Head = environ[_HEAD]
+        environ[ROUTE] = self._gate.route(head.method, head.path)
+        body = error_body(error, head.request_id)
+        headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body))), *error_headers(error)]
+        _observing(environ, start_response)(f"{error.status} {HTTPStatus(error.status).phrase.upper()}", headers)
+        return [] if head.method == "HEAD" else [body]
+
+    def most_bytes(self, environ: WSGIEnvironment) -> int:
+        """How large the body of a request may be."""
+        if int(environ.get("CONTENT_LENGTH", self._max_body_bytes + 1)) <= self._max_body_bytes:
+            return self._max_body_bytes
+        head: _Head = environ[_HEAD]
+        return max(self._gate.most_bytes(head.method, head.path) or 0, self._max_body_bytes)
+
+    def _places_for(self, head: _Head) -> list[None]:
+        """The free places for a request, of which it takes one."""
+        if head.path == _ALIVE:
+            return [None]
+        if not self._gate.is_open(head.method, head.path):
+            return self._places
+        return self._open_places.setdefault(self._gate.route(head.method, head.path), [None] * MOST_ON_OPEN_PATH)
+
+
+class _Head(NamedTuple):
+    """What the answer to a request needs to know of it."""
+
+    method: str
+    path: str
+    request_id: str
+    started: float
+
+
+def _observing(environ: WSGIEnvironment, start_response: StartResponse) -> Callable[..., Any]:
+    """A `start_response` that gives the answer its id, counts and logs it."""
+    head: _Head = environ[_HEAD]
+
+    def start(status: str, headers: list[tuple[str, str]], *exc_info: Any) -> Any:
+        headers.append(("X-Request-Id", head.request_id))
+        _observe(head, environ.get(ROUTE, "unknown"), int(status[:3]))
+        return start_response(status, headers, *exc_info)
+
+    return start
 
 
 def name_routes(app: Flask) -> None:
@@ -75,15 +149,16 @@ def _path(path_info: str) -> str:
     return text if text[1:2] != "/" and text[:1] == "/" else f"/{text.lstrip('/')}"
 
 
-def _observe(method: str, path: str, route: str, status: int, seconds: float, request_id: str) -> None:
-    metrics.count_request(method if method in _METHODS else "other", route, status, seconds)
+def _observe(head: _Head, route: str, status: int) -> None:
+    seconds = time.perf_counter() - head.started
+    metrics.count_request(head.method if head.method in _METHODS else "other", route, status, seconds)
     if _log.isEnabledFor(logging.INFO):
         _log.info(
             "request",
             extra={
-                "request_id": request_id,
-                "method": method,
-                "path": path,
+                "request_id": head.request_id,
+                "method": head.method,
+                "path": head.path,
                 "status": status,
                 "milliseconds": round(seconds * 1000, 2),
             },

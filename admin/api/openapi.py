@@ -26,11 +26,12 @@ _ERRORS = {
     401: "The bearer token is missing or wrong.",
     403: "The token is not for this, or a page of another site has sent it.",
     404: "There is no such thing.",
+    408: "The body stopped arriving.",
     409: "It contradicts what is stored.",
     413: "The body is too large.",
     415: "The body is not JSON.",
     421: "The admin is not called by the name in Host.",
-    503: "The database does not answer right now.",
+    503: "The database does not answer right now, or too many requests are being answered or wait.",
     429: "Too many attempts; wait as long as Retry-After says.",
 }
 _HEADERS = {
@@ -120,7 +121,7 @@ def _operation(operation: Operation, parameters: list[dict[str, Any]]) -> dict[s
 def _error_codes(operation: Operation) -> list[int]:
     always = [403, 421, 503] if operation.is_open else [400, 401, 403, 421, 503]
     writes = [] if operation.method == "GET" else [415]
-    with_body = [413] if operation.body is not None else []
+    with_body = [400, 408, 413] if operation.body is not None else []
     return sorted({*operation.errors, *always, *writes, *with_body})
 
 

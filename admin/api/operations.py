@@ -32,7 +32,6 @@ class Operation(gate.Operation):
     answers: tuple[type[Answer], ...]  #: the shapes that its answer may have; none where it is plain text
     errors: tuple[int, ...]  #: beside those that every operation may answer with
     headers: tuple[str, ...]  #: request headers that matter
-    most_bytes: int | None  #: of its body, where it may be larger than others
 
 
 class Rest(BaseConverter):

@@ -12,6 +12,7 @@ DEFAULTS: dict[str, Any] = {
         "workers": 2,
         "threads": 1100,
         "maxBodyBytes": 1024 * 1024,
+        "receiveSeconds": 15,
         "gracefulShutdownSeconds": 10,
     },
     "database": {

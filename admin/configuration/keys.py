@@ -94,6 +94,11 @@ CONFIGURATION = Section(
                     item=Text(max_length=255), description="Names that requests may call the admin by; '*' for any."
                 ),
                 "maxBodyBytes": Integer(minimum=1024, maximum=2**30, description="Largest request body."),
+                "receiveSeconds": Integer(
+                    minimum=1,
+                    maximum=3600,
+                    description="How long the head of a request, or a piece of its body, may take to arrive.",
+                ),
                 "gracefulShutdownSeconds": Integer(
                     minimum=0, maximum=3600, description="How long requests in flight may take to finish on shutdown."
                 ),

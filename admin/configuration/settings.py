@@ -43,6 +43,7 @@ class Server:
     workers: int
     threads: int
     max_body_bytes: int
+    receive_seconds: int
     graceful_shutdown_seconds: int
     api_token_file: str | None = None
     tls_cert_file: str | None = None

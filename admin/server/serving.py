@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import logging.config
 import os
+import resource
 import socket
 import threading
 import time
@@ -19,11 +20,17 @@ from granian.log import LogLevels
 
 from admin.configuration import Server, Settings, load_settings
 from admin.logs import log_configuration
+from admin.server.granian_worker import serve_worker
 from admin.server.respawning import RespawningServer
 from admin.server.startup import check_certificate, check_exposure, free_port, open_app, prepare, warn_of_exposure
 from admin.server.workers import SharedMemory, create_worker
 
 _log = logging.getLogger("rainbow.server")
+#: Threads of a worker beside those that requests with a token take: for open paths, and to refuse what is too much.
+_SPARE_THREADS = 128
+#: Connections that a worker holds at most, idle ones included, and the files it needs for other things.
+_MOST_CONNECTIONS = 16_384
+_OTHER_FILES = 512
 
 
 def serve(config_file: str | None, overrides: Mapping[str, Mapping[str, Any]]) -> None:
@@ -42,24 +49,24 @@ def serve(config_file: str | None, overrides: Mapping[str, Mapping[str, Any]]) -
     threading.Thread(target=_announce, args=(settings, port), daemon=True).start()
     shared = SharedMemory.allocate(settings.server.workers)
     load = partial(create_worker, server, os.getpid(), shared, config_file, overrides)
-    server.serve(target_loader=load, wrap_loader=False)
+    server.serve(spawn_target=serve_worker, target_loader=load, wrap_loader=False)
     _log.info("stopped")
 
 
 def build_server(server: Server, port: int, logs: dict[str, Any]) -> RespawningServer:
-    """The WSGI server; docs/decisions/0002-wsgi-server.md has the measurements behind the numbers."""
+    """The server; docs/decisions 0002 and 0010 have the measurements behind the numbers."""
     return RespawningServer(
         "admin.server.workers:create_worker",
         interface=Interfaces.WSGI,
         address=server.host,
         port=port,
         workers=server.workers,
-        blocking_threads=server.threads,
+        blocking_threads=server.threads + _SPARE_THREADS,
         blocking_threads_idle_timeout=60,
         backlog=2048,
-        backpressure=max(2048, server.threads),  # connections a worker holds, idle ones included
+        backpressure=_allow_connections(server.threads),
         http=HTTPModes.http1,
-        http1_settings=HTTP1Settings(header_read_timeout=75_000, max_buffer_size=65_536),
+        http1_settings=HTTP1Settings(header_read_timeout=server.receive_seconds * 1000, max_buffer_size=65_536),
         ssl_cert=Path(server.tls_cert_file) if server.tls_cert_file else None,
         ssl_key=Path(server.tls_key_file) if server.tls_key_file else None,
         ssl_protocol_min=SSLProtocols.tls12,
@@ -69,6 +76,16 @@ def build_server(server: Server, port: int, logs: dict[str, Any]) -> RespawningS
         log_access=False,
         log_level=LogLevels.error,  # its other lines would repeat ours
     )
+
+
+def _allow_connections(threads: int) -> int:
+    """How many connections a worker may hold; raises the limit of open files as far as that is allowed."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = _MOST_CONNECTIONS + _OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < files:
+        files = files if hard == resource.RLIM_INFINITY else min(files, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
+    return max(files - _OTHER_FILES, threads)
 
 
 def _announce(settings: Settings, port: int) -> None:

@@ -13,13 +13,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from flask import Flask
-
 from admin import metrics
 from admin.app import create_app
 from admin.configuration import load_settings
 from admin.logs import log_configuration
 from admin.loops.background import start_background
+from admin.server.receiver import Receiver
 from admin.shared_values import memory_file
 
 
@@ -42,13 +41,11 @@ _LAST_SECONDS = 5
 
 def create_worker(
     server: Any, parent: int, shared: SharedMemory, config_file: str | None, overrides: Mapping[str, Mapping[str, Any]]
-) -> Flask:
-    """Set up a worker process, and return its app."""
+) -> Receiver:
+    """Set up a worker process, and return what receives its requests."""
     metrics.share(shared.metrics)
     _end_on_signal(server)
     _end_with_parent(parent)
-    for name in [name for name in os.environ if name.startswith("HTTP_")]:
-        del os.environ[name]  # the server would pass them on as request headers
     settings = load_settings(config_file, os.environ, overrides)
     logging.config.dictConfig(log_configuration(settings.log_level, settings.log_format))
     app = create_app(settings, counter_file=shared.counter)
@@ -59,7 +56,7 @@ def create_worker(
     gc.set_threshold(10_000, 20, 20)
     leader = start_background(context)
     _on_stop(context.close, leader.close)
-    return app
+    return Receiver(app.extensions["rainbow-front"], settings.server.receive_seconds)
 
 
 def _end_on_signal(server: Any) -> None:

@@ -11,6 +11,7 @@ from admin.configuration import Settings
 from admin.core.fleet.silence import Watch
 from admin.core.settings.effective_text.texts import EffectiveTexts
 from admin.services.creation_cache import CreationCache
+from admin.services.waiting import WaitingRoom
 from admin.store.cache.cluster_wakeups import ClusterWakeups
 from admin.store.cache.index import Index
 from admin.store.cache.watchers import EventWatcher, RevisionWatcher
@@ -32,6 +33,7 @@ class Context:
     revision_watcher: RevisionWatcher
     event_watcher: EventWatcher
     cluster_wakeups: ClusterWakeups
+    waiting_room: WaitingRoom
     index: Index  #: attributes and projects in memory
     effective_texts: EffectiveTexts
     creations: GroupCommit[Creation, Outcome]

@@ -24,6 +24,7 @@ from admin.metrics import count_finished
 from admin.services.context import Context
 from admin.services.run_requests import CreationRequest, RunRequest, run_request_of
 from admin.services.scopes import check_readable
+from admin.services.waiting import Wait
 from admin.store import decisions, execution_lists, executions
 from admin.store.decisions import StoredDecision
 from admin.store.execution_lists import Item, Page, Place, TooManyToSort
@@ -37,15 +38,17 @@ _RECHECK_SECONDS = 1.0
 def get_execution(context: Context, key: ExecutionId, after_event: int | None = None, wait: float = 0) -> Execution:
     """One execution; with `after_event` once there is a later event, or `wait` seconds are over."""
     deadline = time.monotonic() + wait
-    while True:
-        with context.database.reading() as connection:
-            last = executions.last_event(connection)
-            execution = find_execution(context, connection, key)
-        remaining = deadline - time.monotonic()
-        has_later_event = after_event is None or execution.events > after_event
-        if has_later_event or remaining <= 0 or context.event_watcher.is_closing:
-            return execution
-        context.event_watcher.wait_above(last, min(remaining, _RECHECK_SECONDS))
+    with context.waiting_room.place(Wait.EXECUTION) as place:
+        while True:
+            with context.database.reading() as connection:
+                last = executions.last_event(connection)
+                execution = find_execution(context, connection, key)
+            remaining = deadline - time.monotonic()
+            has_later_event = after_event is None or execution.events > after_event
+            if has_later_event or remaining <= 0 or context.event_watcher.is_closing:
+                return execution
+            place.require()
+            context.event_watcher.wait_above(last, min(remaining, _RECHECK_SECONDS))
 
 
 def find_execution(context: Context, connection: Connection, key: ExecutionId, *, lock: bool = False) -> Execution:

@@ -14,6 +14,7 @@ from admin.core.problems import Invalid, Problem
 from admin.services.context import Context
 from admin.services.executions import find_execution
 from admin.services.retention import is_log_past
+from admin.services.waiting import Wait
 from admin.store import leases, logs
 from admin.store.executions import ExecutionId
 from admin.store.leases import CurrentAttempt, LeasedExecution
@@ -94,21 +95,23 @@ def read_log(
 ) -> LogText:
     """The log of an attempt from an offset on; waits `wait_seconds` while there is none and may be more."""
     deadline = context.monotonic() + wait_seconds
-    while True:
-        with context.database.reading() as connection:
-            execution = find_execution(context, connection, key)
-            number = attempt or execution.attempt
-            if number > execution.attempt:
-                reason = f"there are {execution.attempt} attempts; give 1 to {execution.attempt}."
-                raise Invalid(Problem(field="attempt", reason=reason))
-            data = logs.read(connection, execution.id, number, stream, offset, max(limit, _LONGEST_CHARACTER))
-            end = logs.length(connection, execution.id, number, stream)
-        is_over = number < execution.attempt or Phase(execution.phase).is_finished
-        is_pruned = not data and (offset < end or (end == 0 and is_log_past(context, execution)))
-        text, used = _text(data, is_last=is_over and offset + len(data) >= end)
-        if used or is_over or context.monotonic() >= deadline or context.cluster_wakeups.is_closing:
-            break
-        time.sleep(min(_POLL_SECONDS, max(0.0, deadline - context.monotonic())))
+    with context.waiting_room.place(Wait.LOG) as place:
+        while True:
+            with context.database.reading() as connection:
+                execution = find_execution(context, connection, key)
+                number = attempt or execution.attempt
+                if number > execution.attempt:
+                    reason = f"there are {execution.attempt} attempts; give 1 to {execution.attempt}."
+                    raise Invalid(Problem(field="attempt", reason=reason))
+                data = logs.read(connection, execution.id, number, stream, offset, max(limit, _LONGEST_CHARACTER))
+                end = logs.length(connection, execution.id, number, stream)
+            is_over = number < execution.attempt or Phase(execution.phase).is_finished
+            is_pruned = not data and (offset < end or (end == 0 and is_log_past(context, execution)))
+            text, used = _text(data, is_last=is_over and offset + len(data) >= end)
+            if used or is_over or context.monotonic() >= deadline or context.cluster_wakeups.is_closing:
+                break
+            place.require()
+            time.sleep(min(_POLL_SECONDS, max(0.0, deadline - context.monotonic())))
     return LogText(
         attempt=number,
         stream=stream,

@@ -17,6 +17,7 @@ from admin.services.changeable.registry import restoring_write
 from admin.services.changes import Changed, Writes, apply_changes
 from admin.services.context import Context
 from admin.services.scopes import check_existed, check_readable
+from admin.services.waiting import Wait
 from admin.store import revisions
 from admin.store.revisions import Revision, RevisionFilter
 
@@ -38,14 +39,16 @@ def list_revisions(
     with context.database.reading() as connection:
         check_existed(context, connection, Scope(domain=conditions.domain or "", project=conditions.project or ""))
     deadline = time.monotonic() + wait_seconds
-    while True:
-        with context.database.reading() as connection:
-            head, oldest = revisions.head(connection), revisions.oldest(connection)
-            page = revisions.page(connection, conditions, from_number, limit + 1)
-        remaining = deadline - time.monotonic()
-        if page or remaining <= 0 or context.revision_watcher.is_closing:
-            break
-        context.revision_watcher.wait_above(head, remaining)
+    with context.waiting_room.place(Wait.REVISION) as place:
+        while True:
+            with context.database.reading() as connection:
+                head, oldest = revisions.head(connection), revisions.oldest(connection)
+                page = revisions.page(connection, conditions, from_number, limit + 1)
+            remaining = deadline - time.monotonic()
+            if page or remaining <= 0 or context.revision_watcher.is_closing:
+                break
+            place.require()
+            context.revision_watcher.wait_above(head, remaining)
     next_number = page[limit - 1].number if len(page) > limit else None
     return RevisionPage(revisions=tuple(page[:limit]), head=head, oldest=oldest, next_number=next_number)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from admin.core.fleet.clusters import read_report
 from admin.services.context import Context
 from admin.services.exchanges import Answer, Exchange, Lock, NeedsLock, Sync, SyncSuperseded, exchange_all
+from admin.services.waiting import Place, Wait
 from admin.store.cache.cluster_wakeups import Waiter
 
 #: The shortest wait for an attempt that backs off.
@@ -21,8 +22,8 @@ def sync(context: Context, request: Sync) -> Answer:
     if wait <= 0 or request.events or request.logs:
         return _exchange(context, replace(request, wait_seconds=0))
     # Before the first exchange, so that no wakeup is missed.
-    with context.cluster_wakeups.subscribe(request.cluster) as waiter:
-        return _wait(context, request, waiter, context.monotonic() + wait)
+    with context.cluster_wakeups.subscribe(request.cluster) as waiter, context.waiting_room.place(Wait.SYNC) as place:
+        return _wait(context, request, waiter, place, context.monotonic() + wait)
 
 
 def _longest_wait(context: Context, request: Sync) -> float:
@@ -32,13 +33,13 @@ def _longest_wait(context: Context, request: Sync) -> float:
     return min(longest, agents.lease_seconds / 2) if request.holding else longest
 
 
-def _wait(context: Context, request: Sync, waiter: Waiter, deadline: float) -> Answer:
+def _wait(context: Context, request: Sync, waiter: Waiter, place: Place, deadline: float) -> Answer:
     """Exchange, and again after each wakeup of the cluster; no query is made meanwhile."""
     answer = first = _exchange(context, request)
     # A process takes over by its first sync, not by waiting for the answer to it.
     request = replace(request, sequence=max(request.sequence, 2), report=None)
     while not answer.has_news and not _is_switched(first, answer) and not context.cluster_wakeups.is_closing:
-        if waiter.is_crowded:
+        if not place.take():
             return replace(answer, pause_seconds=context.settings.agents.retry_seconds)
         last_sync_at = answer.state.last_sync_at
         is_woken = waiter.wait(_remaining(context, answer, deadline), last_sync_at)

@@ -258,7 +258,7 @@ def test_a_wait_is_shorter_than_what_depends_on_the_next_sync(make_app: MakeApp)
         now[0] += seconds
         return event.is_set()
 
-    wakeups = ClusterWakeups(context.database, 10, wait=wait)
+    wakeups = ClusterWakeups(context.database, wait=wait)
     context = replace(context, monotonic=lambda: now[0], cluster_wakeups=wakeups)
 
     def waited(**more: Any) -> float:

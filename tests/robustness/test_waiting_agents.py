@@ -37,7 +37,7 @@ from tests.support.waiting import wait_until
 def set_wait(app: Flask, wait: Wait, **more: Any) -> Context:
     """Let the agents of an app wait in another way."""
     context: Context = app.extensions["rainbow"]
-    wakeups = ClusterWakeups(context.database, context.settings.server.threads, wait)
+    wakeups = ClusterWakeups(context.database, wait)
     app.extensions["rainbow"] = context = replace(context, cluster_wakeups=wakeups, **more)
     return context
 

@@ -21,8 +21,6 @@ from admin.store.fleet import cluster_events
 _INTERVAL_SECONDS = 0.05
 #: How often to look for newer syncs of agents that wait, and for changed definitions of clusters.
 _CHECK_SECONDS = 2.0
-#: Threads of a process that waiting agents must leave for other requests.
-_SPARE_THREADS = 32
 
 #: Waits for an event, at most so many seconds; returns whether it came.
 Wait = Callable[[threading.Event, float], bool]
@@ -31,8 +29,7 @@ Wait = Callable[[threading.Event, float], bool]
 class Waiter:
     """One agent that waits."""
 
-    def __init__(self, wait: Wait, *, is_crowded: bool) -> None:
-        self.is_crowded = is_crowded  #: whether too many wait already, so that this one should not
+    def __init__(self, wait: Wait) -> None:
         self._event = threading.Event()
         self._wait = wait
         self._last_sync_at: datetime | None = None
@@ -62,13 +59,11 @@ class Waiter:
 class ClusterWakeups:
     """Lets many agents wait at the cost of a few small queries, without a connection each."""
 
-    def __init__(self, database: Database, threads: int, wait: Wait = threading.Event.wait) -> None:
+    def __init__(self, database: Database, wait: Wait = threading.Event.wait) -> None:
         self._database = database
         self._wait = wait
-        self._most = threads - max(1, min(_SPARE_THREADS, threads // 4))
         self._lock = threading.Lock()
         self._waiters: dict[str, set[Waiter]] = defaultdict(set)
-        self._count = 0
         self._polls = 0
         self._poller: threading.Thread | None = None
         self.is_closing = False
@@ -88,9 +83,8 @@ class ClusterWakeups:
     def subscribe(self, cluster: str) -> Iterator[Waiter]:
         """A waiter that is woken, within the context, by what happens to a cluster from now on."""
         with self._lock:
-            waiter = Waiter(self._wait, is_crowded=self._count >= self._most)
+            waiter = Waiter(self._wait)
             self._waiters[cluster].add(waiter)
-            self._count += 1
             if self.is_closing:
                 waiter.wake()
             elif self._poller is None:
@@ -100,7 +94,6 @@ class ClusterWakeups:
             yield waiter
         finally:
             with self._lock:
-                self._count -= 1
                 self._waiters[cluster].discard(waiter)
                 if not self._waiters[cluster]:
                     del self._waiters[cluster]
