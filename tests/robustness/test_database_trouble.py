@@ -369,3 +369,30 @@ def test_connecting_to_a_server_that_never_answers_has_a_time_limit(database_url
             pass
         assert time.monotonic() - begun_at < 15
     assert translate(caught.value, "abc").name == "unavailable"
+
+
+@only_sqlite
+def test_a_file_that_was_replaced_is_the_one_that_is_written(make_app: MakeApp, database_url: str) -> None:
+    """As a backup would be put back; what is acknowledged must not go into the file that is gone."""
+    api = make_app().test_client()
+    file = Path(name_of(database_url))
+    assert write(api, "before").status_code == 200
+    run_sql(database_url, "PRAGMA wal_checkpoint(TRUNCATE)", f"VACUUM INTO '{file}.backup'")
+    assert write(api, "lost").status_code == 200
+    for suffix in ("-wal", "-shm"):
+        Path(f"{file}{suffix}").unlink()
+    Path(f"{file}.backup").replace(file)
+    assert write(api, "after").status_code == 200
+    engine = sqlalchemy.create_engine(database_url, poolclass=sqlalchemy.NullPool)
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM revisions").scalar() == 2
+
+
+@only_sqlite
+def test_nothing_is_acknowledged_once_the_file_is_removed(make_app: MakeApp, database_url: str) -> None:
+    api = make_app().test_client()
+    assert write(api, "before").status_code == 200
+    for file in Path(name_of(database_url)).parent.glob("rainbow.db*"):
+        file.unlink()
+    assert refused(write(api, "after")) == (503, "database_damaged")
+    assert api.get("/readyz").status_code == 503

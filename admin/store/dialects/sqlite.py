@@ -15,6 +15,7 @@ from sqlite3 import Connection as DriverConnection
 from sqlalchemy import Connection, Dialect, Engine, ExceptionContext, event
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import InvalidatePoolError
 from sqlalchemy.exc import TimeoutError as SQLAlchemyTimeout
 from sqlalchemy.pool import ConnectionPoolEntry
 
@@ -39,6 +40,7 @@ _PRAGMAS = (
 )
 
 
+_FILE = "rainbow_file"
 #: Errors after which a connection stays unusable when the cause has gone: it may hold the file as it was.
 _LASTING = ("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_IOERR", "SQLITE_CORRUPT", "SQLITE_NOTADB")
 
@@ -48,6 +50,28 @@ def set_up(engine: Engine, limits: TimeLimits | None = None) -> None:
     event.listen(engine, "connect", partial(_configure, limits or TimeLimits()))
     event.listen(engine, "begin", _begin)
     event.listen(engine, "handle_error", _open_again)
+    if engine.url.database and not engine.url.database.startswith((":memory:", "file:")):
+        path = Path(engine.url.database)
+        event.listen(engine, "connect", partial(_note_file, path))
+        event.listen(engine, "checkout", partial(_check_file, path))
+
+
+def _note_file(path: Path, _connection: object, record: ConnectionPoolEntry) -> None:
+    record.info[_FILE] = _identity(path)
+
+
+def _check_file(path: Path, _connection: object, record: ConnectionPoolEntry, _proxy: object) -> None:
+    """Leave a file that was removed or replaced: what would be written to it is lost."""
+    if record.info.get(_FILE) != _identity(path):
+        raise InvalidatePoolError
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _open_again(context: ExceptionContext) -> None:
