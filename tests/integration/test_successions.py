@@ -169,7 +169,8 @@ def test_one_that_just_arrived_is_asked_before_it_counts_as_having_lost_anything
     assert phase(agent, "e") == "RUNNING"
     for _ in range(LOST // 50):
         clock.advance(50)
-        second.sync()
+        assert attempts(second.sync()["questions"]) == {"e": 1}
+    second.sync()  # judged by the time of the sync before
     assert phase(agent, "e") == "FAILED"
 
 
