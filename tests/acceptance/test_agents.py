@@ -359,7 +359,8 @@ def test_a_stop_leaves_what_runs_and_the_next_start_adopts_it(site: Site, tmp_pa
     native = site.running(name)["native_id"]
     agent.send_signal(signal.SIGTERM)
     assert agent.wait(timeout=60) == 0
-    assert processes.marked(site.key(name))
+    # An execution runs from when its supervisor is about to start it.
+    wait_until(lambda: processes.marked(site.key(name)), explain=lambda: f"it was ended:\n{site.log}")
     site.start()
     go.touch()
     execution = site.ended(name)

@@ -57,3 +57,44 @@ def test_a_guarded_job_is_ended_on_its_node_when_there_is_no_agent(site: Site, e
     site.start()
     closure = site.ended(name)["closure"]
     assert (closure["phase"], closure["reason"]["code"], began.read_text()) == ("FAILED", "CLUSTER_LOST", "1\n")
+
+
+def wait_until_silent(site: Site, name: str) -> None:
+    wait_until(
+        lambda: site.get(name)["closure"]["reason"]["code"] == "CLUSTER_SILENT",
+        60,
+        explain=lambda: f"{site.get(name)['closure']}\n{site.log}",
+    )
+    assert site.phase(name) == "RUNNING"
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
+def test_a_job_that_waits_goes_on_without_an_agent_and_its_result_counts(site: Site, end: signal.Signals) -> None:
+    name, began = create(site, "wait")
+    agent = site.start()
+    site.running(name)
+    agent.send_signal(end)
+    agent.wait(timeout=60)
+    wait_until_silent(site, name)
+    assert processes.marked(site.key(name))
+    (site.directory / "go").touch()
+    wait_until(lambda: not processes.marked(site.key(name)))
+    site.start()
+    execution = site.ended(name)
+    assert (execution["closure"]["phase"], execution["attempt"], began.read_text()) == ("SUCCEEDED", 1, "1\n")
+
+
+def test_an_agent_that_was_stopped_past_its_lease_ends_nothing_that_waits(site: Site) -> None:
+    name, began = create(site, "wait")
+    agent = site.start()
+    site.running(name)
+    agent.send_signal(signal.SIGSTOP)
+    try:
+        wait_until_silent(site, name)
+    finally:
+        agent.send_signal(signal.SIGCONT)
+    wait_until(lambda: site.get(name)["closure"]["reason"]["code"] != "CLUSTER_SILENT", explain=lambda: site.log)
+    (site.directory / "go").touch()
+    execution = site.ended(name)
+    assert (execution["closure"]["phase"], execution["attempt"], began.read_text()) == ("SUCCEEDED", 1, "1\n")
+    assert "ending it" not in site.log
