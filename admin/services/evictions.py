@@ -11,7 +11,7 @@ from admin.core.executions.lifecycle import Phase
 from admin.core.fleet.clusters import ClusterState, Health
 from admin.metrics import count_finished
 from admin.services.context import Context
-from admin.store import fleet, leases
+from admin.store import clock_checks, fleet, leases
 from admin.store.fleet import ClusterEvent, HeardCluster
 from admin.store.leases import LeasedExecution, SilentClusters
 
@@ -56,7 +56,8 @@ def evict_from_lost(context: Context, most: int) -> list[tuple[LeasedExecution, 
         return []
     now = context.clock()
     with context.database.reading() as connection:
-        silent = _silent(context, fleet.heard(connection), now)
+        is_believed = clock_checks.get(connection, now).believes(now)
+        silent = _silent(context, fleet.heard(connection), now, is_believed=is_believed)
         names = leases.clusters_with_expired(connection, silent, now)
     judged: list[tuple[LeasedExecution, Ended | None]] = []
     for name in names:
@@ -64,7 +65,8 @@ def evict_from_lost(context: Context, most: int) -> list[tuple[LeasedExecution, 
             break
         with context.database.writing() as connection:
             state = fleet.hold_state(connection, name)
-            silent = _silent(context, {name: HeardCluster(state.last_sync_at, state.health)}, now)
+            heard = {name: HeardCluster(state.last_sync_at, state.health)}
+            silent = _silent(context, heard, now, is_believed=is_believed)
             if not silent.clusters:
                 continue  # its agent has synced meanwhile
             expired = leases.expired(connection, silent, now, min(_BATCH, most - len(judged)))
@@ -80,12 +82,12 @@ def evict_from_lost(context: Context, most: int) -> list[tuple[LeasedExecution, 
     return judged
 
 
-def _silent(context: Context, heard: Mapping[str, HeardCluster], now: datetime) -> SilentClusters:
-    """Those of some clusters that are silent."""
+def _silent(context: Context, heard: Mapping[str, HeardCluster], now: datetime, *, is_believed: bool) -> SilentClusters:
+    """Those of some clusters that are silent; none is given up by a clock that cannot be believed."""
     limit = now - timedelta(seconds=context.settings.agents.give_up_seconds)
     lost = [name for name, cluster in heard.items() if cluster.health == Health.LOST.value]
     unreachable = [name for name, cluster in heard.items() if cluster.health == Health.UNREACHABLE.value]
-    given_up = [name for name in lost if (heard[name].last_sync_at or now) <= limit]
+    given_up = [name for name in lost if is_believed and (heard[name].last_sync_at or now) <= limit]
     return SilentClusters(clusters=[*lost, *unreachable], lost=lost, given_up=given_up)
 
 

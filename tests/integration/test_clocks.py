@@ -143,6 +143,22 @@ def test_after_a_step_an_agent_is_asked_before_anything_counts_as_lost(
     assert names(agent.sync()["confirmed"]) == ["e"]
 
 
+def test_a_clock_that_leaps_gives_nothing_up(
+    api: FlaskClient, context: Context, clock: WatchedClock, background: Background
+) -> None:
+    agent = played_agent(api, context, "a")
+    created(api, "e", cluster="a", retry={"on_lost": "wait"})
+    agent.start()
+    background.run(LOST + LEASE)
+    assert health(api, "a") == "lost"
+    clock.step(2 * DAY)
+    background.run(2 * LEASE)
+    assert closure(api, "e") == ("RUNNING", "CLUSTER_SILENT")
+    accept_clock(context)
+    background.run(10)
+    assert closure(api, "e") == ("FAILED", "CLUSTER_LOST")
+
+
 def test_a_new_leader_judges_nothing_for_one_lease(
     api: FlaskClient, context: Context, clock: WatchedClock, background: Background
 ) -> None:
