@@ -177,7 +177,7 @@ def test_neither_goes_on_without_the_other(tmp_path: Path) -> None:
         token = (tmp_path / "run/local.token").read_text().strip()
         requests.post(
             f"{local.url}/api/v1/clusters/local/sync",
-            json={"agent": "another", "sequence": 1},
+            json={"agent": "another", "instance": "0123456789abcdef", "sequence": 1, "take_over": True},
             headers={"Authorization": f"Bearer {token}"},
             timeout=10,
         ).raise_for_status()
