@@ -48,7 +48,7 @@ class Clock:
         (directory / "sitecustomize.py").write_text(_SITE)
         self._file = directory / "offset"
         self.variables = {
-            "PYTHONPATH": str(directory),
+            "PYTHONPATH": f"{directory}:{os.environ.get('PYTHONPATH', '')}",
             "HISTORY_CLOCK": str(self._file),
             "HISTORY_CLOCK_OF": " ".join(modules),
         }
