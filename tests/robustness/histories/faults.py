@@ -162,7 +162,8 @@ def _behave(cluster: Cluster, manner: str, seconds: float) -> None:
 
 
 def _step(set_clock: Callable[[int], None], rng: random.Random) -> None:
-    set_clock(rng.choice((-7200, -30, 30, 7200, 400 * 86400)))
+    # Not far ahead: a back-off that is stored meanwhile is kept by the clock, and would outlast the run.
+    set_clock(rng.choice((-7200, -30, 30, 60)))
     time.sleep(rng.uniform(1, 5))
     set_clock(0)
 
