@@ -11,6 +11,7 @@ import hmac
 import logging
 import re
 import secrets
+import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -18,8 +19,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from admin.core.problems import Invalid, invalid
-from admin.errors import Forbidden, Unauthenticated
+from admin.errors import Busy, Forbidden, Unauthenticated
 from admin.services.agents import TOKEN_MARK
+
+#: How many agents' tokens are looked up at once, which waits for the database before anybody has proven anything.
+MOST_LOOKUPS = 256
 
 _log = logging.getLogger("rainbow.gate")
 _RECHECK_SECONDS = 1.0
@@ -82,6 +86,7 @@ class Gate:
             Paths below which nothing needs a token.
         """
         self._cluster_of = cluster_of
+        self._lookups = threading.Semaphore(MOST_LOOKUPS)
         self._tokens = tokens
         self._routes: dict[str, list[_Route]] = {}
         open_paths: dict[str, list[str]] = {}
@@ -99,7 +104,7 @@ class Gate:
         self._open = {method: re.compile("|".join(patterns)) for method, patterns in open_paths.items()}
 
     def admit(self, method: str, path: str, *, authorization: str | None, request_id: str) -> Caller:
-        """The caller of a request; Unauthenticated or Forbidden where it may not be made."""
+        """The caller of a request; Unauthenticated or Forbidden where it may not be made, Busy where it may later."""
         if self._tokens is None and authorization is None:
             return Caller(request_id=request_id)
         if self.is_open(method, path):
@@ -139,7 +144,7 @@ class Gate:
         return None
 
     def _admit_agent(self, route: _Route, path: str, token: str, request_id: str) -> Caller:
-        cluster = self._cluster_of(token)
+        cluster = self._look_up(token)
         names_cluster = "/clusters/<name>" in route.path
         match = route.pattern.fullmatch(path)
         is_own = not names_cluster or (match is not None and match["name"] == cluster)
@@ -149,6 +154,15 @@ class Gate:
                 "and create and read executions."
             )
         return Caller(request_id=request_id, cluster=cluster)
+
+    def _look_up(self, token: str) -> str:
+        """The cluster of an agent's token."""
+        if not self._lookups.acquire(blocking=False):
+            raise Busy()
+        try:
+            return self._cluster_of(token)
+        finally:
+            self._lookups.release()
 
 
 def accept_request_id(header: str | None) -> str:

@@ -19,6 +19,7 @@ from granian.http import HTTP1Settings
 from granian.log import LogLevels
 
 from admin.configuration import Server, Settings, load_settings
+from admin.gate import MOST_LOOKUPS
 from admin.logs import log_configuration
 from admin.server.granian_worker import serve_worker
 from admin.server.respawning import RespawningServer
@@ -26,8 +27,9 @@ from admin.server.startup import check_certificate, check_exposure, free_port, o
 from admin.server.workers import SharedMemory, create_worker
 
 _log = logging.getLogger("rainbow.server")
-#: Threads of a worker beside those that requests with a token take: for open paths, and to refuse what is too much.
-_SPARE_THREADS = 128
+#: Threads of a worker beside those that answer requests with a token: to look up tokens, for open paths, and to refuse
+#: what is too much.
+_SPARE_THREADS = MOST_LOOKUPS + 128
 #: Connections that a worker holds at most, idle ones included, and the files it needs for other things.
 _MOST_CONNECTIONS = 16_384
 _OTHER_FILES = 512

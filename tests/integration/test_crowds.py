@@ -15,7 +15,8 @@ from werkzeug.test import Client, TestResponse
 from admin.api.browsers import BrowserGuard
 from admin.api.front import MOST_ON_OPEN_PATH, Front
 from admin.app import all_operations
-from admin.gate import Gate
+from admin.errors import Unauthenticated
+from admin.gate import MOST_LOOKUPS, Gate
 from admin.services.context import Context
 from admin.services.waiting import Wait, WaitingRoom
 from tests.conftest import MakeApp
@@ -70,15 +71,20 @@ def test_all_waits_together_leave_threads_for_other_requests() -> None:
 
 
 class Held:
-    """A front whose application answers only when it is told to, but for /healthz."""
+    """A front whose application answers and whose tokens are found only when it is told to, but for /healthz."""
 
     def __init__(self, most_at_once: int) -> None:
         self.release = threading.Event()
         self.entered = threading.Semaphore(0)
-        gate = Gate(tokens=None, cluster_of=lambda _: "", operations=all_operations())
+        gate = Gate(tokens=None, cluster_of=self._cluster_of, operations=all_operations())
         self.front = Front(
             gate, BrowserGuard(None), self._answer, most_at_once=most_at_once, max_body_bytes=1024 * 1024
         )
+
+    def _cluster_of(self, _token: str) -> str:
+        self.entered.release()
+        assert self.release.wait(60)
+        raise Unauthenticated()
 
     def _answer(self, environ: WSGIEnvironment, start_response: StartResponse) -> list[bytes]:
         if environ["PATH_INFO"] != "/healthz":
@@ -87,8 +93,8 @@ class Held:
         start_response("200 OK", [])
         return []
 
-    def get(self, path: str) -> TestResponse:
-        return Client(self.front).get(path)
+    def get(self, path: str, **headers: str) -> TestResponse:
+        return Client(self.front).get(path, headers=headers)
 
     def post(self, path: str) -> TestResponse:
         return Client(self.front).post(path, json={})
@@ -131,3 +137,16 @@ def test_requests_beyond_those_that_can_be_answered_at_once_are_told_to_come_bac
         held.release.set()
         assert {answer.result(20).status_code for answer in asked} == {200}
     assert held.get(f"{API}/domains").status_code == 200
+
+
+def test_invented_tokens_keep_nobody_out_while_the_database_is_silent() -> None:
+    held = Held(most_at_once=3)
+    invented = {"Authorization": "Bearer rbc-00000000-invented"}
+    with ThreadPoolExecutor(MOST_LOOKUPS + 1) as pool:
+        asked = hold(held, pool, lambda: held.get(f"{API}/clusters/c", **invented), MOST_LOOKUPS)
+        beyond = pool.submit(held.get, f"{API}/clusters/c", **invented)
+        assert_busy(beyond.result(20))
+        assert held.get("/healthz").status_code == 200
+        held.release.set()
+        assert {answer.result(20).status_code for answer in asked} == {401}
+    assert held.get(f"{API}/clusters/c", **invented).status_code == 401
