@@ -5,7 +5,6 @@ A class's docstring is its message where none is given.
 
 from __future__ import annotations
 
-import inspect
 from typing import Any, ClassVar
 
 from admin.core.problems import Invalid, Problem, Refused
@@ -30,7 +29,7 @@ class RainbowError(Exception):
             cls.code = code
 
     def __init__(self, message: str = "", *, details: list[dict[str, Any]] | None = None) -> None:
-        self.message = message or inspect.cleandoc(type(self).__doc__ or "")
+        self.message = message or " ".join((type(self).__doc__ or "").split())
         self.details = details or []
         super().__init__(self.message)
 
@@ -268,17 +267,20 @@ class Unavailable(RainbowError, name="unavailable", status=503, code=14):
 
 
 class DatabaseBusy(Unavailable, name="database_busy"):
-    """The database is busy: a lock, a connection or an answer took too long. Nothing was changed; try again shortly."""
+    """The database is busy: a lock, a connection or an answer took too long. Try again shortly. Before you repeat a
+    change, see whether it was made."""
 
     retry_after = 1
 
 
 class DatabaseReadOnly(Unavailable, name="database_read_only"):
-    """The database can only be read at the moment. Nothing was changed; /readyz shows when it can be written again."""
+    """The database can only be read at the moment; /readyz shows when it can be written again. Before you repeat a
+    change, see whether it was made."""
 
 
 class DatabaseFull(Unavailable, name="database_full"):
-    """The database's disk is full. Nothing was changed; /readyz shows when there is room again."""
+    """The database's disk is full; /readyz shows when there is room again. Before you repeat a change, see whether it
+    was made."""
 
 
 class DatabaseDamaged(Unavailable, name="database_damaged"):

@@ -21,6 +21,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.test import TestResponse
 
 from admin.api.failures import translate
+from admin.errors import Unavailable
 from admin.logs import JsonFormatter
 from admin.services.context import Context
 from admin.services.state import is_ready
@@ -97,6 +98,12 @@ def test_every_error_of_postgresql_has_its_answer(
     error = translate(caught.value, "abc")
     assert (error.name, error.status) == (name, status)
     assert [record.request_id for record in caplog.records] == ["abc"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("kind", [Unavailable, *Unavailable.__subclasses__()])
+def test_every_failure_of_the_database_says_to_look_before_a_change_is_repeated(kind: type[Unavailable]) -> None:
+    """A request of several transactions may fail after the first was committed."""
+    assert kind().message.endswith("Before you repeat a change, see whether it was made.")
 
 
 @only_postgresql
