@@ -103,6 +103,7 @@ POSSIBLE = {
         write(1, 1, 7), write(20, 2, 8), RESTORE, effective(60, 1, 7), write(62, 2, 9), stored(1, 7), stored(2, 9)
     ),
     "a refused creation": history(create(status=409), final(status=404)),
+    "a creation that failed half-way": history(create(status=503, error="database_busy"), start(), end(), final()),
     "a reader who is told that its answer is old": history(
         write(1, 1, 7), effective(3, 0, None, stale=True), stored(1, 7)
     ),
@@ -126,7 +127,7 @@ IMPOSSIBLE = {
     "nobody looked at it": (history(create()), "not read at the end"),
     "a creation from before the backup is gone": (history(create(2), RESTORE, final(status=404)), "is gone"),
     "a refused creation happened": (
-        history(create(status=503), start(), end(), final()),
+        history(create(status=503, error="busy"), start(), end(), final()),
         "is there, though its creation was refused",
     ),
     "it never ended": (history(create(), start(), final("RUNNING")), "never ended: RUNNING"),
