@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Generic, TypeVar
 
-from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
+from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError
 from sqlalchemy.exc import TimeoutError as SQLAlchemyTimeout
 
 Item = TypeVar("Item")
@@ -22,6 +22,8 @@ _LINGER_SECONDS = 0.001
 _NO_LOCK: AbstractContextManager[object] = nullcontext()
 #: Failures of the database itself, which one item is rarely to blame for.
 _TROUBLE = (InterfaceError, InternalError, OperationalError, SQLAlchemyTimeout)
+#: A deadlock and a failed serialization, which are over when they are reported, so that trying again is not in vain.
+_TRANSIENT_CODES = ("40P01", "40001")
 #: How long items are tried on their own while the database is in trouble; the others of a batch then fail as it did.
 _TROUBLE_SECONDS = 1.0
 
@@ -129,7 +131,12 @@ class GroupCommit(Generic[Item, Outcome]):
                 batch[0].failure = failure
                 return
             for submission in batch:  # one bad item must not fail the submissions of other threads
-                if isinstance(failure, _TROUBLE) and time.monotonic() > begun_at + _TROUBLE_SECONDS:
+                if _is_trouble(failure) and time.monotonic() > begun_at + _TROUBLE_SECONDS:
                     submission.failure = failure
                 else:
                     self._write_batch([submission])
+
+
+def _is_trouble(failure: Exception) -> bool:
+    cause = failure.orig if isinstance(failure, DBAPIError) else None
+    return isinstance(failure, _TROUBLE) and getattr(cause, "sqlstate", None) not in _TRANSIENT_CODES

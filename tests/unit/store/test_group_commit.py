@@ -5,8 +5,11 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
+from sqlalchemy.exc import OperationalError
 
+from admin.store import group_commit
 from admin.store.group_commit import GroupCommit
 from tests.support.waiting import wait_until
 
@@ -89,6 +92,35 @@ def test_a_failing_item_fails_its_own_submission_only() -> None:
             else:
                 assert result.result(10) == [number]
     assert writes.submit([9]) == [9]  # the next writer is not blocked
+
+
+@pytest.mark.parametrize(
+    ("cause", "is_tried_again"),
+    [
+        (psycopg.errors.DeadlockDetected, True),
+        (psycopg.errors.SerializationFailure, True),
+        (psycopg.errors.LockNotAvailable, False),  # each would wait for the same lock
+        (psycopg.errors.AdminShutdown, False),
+    ],
+)
+def test_a_deadlock_of_a_batch_fails_no_submission(
+    monkeypatch: pytest.MonkeyPatch, cause: type[psycopg.Error], is_tried_again: bool
+) -> None:
+    monkeypatch.setattr(group_commit, "_TROUBLE_SECONDS", -1.0)  # as PostgreSQL finds a deadlock after a second
+    lock = threading.Lock()
+
+    def write(items: list[int]) -> list[int]:
+        if len(items) > 1:
+            raise OperationalError("UPDATE", None, cause())
+        return items
+
+    writes = GroupCommit(write, lock=lock)
+    with ThreadPoolExecutor(3) as pool:
+        with lock:
+            submitted = [pool.submit(writes.submit, [number]) for number in range(3)]
+            wait_until(lambda: writes.queued == 3)
+        failures = [result.exception(10) for result in submitted]
+    assert [failure is None for failure in failures] == [is_tried_again] * 3
 
 
 def test_every_item_of_many_threads_is_written_once() -> None:
