@@ -49,6 +49,7 @@ def _decode(text: str, path: str) -> bytes:
 
 
 Attempt = Annotated[int, Meta(ge=1, le=2**62)]
+OnLost = Annotated[str, Meta(description="What becomes of it when the cluster falls silent.")]
 
 
 class HeldBody(Body):
@@ -224,11 +225,29 @@ class HeldAnswer(Answer):
         return cls(id=id, attempt=held.attempt, uid=held.uid, reason=reason)
 
 
+def _on_lost(lease: LeasedExecution) -> str:
+    return Retries.of(lease.content.get("retry")).on_lost
+
+
+class QuestionAnswer(Answer):
+    """An attempt that an agent is to look for, and adopt if its engine has it."""
+
+    id: ExecutionIdAnswer
+    attempt: int
+    uid: str
+    on_lost: OnLost
+
+    @classmethod
+    def from_lease(cls, lease: LeasedExecution) -> QuestionAnswer:
+        id = ExecutionIdAnswer.from_execution(lease)
+        return cls(id=id, attempt=lease.attempt, uid=lease.uid, on_lost=_on_lost(lease))
+
+
 class LeaseAnswer(Answer):
     id: ExecutionIdAnswer
     attempt: int
     uid: str
-    on_lost: Annotated[str, Meta(description="What becomes of it when the cluster falls silent.")]
+    on_lost: OnLost
     lease_seconds: int
     created_at: Time
     job: Json
@@ -248,7 +267,7 @@ class LeaseAnswer(Answer):
             id=ExecutionIdAnswer.from_execution(lease),
             attempt=lease.attempt,
             uid=lease.uid,
-            on_lost=Retries.of(content.get("retry")).on_lost,
+            on_lost=_on_lost(lease),
             lease_seconds=settings.lease_seconds,
             created_at=lease.created_at,
             job=content["job"],
@@ -306,7 +325,7 @@ class SyncAnswer(Answer):
     confirmed: list[HeldAnswer]
     lost: list[HeldAnswer]
     cancels: list[HeldAnswer]
-    questions: list[HeldAnswer]
+    questions: list[QuestionAnswer]
     accepted: list[str]
     refused: list[RefusedAnswer]
     log_offsets: list[LogOffsetAnswer]
@@ -324,7 +343,7 @@ class SyncAnswer(Answer):
             ],
             lost=[HeldAnswer.from_held(held, reason) for held, reason in answer.lost],
             cancels=[HeldAnswer.from_lease(lease, lease.reason_message) for lease in answer.cancels],
-            questions=[HeldAnswer.from_lease(lease) for lease in answer.questions],
+            questions=[QuestionAnswer.from_lease(lease) for lease in answer.questions],
             accepted=answer.accepted,
             refused=[RefusedAnswer(event=event, reason=reason) for event, reason in answer.refused],
             log_offsets=[LogOffsetAnswer.from_piece(*offset) for offset in answer.log_offsets],

@@ -167,8 +167,9 @@ def _exchange_batch(connection: Connection, exchanges: list[Exchange]) -> None:
     leases.add_details(connection, need_details)
     for exchange in exchanges:
         _handle(exchange, connection, now)
-    # Offers whose answer never reached the agent.
-    leases.add_details(connection, [execution for exchange in exchanges for execution in exchange.answer.leases])
+    # Offers whose answer never reached the agent, and what it is asked about.
+    answers = [exchange.answer for exchange in exchanges]
+    leases.add_details(connection, [lease for answer in answers for lease in [*answer.leases, *answer.questions]])
     changed: list[LeasedExecution] = []
     for exchange in exchanges:
         _offer(exchange, connection, now)

@@ -124,7 +124,10 @@ def test_one_told_to_take_over_does_but_is_not_believed_that_nothing_runs_before
     add(agent, "adopted")
     agent.start(2)
     second = process(agent, "second")
-    assert attempts(second.sync(take_over=True)["questions"]) == {"e": 1, "adopted": 1}
+    questions = second.sync(take_over=True)["questions"]
+    assert attempts(questions) == {"e": 1, "adopted": 1}
+    # The job that it adopts goes by the policy of its execution.
+    assert {question["id"]["name"]: question["on_lost"] for question in questions} == {"e": "retry", "adopted": "wait"}
     event = cluster_events(agent)[0]
     assert event["type"] == "AGENT_CHANGED"
     assert "host-of-second" in event["reason"]

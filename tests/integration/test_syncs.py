@@ -96,8 +96,9 @@ def test_what_is_held_is_not_read_with_all_that_it_carries(app: Flask, context: 
     created(app.test_client(), "e", cluster="c")
     sync(context, Sync(cluster="c", agent="a", sequence=1, want=1))
     with statements(context) as seen:
-        sync(context, Sync(cluster="c", agent="a", sequence=2, holding=(Held(key("e"), 1),)))
-        sync(context, Sync(cluster="c", agent="a", sequence=3, events=(report("e", "RUNNING"),)))
+        holding = (Held(key("e"), 1),)  # what is not named is asked about, with its policy
+        sync(context, Sync(cluster="c", agent="a", sequence=2, holding=holding))
+        sync(context, Sync(cluster="c", agent="a", sequence=3, holding=holding, events=(report("e", "RUNNING"),)))
         sync(context, Sync(cluster="c", agent="a", sequence=4, events=(report("e", "SUCCEEDED"),)))
     assert not [statement for statement in seen if "content" in statement or "request" in statement]
 
