@@ -172,18 +172,18 @@ class Work:
         log.info("%s: %s", intent.key, outcome)
 
     def _renew_jobs(self) -> None:
-        """Tell the engine how long guarded jobs may go on, if that is much longer than it was told."""
+        """Tell the engine how long guarded jobs may go on."""
+        if self.engine.guards_leases:
+            self._try_each(self._in(Stage.SUBMITTED), self._renew_if_due)
+
+    def _renew_if_due(self, intent: Intent) -> None:
+        """Renew the lease of a guarded job if that is much longer than the engine was told."""
         now = self._clock.steady()
-        seconds = {
-            intent.handle: self.guard.seconds_left(intent.key, now)
-            for intent in self._in(Stage.SUBMITTED)
-            if self.engine.guards_leases and intent.on_lost != WAIT and intent.key in self._confirmed
-        }
-        least = self.guard.interval_seconds / 2
-        due = {handle: left for handle, left in seconds.items() if now + left > self._told.get(handle.key, 0.0) + least}
-        if due:
-            self.engine.renew(due)
-            self._told |= {handle.key: now + left for handle, left in due.items()}
+        seconds_left = self.guard.seconds_left(intent.key, now)
+        is_guarded = intent.on_lost != WAIT and intent.key in self._confirmed
+        if is_guarded and now + seconds_left > self._told.get(intent.key, 0.0) + self.guard.interval_seconds / 2:
+            self.engine.renew({intent.handle: seconds_left})
+            self._told[intent.key] = now + seconds_left
 
     def _ask_first(self) -> None:
         """Give the admin time to answer before work is ended; once, until it has answered."""

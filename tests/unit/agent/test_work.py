@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -493,12 +493,18 @@ def test_a_state_directory_that_cannot_be_written_does_not_end_the_agent(
 
 
 class HalfDeaf(FakeEngine):
-    """An engine that cannot cancel one of its jobs."""
+    """An engine that can neither cancel nor renew one of its jobs."""
 
     def cancel(self, handle: Handle) -> None:
         if handle.key == KEY:
             raise OSError("no space left on device")
         super().cancel(handle)
+
+    def renew(self, seconds: Mapping[Handle, float]) -> None:
+        for handle, left in seconds.items():
+            if handle.key == KEY:
+                raise OSError("is a directory")
+            super().renew({handle: left})
 
 
 def test_a_job_that_cannot_be_cancelled_keeps_no_other_from_being_cancelled_or_started(
@@ -519,6 +525,23 @@ def test_a_job_that_cannot_be_cancelled_keeps_no_other_from_being_cancelled_or_s
     assert engine.cancelled == [key_of(other)]
     assert [task.key for task in engine.submitted][-1] == key_of(third)
     assert "no space left" in work.problem
+
+
+def test_a_lease_that_cannot_be_renewed_keeps_no_other_from_being_renewed(
+    state: StateDirectory, clock: FakeClock
+) -> None:
+    engine = HalfDeaf(guards_leases=True)
+    work = new_work(engine, state, clock)
+    other: dict[str, Any] = {"id": {**ID, "name": "other"}, "attempt": 1}
+    started(work, clock, on_lost="fail")
+    work.accept([{**LEASE, **other, "on_lost": "fail"}])
+    work.renew([other], clock.steady(), confirms=True)
+    work.step()
+    clock.advance(8)
+    work.renew([REFERENCE, other], clock.steady(), confirms=True)
+    work.step()
+    assert engine.renewed == {key_of(other): 40.0}
+    assert "is a directory" in work.problem
 
 
 # Silence
