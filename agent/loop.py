@@ -97,7 +97,7 @@ class Agent:
         #: Whether the admin refuses what agents of this version say of themselves.
         self._is_older_admin = False
         #: The greatest position of the admin's answers, and when to store it.
-        self._seen = state.load_position()
+        self._seen = state.load_position(config.cluster)
         self._save_seen_at = 0.0
         self._sequence = 1
         self._inbox: SimpleQueue[Call | None] = SimpleQueue()
@@ -138,7 +138,7 @@ class Agent:
                 break
             watch(self)
             self._take_calls(self._pause())
-        self._state.save_position(self._seen)
+        self._state.save_position(self.config.cluster, self._seen)
         if self.work.active and not once:
             log.info("%d executions go on; started again, the agent resumes them", self.work.active)
         if self.work.guarded and not once:
@@ -334,7 +334,7 @@ class Agent:
         self._seen = max(self._seen, int(position))
         if self.clock.steady() >= self._save_seen_at:
             self._save_seen_at = self.clock.steady() + _POSITION_SECONDS
-            self._state.save_position(self._seen)
+            self._state.save_position(self.config.cluster, self._seen)
 
     def _handle_unreadable(self, body: Mapping[str, Any], problem: str) -> None:
         """Leave out of the next sync what the admin may have been unable to read, so that the rest arrives."""

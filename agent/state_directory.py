@@ -22,7 +22,7 @@ class StateDirectory:
 
     lock        locked (flock) by the agent
     instance    a random id, which tells the admin that processes are the same agent, started again
-    position    how far the agent has seen the admin's answers
+    position    how far the agent has seen the admin's answers, and for which cluster
     intents/    one file for each lease, named after its key
     jobs/       one directory for each job, filled by the engine
     renewed     when the leases were last renewed
@@ -132,14 +132,15 @@ class StateDirectory:
         except (OSError, ValueError):
             return None
 
-    def save_position(self, position: int) -> None:
+    def save_position(self, cluster: str, position: int) -> None:
         """Store how far the admin's answers were seen; not synced to disk, because a little less does no harm."""
         with contextlib.suppress(OSError):
-            write_file(self.path / "position", str(position).encode(), is_durable=False)
+            write_file(self.path / "position", f"{position} {cluster}".encode(), is_durable=False)
 
-    def load_position(self) -> int:
-        """How far an earlier process has seen the admin's answers."""
+    def load_position(self, cluster: str) -> int:
+        """How far an earlier process has seen the admin's answers for a cluster."""
         try:
-            return int((self.path / "position").read_text())
+            position, stored_cluster = (self.path / "position").read_text().split()
+            return int(position) if stored_cluster == cluster else 0
         except (OSError, ValueError):
             return 0

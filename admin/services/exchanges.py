@@ -11,7 +11,6 @@ from sqlalchemy import Connection
 
 from admin.core.executions.attempts import (
     NEED_DETAILS,
-    REPORTS,
     Reporter,
     hear,
     is_same,
@@ -22,6 +21,7 @@ from admin.core.executions.attempts import (
 from admin.core.executions.lifecycle import Phase
 from admin.core.fleet.clusters import ClusterState, Health, differs_only_in_load
 from admin.core.placement.scores import looks_at_load_of
+from admin.core.problems import Invalid, invalid
 from admin.errors import AgentPresent, AgentReplaced
 from admin.services.context import Context
 from admin.services.definitions import are_enabled, current_fleet
@@ -42,6 +42,8 @@ from admin.store.leases import LeasedExecution
 
 #: A lease is renewed only after this part of its duration: agents end their work much before it expires.
 _RENEW_AFTER = 1 / 60
+#: How many syncs a restored database may lack: as many as three a second in ten years.
+_MOST_LOST_SYNCS = 10**9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,10 +68,6 @@ class Sync:
     @property
     def reporter(self) -> Reporter:
         return Reporter(cluster=self.cluster, instance=self.instance)
-
-    @property
-    def newcomer(self) -> Newcomer:
-        return Newcomer(instance=self.instance, is_first_sync=self.sequence == 1, takes_over=self.take_over)
 
 
 class SyncSuperseded(Exception):
@@ -199,7 +197,7 @@ def _begin(exchange: Exchange, connection: Connection, before: ClusterState, now
         exchange.changes_fleet = _changes_fleet(exchange.context, connection, before, state)
         if exchange.changes_fleet and Lock.FLEET not in exchange.locks:
             raise NeedsLock(Lock.FLEET)
-    except (AgentPresent, AgentReplaced, SyncSuperseded, NeedsLock) as failure:
+    except (AgentPresent, AgentReplaced, Invalid, SyncSuperseded, NeedsLock) as failure:
         exchange.failure = failure
         return False
     exchange.before, exchange.answer = before, Answer(state=state)
@@ -236,6 +234,8 @@ def _handle(exchange: Exchange, connection: Connection, now: datetime) -> None:
     if request.events:
         limit = agents.output_limit_bytes
         events = _believed(exchange)
+        if len(events) < len(request.events):  # what is not believed is asked about again later
+            answer.accepted += [report.event for report in request.events if report.type == "UNKNOWN"]
         answer.take(connection, events, leased, request.reporter, now, takes_work=takes_work, output_limit=limit)
     for execution in exchange.unanswered:
         report = Report(event="", id=execution.key, attempt=execution.attempt, type="UNKNOWN")
@@ -245,9 +245,13 @@ def _handle(exchange: Exchange, connection: Connection, now: datetime) -> None:
 
 def _state_after(before: ClusterState, request: Sync, lease_seconds: int, now: datetime) -> ClusterState:
     """The state of a cluster after a sync of its agent."""
-    # The stored process is one from before the backup, if another has seen more of the admin than is stored.
-    if before.agent not in (None, request.agent) and request.seen <= before.syncs:
-        check_successor(before, request.newcomer, lease_seconds, now)
+    if request.seen > before.syncs + _MOST_LOST_SYNCS:
+        raise invalid("seen", "is not of this admin. Remove the file 'position' from the agent's state directory.")
+    if before.agent not in (None, request.agent):
+        # One that has seen more of the admin than is stored may have taken over after the backup that was restored.
+        may_begin = request.sequence == 1 or request.seen > before.syncs
+        newcomer = Newcomer(instance=request.instance, may_begin=may_begin, takes_over=request.take_over)
+        check_successor(before, newcomer, lease_seconds, now)
     if request.last_sync_at not in (None, before.last_sync_at):
         raise SyncSuperseded
     after = replace(
@@ -279,19 +283,17 @@ def _reconcile(exchange: Exchange, connection: Connection, now: datetime) -> Non
     request, own = exchange.request, exchange.restoration.open.get(exchange.request.cluster)
     if exchange.restoration.waits:
         until = now + timedelta(seconds=exchange.context.settings.agents.lease_seconds)
-        results = [Held(report.id, report.attempt, report.uid) for report in request.events if REPORTS[report.type]]
-        adopt_all([*request.holding, *results], exchange.leased, request.reporter, until, now)
+        reported = [Held(report.id, report.attempt, report.uid) for report in _believed(exchange)]
+        adopt_all([*request.holding, *reported], exchange.leased, request.reporter, until, now)
     if own is not None:
         exchange.answer.kept = unknown_of(request.holding, exchange.leased)
         note_synced(connection, own, exchange.answer.kept, now)
 
 
 def _believed(exchange: Exchange) -> list[Report]:
-    """The reports that count; those that nothing runs do not end anything while a restored database is reconciled."""
-    if not exchange.restoration.waits:
-        return list(exchange.request.events)
-    exchange.answer.accepted += [report.event for report in exchange.request.events if REPORTS[report.type] is None]
-    return [report for report in exchange.request.events if REPORTS[report.type] is not None]
+    """The reports that count; while a restored database is reconciled, nothing ends because its agent has no record."""
+    events = exchange.request.events
+    return [report for report in events if report.type != "UNKNOWN" or not exchange.restoration.waits]
 
 
 def _other_ids(exchange: Exchange) -> set[ExecutionId]:

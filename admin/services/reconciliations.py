@@ -76,7 +76,7 @@ def adopt_all(
         if execution is None or not is_same(held.uid, execution.uid):
             continue
         if may_adopt(execution, by.cluster, held.attempt):
-            execution.apply(adopt(execution, by.cluster, by.instance, held.attempt, until, now), now)
+            execution.apply(adopt(by.cluster, by.instance, held.attempt, until), now)
 
 
 def unknown_of(holding: Iterable[Held], locked: Mapping[ExecutionId, LeasedExecution]) -> list[Held]:

@@ -23,13 +23,13 @@ class Newcomer:
     """A process that syncs for a cluster for which another one synced last."""
 
     instance: str  #: the id of its state directory; "" for an agent that sends none
-    is_first_sync: bool
+    may_begin: bool  #: this is its first sync, or one that a restored database does not know to be a later one
     takes_over: bool  #: it was told to replace whoever is there
 
 
 def check_successor(present: ClusterState, newcomer: Newcomer, lease_seconds: int, now: datetime) -> None:
     """Refuse a process that may not take over from the one that synced last."""
-    if not newcomer.is_first_sync:
+    if not newcomer.may_begin:
         raise AgentReplaced(
             f"Another agent of cluster '{present.name}' has taken over. Stop this one; a cluster has one agent."
         )

@@ -21,7 +21,7 @@ from admin.services.state import StateSummary
 from tests.conftest import MakeApp
 from tests.support.agents import PlayedAgent, WatchedClock, attempts, closure, event_types, names, played_agent
 from tests.support.backups import back_up, restore
-from tests.support.placing import API, DOMAIN, PROJECT, created, execution, get, ok, pool, put_pool, switch
+from tests.support.placing import API, DOMAIN, PROJECT, created, execution, get, ok, pool, put_pool, refused, switch
 
 RETRY = {"attempts": 3, "backoff": "1s"}
 SECTIONS = {"agents": {"leaseSeconds": 60, "unreachableSeconds": 90, "lostSeconds": 300}}
@@ -157,9 +157,9 @@ def test_a_restored_database_learns_what_runs_where_and_ends_nothing(
     assert site.phases() == {
         "runs": ("RUNNING", "a", 1),
         "ends": ("RUNNING", "a", 1),
-        "fails": ("RUNNING", "a", 2),
-        "waits": ("RUNNING", "a", 1),
-        "moves": ("RUNNING", "b", 2),
+        "fails": ("QUEUED", "a", 2),
+        "waits": ("QUEUED", "a", 1),
+        "moves": ("QUEUED", "b", 2),
         "later": ("QUEUED", "a", 1),
     }
     assert event_types(site.api, "moves")[-1] == "ADOPTED"
@@ -277,3 +277,58 @@ def test_an_agent_that_was_started_after_the_backup_goes_on(site: Site) -> None:
     agent.sync()
     site.restore(backup)
     assert names(agent.sync()["confirmed"]) == ["runs"]
+
+
+def test_another_agent_that_took_over_after_the_backup_goes_on_after_one_lease(site: Site) -> None:
+    agent = site.agents["a"]
+    created(site.api, "runs", **pool("both"))
+    agent.start()
+    backup = site.back_up()
+    agent.id, agent.instance, agent.sequence = "other", "other", 0
+    agent.sync(take_over=True)
+    site.restore(backup)
+    refused(agent.post(), 409, "agent_present")
+    site.clock.advance(61)
+    assert names(agent.sync()["confirmed"]) == ["runs"]
+
+
+@pytest.mark.parametrize("is_offered", [True, False])
+def test_what_an_agent_holds_counts_as_started_only_when_it_says_so(site: Site, is_offered: bool) -> None:
+    a = site.agents["a"]
+    for name in ("starts", "waits"):
+        created(site.api, name, cluster="a")
+    if is_offered:
+        a.offered(2)
+    backup = site.back_up()
+    a.take(2)
+    site.restore(backup)
+    a.sync()
+    assert site.phases() == {"starts": ("QUEUED", "a", 1), "waits": ("QUEUED", "a", 1)}
+    assert a.report("starts", "RUNNING", native_id="7", nodes=["n1"]) is None
+    assert execution(site.api, "starts")["native_id"] == "7"
+    site.agents["b"].sync()
+    a.finish(["waits"], "RELEASED")
+    assert site.phases() == {"starts": ("RUNNING", "a", 1), "waits": ("QUEUED", "a", 2)}
+
+
+@pytest.mark.parametrize("type", ["RELEASED", "DECLINED"])
+@pytest.mark.parametrize("is_known", [True, False])
+def test_what_agents_hand_back_while_a_database_is_reconciled_is_queued_again(
+    site: Site, type: str, is_known: bool
+) -> None:
+    a, b = site.agents.values()
+    created(site.api, "e", **pool("both"))
+    backup = site.back_up()
+    a.take()
+    if is_known:
+        backup = site.back_up()
+    a.sync()
+    site.restore(backup)
+    done = a.event("e", type)
+    del a.holding["e"]
+    assert a.sync(done)["accepted"] == [done["event"]]
+    assert site.phases()["e"][0::2] == ("QUEUED", 2)
+    b.sync()
+    site.clock.advance(61)
+    assert a.sync()["questions"] == []
+    assert site.phases()["e"][0::2] == ("QUEUED", 2)

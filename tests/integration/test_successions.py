@@ -89,6 +89,27 @@ def test_a_second_process_with_the_same_token_is_refused_while_the_first_is_hear
     assert types(agent, "e") == ["CREATED", "RUNNING", "SUCCEEDED"]
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_a_second_process_is_refused_however_much_it_has_seen(agent: PlayedAgent, clock: Clock, first: bool) -> None:
+    add(agent, "e")
+    agent.start()
+    clock.advance(LEASE - 1)
+    second = process(agent, "second")
+    second.sequence = 0 if first else 5
+    refused(second.post(seen=900_000), 409, "agent_present")
+    answer = agent.sync()
+    assert names(answer["confirmed"]) == ["e"]
+    assert answer["position"] < 900_000
+    assert "database_restored" not in {warning["code"] for warning in get(agent.client, "warnings")["warnings"]}
+
+
+def test_a_position_that_no_cluster_can_reach_is_refused(agent: PlayedAgent) -> None:
+    position = agent.sync()["position"]
+    answer = refused(agent.post(seen=2**62), 400, "invalid_request", "seen")
+    assert "'position'" in str(answer)
+    assert agent.sync()["position"] == position + 1
+
+
 @pytest.mark.parametrize("instance", ["second", ""])
 def test_one_forged_sync_changes_nothing(agent: PlayedAgent, context: Context, instance: str) -> None:
     add(agent, "runs", "held", "offered")

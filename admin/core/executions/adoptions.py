@@ -14,20 +14,21 @@ def may_adopt(execution: AttemptState, cluster: str, attempt: int) -> bool:
         return False
     if attempt > execution.attempt or execution.lease_expires_at is None:
         return True
-    is_here = execution.cluster == cluster
-    return execution.phase == Phase.QUEUED.value if is_here else not may_have_started(execution)
+    return execution.cluster != cluster and not may_have_started(execution)
 
 
-def adopt(execution: AttemptState, cluster: str, instance: str, attempt: int, until: datetime, now: datetime) -> Change:
-    """Take an agent's word that it has an attempt, which may run since."""
-    is_same_attempt = attempt == execution.attempt
+def adopt(cluster: str, instance: str, attempt: int, until: datetime) -> Change:
+    """Take an agent's word that it has an attempt; it may run, which the agent's next report says."""
     values = {
-        "phase": Phase.RUNNING.value,
+        "phase": Phase.QUEUED.value,
         "cluster": cluster,
         "attempt": attempt,
         "reason": "ADOPTED",
-        "reason_message": f"The database was restored, and the agent of cluster '{cluster}' has it.",
-        "started_at": execution.started_at if is_same_attempt and execution.started_at else now,
+        "reason_message": f"The database was restored, and the agent of cluster '{cluster}' has it; it may run.",
+        "started_at": None,
+        "native_id": None,
+        "nodes": None,
+        "exit_code": None,
         "lease_expires_at": until,
         "lease_instance": instance,
         "confirmed": True,

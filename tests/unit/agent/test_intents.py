@@ -78,13 +78,15 @@ def test_an_unreadable_instance_is_replaced(tmp_path: Path, content: bytes) -> N
     assert (tmp_path / "instance").read_text().strip() == directory.instance
 
 
-@pytest.mark.parametrize("content", [None, "", "x"])
-def test_a_position_that_cannot_be_read_is_none(state: StateDirectory, content: str | None) -> None:
+@pytest.mark.parametrize("content", [None, "", "x", "x alpha", "12", "12 beta"])
+def test_a_position_that_is_unreadable_or_of_another_cluster_is_none(
+    state: StateDirectory, content: str | None
+) -> None:
     if content is not None:
         (state.path / "position").write_text(content)
-    assert state.load_position() == 0
-    state.save_position(12)
-    assert state.load_position() == 12
+    assert state.load_position("alpha") == 0
+    state.save_position("alpha", 12)
+    assert state.load_position("alpha") == 12
 
 
 def test_only_the_owner_may_read(state: StateDirectory) -> None:

@@ -105,7 +105,7 @@ def test_each_sync_says_which_agent_it_is_from_and_how_far_it_has_seen_the_admin
         (bench.state.instance, platform.node())
     }
     assert not any("take_over" in body for body in bench.script.bodies)
-    assert bench.state.load_position() == 9
+    assert bench.state.load_position("alpha") == 9
 
 
 def test_an_agent_takes_over_with_its_first_sync_only(new_bench: Callable[..., Bench]) -> None:
