@@ -22,6 +22,8 @@ from admin.core.problems import Invalid, invalid
 from admin.errors import Busy, Forbidden, Unauthenticated
 from admin.services.agents import TOKEN_MARK
 
+#: How large a body may be that needs no token.
+MOST_OPEN_BYTES = 64 * 1024
 #: How many agents' tokens are looked up at once, which waits for the database before anybody has proven anything.
 MOST_LOOKUPS = 256
 

@@ -10,8 +10,9 @@ from typing import Any, NoReturn
 from flask import request
 
 from admin.api.browsers import may_be_json
+from admin.api.failures import body_too_large
 from admin.core.problems import invalid, shorten
-from admin.errors import BodyTooLarge, UnsupportedMediaType
+from admin.errors import UnsupportedMediaType
 
 _DEEPEST = 64
 _CONTAINERS = (dict, list)
@@ -39,7 +40,7 @@ def _raw() -> bytes:
         request.max_content_length = most + 1
     raw = request.get_data(cache=False)
     if most is not None and len(raw) > most:
-        raise BodyTooLarge(f"The request body is larger than {most} bytes (server.maxBodyBytes).")
+        raise body_too_large(most)
     return raw
 
 

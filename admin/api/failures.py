@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from flask import Flask, Response, request
+from flask import Flask, Response, current_app, request
 from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.exceptions import HTTPException
 
@@ -51,6 +51,12 @@ def error_headers(error: RainbowError) -> list[tuple[str, str]]:
     return [("WWW-Authenticate", 'Bearer realm="rainbow"')] if error.status == 401 else []
 
 
+def body_too_large(most_bytes: int | None) -> BodyTooLarge:
+    """The error for a body that is larger than so many bytes; it names the setting where that is the limit."""
+    setting = " (server.maxBodyBytes)" if most_bytes == current_app.config["MAX_CONTENT_LENGTH"] else ""
+    return BodyTooLarge(f"The request body is larger than {most_bytes} bytes{setting}.")
+
+
 def answer_failures(app: Flask) -> None:
     """Answer every failure within Flask in the one shape."""
 
@@ -80,7 +86,7 @@ def _translate_http(failure: HTTPException, most_bytes: int | None) -> RainbowEr
         case 405:
             return MethodNotAllowed()
         case 413:
-            return BodyTooLarge(f"The request body is larger than {most_bytes} bytes (server.maxBodyBytes).")
+            return body_too_large(most_bytes)
         case code if code is not None and 400 <= code < 500:
             return InvalidRequest(f"The request cannot be understood: {failure.description}")
     return Internal()

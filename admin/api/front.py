@@ -15,7 +15,7 @@ from admin.api.browsers import BrowserGuard
 from admin.api.current import CALLER
 from admin.api.failures import error_body, error_headers, translate
 from admin.errors import Busy, RainbowError
-from admin.gate import Gate, accept_request_id
+from admin.gate import MOST_OPEN_BYTES, Gate, accept_request_id
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -99,9 +99,11 @@ class Front:
 
     def most_bytes(self, environ: WSGIEnvironment) -> int:
         """How large the body of a request may be."""
+        head: _Head = environ[_HEAD]
+        if self._gate.is_open(head.method, head.path):
+            return min(MOST_OPEN_BYTES, self._max_body_bytes)
         if int(environ.get("CONTENT_LENGTH", self._max_body_bytes + 1)) <= self._max_body_bytes:
             return self._max_body_bytes
-        head: _Head = environ[_HEAD]
         return max(self._gate.most_bytes(head.method, head.path) or 0, self._max_body_bytes)
 
     def _places_for(self, head: _Head) -> list[None]:

@@ -115,7 +115,9 @@ def _handler(operation: Operation, view: Callable[..., Any]) -> Callable[..., Re
             arguments["query"] = load(query, _query_values()) if usual is None or request.query_string else {**usual}
         elif request.args:
             raise invalid(next(iter(request.args)), "this path takes no query parameters.")
-        if operation.most_bytes is not None:
+        if operation.is_open:
+            request.max_content_length = min(gate.MOST_OPEN_BYTES, request.max_content_length or gate.MOST_OPEN_BYTES)
+        elif operation.most_bytes is not None:
             request.max_content_length = max(operation.most_bytes, request.max_content_length or 0)
         if read_message is not None:
             arguments["body"] = read_message(read_body(optional=operation.body_optional))
