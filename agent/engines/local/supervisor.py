@@ -113,19 +113,23 @@ class Supervisor:
         limit = int(self.task.get("log_limit_bytes", LOG_LIMIT_BYTES))
         self.streams = [Stream(self.directory / name, limit) for name in ("stdout", "stderr")]
         out, err = self.streams
+        user = self.task.get("user") or {}
+        if user:
+            for stream in self.streams:
+                os.fchown(stream.writer, user["user"], user["group"])  # so that it can open /dev/stdout
         try:
             for rank in range(self.task["tasks"]):
                 try:
                     copy = subprocess.Popen(
                         self.task["command"],
-                        cwd=work,
+                        cwd=None if user else work,  # another user enters it with its own rights, in _prepare()
                         env={**self.task["environment"], "RAINBOW_TASK": str(rank)},
                         stdin=subprocess.DEVNULL,
                         stdout=out.writer,
                         stderr=err.writer,
                         start_new_session=True,
                         preexec_fn=self._prepare,
-                        **(self.task.get("user") or {}),
+                        **user,
                     )
                 except (OSError, ValueError, subprocess.SubprocessError) as error:
                     return self._start_failure(error, work)
@@ -151,6 +155,9 @@ class Supervisor:
         if not work.is_dir():
             reason, code = "NO_WORKING_DIRECTORY", None
             message = f"The working directory {work} does not exist on this machine."
+        elif isinstance(error, subprocess.SubprocessError) and not self._can_enter(work):
+            reason, code = "NO_WORKING_DIRECTORY", None
+            message = f"The working directory {work} cannot be entered by the user that jobs run as: check its mode."
         elif isinstance(error, (FileNotFoundError, NotADirectoryError)):
             reason, code = "COMMAND_NOT_FOUND", COMMAND_NOT_FOUND
             message = f"There is no command '{command}' on this machine: check its name, and PATH in its environment."
@@ -165,8 +172,12 @@ class Supervisor:
             message = f"The command '{command}' cannot be started: {error}"
         return {"phase": "FAILED", "exit_code": code, "reason": reason, "message": message}
 
+    def _can_enter(self, work: Path) -> bool:
+        user = self.task.get("user") or {}
+        return subprocess.run(["test", "-x", f"{work}/."], cwd="/", **user).returncode == 0
+
     def _prepare(self) -> None:
-        """Set the limits of the job; runs in the new process, before the command."""
+        """Set the limits of the job; runs in the new process as the job's user, before the command."""
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # the job ends with its supervisor
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         if cores := self.task.get("cores"):
@@ -176,6 +187,8 @@ class Supervisor:
             limit = space if hard == resource.RLIM_INFINITY else min(space, hard)
             resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if self.task.get("user"):
+            os.chdir(self.task["work"])
 
     def _watch(self, deadline: float | None) -> None:
         """Wait until every copy has ended, or the job must be ended."""

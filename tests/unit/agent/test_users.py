@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from agent.engines.base import NativePhase, OptionError, Task
+from agent.engines.command_engine import is_locked
 from agent.engines.local import LocalEngine
 from agent.engines.slurm import SlurmEngine
 from agent.engines.users import find_user
@@ -33,6 +34,7 @@ def state() -> Iterator[StateDirectory]:
     (state.path / "token").chmod(0o600)
     state.let_jobs_through()
     yield state
+    wait_until(lambda: not any(map(is_locked, state.jobs.glob("*/lock"))), explain=lambda: "a supervisor has not ended")
     state.close()
     shutil.rmtree(path)
 
@@ -89,6 +91,28 @@ def test_outputs_are_read_with_the_rights_of_the_jobs_user(state: StateDirectory
     assert (data / "closed").read_text() == "data"  # the agent's own rights are back
     state_handle = engine.read_output(handle, str(state.path / "token"), 10)
     assert state_handle is None
+
+
+@needs_root
+def test_a_job_of_another_user_can_open_its_streams_by_name(state: StateDirectory) -> None:
+    engine = LocalEngine({"runAs": "nobody"}, state.jobs)
+    printed, phase = run(engine, "echo out > /dev/stdout; echo err > /dev/stderr")
+    assert (printed, phase) == (["out", "err"], NativePhase.SUCCEEDED)
+
+
+@needs_root
+def test_a_working_directory_is_entered_with_the_rights_of_the_jobs_user(state: StateDirectory) -> None:
+    private = state.path.parent / "private"
+    (private / "data").mkdir(parents=True)
+    (private / "data" / "file").write_text("data")
+    private.chmod(0o700)
+    engine = LocalEngine({"runAs": "nobody"}, state.jobs)
+    printed, phase = run(engine, "cat file", working_directory=str(private / "data"))
+    assert (printed, phase) == ([], NativePhase.FAILED)
+    handle = engine.find(KEY)
+    assert handle is not None
+    ended = engine.states([handle])[KEY]
+    assert (ended.reason, "cannot be entered" in ended.message) == ("NO_WORKING_DIRECTORY", True)
 
 
 @needs_root
