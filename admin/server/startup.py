@@ -91,7 +91,9 @@ def migrate_database(app: Flask, to: str) -> None:
     try:
         migrate(engine, to)
     except SQLAlchemyError as error:
-        raise CannotStart(f"The migration failed and was rolled back: {driver_reason(error)}") from error
+        raise CannotStart(
+            f"The migration failed: {driver_reason(error)}. Run it again: it is made as a whole, or not at all."
+        ) from error
 
 
 def _unknown_schema(revision: str | None) -> str:

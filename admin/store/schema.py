@@ -13,7 +13,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, inspect
 
 from admin.store.dialects.postgresql import take_advisory_lock, unlimited
-from admin.store.dialects.sqlite import WRITES
+from admin.store.dialects.sqlite import WAITS, WRITES
 
 #: The advisory lock of migrations: one admin migrates, the others wait.
 _LOCK = 727_001
@@ -59,8 +59,8 @@ def schema_state(engine: Engine) -> SchemaState:
 def migrate(engine: Engine, to: str = "head") -> None:
     """Migrate a database to a schema revision, up or down; one admin at a time."""
     with (
-        engine.connect().execution_options(**{WRITES: True}) as connection,
-        connection.begin(),
+        engine.connect().execution_options(**{WRITES: True, WAITS: True}) as connection,
+        connection.begin() as transaction,
         unlimited(connection),
     ):
         take_advisory_lock(connection, _LOCK)
@@ -72,6 +72,7 @@ def migrate(engine: Engine, to: str = "head") -> None:
         older = {script.revision for script in scripts.iterate_revisions(current, "base")} if current else set()
         is_downgrade = to == "base" or (target in older and target != current)
         (command.downgrade if is_downgrade else command.upgrade)(config, to)
+        transaction.commit()  # without a time limit either
 
 
 def _config() -> Config:

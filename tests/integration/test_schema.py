@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import JSON, Column, Engine, create_engine, insert, select
+from sqlalchemy import JSON, Column, Connection, Engine, create_engine, event, insert, select
 
 from admin.store import (
     attributes,
@@ -22,7 +23,9 @@ from admin.store import (
     registrations,
     revisions,
 )
-from admin.store.database import UtcDateTime, metadata
+from admin.store.database import Database, UtcDateTime, metadata
+from admin.store.dialects import TimeLimits
+from admin.store.dialects.sqlite import WRITES
 from admin.store.schema import SchemaState, current_revision, known_revisions, latest_revision, migrate, schema_state
 
 #: Imported, so that the metadata is complete.
@@ -126,6 +129,36 @@ def test_migrations_go_up_down_and_up_again(engine: Engine) -> None:
     assert current_revision(engine) is None
     migrate(engine)
     assert schema_state(engine) is SchemaState.CURRENT
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_a_migration_waits_for_another_one_however_long_it_takes(engine: Engine) -> None:
+    Database(engine, limits=TimeLimits(lock=0.1))
+    assert schema_state(engine) is SchemaState.EMPTY
+    with engine.connect().execution_options(**{WRITES: True}) as other, other.begin():
+        thread = threading.Thread(target=migrate, args=(engine,))
+        thread.start()
+        thread.join(0.5)
+        assert thread.is_alive(), "it gave up"
+    thread.join()
+    assert schema_state(engine) is SchemaState.CURRENT
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_the_commit_of_a_migration_has_no_time_limit(engine: Engine) -> None:
+    Database(engine)
+    limits = []
+
+    def note_limits(connection: Connection) -> None:
+        driver_connection: Any = connection.connection.driver_connection
+        limits.append(driver_connection.answer_seconds)
+
+    event.listen(engine, "commit", note_limits)
+    migrate(engine)
+    with engine.begin():
+        pass
+    assert limits[0] is None
+    assert limits[1] is not None, "other transactions are limited as before"
 
 
 def test_a_schema_of_another_version_is_not_taken_for_ours(engine: Engine) -> None:

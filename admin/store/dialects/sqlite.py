@@ -15,7 +15,7 @@ from sqlite3 import Connection as DriverConnection
 from sqlalchemy import Connection, Dialect, Engine, ExceptionContext, event
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import InvalidatePoolError
+from sqlalchemy.exc import InvalidatePoolError, OperationalError
 from sqlalchemy.exc import TimeoutError as SQLAlchemyTimeout
 from sqlalchemy.pool import ConnectionPoolEntry
 
@@ -26,6 +26,8 @@ from admin.store.dialects import TimeLimits
 DIALECT: Dialect = sqlite.dialect(json_serializer=json_string)
 #: An execution option of connections that write: their transactions take the lock at once.
 WRITES = "rainbow_writes"
+#: An execution option of connections whose transactions wait for the lock however long that takes.
+WAITS = "rainbow_waits"
 
 #: Pages in the write-ahead log before they are copied into the database, which delays a writer; 4 KiB each.
 _WAL_PAGES = 8000
@@ -88,8 +90,14 @@ def _configure(limits: TimeLimits, connection: DriverConnection, _record: Connec
 
 def _begin(connection: Connection) -> None:
     """A writer takes the lock at once: a transaction that begins as a reader may fail to become a writer."""
-    is_writing = connection.get_execution_options().get(WRITES, False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if is_writing else "BEGIN")
+    options = connection.get_execution_options()
+    while True:
+        try:
+            connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get(WRITES, False) else "BEGIN")
+            return
+        except OperationalError as error:  # tried again, for a wait of SQLite's own cannot be interrupted
+            if not options.get(WAITS) or not getattr(error.orig, "sqlite_errorname", "").startswith("SQLITE_BUSY"):
+                raise
 
 
 class LockTimeout(SQLAlchemyTimeout):
