@@ -239,7 +239,8 @@ def hold(connection: Connection, names: Iterable[str]) -> None:
 
 def hold_back(connection: Connection, name: str) -> None:
     """Have a new cluster wait for an operator to admit it."""
-    insert_new(connection, cluster_states, [{"name": name, "cordoned": False, "report": {}, "admitted": False}])
+    insert_new(connection, cluster_states, [{"name": name, "cordoned": False, "report": {}}])
+    connection.execute(update(cluster_states).where(cluster_states.c.name == name).values(admitted=False))
 
 
 def save(
@@ -271,14 +272,18 @@ def touch(connection: Connection, synced: Iterable[ClusterState]) -> None:
 
 
 def forget(connection: Connection, names: Iterable[str]) -> None:
-    """Delete the states of clusters."""
-    connection.execute(delete(cluster_states).where(cluster_states.c.name.in_(list(names))))
+    """Reset the states of clusters; how many syncs were stored stays, for an agent that remembers it may come back."""
+    _reset(connection, names, health=Health.EXPECTED.value, admitted=True, last_sync_at=None)
 
 
 def lose(connection: Connection, names: Iterable[str]) -> None:
     """Mark clusters as lost, and reset the rest of their states."""
+    _reset(connection, names, health=Health.LOST.value)
+
+
+def _reset(connection: Connection, names: Iterable[str], **more: object) -> None:
     values: dict[str, object] = {
-        "health": Health.LOST.value,
+        **more,
         "enabled": None,
         "cordoned": False,
         "cordon_reason": None,

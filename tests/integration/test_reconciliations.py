@@ -13,6 +13,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
+from admin.services import agents
 from admin.services.clocks import may_judge
 from admin.services.context import Context
 from admin.services.reconciliations import end_reconciliation
@@ -21,7 +22,20 @@ from admin.services.state import StateSummary
 from tests.conftest import MakeApp
 from tests.support.agents import PlayedAgent, WatchedClock, attempts, closure, event_types, names, played_agent
 from tests.support.backups import back_up, restore
-from tests.support.placing import API, DOMAIN, PROJECT, created, execution, get, ok, pool, put_pool, refused, switch
+from tests.support.placing import (
+    API,
+    DOMAIN,
+    PROJECT,
+    created,
+    execution,
+    get,
+    ok,
+    pool,
+    put_cluster,
+    put_pool,
+    refused,
+    switch,
+)
 
 RETRY = {"attempts": 3, "backoff": "1s"}
 SECTIONS = {"agents": {"leaseSeconds": 60, "unreachableSeconds": 90, "lostSeconds": 300}}
@@ -56,7 +70,7 @@ class Site:
 
     def __post_init__(self) -> None:
         self._open()
-        self.agents = {name: self._agent(name) for name in ("a", "b")}
+        self.agents = {name: self.agent(name) for name in ("a", "b")}
         put_pool(self.api, "both", ["a", "b"], strategy="spill")
 
     def _open(self) -> None:
@@ -65,7 +79,7 @@ class Site:
         self.context: Context = self.app.extensions["rainbow"]
         self.api: FlaskClient = self.app.test_client()
 
-    def _agent(self, cluster: str) -> RememberingAgent:
+    def agent(self, cluster: str) -> RememberingAgent:
         plain = played_agent(self.api, self.context, cluster, instance=f"of-{cluster}")
         agent = RememberingAgent(
             client=self.api, cluster=cluster, token=plain.token, instance=plain.instance, sequence=plain.sequence
@@ -266,6 +280,18 @@ def test_a_database_that_was_not_restored_is_not_taken_for_one(site: Site, going
     for _ in range(3):
         going_on(site)
         assert site.warnings() == {}
+
+
+def test_a_cluster_that_is_deleted_and_made_again_does_not_look_restored(site: Site) -> None:
+    agent = site.agent("c")
+    assert agent.seen > 1
+    ok(site.api.delete(f"{API}/clusters/c"))
+    put_cluster(site.api, "c")
+    agent.token, agent.id, agent.sequence = agents.rotate(site.context, "c", 0).token, "restarted", 0
+    agent.sync()
+    assert site.warnings() == {}
+    created(site.api, "e", cluster="c")
+    assert agent.start() == ["e"]
 
 
 def test_an_agent_that_was_started_after_the_backup_goes_on(site: Site) -> None:
