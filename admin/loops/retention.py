@@ -50,14 +50,15 @@ class RetentionLoop:
         return self._steps is not None
 
     def __call__(self) -> None:
-        if not may_judge(self._context):
-            return
         settings = self._context.settings
         now = self._clock()
+        is_due = not settings.retention.is_for_ever and now >= self._next_start
+        is_followed = self._followed_at is not None and now < self._followed_at + _FOLLOW_SECONDS
+        if self._steps is None and not is_due and is_followed:
+            return
+        if not may_judge(self._context):
+            return
         if self._steps is None:
-            is_due = not settings.retention.is_for_ever and now >= self._next_start
-            if not is_due and self._followed_at is not None and now < self._followed_at + _FOLLOW_SECONDS:
-                return
             clock_now = self._context.clock()
             if not self._follow_clock(clock_now, now) or not is_due:
                 return

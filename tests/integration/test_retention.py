@@ -45,6 +45,7 @@ from tests.support.placing import (
     row_counts,
     switch,
 )
+from tests.support.statements import statements
 
 DAY = 86400.0
 #: So small that a few rows fill several pages and batches.
@@ -562,6 +563,18 @@ def test_the_leader_keeps_everything_unless_it_is_told_otherwise(
     before = row_counts(context)
     RetentionLoop(context)()
     assert row_counts(context) == before
+
+
+def test_a_round_in_which_nothing_is_due_asks_nothing_of_the_database(app: Flask) -> None:
+    clock = WatchedClock(app)
+    clock.advance(60)
+    context: Context = app.extensions["rainbow"]
+    loop = RetentionLoop(context, clock=clock.monotonic)
+    with statements(context) as first:
+        loop()
+    with statements(context) as second:
+        loop()
+    assert (bool(first), second) == (True, [])
 
 
 def test_a_round_that_fails_is_begun_again_later(app: Flask) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from flask import Flask
-from sqlalchemy import event
 
 from admin.errors import AgentReplaced
 from admin.services import agents
@@ -31,6 +30,7 @@ from tests.robustness.lease_histories import checked
 from tests.support.agents import Clock, closure, event_types, played_agent, set_clock
 from tests.support.copies import copy_execution
 from tests.support.placing import API, DOMAIN, PROJECT, created, execution, get, ok, put_cluster, put_pool, refused
+from tests.support.statements import statements
 from tests.support.waiting import wait_until
 
 
@@ -40,19 +40,6 @@ def key(name: str) -> ExecutionId:
 
 def report(name: str, type: str, attempt: int = 1, **more: Any) -> Report:
     return Report(event=f"{name}-{type}", id=key(name), attempt=attempt, type=type, **more)
-
-
-@contextmanager
-def statements(context: Context) -> Iterator[list[str]]:
-    """What is asked of the database meanwhile."""
-    seen: list[str] = []
-
-    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        seen.append(statement)
-
-    event.listen(context.database.engine, "before_cursor_execute", note)
-    yield seen
-    event.remove(context.database.engine, "before_cursor_execute", note)
 
 
 # What they cost

@@ -1,0 +1,24 @@
+"""The statements that are sent to a database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import event
+
+from admin.services.context import Context
+
+
+@contextmanager
+def statements(context: Context) -> Iterator[list[str]]:
+    """What is asked of the database meanwhile."""
+    seen: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        seen.append(statement)
+
+    event.listen(context.database.engine, "before_cursor_execute", note)
+    yield seen
+    event.remove(context.database.engine, "before_cursor_execute", note)
