@@ -1,4 +1,4 @@
-"""Clock checks: whether the clock may be believed when something is deleted by it for good."""
+"""Clock checks: whether the clock may be believed when something is deleted or given up by it for good."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ class ClockCheck:
         return replace(self, seen_at=now, steady_seconds=steady_seconds)
 
     def problem(self, now: datetime) -> str | None:
-        """Why nothing is pruned, if that is so."""
+        """Why nothing is pruned or given up, if that is so."""
         if self.believes(now):
             return None
         return (
             f"The clock says {_text(now)}, but was last seen right at {_text(self.believed_at)}: nothing is pruned "
-            "until it is set right or has run on for a day. If it is right, run `rainbow-admin prune --acceptClock`."
+            "or given up until it is set right or has run on for a day. If it is right, run `rainbow-admin prune "
+            "--acceptClock`."
         )
 
 

@@ -78,8 +78,8 @@ class RetentionLoop:
         self._followed_at = now
         if problem is not None:
             self._next_start = max(self._next_start, now + _FOLLOW_SECONDS)
-            if not self._is_suspended and not self._context.settings.retention.is_for_ever:
-                _log.error("pruning is suspended", extra={"reason": problem})
+            if not self._is_suspended:
+                _log.error("pruning and giving up are suspended", extra={"reason": problem})
         self._is_suspended = problem is not None
         return problem is None
 

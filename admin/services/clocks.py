@@ -56,9 +56,9 @@ def accept_clock(context: Context) -> datetime:
 
 
 def clock_warnings(context: Context, connection: Connection) -> list[Warning]:
-    """The warning that nothing is pruned because of the clock, if that is so."""
+    """The warning that nothing is pruned or given up because of the clock, if that is so."""
     now = context.clock()
     problem = clock_checks.get(connection, now).problem(now)
-    if problem is None or context.settings.retention.is_for_ever:
+    if problem is None:
         return []
     return [Warning(code=WarningCode.CLOCK_LEAPT, message=problem, kind="CLOCK", scope=Scope(), field="")]

@@ -31,6 +31,7 @@ from tests.support.postgresql import free_port
 
 LEASE, UNREACHABLE, LOST = 60, 90, 300
 HOUR, DAY = 3600, 86400
+SUSPENDED = "pruning and giving up are suspended"
 
 
 @pytest.fixture
@@ -144,7 +145,11 @@ def test_after_a_step_an_agent_is_asked_before_anything_counts_as_lost(
 
 
 def test_a_clock_that_leaps_gives_nothing_up(
-    api: FlaskClient, context: Context, clock: WatchedClock, background: Background
+    api: FlaskClient,
+    context: Context,
+    clock: WatchedClock,
+    background: Background,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     agent = played_agent(api, context, "a")
     created(api, "e", cluster="a", retry={"on_lost": "wait"})
@@ -154,6 +159,9 @@ def test_a_clock_that_leaps_gives_nothing_up(
     clock.step(2 * DAY)
     background.run(2 * LEASE)
     assert closure(api, "e") == ("RUNNING", "CLUSTER_SILENT")
+    RetentionLoop(context, clock=clock.monotonic)()
+    assert SUSPENDED in caplog.messages  # although everything is kept for ever
+    assert [warning["code"] for warning in get(api, "warnings")["warnings"]] == ["clock_leapt"]
     accept_clock(context)
     background.run(10)
     assert closure(api, "e") == ("FAILED", "CLUSTER_LOST")
@@ -318,7 +326,7 @@ def test_six_seconds_at_four_hundred_days_ahead_delete_nothing(
     state = StateSummary(context)()
     assert state is not None
     assert state.warnings["clock_leapt"] == 1
-    assert [record.levelno for record in caplog.records if record.message == "pruning is suspended"] == [logging.ERROR]
+    assert [record.levelno for record in caplog.records if record.message == SUSPENDED] == [logging.ERROR]
     clock.step(-400 * DAY)
     go_on(LEASE + 120)
     assert get(api, "warnings")["warnings"] == []
