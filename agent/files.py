@@ -43,6 +43,15 @@ def write_file(path: Path, data: bytes, *, mode: int = 0o600, is_durable: bool =
             os.close(directory)
 
 
+def rewrite_file(path: Path, data: bytes) -> None:
+    """Replace a file whose content always has the same length, or overwrite it where no new file can be made."""
+    try:
+        write_file(path, data, is_durable=False)
+    except OSError:
+        with path.open("r+b") as stream:
+            stream.write(data)
+
+
 def write_json(path: Path, document: Any, *, is_durable: bool = True) -> None:
     """Replace a file by a JSON document; unless durable, it survives a crash of the agent but not of the machine."""
     write_file(path, json.dumps(document, separators=(",", ":")).encode(), is_durable=is_durable)

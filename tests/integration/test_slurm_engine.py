@@ -23,7 +23,7 @@ from agent.engines.base import (
 from agent.engines.local import processes
 from agent.engines.slurm import SlurmEngine
 from agent.engines.slurm.engine import lock_submission
-from agent.engines.slurm.job_files import CANCELLED, ENDED, MARK
+from agent.engines.slurm.job_files import CANCELLED, ENDED, LEASE, MARK
 from agent.engines.slurm.script import arguments
 from agent.testing import FakeClock, check_engine
 from tests.support.slurm import CPUS, MEMORY_MB, SlurmCluster, running_slurm
@@ -542,3 +542,32 @@ def test_a_job_that_begins_after_its_lease_was_renewed_is_told_again(engine: Slu
     handle = engine.submit(task_of(engine, "echo ready; exit 3", lease_seconds=600.0))
     state = finished(engine, handle)
     assert (state.phase, state.exit_code, printed(engine, handle)) == (NativePhase.FAILED, 3, "ready\n")
+
+
+def test_a_lease_is_renewed_on_a_full_disk_and_whatever_another_job_did_to_its_own(engine: SlurmEngine) -> None:
+    handles = [engine.submit(task_of(engine, "sleep 600", lease_seconds=600.0)) for _ in range(2)]
+    broken, full = (engine.directory / handle.key for handle in handles)
+    before = (full / LEASE).read_bytes()
+    (broken / LEASE).unlink()
+    (broken / LEASE).mkdir()
+    (full / f".{LEASE}.new").mkdir()  # no new file can be made
+    with pytest.raises(OSError, match="directory"):
+        engine.renew(dict.fromkeys(handles, 60.0))
+    after = (full / LEASE).read_bytes()
+    assert after != before
+    assert (after.split()[1], len(after)) == (b"60", len(before))
+
+
+def test_a_job_is_cancelled_where_nothing_can_be_written(engine: SlurmEngine) -> None:
+    handle = engine.submit(task_of(engine, "echo ready; sleep 600"))
+    started(engine, handle)
+    mark = engine.directory / handle.key / CANCELLED
+    mark.symlink_to(mark)  # it cannot be touched
+    engine.cancel(handle)
+    assert finished(engine, handle).phase is NativePhase.ABORTED
+
+
+def test_a_job_whose_files_cannot_be_read_does_not_hide_the_others(engine: SlurmEngine) -> None:
+    unreadable = Handle("x" * 300, "999999")  # no file has such a long name
+    handle = engine.submit(task_of(engine, "exit 3"))
+    wait_until(lambda: engine.states([unreadable, handle])[handle.key].phase.finished)

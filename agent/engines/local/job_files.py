@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.clocks import boot_id
-from agent.files import read_file, write_file, write_json
+from agent.files import read_file, rewrite_file, write_file, write_json
 
 #: What to run; written by the engine before the supervisor starts, and named as `CommandEngine` expects it.
 TASK = "task.json"
@@ -34,13 +34,7 @@ SUPERVISOR_LOST = "SUPERVISOR_LOST"
 
 def write_lease(directory: Path, until: float) -> None:
     """Let a job go on until a time of the steady clock."""
-    # Always of one length, so that it can be overwritten on a disk that is full.
-    data = f"{boot_id()} {until:020.3f}".encode()
-    try:
-        write_file(directory / LEASE, data, is_durable=False)
-    except OSError:
-        with (directory / LEASE).open("r+b") as stream:
-            stream.write(data)
+    rewrite_file(directory / LEASE, f"{boot_id()} {until:020.3f}".encode())
 
 
 def reserve_ended(directory: Path) -> None:

@@ -35,7 +35,7 @@ from agent.engines.slurm.job_files import CANCELLED, ENDED, LEASE, LOCK, marked_
 from agent.engines.slurm.nodes import Partitions, sum_capacity
 from agent.engines.slurm.script import arguments, batch_script, check_environment
 from agent.engines.slurm.states import phase_of, recorded_state, state_of
-from agent.files import write_file, write_json
+from agent.files import rewrite_file, write_json
 
 #: Slurm gives a start more than ten years away if it cannot tell.
 _LONGEST_ETA_SECONDS = 10 * 365 * 86400.0
@@ -148,10 +148,12 @@ class SlurmEngine(CommandEngine):
             # Slurm reuses ids.
             if job is None or job.name != handle.key:
                 forgotten.append(handle)
-            elif (other := self._superseding(handle, job)) is not None:
-                states |= self.states([other])
-            else:
-                states[handle.key] = self._state(job)
+                continue
+            with contextlib.suppress(OSError):  # asked for again; the others must not wait for it
+                if (other := self._superseding(handle, job)) is not None:
+                    states |= self.states([other])
+                else:
+                    states[handle.key] = self._state(job)
         if forgotten:
             states |= self._past_states(forgotten)
         for key in states:
@@ -167,14 +169,22 @@ class SlurmEngine(CommandEngine):
 
     def _past_states(self, handles: Sequence[Handle]) -> dict[str, NativeState]:
         """The states of jobs that the controller does not know, from their own files, then from Slurm's records."""
-        states = {handle.key: state for handle in handles if (state := recorded_state(self.directory / handle.key))}
-        unsure = [handle for handle in handles if handle.key not in states or self._was_signalled(handle.key)]
+        states: dict[str, NativeState] = {}
+        unsure: list[Handle] = []
+        for handle in handles:
+            with contextlib.suppress(OSError):  # asked for again
+                state = recorded_state(self.directory / handle.key)
+                if state is None or self._was_signalled(handle.key):
+                    unsure.append(handle)
+                if state is not None:
+                    states[handle.key] = state
         if not unsure:
             return states
         keys = {handle.native_id: handle.key for handle in unsure}
         for job in self.commands.past_jobs(ids=list(keys)):
             if keys.get(job.id) == job.name:
-                states[job.name] = self._state(job)
+                with contextlib.suppress(OSError):
+                    states[job.name] = self._state(job)
         now = self._clock.steady()
         for handle in unsure:
             if handle.key not in states and now - self._missing_since.setdefault(handle.key, now) >= _LAG_SECONDS:
@@ -195,8 +205,9 @@ class SlurmEngine(CommandEngine):
 
     def cancel(self, handle: Handle) -> None:
         """Cancel every job of that key, and keep one that Slurm does not show yet from starting."""
-        if (self.directory / handle.key).is_dir():
-            (self.directory / handle.key / CANCELLED).touch()
+        with contextlib.suppress(OSError):  # on a full disk scancel has to do
+            if (self.directory / handle.key).is_dir():
+                (self.directory / handle.key / CANCELLED).touch()
         ids = [job.id for job in self.commands.named(handle.key) if not phase_of(job).finished]
         if ids:
             # Refused if a job has ended meanwhile.
@@ -205,10 +216,16 @@ class SlurmEngine(CommandEngine):
 
     def renew(self, seconds: Mapping[Handle, float]) -> None:
         """Tell batch scripts how long their jobs may go on, from when they read it."""
+        failure: OSError | None = None
         for handle, left in seconds.items():
             directory = self.directory / handle.key
-            if (directory / LEASE).exists() and not (directory / ENDED).exists():
-                self._renew(handle.key, left)
+            try:
+                if (directory / LEASE).exists() and not (directory / ENDED).exists():
+                    self._renew(handle.key, left)
+            except OSError as error:
+                failure = error  # the others must not end for it
+        if failure is not None:
+            raise failure
 
     def _renew(self, key: str, seconds: float) -> None:
         directory = self.directory / key
@@ -216,7 +233,7 @@ class SlurmEngine(CommandEngine):
         if marked_id(directory) is None:
             self._leases[key] = self._clock.steady() + seconds
         # The clocks of nodes differ: a script counts the seconds from when it sees that the text has changed.
-        write_file(directory / LEASE, f"{secrets.token_hex(8)} {int(seconds)}\n".encode(), is_durable=False)
+        rewrite_file(directory / LEASE, f"{secrets.token_hex(8)} {int(seconds):<10}\n".encode())
 
     def _renew_begun(self) -> None:
         """Renew the leases of jobs whose script has begun since they were last renewed, for what is left of them."""
@@ -224,9 +241,11 @@ class SlurmEngine(CommandEngine):
             left = until - self._clock.steady()
             if left <= 0:
                 del self._leases[key]
-            elif marked_id(self.directory / key) is not None:
-                del self._leases[key]
-                self._renew(key, left)
+                continue
+            with contextlib.suppress(OSError):  # tried again; the others must not wait for it
+                if marked_id(self.directory / key) is not None:
+                    self._renew(key, left)
+                    del self._leases[key]
 
     def eta(self, task: Task) -> float | None:
         """When Slurm would start the task, without submitting it."""

@@ -47,9 +47,13 @@ if ! (set -C; echo "$SLURM_JOB_ID" > "$_rb_directory/{files.MARK}") 2>/dev/null;
 fi
 _rb_time() {{ read -r _rb_now _ < /proc/uptime; _rb_now=${{_rb_now%.*}}; }}
 _rb_ended() {{ echo "$1 $2" > "$_rb_directory/{files.ENDED}"; exit "$1"; }}
-[ ! -e "$_rb_directory/{files.CANCELLED}" ] || _rb_ended 75 {files.CANCELLED}
 _rb_reason=- _rb_guard=
 trap '_rb_reason={files.TERMINATED}' TERM
+_rb_go_on() {{
+  [ "$_rb_reason" = - ] || _rb_ended 75 "$_rb_reason"
+  [ ! -e "$_rb_directory/{files.CANCELLED}" ] || _rb_ended 75 {files.CANCELLED}
+}}
+_rb_go_on
 _rb_time
 {guard}_rb_keep() {{
   trap '' TERM
@@ -79,7 +83,7 @@ fi
 {record}exec {command}
 ) >&3 2>&4 3>&- 4>&-
 _rb_code=$?
-[ -z "$_rb_guard" ] || kill -KILL "$_rb_guard"
+[ -z "$_rb_guard" ] || {{ kill -KILL "$_rb_guard"; wait "$_rb_guard"; }} 2>/dev/null
 exec 3>&- 4>&-
 while [ "$_rb_left" -gt 0 ] && {{ kill -0 "$_rb_out" || kill -0 "$_rb_err"; }} 2>/dev/null; do
   sleep 0.05
@@ -94,7 +98,8 @@ esac
 _rb_ended "$_rb_code" "$_rb_reason"
 """
 
-# A lease counts from the look before the one that saw it change. The guard survives the signals that it sends.
+# A lease counts from the look before the one that saw it change. The guard survives the signals that it sends, and
+# files that cannot be written: a shell would end if it could not write with a special built-in such as `:`.
 _GUARD = """\
 _rb_look() {{
   _rb_looked=$_rb_now
@@ -108,12 +113,14 @@ _rb_first=$_rb_lease
 until [ "$_rb_lease" != "$_rb_first" ] && [ "$_rb_now" -lt "$_rb_until" ]; do
   [ "$_rb_now" -lt "$_rb_until" ] || _rb_ended 75 {files.LEASE_OVER}
   sleep 0.2
+  _rb_go_on
   _rb_look
 done
+_rb_go_on
 _rb_watch() {{
   trap '' TERM
   while [ "$_rb_now" -lt "$_rb_until" ]; do sleep 1; _rb_look; done
-  : > "$_rb_directory/{files.LEASE_OVER}"
+  echo > "$_rb_directory/{files.LEASE_OVER}"
   read -r _rb_pid < "$_rb_directory/{files.PROCESS}"
   kill -s TERM -- 0 "$_rb_pid"
   sleep {grace}

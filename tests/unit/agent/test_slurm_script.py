@@ -1,0 +1,137 @@
+"""The batch script of a guarded Slurm job, run by the shells that may be /bin/sh on a node."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent.engines.base import Task
+from agent.engines.slurm.job_files import CANCELLED, ENDED, LEASE, LEASE_OVER, MARK, TERMINATED
+from agent.engines.slurm.script import batch_script
+from agent.files import write_file
+from tests.support.waiting import wait_until
+
+SECONDS = 600
+
+
+class Job:
+    """A job's script whose guard reads the time from a file, and looks again when it is told to."""
+
+    def __init__(self, directory: Path, shell: str, command: str) -> None:
+        self.directory, self.clock, self.tick = directory, directory / "clock", directory / "tick"
+        task = Task(
+            key="rb-job-1", job={"command": ["sh", "-c", command]}, directory=directory, lease_seconds=float(SECONDS)
+        )
+        script = batch_script(task, directory, directory, {}, grace_seconds=0.1, log_limit_bytes=10_000)
+        wait = f"until rm {shlex.quote(str(self.tick))} 2>/dev/null; do sleep 0.02; done;"
+        for text, replacement in (("/proc/uptime", shlex.quote(str(self.clock))), ("do sleep 1;", f"do {wait}")):
+            assert script.count(text) == 1
+            script = script.replace(text, replacement)
+        (directory / "script").write_text(script)
+        self.set_time(1000)
+        self.renew("first")
+        with (directory / "stdout").open("wb") as stdout, (directory / "stderr").open("wb") as stderr:
+            self.process = subprocess.Popen(
+                ["sh", str(directory / "script")],
+                executable=shell,
+                stdout=stdout,
+                stderr=stderr,
+                env={**os.environ, "SLURM_JOB_ID": "1"},
+                start_new_session=True,
+            )
+        wait_until((directory / MARK).exists)
+
+    def set_time(self, seconds: int) -> None:
+        write_file(self.clock, f"{seconds}.00 0.00\n".encode(), is_durable=False)
+
+    def renew(self, text: str) -> None:
+        write_file(self.directory / LEASE, f"{text} {SECONDS}\n".encode(), is_durable=False)
+
+    def start(self) -> None:
+        """Renew the lease until the command has printed something."""
+        numbers = iter(range(10_000))
+
+        def has_started() -> bool:
+            self.renew(f"renewal-{next(numbers)}")
+            return bool((self.directory / "stdout").read_bytes())
+
+        wait_until(has_started)
+
+    def is_waiting(self) -> bool:
+        """Whether the script sleeps before it looks for the first renewal again."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        try:
+            return any(Path(f"/proc/{pid}/comm").read_text() == "sleep\n" for pid in children)
+        except OSError:
+            return False
+
+    def look(self) -> None:
+        """Let the guard look again, and wait until it has, or has ended the job."""
+        for _ in range(2):
+            self.tick.touch()
+            wait_until(lambda: not self.tick.exists() or self.process.poll() is not None)
+
+    def finish(self) -> str:
+        self.process.wait(20)
+        return (self.directory / ENDED).read_text()
+
+
+@pytest.fixture(params=["/bin/sh", "/bin/bash"])
+def shell(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def jobs() -> Iterator[list[Job]]:
+    """Jobs whose processes are killed in the end."""
+    jobs: list[Job] = []
+    yield jobs
+    for job in jobs:
+        try:
+            os.killpg(job.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+        finally:
+            job.process.wait()
+
+
+def test_a_job_is_ended_even_if_its_guard_can_write_nothing(tmp_path: Path, shell: str, jobs: list[Job]) -> None:
+    jobs.append(job := Job(tmp_path, shell, "echo ready; sleep 600"))
+    job.start()
+    (tmp_path / LEASE_OVER).mkdir()
+    job.set_time(1000 + SECONDS)
+    job.look()
+    assert job.finish() == f"75 {LEASE_OVER}\n"
+
+
+def test_a_job_cancelled_before_its_first_renewal_does_not_start(tmp_path: Path, shell: str, jobs: list[Job]) -> None:
+    jobs.append(job := Job(tmp_path, shell, "echo ready"))
+    wait_until(job.is_waiting)
+    (tmp_path / CANCELLED).touch()
+    job.renew("second")
+    assert job.finish() == f"75 {CANCELLED}\n"
+    assert (tmp_path / "stdout").read_text() == ""
+
+
+def test_a_job_that_slurm_ends_before_its_first_renewal_does_not_start(
+    tmp_path: Path, shell: str, jobs: list[Job]
+) -> None:
+    jobs.append(job := Job(tmp_path, shell, "echo ready"))
+    wait_until(job.is_waiting)
+    os.killpg(job.process.pid, signal.SIGTERM)
+    job.renew("second")
+    assert job.finish() == f"75 {TERMINATED}\n"
+    assert (tmp_path / "stdout").read_text() == ""
+
+
+def test_the_guard_leaves_nothing_in_the_output(tmp_path: Path, shell: str, jobs: list[Job]) -> None:
+    jobs.append(job := Job(tmp_path, shell, "echo ready"))
+    job.start()
+    assert job.finish() == "0 -\n"
+    assert (tmp_path / "stderr").read_text() == ""
