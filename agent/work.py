@@ -63,6 +63,8 @@ class Work:
         self._poll_seconds = poll_seconds
         self._clock = clock
         self._next_poll_at = 0.0
+        #: When the turns of executions to be looked up, or to be submitted, end.
+        self._turns_end_at = 0.0
         self._boot = boot_id()
         #: When leases were last watched, and until when none is ended because the admin is asked first.
         self._watched_at = self._grace_until = clock.steady()
@@ -115,11 +117,25 @@ class Work:
             except OSError as error:
                 self.problem = f"the state directory cannot be written: {error.strerror}"
 
+    def _try_in_turn(self, intents: Iterable[Intent], action: Callable[[Intent], None]) -> None:
+        """Do something slow about each as long as leases can wait for it; the others come first in the next step."""
+        self._turns_end_at = self._clock.steady() + self.guard.interval_seconds / 2
+        self._try_each(intents, action)
+
+    def _take_turn(self, intent: Intent) -> bool:
+        """Whether it is the turn of an execution, which then comes last in the next step."""
+        if self._clock.steady() > self._turns_end_at:
+            return False
+        self.intents[intent.key] = self.intents.pop(intent.key)
+        return True
+
     def _look_up(self) -> None:
         """Find out whether the engine has the jobs whose submission was interrupted."""
-        self._try_each(self._in(Stage.SUBMITTING), self._find)
+        self._try_in_turn(self._in(Stage.SUBMITTING), self._find)
 
     def _find(self, intent: Intent) -> None:
+        if not self._take_turn(intent):
+            return
         handle = self.engine.find(intent.key)
         intent.native_id = handle.native_id if handle else ""
         self._move(intent, Stage.SUBMITTED if handle else Stage.HELD)
@@ -226,12 +242,12 @@ class Work:
 
     def _submit(self) -> None:
         """Submit what the admin has confirmed, as far as there are free slots."""
-        self._try_each(self._in(Stage.HELD), self._start_if_confirmed)
+        self._try_in_turn(self._in(Stage.HELD), self._start_if_confirmed)
 
     def _start_if_confirmed(self, intent: Intent) -> None:
         if self.is_stopping or len(self._in(Stage.SUBMITTED)) >= self._slots:
             return
-        if intent.key in self._confirmed and intent.ending is None:
+        if intent.key in self._confirmed and intent.ending is None and self._take_turn(intent):
             self._start(intent)
             self._next_poll_at = 0.0
 
@@ -239,14 +255,18 @@ class Work:
         handle = self.engine.find(intent.key)
         try:
             if handle is None:
-                seconds_left = self.guard.seconds_left(intent.key, self._clock.steady())
-                if seconds_left <= _START_SECONDS:
-                    return
-                self._told[intent.key] = self._clock.steady() + seconds_left
-                task = self._task(intent, None if intent.on_lost == WAIT else seconds_left)
-                task.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+                directory = self._task(intent).directory
+                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._move(intent, Stage.SUBMITTING)
                 crash_point("before-submit")
+                # Storing it may have taken long.
+                now = self._clock.steady()
+                seconds_left = self.guard.seconds_left(intent.key, now)
+                if seconds_left <= _START_SECONDS:
+                    self._move(intent, Stage.HELD)
+                    return
+                self._told[intent.key] = now + seconds_left
+                task = self._task(intent, None if intent.on_lost == WAIT else seconds_left)
                 handle = self.engine.submit(task)
                 crash_point("after-submit")
         except SubmitRefused as refusal:

@@ -109,12 +109,13 @@ class LocalEngine(CommandEngine):
 
     def submit(self, task: Task) -> Handle:
         """Start a supervisor, without waiting for it to start the job."""
+        now = self._clock.steady()
         self._reap()
         directory, work = self._make_directories(task)
         plan = self._plan(task, work)
         write_json(directory / TASK, plan, is_durable=False)
         if task.lease_seconds is not None:
-            write_lease(directory, self._clock.steady() + task.lease_seconds)
+            write_lease(directory, now + task.lease_seconds)
         lock = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -257,10 +258,11 @@ class LocalEngine(CommandEngine):
 
     def renew(self, seconds: Mapping[Handle, float]) -> None:
         """Tell supervisors until when their jobs may go on."""
+        now = self._clock.steady()
         for handle, left in seconds.items():
             directory = self.directory / handle.key
             if (directory / LEASE).exists() and not (directory / ENDED).exists():
-                write_lease(directory, self._clock.steady() + left)
+                write_lease(directory, now + left)
 
     def cancel(self, handle: Handle) -> None:
         """Ask the supervisor to end the job; kill both if it does not."""

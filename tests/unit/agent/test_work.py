@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import base64
+import os
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent.engines.base import Handle, NativeState, SubmitRefused
+from agent.engines.base import EngineUnavailable, Handle, NativeState, SubmitRefused
 from agent.engines.safe import SafeEngine
 from agent.guard import LeaseGuard
 from agent.intents import Ending, Stage
@@ -605,6 +606,53 @@ def test_an_agent_that_was_paused_starts_nothing_with_an_old_answer(
     work.renew([REFERENCE], sent_at, confirms=True)
     pass_time(work, clock, 20)
     assert engine.submitted == []
+
+
+def test_nothing_is_started_whose_lease_ran_out_while_it_was_stored(
+    work: Work, engine: FakeEngine, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work.accept([LEASE])
+    work.renew([REFERENCE], clock.steady(), confirms=True)
+    with monkeypatch.context() as slow_disk:
+        slow_disk.setattr(os, "fsync", lambda descriptor: clock.advance(60))
+        work.step()
+    assert (engine.submitted, work.intents[KEY].stage) == ([], Stage.HELD)
+    work.renew([REFERENCE], clock.steady(), confirms=True)
+    work.step()
+    assert [task.key for task in engine.submitted] == [KEY]
+
+
+@dataclass(kw_only=True)
+class Slow(FakeEngine):
+    """An engine that takes four seconds to look up a job, and longer to say that it cannot look up one of them."""
+
+    clock: FakeClock
+
+    def find(self, key: str) -> Handle | None:
+        self.clock.advance(4)
+        if key == KEY:
+            self.clock.advance(2)
+            raise EngineUnavailable("it does not answer")
+        return super().find(key)
+
+
+@pytest.mark.parametrize("is_interrupted", [False, True])
+def test_slow_calls_do_not_keep_leases_from_being_renewed_nor_others_from_their_turn(
+    state: StateDirectory, clock: FakeClock, is_interrupted: bool
+) -> None:
+    engine = Slow(clock=clock)
+    work = new_work(engine, state, clock)
+    references = [REFERENCE, *({"id": {**ID, "name": f"n{number}"}, "attempt": 1} for number in range(9))]
+    work.accept({**LEASE, **reference} for reference in references)
+    if is_interrupted:
+        for intent in work.intents.values():
+            intent.stage = Stage.SUBMITTING
+    for _ in range(20):
+        begin = clock.steady()
+        work.renew(references, begin, confirms=True)
+        work.step()
+        assert clock.steady() - begin < 3 * work.guard.interval_seconds  # a lease has four until work ends
+    assert len(engine.submitted) == 9
 
 
 def test_the_engine_guards_what_does_not_wait(guarding: FakeEngine, state: StateDirectory, clock: FakeClock) -> None:
