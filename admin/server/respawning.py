@@ -29,22 +29,37 @@ class RespawningServer(_Server):  # type: ignore[misc]
     def _respawn_workers(
         self, workers: list[int], spawn_target: Callable[..., Any], target_loader: Callable[..., Any], delay: float = 0
     ) -> None:
-        pause = max(self._count_death(index) for index in workers)
-        _log.warning("a worker has ended and is started again", extra={"workers": len(workers), "in_seconds": pause})
-        start_at = time.monotonic() + pause
-        while time.monotonic() < start_at:
-            if self.interrupt_signal:
-                return
-            time.sleep(0.05)
-        super()._respawn_workers(workers, spawn_target, target_loader, delay)
+        start_at = {index: self._start_at(index) for index in workers}
+        while start_at and not self.interrupt_signal:
+            if self.reload_signal:  # which starts all of them at once
+                self._deaths.clear()
+                break
+            while self.interrupt_children:  # those that have ended meanwhile
+                index = self.interrupt_children.pop()
+                if not self.wrks[index].is_alive():
+                    start_at[index] = self._start_at(index)
+            due = [index for index, at in start_at.items() if at <= time.monotonic()]
+            super()._respawn_workers(due, spawn_target, target_loader, delay)
+            for index in due:
+                del start_at[index]
+            if not due:
+                time.sleep(0.05)
         self.respawned_wrks.clear()  # by which Granian would find that it should end
+        self.main_loop_interrupt.clear()
+        if self.interrupt_signal or self.reload_signal or self.interrupt_children:
+            self.main_loop_interrupt.set()
 
-    def _count_death(self, index: int) -> float:
-        """The seconds to wait before a worker is started again."""
-        if time.monotonic() - self.wrks[index].birth >= _LONG_SECONDS:
+    def _start_at(self, index: int) -> float:
+        """When to start a worker again: at once unless it has ended, soon after the one before it."""
+        now, worker = time.monotonic(), self.wrks[index]
+        if worker.is_alive():
+            return now
+        if now - worker.birth >= _LONG_SECONDS:
             del self._deaths[index]
         self._deaths[index] += 1
-        return pause_after(self._deaths[index])
+        pause = pause_after(self._deaths[index])
+        _log.warning("a worker has ended and is started again", extra={"worker": index + 1, "in_seconds": pause})
+        return now + pause
 
 
 def pause_after(deaths: int) -> float:
