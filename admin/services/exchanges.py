@@ -30,6 +30,7 @@ from admin.services.reconciliations import (
     Restoration,
     adopt_all,
     find_restoration,
+    note_end,
     note_synced,
     unknown_of,
 )
@@ -152,7 +153,7 @@ def _exchange_batch(connection: Connection, exchanges: list[Exchange]) -> None:
         exchange for exchange in exchanges if _begin(exchange, connection, states[exchange.request.cluster], now)
     ]
     ahead = [exchange.request.cluster for exchange in exchanges if exchange.request.seen > exchange.before.syncs]
-    restoration = find_restoration(connection, ahead, now)
+    restoration = find_restoration(connection, [exchange.request.cluster for exchange in exchanges], ahead, now)
     for exchange in exchanges:
         exchange.restoration = restoration
     exchanges = _lock_executions(connection, exchanges)
@@ -162,6 +163,7 @@ def _exchange_batch(connection: Connection, exchanges: list[Exchange]) -> None:
         _reconcile(exchange, connection, now)
         exchange.unanswered = [] if restoration.waits else _unanswered(exchange, now)
         need_details += [*exchange.unanswered, *_reported_with_details(exchange)]
+    note_end(connection, restoration, now)
     leases.add_details(connection, need_details)
     for exchange in exchanges:
         _handle(exchange, connection, now)

@@ -43,20 +43,41 @@ class Restoration:
         return any(reconciliation.synced_at is None for reconciliation in self.open.values())
 
 
-def find_restoration(connection: Connection, clusters_ahead: Iterable[str], now: datetime) -> Restoration:
-    """What is to be reconciled; a cluster that has seen more of the admin than is stored shows that it was restored."""
+def find_restoration(
+    connection: Connection, clusters: Iterable[str], clusters_ahead: Iterable[str], now: datetime
+) -> Restoration:
+    """What is to be reconciled; a cluster that has seen more of the admin than is stored shows that it was restored.
+
+    It is locked as far as syncs of some clusters may change it.
+    """
     restoration = Restoration(open=reconciliations.all_open(connection))
+    if restoration.open:
+        reconciliations.hold(connection, None if restoration.waits else clusters)
+        restoration = Restoration(open=reconciliations.all_open(connection))
     for cluster in clusters_ahead:
         known = restoration.open.get(cluster)
         if known is not None and known.synced_at is None:
             continue  # found before, by another cluster
         reconciliations.begin(connection, cluster, now)
         restoration = Restoration(open=reconciliations.all_open(connection))
+        _add_events(connection, restoration.open, now, "RESTORED", f"The agent of cluster '{cluster}' knows more.")
         _log.error(
             "the database was restored from a backup: nothing is given away or ended until every agent has synced",
             extra={"cluster": cluster, "waits_for": ", ".join(_unsynced(restoration))},
         )
     return restoration
+
+
+def note_end(connection: Connection, before: Restoration, now: datetime) -> None:
+    """Wake the agents of all clusters when the last one that was waited for has synced, or counts as reconciled."""
+    if before.waits and not Restoration(open=reconciliations.all_open(connection)).waits:
+        clusters = reconciliations.clusters_with_agents(connection)
+        _add_events(connection, clusters, now, "RECONCILED", "No agent is waited for any more.")
+
+
+def _add_events(connection: Connection, clusters: Iterable[str], now: datetime, type: str, reason: str) -> None:
+    for cluster in clusters:
+        fleet.add_event(connection, ClusterEvent(cluster=cluster, at=now, type=type, reason=reason))
 
 
 def _unsynced(restoration: Restoration) -> list[str]:
@@ -104,12 +125,13 @@ def end_reconciliation(context: Context, clusters: Iterable[str], *, every: bool
     """Count clusters as reconciled by an operator's word; returns those that were not."""
     wanted = set(clusters)
     with context.database.writing() as connection:
-        ended = [name for name in reconciliations.all_open(connection) if every or name in wanted]
+        reconciliations.hold(connection)
+        before, now = Restoration(open=reconciliations.all_open(connection)), context.clock()
+        ended = [name for name in before.open if every or name in wanted]
         reconciliations.end(connection, ended)
-        for name in ended:
-            reason = "By an operator's word, although its agent had not said or had more than is stored."
-            event = ClusterEvent(cluster=name, at=context.clock(), type="RECONCILED", reason=reason)
-            fleet.add_event(connection, event)
+        reason = "By an operator's word, although its agent had not said or had more than is stored."
+        _add_events(connection, ended, now, "RECONCILED", reason)
+        note_end(connection, before, now)
     return ended
 
 

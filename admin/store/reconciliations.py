@@ -41,10 +41,24 @@ def all_open(connection: Connection) -> dict[str, Reconciliation]:
 _SELECT = select(reconciliations).order_by(reconciliations.c.cluster)
 
 
+def hold(connection: Connection, clusters: Iterable[str] | None = None) -> None:
+    """Lock what is not reconciled yet until this transaction ends, all of it or that of some clusters."""
+    query = select(reconciliations.c.cluster).order_by(reconciliations.c.cluster).with_for_update()
+    if clusters is not None:
+        query = query.where(reconciliations.c.cluster.in_(list(clusters)))
+    connection.execute(query).all()
+
+
+def clusters_with_agents(connection: Connection) -> list[str]:
+    """The clusters that have had an agent."""
+    query = select(cluster_states.c.name).where(cluster_states.c.agent.is_not(None))
+    return list(connection.execute(query.order_by(cluster_states.c.name)).scalars())
+
+
 def begin(connection: Connection, cluster: str, now: datetime) -> None:
     """Begin with a cluster that was found to know more, and with every other one that has had an agent."""
-    query = select(cluster_states.c.name).where(cluster_states.c.agent.is_not(None))
-    names = {cluster, *connection.execute(query).scalars()}
+    names = {cluster, *clusters_with_agents(connection)}
+    hold(connection)
     connection.execute(update(reconciliations).values(began_at=now, synced_at=None))
     rows = [{"cluster": name, "began_at": now, "unknown": []} for name in sorted(names)]
     insert_new(connection, reconciliations, rows)

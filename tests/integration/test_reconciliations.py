@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from sqlalchemy import event
 from werkzeug.test import TestResponse
 
 from admin.services import agents
@@ -358,3 +359,40 @@ def test_what_agents_hand_back_while_a_database_is_reconciled_is_queued_again(
     site.clock.advance(61)
     assert a.sync()["questions"] == []
     assert site.phases()["e"][0::2] == ("QUEUED", 2)
+
+
+def cluster_events(site: Site, cluster: str) -> list[str]:
+    return [event["type"] for event in get(site.api, f"clusters/{cluster}/events")["events"]]
+
+
+def test_agents_that_wait_are_woken_when_a_restoration_is_found_and_when_it_is_over(restored: Site) -> None:
+    a, b = restored.agents.values()
+    a.sync()
+    assert (cluster_events(restored, "a")[0], cluster_events(restored, "b")[0]) == ("RESTORED", "RESTORED")
+    with restored.context.cluster_wakeups.subscribe("a") as waiter:
+        waiter.wait(5, None)  # the first look at the events wakes all
+        b.sync()
+        assert waiter.wait(30, None)
+    assert (cluster_events(restored, "a")[0], cluster_events(restored, "b")[0]) == ("RECONCILED", "RECONCILED")
+    b.sync()
+    assert cluster_events(restored, "a").count("RECONCILED") == 1
+
+
+def test_agents_are_woken_when_an_operator_ends_the_wait(restored: Site) -> None:
+    restored.agents["b"].sync()
+    assert end_reconciliation(restored.context, ["a"], every=False) == ["a"]
+    assert cluster_events(restored, "b")[0] == "RECONCILED"
+
+
+def test_what_is_not_reconciled_is_locked_before_executions(restored: Site) -> None:
+    """In the order of all locks: a sync that waits for a reconciliation holds no execution that others wait for."""
+    statements: list[str] = []
+    restored.agents["a"].sync()
+    event.listen(
+        restored.context.database.engine, "before_cursor_execute", lambda *args: statements.append(args[2].lower())
+    )
+    restored.agents["b"].sync()
+    on_reconciliations = [n for n, text in enumerate(statements) if "reconciliations" in text]
+    on_executions = [n for n, text in enumerate(statements) if "from executions" in text]
+    assert "for update" in statements[on_reconciliations[1]] or "sqlite" in restored.url
+    assert on_reconciliations[1] < on_executions[0]
