@@ -196,6 +196,10 @@ class LocalEngine(CommandEngine):
         for handle in handles:
             try:
                 states[handle.key] = self._state(handle.key)
+            except PermissionError:
+                # A job of the agent's own user may have closed its directory: the next look succeeds.
+                with contextlib.suppress(OSError):
+                    (self.directory / handle.key).chmod(0o700)
             except OSError:
                 continue  # asked for again; the others must not wait for it
             except (KeyError, TypeError, ValueError) as error:

@@ -39,8 +39,8 @@ _WATCHED = {signal.SIGCHLD, signal.SIGTERM}
 _MEMORY_INTERVAL_SECONDS = 0.5
 #: How long the rest of the output is waited for when every process of the job has ended.
 _OUTPUT_SECONDS = 10.0
-#: Short, because the time to wait does not count while the machine is suspended.
-_LEASE_INTERVAL_SECONDS = 1.0
+#: How often the lease and the time limit are looked at, because a wait does not count the time of a suspension.
+_CLOCK_INTERVAL_SECONDS = 1.0
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -76,7 +76,7 @@ class Supervisor:
         }
         reserve_ended(self.directory)
         write_json(self.directory / STARTED, started)
-        begin = time.monotonic()
+        begin = SYSTEM_CLOCK.steady()
         failure = self._lease_failure() or self._start_in_group()
         if failure is None:
             first = min(self.copies)
@@ -90,7 +90,7 @@ class Supervisor:
         for stream in self.streams:
             stream.finish(_OUTPUT_SECONDS)
         ending = failure or self._outcome()
-        ended = {**ending, "duration": time.monotonic() - begin, "finished_at": datetime.now(UTC).isoformat()}
+        ended = {**ending, "duration": SYSTEM_CLOCK.steady() - begin, "finished_at": datetime.now(UTC).isoformat()}
         write_ended(self.directory, ended)
 
     def _lease_failure(self) -> dict[str, Any] | None:
@@ -193,18 +193,18 @@ class Supervisor:
     def _watch(self, deadline: float | None) -> None:
         """Wait until every copy has ended, or the job must be ended."""
         memory = self.task.get("memory_bytes")
-        interval = 3600.0 if self.lease is None else _LEASE_INTERVAL_SECONDS
+        interval = 3600.0 if self.lease is None and deadline is None else _CLOCK_INTERVAL_SECONDS
         if memory:
             interval = min(interval, _MEMORY_INTERVAL_SECONDS)
         while self.copies and self.verdict is None:
-            timeout = interval if deadline is None else max(0.0, min(interval, deadline - time.monotonic()))
+            timeout = interval if deadline is None else max(0.0, min(interval, deadline - SYSTEM_CLOCK.steady()))
             received = _wait_for_signal(timeout)
             self._reap()
             if not self.copies:
                 break
             if received == signal.SIGTERM:
                 self.verdict = self._verdict_on_sigterm()
-            elif deadline is not None and time.monotonic() >= deadline:
+            elif deadline is not None and SYSTEM_CLOCK.steady() >= deadline:
                 seconds = float(self.task["time_limit_seconds"])
                 self.verdict = ("TIMED_OUT", "TIME_LIMIT", f"It ran longer than its limit of {seconds:g} s.")
             elif self._lease_is_over():

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from agent.engines.base import NativePhase, OptionError, Task
+from agent.engines.base import Handle, NativePhase, OptionError, Task
 from agent.engines.command_engine import is_locked
 from agent.engines.local import LocalEngine
 from agent.engines.slurm import SlurmEngine
-from agent.engines.users import find_user
+from agent.engines.users import file_access_of, find_user
 from agent.state_directory import StateDirectory
 from tests.support.waiting import wait_until
 
@@ -127,6 +127,22 @@ def test_a_job_of_another_user_is_cancelled_with_everything_it_started(state: St
     output = engine.read_output(handle, "pid", 10)
     assert output is not None
     assert not Path(f"/proc/{output[0].decode().strip()}").exists()
+
+
+@needs_root
+def test_a_job_that_closes_its_directory_is_reported_all_the_same(state: StateDirectory) -> None:
+    engine = LocalEngine({}, state.jobs)
+    run(engine, "true")
+    assert NOBODY is not None
+    directory = state.jobs / KEY
+    wait_until(lambda: not is_locked(directory / "lock"))
+    for path in (directory, *directory.iterdir()):
+        os.chown(path, NOBODY.uid, NOBODY.gid)
+    directory.chmod(0)
+    handle = Handle(KEY, "1")
+    with file_access_of(NOBODY):
+        assert engine.states([handle]) == {}
+        assert engine.states([handle])[KEY].phase is NativePhase.SUCCEEDED
 
 
 @needs_root
