@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from granian._granian import RSGIProtocolClosed
 
-from admin.errors import BodyTimeout, BodyTruncated, Busy, Internal, RainbowError
+from admin.errors import BodyTimeout, BodyTruncated, Busy, Internal, InvalidRequest, RainbowError
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -28,6 +28,9 @@ _log = logging.getLogger("rainbow.server")
 PIECE_BYTES = 64 * 1024
 #: What bodies on their way may take of a worker's memory, beyond a piece of each.
 _MOST_HELD_BYTES = 256 * 1024 * 1024
+#: Beyond so many chunks of a body, they must have so many bytes on average: each costs as much as a small request.
+_MOST_SMALL_CHUNKS = 64
+_LEAST_CHUNK_BYTES = 512
 _SWEEP_SECONDS = 0.5
 _MOST_NAMES = 1024
 
@@ -162,7 +165,8 @@ class _Body:
         self._protocol = protocol
         self._length = length
         self._most = most
-        self._pieces: list[bytes] = []
+        self._data = bytearray()
+        self._pieces = 0
         self._size = 0
         self._next_piece_at = PIECE_BYTES
         self._pending: Any = None
@@ -197,6 +201,8 @@ class _Body:
                 self._answer()
             elif not piece:
                 self._fail(BodyTruncated())
+            elif self._has_small_chunks():
+                self._fail(InvalidRequest("The body comes in too many chunks of a few bytes. Send larger ones."))
             elif not self._receiver.hold(self._newly_held(len(piece))):
                 self._fail(Busy())
             else:
@@ -209,7 +215,8 @@ class _Body:
                 self._fail(Internal())
 
     def _add(self, piece: bytes) -> None:
-        self._pieces.append(piece)
+        self._data += piece
+        self._pieces += 1
         self._size += len(piece)
         if self._size >= self._next_piece_at:
             self._next_piece_at = self._size + PIECE_BYTES
@@ -220,6 +227,10 @@ class _Body:
         held = min(size, max(0, self._size - PIECE_BYTES))
         self.held_bytes += held
         return held
+
+    def _has_small_chunks(self) -> bool:
+        """Whether a body comes in too many small chunks."""
+        return self._length is None and self._pieces > _MOST_SMALL_CHUNKS + self._size // _LEAST_CHUNK_BYTES
 
     def _is_whole(self, piece: bytes) -> bool:
         """Whether the last piece has come; more than the application takes is as good as all."""
@@ -236,7 +247,7 @@ class _Body:
         return False
 
     def _answer(self) -> None:
-        self._environ["wsgi.input"] = io.BytesIO(self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces))
+        self._environ["wsgi.input"] = io.BytesIO(self._data)
         self._end().send(self._receiver.application, self._environ)
 
     def _fail(self, error: RainbowError) -> None:
@@ -246,7 +257,7 @@ class _Body:
     def _end(self) -> _Answer:
         """Let go of the body, which the server would keep, and the connection with it, as long as we do."""
         self._receiver.forget(self)
-        self._pieces = []
+        self._data = bytearray()
         answer, self._protocol, self._pending = _Answer(self._protocol), None, None
         return answer
 

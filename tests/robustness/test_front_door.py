@@ -214,6 +214,16 @@ def test_a_body_in_chunks_is_taken_when_it_is_whole_and_only_then(admin: Running
     assert statuses(too_large) == [413]
 
 
+@pytest.mark.parametrize(("size", "status"), [(2, 400), (600, 200)])
+def test_a_body_in_many_small_chunks_is_refused(admin: RunningAdmin, size: int, status: int) -> None:
+    chunks = [b" " * size] * 100
+    answer = exchange(
+        admin.url, post_chunked("/api/v1/executions", chunked(*chunks, json.dumps(creation()).encode(), b""))
+    )
+    assert statuses(answer) == [status]
+    assert (b"too many chunks" in answer) == (status == 400)
+
+
 def test_requests_that_follow_each_other_on_a_connection_are_answered_in_order(admin: RunningAdmin) -> None:
     headers = {"Authorization": f"Bearer {TOKEN}"}
     bodies = [json.dumps(creation()).encode() for _ in range(3)]
