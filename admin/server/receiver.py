@@ -61,6 +61,7 @@ class Receiver:
         self._common: dict[str, Any] | None = None
         self._bodies: dict[_Body, None] = {}
         self._held_bytes = 0
+        self._is_closed = False
         self._lock = threading.Lock()
         threading.Thread(target=self._sweep, name="receiver", daemon=True).start()
 
@@ -91,6 +92,10 @@ class Receiver:
         else:
             _Body(self, environ, protocol, length, most + 1).receive()
 
+    def close(self) -> None:
+        """Give up all bodies on their way, and those that are still to come: the worker is to stop."""
+        self._is_closed = True
+
     def expect(self, body: _Body) -> None:
         """Watch the time limit of a body until it is forgotten."""
         self._bodies[body] = None
@@ -109,13 +114,13 @@ class Receiver:
             return self._held_bytes <= _MOST_HELD_BYTES
 
     def _sweep(self) -> None:
-        """Give up what is late."""
+        """Give up what is late, and everything once the receiver is closed."""
         while True:
             time.sleep(_SWEEP_SECONDS)
             now = time.monotonic()
             for body in list(self._bodies):
-                if now >= body.deadline:
-                    body.give_up()
+                if self._is_closed or now >= body.deadline:
+                    body.give_up(Busy("The admin is about to stop.") if self._is_closed else BodyTimeout())
 
     def _environ(self, scope: Any) -> WSGIEnvironment:
         """The head of a request as WSGI wants it."""
@@ -170,6 +175,7 @@ class _Body:
         self._size = 0
         self._next_piece_at = PIECE_BYTES
         self._pending: Any = None
+        self._reason: RainbowError = BodyTimeout()  #: why it is given up
 
     def receive(self) -> None:
         """Begin to receive the body, then answer the request."""
@@ -180,10 +186,11 @@ class _Body:
             aiter(self._protocol)
             self._await(self._protocol.__anext__())
 
-    def give_up(self) -> None:
+    def give_up(self, error: RainbowError) -> None:
         """Stop receiving, unless the rest has arrived meanwhile; called by the thread that watches time limits."""
         pending = self._pending
         if pending is not None:
+            self._reason = error
             pending.cancel()  # calls _received
 
     def _await(self, pending: Any) -> None:
@@ -193,7 +200,7 @@ class _Body:
     def _received(self, pending: Any) -> None:
         try:
             if pending.cancelled():
-                self._fail(BodyTimeout())
+                self._fail(self._reason)
                 return
             piece = pending.result()
             self._add(piece)

@@ -73,7 +73,7 @@ def build_server(server: Server, port: int, logs: dict[str, Any]) -> RespawningS
         ssl_key=Path(server.tls_key_file) if server.tls_key_file else None,
         ssl_protocol_min=SSLProtocols.tls12,
         respawn_failed_workers=True,
-        workers_kill_timeout=server.graceful_shutdown_seconds,
+        workers_kill_timeout=server.graceful_shutdown_seconds or 0.5,  # 0 would be no limit
         log_dictconfig=logs,
         log_access=False,
         log_level=LogLevels.error,  # its other lines would repeat ours

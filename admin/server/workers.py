@@ -55,8 +55,9 @@ def create_worker(
     gc.freeze()  # what is loaded by now stays; collecting it again and again would delay requests
     gc.set_threshold(10_000, 20, 20)
     leader = start_background(context)
-    _on_stop(context.close, leader.close)
-    return Receiver(app.extensions["rainbow-front"], settings.server.receive_seconds)
+    receiver = Receiver(app.extensions["rainbow-front"], settings.server.receive_seconds)
+    _on_stop(receiver.close, context.close, leader.close)
+    return receiver
 
 
 def _end_on_signal(server: Any) -> None:

@@ -243,6 +243,18 @@ def test_a_client_that_asks_first_is_told_to_go_on_or_refused(admin: RunningAdmi
         assert statuses(read_all(connection)) == [200]
 
 
+def test_a_half_sent_body_does_not_hold_up_a_stop(tmp_path: Path) -> None:
+    server = {"receiveSeconds": 300, "gracefulShutdownSeconds": 20}
+    configuration = write_configuration(tmp_path, server=server)
+    head = request("POST", "/api/v1/executions", headers={"Content-Length": "10", "Expect": "100-continue"})
+    with running_admin(tmp_path, "--config", str(configuration)) as admin, connect(admin.url, head) as connection:
+        assert statuses(connection.recv(1000)) == [100]  # the body is awaited
+        admin.process.terminate()
+        answer = read_all(connection)
+        assert (statuses(answer), b"retry-after: 2" in answer.lower()) == ([503], True)
+        assert admin.process.wait(30) == 0
+
+
 @pytest.mark.parametrize(
     ("data", "status"),
     [
