@@ -26,6 +26,7 @@ ROUTE = "rainbow.route"
 MOST_ON_OPEN_PATH = 16
 
 _HEAD = "rainbow.head"
+_STATUS = "rainbow.status"
 _ALIVE = "/healthz"
 
 _log = logging.getLogger("rainbow.requests")
@@ -67,9 +68,11 @@ class Front:
         except IndexError:
             return self.refuse(environ, start_response, Busy())
         try:
-            return self._answer(environ, _observing(environ, start_response))
+            chunks = self._answer(environ, _identifying(environ, start_response))
         finally:
             places.append(place)
+        _observe(environ)  # not before: an application that fails after it has started is answered once more
+        return chunks
 
     def admit(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes] | None:
         """Admit a request by its head, whatever its body is; what answers it where it is refused."""
@@ -94,7 +97,8 @@ class Front:
         environ[ROUTE] = self._gate.route(head.method, head.path)
         body = error_body(error, head.request_id)
         headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body))), *error_headers(error)]
-        _observing(environ, start_response)(f"{error.status} {HTTPStatus(error.status).phrase.upper()}", headers)
+        _identifying(environ, start_response)(f"{error.status} {HTTPStatus(error.status).phrase.upper()}", headers)
+        _observe(environ)
         return [] if head.method == "HEAD" else [body]
 
     def most_bytes(self, environ: WSGIEnvironment) -> int:
@@ -124,13 +128,13 @@ class _Head(NamedTuple):
     started: float
 
 
-def _observing(environ: WSGIEnvironment, start_response: StartResponse) -> Callable[..., Any]:
-    """A `start_response` that gives the answer its id, counts and logs it."""
+def _identifying(environ: WSGIEnvironment, start_response: StartResponse) -> Callable[..., Any]:
+    """A `start_response` that gives the answer its id, and keeps its status."""
     head: _Head = environ[_HEAD]
 
     def start(status: str, headers: list[tuple[str, str]], *exc_info: Any) -> Any:
         headers.append(("X-Request-Id", head.request_id))
-        _observe(head, environ.get(ROUTE, "unknown"), int(status[:3]))
+        environ[_STATUS] = int(status[:3])
         return start_response(status, headers, *exc_info)
 
     return start
@@ -151,9 +155,14 @@ def _path(path_info: str) -> str:
     return text if text[1:2] != "/" and text[:1] == "/" else f"/{text.lstrip('/')}"
 
 
-def _observe(head: _Head, route: str, status: int) -> None:
+def _observe(environ: WSGIEnvironment) -> None:
+    """Count and log an answer."""
+    head: _Head = environ[_HEAD]
+    status: int = environ[_STATUS]
     seconds = time.perf_counter() - head.started
-    metrics.count_request(head.method if head.method in _METHODS else "other", route, status, seconds)
+    metrics.count_request(
+        head.method if head.method in _METHODS else "other", environ.get(ROUTE, "unknown"), status, seconds
+    )
     if _log.isEnabledFor(logging.INFO):
         _log.info(
             "request",
