@@ -98,14 +98,17 @@ esac
 _rb_ended "$_rb_code" "$_rb_reason"
 """
 
-# A lease counts from the look before the one that saw it change. The guard survives the signals that it sends, and
-# files that cannot be written: a shell would end if it could not write with a special built-in such as `:`.
+# A lease counts from the look before the one that saw it change. After a pause (scontrol suspend) the script cannot
+# tell when that was: half of it is time for the next renewal, without which no command is started. The guard survives
+# the signals that it sends, and files that cannot be written: a shell ends if a special built-in such as `:` fails.
 _GUARD = """\
 _rb_look() {{
   _rb_looked=$_rb_now
   _rb_time
   read -r _rb_text _rb_seconds < "$_rb_directory/{files.LEASE}" || return 0
-  [ "$_rb_text" = "$_rb_lease" ] || {{ _rb_lease=$_rb_text; _rb_until=$((_rb_looked + _rb_seconds)); }}
+  [ "$_rb_text" != "$_rb_lease" ] || return 0
+  _rb_lease=$_rb_text _rb_until=$((_rb_looked + _rb_seconds)) _rb_least=$((_rb_now + _rb_seconds / 2))
+  [ "$_rb_until" -ge "$_rb_least" ] || {{ _rb_until=$_rb_least; _rb_first=$_rb_lease; }}
 }} 2>/dev/null
 _rb_lease= _rb_until=0
 _rb_look

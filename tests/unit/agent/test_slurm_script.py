@@ -54,7 +54,7 @@ class Job:
         write_file(self.directory / LEASE, f"{text} {SECONDS}\n".encode(), is_durable=False)
 
     def start(self) -> None:
-        """Renew the lease until the command has printed something."""
+        """Renew the lease until the command has printed something, and let the guard see it."""
         numbers = iter(range(10_000))
 
         def has_started() -> bool:
@@ -62,6 +62,7 @@ class Job:
             return bool((self.directory / "stdout").read_bytes())
 
         wait_until(has_started)
+        self.look()
 
     def is_waiting(self) -> bool:
         """Whether the script sleeps before it looks for the first renewal again."""
@@ -135,3 +136,61 @@ def test_the_guard_leaves_nothing_in_the_output(tmp_path: Path, shell: str, jobs
     job.start()
     assert job.finish() == "0 -\n"
     assert (tmp_path / "stderr").read_text() == ""
+
+
+def test_a_job_that_was_paused_goes_on_if_its_lease_was_renewed(tmp_path: Path, shell: str, jobs: list[Job]) -> None:
+    jobs.append(job := Job(tmp_path, shell, "echo ready; sleep 600"))
+    job.start()
+    job.set_time(5000)
+    job.renew("during-the-pause")
+    job.look()
+    job.set_time(5000 + SECONDS // 2 - 1)
+    job.renew("after-it")
+    job.look()
+    job.set_time(5000 + SECONDS - 1)
+    job.look()
+    assert job.process.poll() is None
+    job.set_time(5000 + SECONDS)
+    job.look()
+    assert job.finish() == f"75 {LEASE_OVER}\n"
+
+
+def test_a_job_that_was_paused_ends_if_its_lease_is_not_renewed_again(
+    tmp_path: Path, shell: str, jobs: list[Job]
+) -> None:
+    jobs.append(job := Job(tmp_path, shell, "echo ready; sleep 600"))
+    job.start()
+    job.set_time(5000)
+    job.renew("during-the-pause")
+    job.look()
+    assert job.process.poll() is None
+    job.set_time(5000 + SECONDS // 2)
+    job.look()
+    assert job.finish() == f"75 {LEASE_OVER}\n"
+
+
+def test_a_job_that_was_paused_does_not_start_by_a_lease_that_may_be_over(
+    tmp_path: Path, shell: str, jobs: list[Job]
+) -> None:
+    jobs.append(job := Job(tmp_path, shell, "echo ready"))
+
+    def is_paused() -> bool:
+        os.killpg(job.process.pid, signal.SIGSTOP)
+        is_waiting = job.is_waiting()
+        if not is_waiting:
+            os.killpg(job.process.pid, signal.SIGCONT)
+        return is_waiting
+
+    wait_until(is_paused)
+    job.set_time(5000)
+    job.renew("during-the-pause")
+    os.killpg(job.process.pid, signal.SIGCONT)
+    times = iter(range(5000, 10_000_000, SECONDS))
+
+    def has_ended() -> bool:
+        job.set_time(next(times))
+        return job.process.poll() is not None
+
+    wait_until(has_ended)
+    assert job.finish() == f"75 {LEASE_OVER}\n"
+    assert (tmp_path / "stdout").read_text() == ""
