@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+
+from sqlalchemy import Connection
 
 from admin.core.executions.attempts import DRAINED, Ended, cancel, judge_silence, may_have_started, requeue
 from admin.core.executions.lifecycle import Phase
@@ -16,6 +18,8 @@ from admin.store.fleet import ClusterEvent, HeardCluster
 from admin.store.leases import LeasedExecution, SilentClusters
 
 _BATCH = 200
+#: An execution at a silent cluster, with how it ended, None if it did not.
+Judged = tuple[LeasedExecution, Ended | None]
 
 
 def listen(context: Context) -> dict[str, HeardCluster]:
@@ -47,11 +51,8 @@ def judge_health(context: Context) -> list[tuple[str, str]]:
     return changed
 
 
-def evict_from_lost(context: Context, most: int) -> list[tuple[LeasedExecution, Ended | None]]:
-    """Take executions with expired leases from lost clusters, and mark those that wait for a silent one.
-
-    Returns each with how it ended, None if it did not.
-    """
+def evict_from_lost(context: Context, most: int) -> list[Judged]:
+    """Take so many executions with expired leases from lost clusters, and mark those that wait for a silent one."""
     if most <= 0:
         return []
     now = context.clock()
@@ -59,9 +60,10 @@ def evict_from_lost(context: Context, most: int) -> list[tuple[LeasedExecution, 
         is_believed = clock_checks.get(connection, now).believes(now)
         silent = _silent(context, fleet.heard(connection), now, is_believed=is_believed)
         names = leases.clusters_with_expired(connection, silent, now)
-    judged: list[tuple[LeasedExecution, Ended | None]] = []
+    judged: list[Judged] = []
     for name in names:
-        if len(judged) >= most:
+        room = most - count_evicted(judged)
+        if room <= 0:
             break
         with context.database.writing() as connection:
             state = fleet.hold_state(connection, name)
@@ -69,16 +71,30 @@ def evict_from_lost(context: Context, most: int) -> list[tuple[LeasedExecution, 
             silent = _silent(context, heard, now, is_believed=is_believed)
             if not silent.clusters:
                 continue  # its agent has synced meanwhile
-            expired = leases.expired(connection, silent, now, min(_BATCH, most - len(judged)))
-            for lease in expired:
-                is_given_up = name in silent.given_up
-                change = judge_silence(lease, state.last_sync_at or now, now, is_given_up=is_given_up)
-                lease.apply(change, now)
-                judged.append((lease, change.ended))
-            leases.save(connection, expired)
+            if not silent.given_up:  # what waits is marked first, whatever the rate of evictions
+                judged += _judge(connection, state, silent._replace(lost=[]), now, _BATCH)
+            judged += _judge(connection, state, silent, now, min(_BATCH, room))
     for lease, ended in judged:
         if ended is not None:
             count_finished(ended.phase.value, ended.reason, lease, now)
+    return judged
+
+
+def count_evicted(judged: Iterable[Judged]) -> int:
+    """How many executions do not wait for their cluster."""
+    return sum(lease.silent_since is None for lease, _ in judged)
+
+
+def _judge(
+    connection: Connection, state: ClusterState, silent: SilentClusters, now: datetime, most: int
+) -> list[Judged]:
+    judged: list[Judged] = []
+    for lease in leases.expired(connection, silent, now, most):
+        is_given_up = lease.cluster in silent.given_up
+        change = judge_silence(lease, state.last_sync_at or now, now, is_given_up=is_given_up)
+        lease.apply(change, now)
+        judged.append((lease, change.ended))
+    leases.save(connection, [lease for lease, _ in judged])
     return judged
 
 

@@ -280,6 +280,22 @@ def test_evictions_are_limited_by_the_second(play: Play, context: Context, clock
     assert moved() == 12
 
 
+def test_what_is_waited_for_takes_no_evictions_from_others(play: Play, context: Context, clock: Clock) -> None:
+    agent, other = play("a"), play("b")
+    waiting, moving = [f"w{number}" for number in range(12)], [f"m{number}" for number in range(5)]
+    add(agent, *waiting, retry={"on_lost": "wait"})
+    add(agent, *moving, retry={"on_lost": "retry"})
+    agent.start(17)
+    now = [100.0]
+    loop = LeaseLoop(context, clock=lambda: now[0])
+    clock.advance(LOST + 1)
+    other.sync()
+    now[0] += 1  # in which five may be evicted
+    loop()
+    assert {phase(agent, name) for name in waiting} == {("RUNNING", "CLUSTER_SILENT")}
+    assert {place(agent, name) for name in moving} == {(other.cluster, 2)}
+
+
 def test_a_long_pause_saves_up_no_more_than_a_second_of_evictions(play: Play, context: Context, clock: Clock) -> None:
     agent, other = play("a"), play("b")
     add(agent, *(f"e{number}" for number in range(8)), retry=FAILS)
