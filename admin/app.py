@@ -45,7 +45,6 @@ from admin.store.cache.watchers import EventWatcher, RevisionWatcher
 from admin.store.creations import CreationWriter
 from admin.store.database import Database, db, engine_options
 from admin.store.dialects import TimeLimits
-from admin.store.dialects.sqlite import prepare_file
 from admin.store.group_commit import GroupCommit
 from admin.store.write_probe import WriteProbe
 
@@ -83,7 +82,6 @@ def create_app(settings: Settings, counter_file: int | None = None) -> Flask:
     app.url_map.converters["rest"] = Rest
     app.url_map.strict_slashes = False
     app.url_map.merge_slashes = False  # a doubled slash is a mistake to be named, not to be redirected away
-    prepare_file(settings.database_url)
     db.init_app(app)
     with app.app_context():
         database = Database(db.engine, limits=limits)

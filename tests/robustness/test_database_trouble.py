@@ -403,3 +403,4 @@ def test_nothing_is_acknowledged_once_the_file_is_removed(make_app: MakeApp, dat
         file.unlink()
     assert refused(write(api, "after")) == (503, "database_damaged")
     assert api.get("/readyz").status_code == 503
+    assert not Path(name_of(database_url)).exists(), "an empty file was put in its place"

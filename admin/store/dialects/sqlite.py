@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from sqlite3 import Connection as DriverConnection
+from typing import Any
 
 from sqlalchemy import Connection, Dialect, Engine, ExceptionContext, event
 from sqlalchemy.dialects import sqlite
-from sqlalchemy.engine import make_url
 from sqlalchemy.exc import InvalidatePoolError, OperationalError
 from sqlalchemy.exc import TimeoutError as SQLAlchemyTimeout
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -53,9 +53,18 @@ def set_up(engine: Engine, limits: TimeLimits | None = None) -> None:
     event.listen(engine, "begin", _begin)
     event.listen(engine, "handle_error", _open_again)
     if engine.url.database and not engine.url.database.startswith((":memory:", "file:")):
-        path = Path(engine.url.database)
+        path = Path(engine.url.database).absolute()
+        prepare_file(path)
+        event.listen(engine, "do_connect", partial(_open_existing, path))
         event.listen(engine, "connect", partial(_note_file, path))
         event.listen(engine, "checkout", partial(_check_file, path))
+
+
+def _open_existing(
+    path: Path, _dialect: Dialect, _record: object, arguments: list[str], options: dict[str, Any]
+) -> None:
+    """Open the file without creating it: one that was removed would come back readable by everybody."""
+    arguments[0], options["uri"] = f"{path.as_uri()}?mode=rw", True
 
 
 def _note_file(path: Path, _connection: object, record: ConnectionPoolEntry) -> None:
@@ -205,13 +214,8 @@ def parse_time(text: str | None) -> datetime | None:
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-def prepare_file(url: str) -> None:
-    """Create the file of an embedded database, and its directory, for their owner alone."""
-    parsed = make_url(url)
-    name = parsed.database or ":memory:"
-    if parsed.get_backend_name() != "sqlite" or name == ":memory:" or name.startswith("file:"):
-        return
-    path = Path(name).absolute()
+def prepare_file(path: Path) -> None:
+    """Create the file of a database, and its directory, for their owner alone."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with suppress(FileExistsError):  # SQLite gives its other files the mode of this one
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
