@@ -60,6 +60,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "RepeatBody": {"id": ID, "name": "again"},
     "StateBody": {"state": "ARCHIVED"},
     "CauseBody": {"cause": "why", "claimed_by": "me"},
+    "EndBody": {"cause": "why", "claimed_by": "me", "give_up": False},
+    "EndManyBody": {"selector": {"project": PROJECT, "domain": DOMAIN, "filters": "eq(name,x)"}, "cause": "why"},
     "ManyBody": {"selector": {"project": PROJECT, "domain": DOMAIN, "filters": "eq(name,x)"}, "cause": "why"},
     "ClusterBody": {"cluster": {"name": "mine", "description": "d", "properties": {"k": "v"}}, **AUTHOR},
     "PoolBody": {"pool": {"name": "one", "members": [{"id": "local"}], "description": "d"}, **AUTHOR},

@@ -72,7 +72,7 @@ def _no_admin(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("get placement-counts --by size", "'size' is not one of"),
         ("create execution -p a -d b --retries 100 -- c", "100 is not in the range"),
         ("create execution -p a -d b --backoff 1s -- c", "give --retries N too"),
-        ("create execution -p a -d b --onLost wait -- c", "'wait' is not one of"),
+        ("create execution -p a -d b --onLost hope -- c", "'hope' is not one of"),
         ("create execution -p a -d b --relaunch r --retries 0", "leave out --retries"),
         ("create execution -p a -d b --logs --watch -- c", "keep one of the two"),
         ("create execution -p a -d b --logs -o name -- c", "leave out -o"),
