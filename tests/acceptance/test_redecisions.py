@@ -94,11 +94,10 @@ def sqlite_holder(directory: Path) -> str:
 
 
 def postgresql_holder(url: str) -> str:
-    engine = sqlalchemy.create_engine(url)
+    engine = sqlalchemy.create_engine(url, poolclass=sqlalchemy.NullPool)
     with engine.connect() as connection:
-        holder = connection.exec_driver_sql("SELECT holder FROM loop_leases WHERE name <> 'write-probe'").scalar_one()
-    engine.dispose()
-    return str(holder)
+        query = "SELECT holder FROM loop_leases WHERE name <> 'write-probe'"
+        return str(connection.exec_driver_sql(query).scalar_one())
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])

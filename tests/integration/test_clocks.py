@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -226,8 +226,10 @@ def test_a_second_admin_six_minutes_ahead_moves_nothing(make_app: MakeApp) -> No
 
 
 @pytest.fixture
-def engine(database_url: str) -> sqlalchemy.Engine:
-    return sqlalchemy.create_engine(database_url)
+def engine(database_url: str) -> Iterator[sqlalchemy.Engine]:
+    engine = sqlalchemy.create_engine(database_url)
+    yield engine
+    engine.dispose()
 
 
 def server_time(engine: sqlalchemy.Engine) -> datetime:
@@ -256,7 +258,6 @@ def test_the_clock_is_the_servers_and_is_measured_again_seldom_or_after_a_step(e
     assert go_on(0, step=-HOUR) < timedelta(seconds=5)  # asked because the machine's clock moved
     assert go_on(9) >= timedelta(seconds=9)
     assert go_on(2) < timedelta(seconds=5)  # asked again after ten seconds
-    engine.dispose()
 
 
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)

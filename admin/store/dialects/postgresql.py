@@ -123,14 +123,18 @@ def _timed_connection() -> Any:
 def _limit(limits: TimeLimits, connection: Any, _record: ConnectionPoolEntry) -> None:
     """Set the server's limits; it also ends a transaction whose client has stopped in the middle of it."""
     statement, lock = (int(seconds * 1000) for seconds in (limits.statement, limits.lock))
-    connection.autocommit = True  # what a transaction sets goes with it when it is rolled back
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT set_config('statement_timeout', '{statement}', false),"
-            f" set_config('idle_in_transaction_session_timeout', '{statement}', false),"
-            f" set_config('lock_timeout', '{lock}', false)"
-        )
-    connection.autocommit = False
+    try:
+        connection.autocommit = True  # what a transaction sets goes with it when it is rolled back
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"SELECT set_config('statement_timeout', '{statement}', false),"
+                f" set_config('idle_in_transaction_session_timeout', '{statement}', false),"
+                f" set_config('lock_timeout', '{lock}', false)"
+            )
+        connection.autocommit = False
+    except BaseException:
+        connection.close()  # SQLAlchemy does not close what it cannot set up
+        raise
 
 
 @contextmanager
