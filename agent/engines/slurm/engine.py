@@ -232,6 +232,8 @@ class SlurmEngine(CommandEngine):
         # A script that begins after this waits for another renewal, which states() gives.
         if marked_id(directory) is None:
             self._leases[key] = self._clock.steady() + seconds
+        else:
+            self._leases.pop(key, None)
         # The clocks of nodes differ: a script counts the seconds from when it sees that the text has changed.
         rewrite_file(directory / LEASE, f"{secrets.token_hex(8)} {int(seconds):<10}\n".encode())
 
@@ -245,7 +247,6 @@ class SlurmEngine(CommandEngine):
             with contextlib.suppress(OSError):  # tried again; the others must not wait for it
                 if marked_id(self.directory / key) is not None:
                     self._renew(key, left)
-                    del self._leases[key]
 
     def eta(self, task: Task) -> float | None:
         """When Slurm would start the task, without submitting it."""
