@@ -2,48 +2,4 @@
 
 from __future__ import annotations
 
-from ctl.client.errors import (
-    EXIT_BROKEN_PIPE,
-    EXIT_CODES,
-    AlreadyCreated,
-    ClientError,
-    Conflict,
-    Declined,
-    EndedOtherwise,
-    Forbidden,
-    Interrupted,
-    InvalidFile,
-    InvalidInput,
-    InvalidRequest,
-    NotFound,
-    NothingSet,
-    RainbowError,
-    ServerError,
-    Unanswered,
-    Unauthenticated,
-    Unreachable,
-    WarningsFound,
-)
-
-__all__ = [
-    "EXIT_BROKEN_PIPE",
-    "EXIT_CODES",
-    "AlreadyCreated",
-    "ClientError",
-    "Conflict",
-    "Declined",
-    "EndedOtherwise",
-    "Forbidden",
-    "Interrupted",
-    "InvalidFile",
-    "InvalidInput",
-    "InvalidRequest",
-    "NotFound",
-    "NothingSet",
-    "RainbowError",
-    "ServerError",
-    "Unanswered",
-    "Unauthenticated",
-    "Unreachable",
-    "WarningsFound",
-]
+from ctl.client.errors import *  # noqa: F403 -- all of them, so that none is forgotten
