@@ -6,7 +6,7 @@ Writes the command reference, docs/rainbowctl/, from the parser: one page a noun
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -21,79 +21,41 @@ from ctl.main import root
 FOLDER = Path(__file__).parents[1] / "docs/rainbowctl"
 _MARK = "<!-- written by: python -m scripts.ctl_reference -->"
 
-#: The commands of each page, without `rainbowctl`; KIND stands for every kind of setting.
+#: The modules below `ctl.commands` whose commands each page has.
 PAGES = {
-    "settings": ("get KIND", "update KIND", "delete KIND", "edit KIND", "explain", "get kind", "get warnings"),
-    "changes": ("apply", "diff", "plan", "export", "history", "rollback"),
-    "projects": ("get project", "create project", "update project", "get domain"),
-    "executions": (
-        "create execution",
-        "get execution",
-        "update execution",
-        "delete execution",
-        "wait execution",
-        "logs",
-        "get output",
-        "get execution-event",
-    ),
-    "placement": ("place", "simulate", "redecide", "get placement-counts"),
-    "workflows": (
-        "register files",
-        "create workflow",
-        "get workflow",
-        "get task",
-        "create launchplan",
-        "get launchplan",
-        "update launchplan",
-    ),
-    "clusters": (
-        "create cluster",
-        "get cluster",
-        "update cluster",
-        "delete cluster",
-        "update cluster-state",
-        "get cluster-event",
-        "enable",
-        "disable",
-        "cordon",
-        "uncordon",
-        "drain",
-        "undrain",
-        "admit",
-    ),
-    "pools": ("create pool", "get pool", "update pool", "delete pool"),
-    "labels": ("create label", "get label", "update label", "delete label"),
-    "tokens": ("get token", "rotate token", "delete token"),
-    "client": (
-        "config set-context",
-        "config use-context",
-        "config get-contexts",
-        "config current-context",
-        "config delete-context",
-        "config view",
-        "completion",
-        "version",
-    ),
+    "settings": ("attributes", "explain", "kinds", "warnings"),
+    "changes": ("changes",),
+    "projects": ("projects", "domains"),
+    "executions": ("executions",),
+    "placement": ("placement",),
+    "workflows": ("registrations",),
+    "clusters": ("fleet.clusters", "fleet.switches"),
+    "pools": ("fleet.pools",),
+    "labels": ("fleet.labels",),
+    "tokens": ("fleet.tokens",),
+    "client": ("config", "completion", "version"),
 }
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:
     """Every command by its full name, and every kind under the verbs that take kinds."""
-    yield from _below(PROGRAM, root())
-
-
-def _below(path: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
-    if not isinstance(command, Group):
+    for path, command, _place in _below(PROGRAM, root()):
         yield path, command
+
+
+def _below(path: str, command: click.Command, place: str = "") -> Iterator[tuple[str, click.Command, str]]:
+    """The commands of a group, each with its module."""
+    if not isinstance(command, Group):
+        yield path, command, place
         return
     ctx = click.Context(command)
-    for name in command.list_commands(ctx):
+    for name, entry in command.entries.items():
         subcommand = command.get_command(ctx, name)
         assert subcommand is not None
-        yield from _below(f"{path} {name}", subcommand)
+        yield from _below(f"{path} {name}", subcommand, entry.place)
     if isinstance(command, KindGroup):
         for kind in built_in():
-            yield f"{path} {kind.noun}", attribute_command(str(command.name), kind)
+            yield f"{path} {kind.noun}", attribute_command(str(command.name), kind), "attributes"
 
 
 def own_parameters(command: click.Command) -> list[click.Parameter]:
@@ -106,36 +68,40 @@ def own_parameters(command: click.Command) -> list[click.Parameter]:
 def pages() -> dict[str, str]:
     """The text of each page by its file name."""
     sections = _sections()
-    texts = {"index.md": _index()}
-    for page, names in PAGES.items():
+    texts = {"index.md": _index(sections)}
+    for page, commands in sections.items():
         lines = [f"# rainbowctl: {page}", "", _MARK, "", "Every command also takes the [global flags](index.md).", ""]
-        for name in names:
-            lines += sections.pop(name)
+        lines += [line for section in commands.values() for line in section]
         lines += _fields() if page == "settings" else []
         texts[f"{page}.md"] = "\n".join(lines).rstrip() + "\n"
-    assert not sections, f"commands on no page of PAGES: {', '.join(sections)}"
     return texts
 
 
-def _sections() -> dict[str, list[str]]:
-    """The section of each command by its name, as PAGES has it."""
+def _sections() -> dict[str, dict[str, list[str]]]:
+    """The section of each command by its name, on each page; KIND stands for every kind of setting."""
     kinds = {kind.noun: kind for kind in built_in()}
-    sections: dict[str, list[str]] = {}
-    for path, command in commands():
+    sections: dict[str, dict[str, list[str]]] = {place: {} for places in PAGES.values() for place in places}
+    for path, command, place in _below(PROGRAM, root()):
+        known = next((known for known in sections if f"{place}.".startswith(f"{known}.")), None)
+        assert known is not None, f"{path} is on no page of PAGES"
         name = path.removeprefix(f"{PROGRAM} ")
         verb, _, noun = name.rpartition(" ")
         if noun not in kinds:
-            sections[name] = _section(path, command, own_parameters(command))
-        elif f"{verb} KIND" not in sections:
+            sections[known][name] = _section(path, command, own_parameters(command))
+        elif f"{verb} KIND" not in sections[known]:
             common = _common(verb, command, kinds[noun])
-            sections[f"{verb} KIND"] = _section(f"{PROGRAM} {verb} KIND", command, common)
-    return sections
+            sections[known][f"{verb} KIND"] = _section(f"{PROGRAM} {verb} KIND", command, common)
+    return {
+        page: {name: section for place in places for name, section in sections[place].items()}
+        for page, places in PAGES.items()
+    }
 
 
-def _index() -> str:
+def _index(sections: Mapping[str, Iterable[str]]) -> str:
     lines = ["# rainbowctl: every command", "", _MARK, ""]
     lines += ["The [guide](../rainbowctl.md) shows how they go together.", "", "| page | commands |", "|---|---|"]
-    lines += [f"| [{page}]({page}.md) | {', '.join(f'`{name}`' for name in names)} |" for page, names in PAGES.items()]
+    for page, names in sections.items():
+        lines.append(f"| [{page}]({page}.md) | {', '.join(f'`{name}`' for name in names)} |")
     lines += ["", "## Global flags", "", "Every command takes these, before the verb or after the noun.", ""]
     return "\n".join([*lines, *_table(GLOBAL_OPTIONS)]) + "\n"
 

@@ -78,7 +78,7 @@ class Entry:
     """Where a command of a group is found, and what it is for."""
 
     summary: str
-    place: str  #: module below `ctl.commands`, and name: `projects.get:get_project`
+    place: str  #: module below `ctl.commands`: `projects.get`
     aliases: tuple[str, ...] = ()
 
 
@@ -116,9 +116,13 @@ class Group(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         for word, entry in self.entries.items():
             if name == word or name in entry.aliases:
-                module, _, command = entry.place.partition(":")
-                return cast(click.Command, getattr(import_module(f"ctl.commands.{module}"), command))
+                module = import_module(f"ctl.commands.{entry.place}")
+                return cast(click.Command, getattr(module, self.variable(word)))
         return None
+
+    def variable(self, word: str) -> str:
+        """The variable of a command's module that holds the command."""
+        return word.replace("-", "_")
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

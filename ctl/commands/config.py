@@ -30,12 +30,12 @@ config = Group(
     "config",
     help="Contexts: named sets of endpoint, token, project and domain, kept in a file.",
     entries={
-        "set-context": Entry(summary="Create a context, or change one", place="config:set_context"),
-        "use-context": Entry(summary="Set the current context", place="config:use_context"),
-        "get-contexts": Entry(summary="List the contexts", place="config:get_contexts"),
-        "current-context": Entry(summary="Show the current context", place="config:current_context"),
-        "delete-context": Entry(summary="Delete a context", place="config:delete_context"),
-        "view": Entry(summary="Show all settings in force, and where they come from", place="config:view"),
+        "set-context": Entry(summary="Create a context, or change one", place="config"),
+        "use-context": Entry(summary="Set the current context", place="config"),
+        "get-contexts": Entry(summary="List the contexts", place="config"),
+        "current-context": Entry(summary="Show the current context", place="config"),
+        "delete-context": Entry(summary="Delete a context", place="config"),
+        "view": Entry(summary="Show all settings in force, and where they come from", place="config"),
     },
     examples=[
         "rainbowctl config set-context staging --endpoint https://rainbow.example.org --token-file ~/staging.token",

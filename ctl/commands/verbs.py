@@ -13,7 +13,7 @@ from ctl.cli.options import GLOBAL_OPTIONS, domain_option, project_option
 from ctl.cli.session import Session
 from ctl.client.errors import ClientError
 from ctl.client.kinds import Kind, built_in, by_word
-from ctl.client.nouns import collection, json_key, plural
+from ctl.client.nouns import plural
 from ctl.client.words import did_you_mean
 
 if TYPE_CHECKING:
@@ -38,6 +38,9 @@ class NounGroup(Group):
             if command := super().get_command(ctx, noun):
                 return command
         return None
+
+    def variable(self, word: str) -> str:
+        return f"{self.name}_{super().variable(word)}"
 
 
 class KindGroup(NounGroup):
@@ -115,17 +118,12 @@ def attribute_command(verb: str, kind: Kind) -> click.Command:
     return cast(click.Command, getattr(module, f"{verb}_attribute")(kind))
 
 
-def _fleet(verb: str) -> dict[str, Entry]:
-    """Clusters, pools and labels, which every verb takes."""
-    summaries = {
-        "cluster": "A cluster: a place that runs work",
-        "pool": "A pool: clusters that a run may ask for",
-        "label": "A label: clusters that settings route by",
-    }
-    return {
-        noun: Entry(summary=summary, place=f"fleet.{collection(noun)}:{verb}_{json_key(noun)}")
-        for noun, summary in summaries.items()
-    }
+#: Clusters, pools and labels, which every verb takes.
+_FLEET = {
+    "cluster": Entry(summary="A cluster: a place that runs work", place="fleet.clusters"),
+    "pool": Entry(summary="A pool: clusters that a run may ask for", place="fleet.pools"),
+    "label": Entry(summary="A label: clusters that settings route by", place="fleet.labels"),
+}
 
 
 def _launchplan(summary: str, place: str) -> Entry:
@@ -136,25 +134,22 @@ get = KindGroup(
     "get",
     help="Show settings, projects, the fleet and executions.",
     entries={
-        "project": Entry(summary="Projects", place="projects.get:get_project"),
-        "domain": Entry(summary="Domains", place="domains:get_domain"),
-        "kind": Entry(summary="Kinds: what can be set, and their fields", place="kinds:get_kind"),
-        "warnings": Entry(summary="Warnings about stored settings", place="warnings:get_warnings"),
-        "execution": Entry(summary="Executions", place="executions.get:get_execution"),
-        "execution-event": Entry(summary="What happened to an execution", place="executions.get:get_execution_event"),
-        "output": Entry(summary="Output files of an execution", place="executions.outputs:get_output"),
-        "placement-counts": Entry(
-            summary="How many executions went where", place="placement.counts:get_placement_counts"
-        ),
-        **_fleet("get"),
-        "cluster-event": Entry(summary="What happened to a cluster", place="fleet.clusters:get_cluster_event"),
-        "token": Entry(summary="Tokens of a cluster's agent", place="fleet.tokens:get_token"),
-        "workflow": Entry(summary="Workflows and their versions", place="registrations.workflows:get_workflow"),
+        "project": Entry(summary="Projects", place="projects.get"),
+        "domain": Entry(summary="Domains", place="domains"),
+        "kind": Entry(summary="Kinds: what can be set, and their fields", place="kinds"),
+        "warnings": Entry(summary="Warnings about stored settings", place="warnings"),
+        "execution": Entry(summary="Executions", place="executions.get"),
+        "execution-event": Entry(summary="What happened to an execution", place="executions.get"),
+        "output": Entry(summary="Output files of an execution", place="executions.outputs"),
+        "placement-counts": Entry(summary="How many executions went where", place="placement.counts"),
+        **_FLEET,
+        "cluster-event": Entry(summary="What happened to a cluster", place="fleet.clusters"),
+        "token": Entry(summary="Tokens of a cluster's agent", place="fleet.tokens"),
+        "workflow": Entry(summary="Workflows and their versions", place="registrations.workflows"),
         "task": Entry(
-            summary="The same as workflow: tasks are registered as workflows",
-            place="registrations.workflows:get_task",
+            summary="The same as workflow: tasks are registered as workflows", place="registrations.workflows"
         ),
-        "launchplan": _launchplan("Launch plans and their versions", "launchplans:get_launchplan"),
+        "launchplan": _launchplan("Launch plans and their versions", "launchplans"),
     },
     examples=[
         "rainbowctl get execution-cluster-label -p flyteexamples -d development",
@@ -168,11 +163,11 @@ create = NounGroup(
     "create",
     help="Create something new.",
     entries={
-        "project": Entry(summary="A project", place="projects.create:create_project"),
-        "execution": Entry(summary="An execution: run something", place="executions.create:create_execution"),
-        **_fleet("create"),
-        "workflow": Entry(summary="A version of a workflow", place="registrations.create:create_workflow"),
-        "launchplan": _launchplan("A version of a launch plan", "create:create_launchplan"),
+        "project": Entry(summary="A project", place="projects.create"),
+        "execution": Entry(summary="An execution: run something", place="executions.create"),
+        **_FLEET,
+        "workflow": Entry(summary="A version of a workflow", place="registrations.create"),
+        "launchplan": _launchplan("A version of a launch plan", "create"),
     },
     examples=[
         "rainbowctl create project --id flyteexamples --name 'Flyte examples'",
@@ -184,17 +179,11 @@ update = KindGroup(
     "update",
     help="Change something: shows the difference, asks on a terminal, then writes.",
     entries={
-        "project": Entry(
-            summary="A project's name, description, labels or state", place="projects.update:update_project"
-        ),
-        "execution": Entry(
-            summary="Archive an execution, or make it active again", place="executions.update:update_execution"
-        ),
-        **_fleet("update"),
-        "cluster-state": Entry(
-            summary="The state of a cluster, in place of its agent", place="fleet.clusters:update_cluster_state"
-        ),
-        "launchplan": _launchplan("Activate or deactivate a launch plan", "launchplans:update_launchplan"),
+        "project": Entry(summary="A project's name, description, labels or state", place="projects.update"),
+        "execution": Entry(summary="Archive an execution, or make it active again", place="executions.update"),
+        **_FLEET,
+        "cluster-state": Entry(summary="The state of a cluster, in place of its agent", place="fleet.clusters"),
+        "launchplan": _launchplan("Activate or deactivate a launch plan", "launchplans"),
     },
     examples=[
         "rainbowctl update execution-cluster-label --attrFile ec.yaml",
@@ -215,9 +204,9 @@ delete = KindGroup(
     "delete",
     help="Delete a setting at exactly one scope, or part of the fleet; end executions; revoke tokens.",
     entries={
-        "execution": Entry(summary="End executions", place="executions.delete:delete_execution"),
-        **_fleet("delete"),
-        "token": Entry(summary="Revoke a token of a cluster's agent", place="fleet.tokens:delete_token"),
+        "execution": Entry(summary="End executions", place="executions.delete"),
+        **_FLEET,
+        "token": Entry(summary="Revoke a token of a cluster's agent", place="fleet.tokens"),
     },
     examples=[
         "rainbowctl delete execution-cluster-label -p flyteexamples -d development",
@@ -229,7 +218,7 @@ delete = KindGroup(
 rotate = NounGroup(
     "rotate",
     help="Replace a secret by a new one.",
-    entries={"token": Entry(summary="The token of a cluster's agent", place="fleet.tokens:rotate_token")},
+    entries={"token": Entry(summary="The token of a cluster's agent", place="fleet.tokens")},
     examples=["rainbowctl rotate token a --newTokenFile a.token"],
 )
 
@@ -238,8 +227,7 @@ wait = NounGroup(
     help="Wait for a condition.",
     entries={
         "execution": Entry(
-            summary="Until an execution is in a phase, on a cluster, or finished",
-            place="executions.wait:wait_execution",
+            summary="Until an execution is in a phase, on a cluster, or finished", place="executions.wait"
         )
     },
     examples=["rainbowctl wait execution nightly -p flyteexamples -d development --for=phase=SUCCEEDED"],
@@ -248,6 +236,6 @@ wait = NounGroup(
 register = NounGroup(
     "register",
     help="Register workflows and launch plans.",
-    entries={"files": Entry(summary="From files and directories", place="registrations.register:register_files")},
+    entries={"files": Entry(summary="From files and directories", place="registrations.register")},
     examples=["rainbowctl register files flows/ -p flytesnacks -d development --version v1"],
 )
