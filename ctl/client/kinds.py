@@ -9,7 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ctl.client.nouns import plural, row_kind
+from ctl.client.nouns import plural
+from ctl.client.words import fold
 
 Schema = Mapping[str, Any]
 
@@ -49,10 +50,10 @@ class Kind:
         """The description without its full stop, for lists."""
         return self.description.rstrip(".")
 
-    def is_called(self, noun: str) -> bool:
-        """Whether `noun` is this kind's noun or its plural."""
+    def is_called(self, word: str) -> bool:
+        """Whether a word is this kind's number, or its noun, plural, name or payload key in any spelling."""
         plurals = [plural(self.noun), *([f"{self.noun[:-1]}ies"] if self.noun.endswith("y") else [])]
-        return noun in {self.noun, *plurals}
+        return word == str(self.number) or fold(word) in map(fold, [self.noun, *plurals, self.name, self.payload_key])
 
 
 @cache
@@ -63,10 +64,5 @@ def built_in() -> tuple[Kind, ...]:
 
 
 def by_word(kinds: Iterable[Kind], word: str) -> Kind | None:
-    """The kind meant by a noun, a name in any case, a payload key or a number."""
-    for kind in kinds:
-        if kind.is_called(word) or word in {str(kind.number), kind.payload_key}:
-            return kind
-        if row_kind(word) == kind.name:
-            return kind
-    return None
+    """The kind meant by a noun, a name, a payload key or a number."""
+    return next((kind for kind in kinds if kind.is_called(word)), None)

@@ -11,9 +11,8 @@ import yaml
 
 from ctl.client.errors import InvalidInput, InvalidRequest
 from ctl.client.kinds import Kind, Schema
-from ctl.client.nouns import plural
 from ctl.client.scopes import KEYS, Scope, level_label
-from ctl.client.words import fold, listed, sentence
+from ctl.client.words import listed, sentence
 from ctl.client.yaml_files import Problem, Source, compose, read_source
 from ctl.files.conversion import BAD, Converter, convert_source
 from ctl.files.positions import Position, Positions, find_position, locate_details
@@ -93,7 +92,7 @@ def convert_attribute(node: yaml.Node, kind: Kind, name: str) -> tuple[Attribute
     document = converter.mapping(node, {"properties": properties}, refused=_REFUSED)
     frame = {key: document.pop(key) for key in _FRAME if key in document}
     word = frame.get("kind")
-    if word is not None and not names_kind(word, kind):
+    if word is not None and not kind.is_called(word):
         converter.note_at("kind", f"this file is for {word}, the command is for {kind.noun}")
     scope = _scope(frame, kind, converter)
     version, positions = frame.get("version"), converter.positions
@@ -123,11 +122,6 @@ def parse_flow(text: str, schema: Schema, name: str) -> Any:
 
 def _in_words(problem: Problem) -> str:
     return f"{problem.field}: {problem.reason}" if problem.field else problem.reason
-
-
-def names_kind(word: str, kind: Kind) -> bool:
-    """Whether a word is the noun, name or payload key of a kind, in any spelling."""
-    return fold(word) in {fold(kind.noun), fold(plural(kind.noun)), fold(kind.name), fold(kind.payload_key)}
 
 
 def _scope(frame: Mapping[str, Any], kind: Kind, converter: Converter) -> Scope:

@@ -212,6 +212,14 @@ def child_node(node: yaml.Node, name: str) -> yaml.Node | None:
     return next((part for key, part in node.value if fold(str(key.value)) == fold(name)), None)
 
 
+def plain_or_wrapped(node: yaml.Node | None, schema: Schema) -> Schema:
+    """The schema of `{values: {team: ml}}`, as the API writes it, or of what is in it, as people do."""
+    inner: Schema = schema["properties"]["values"]
+    if not isinstance(node, yaml.MappingNode) or [key.value for key, _part in node.value] != ["values"]:
+        return inner
+    return inner if isinstance(node.value[0][1], yaml.ScalarNode) else schema
+
+
 def _is_null(node: yaml.Node) -> bool:
     return isinstance(node, yaml.ScalarNode) and not node.style and node.value in _NULLS
 

@@ -29,16 +29,16 @@ from typing import Any
 import yaml
 
 from ctl.client.errors import InvalidInput
-from ctl.client.kinds import Kind, Schema, built_in, by_word
+from ctl.client.kinds import Kind, built_in, by_word
 from ctl.client.nouns import DEFINED, FLEET, PROJECT, find_noun, json_key, row_kind
 from ctl.client.scopes import Scope
 from ctl.client.words import did_you_mean, fold
 from ctl.client.yaml_files import Problem
-from ctl.files.attributes import AttributeFile, convert_attribute, names_kind
-from ctl.files.conversion import Converter, child_node
+from ctl.files.attributes import AttributeFile, convert_attribute
+from ctl.files.conversion import Converter, child_node, plain_or_wrapped
 from ctl.files.fleet import convert_definition
 from ctl.files.positions import Positions, start_of
-from ctl.files.projects import FILE_SCHEMA, PLAIN_SCHEMA, READ_ONLY
+from ctl.files.projects import FILE_SCHEMA, READ_ONLY
 from ctl.files.readings import DocumentReader
 
 _DECIDED = "set by the admin: remove it"
@@ -91,16 +91,11 @@ class KindWords:
 
     def find(self, word: str) -> Kind | None:
         if word not in self._known:
-            self._known[word] = _match(built_in(), word) or _match(self._all(), word)
+            self._known[word] = by_word(built_in(), word) or by_word(self._all(), word)
         return self._known[word]
 
     def nouns(self) -> list[str]:
         return [*DEFINED, *(kind.noun for kind in self._all())]
-
-
-def _match(kinds: Iterable[Kind], word: str) -> Kind | None:
-    known = list(kinds)
-    return by_word(known, word) or next((kind for kind in known if names_kind(word, kind)), None)
 
 
 def read_documents(paths: Sequence[str], kinds: KindWords) -> list[Declaration]:
@@ -153,12 +148,13 @@ def _attribute(node: yaml.MappingNode, kind: Kind, name: str) -> tuple[Attribute
 
 def _project(node: yaml.MappingNode, name: str) -> tuple[AttributeFile, list[Problem]]:
     converter = Converter()
-    schema = _project_schema(node)
-    properties = {key: part for key, part in schema["properties"].items() if key not in READ_ONLY}
-    values = converter.mapping(node, {"properties": {"kind": {"type": "string"}, **properties}}, refused=_REFUSED)
+    known = {key: part for key, part in FILE_SCHEMA["properties"].items() if key not in READ_ONLY}
+    labels = plain_or_wrapped(child_node(node, "labels"), known["labels"])
+    properties = {"kind": {"type": "string"}, **known, "labels": labels}
+    values = converter.mapping(node, {"properties": properties}, refused=_REFUSED)
     values.pop("kind", None)
     id, version = values.pop("id", None), values.pop("version", None)
-    if schema is PLAIN_SCHEMA and "labels" in values:
+    if labels is not known["labels"] and "labels" in values:
         values["labels"] = {"values": values["labels"]}
     scope = Scope()
     try:
@@ -170,15 +166,6 @@ def _project(node: yaml.MappingNode, name: str) -> tuple[AttributeFile, list[Pro
     positions = _project_positions(converter.positions)
     file = AttributeFile(name=name, scope=scope, payload=values, version=version, positions=positions)
     return file, converter.problems
-
-
-def _project_schema(node: yaml.MappingNode) -> Schema:
-    """Labels are written `{values: {team: ml}}`, as in a project's file, or as a plain map."""
-    labels = child_node(node, "labels")
-    if not isinstance(labels, yaml.MappingNode):
-        return FILE_SCHEMA
-    is_wrapped = [key.value for key, _part in labels.value] == ["values"]
-    return FILE_SCHEMA if is_wrapped and isinstance(labels.value[0][1], yaml.MappingNode) else PLAIN_SCHEMA
 
 
 def _project_positions(positions: Positions) -> Positions:

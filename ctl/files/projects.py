@@ -28,6 +28,3 @@ FILE_SCHEMA: Schema = {
 }
 EDITABLE = ("name", "description", "labels", "state")
 READ_ONLY = ("domains", "created_at", "updated_at")
-
-#: As FILE_SCHEMA, with the labels written as a plain map.
-PLAIN_SCHEMA: Schema = {"properties": {**FILE_SCHEMA["properties"], "labels": _LABELS}}

@@ -14,7 +14,7 @@ from ctl.client.calls.registrations import WORKFLOW
 from ctl.client.facts import INPUT_TYPES, SCHEMAS
 from ctl.client.kinds import Schema, built_in
 from ctl.client.words import fold
-from ctl.files.conversion import child_node
+from ctl.files.conversion import child_node, plain_or_wrapped
 from ctl.files.retries import RETRY_SCHEMA
 
 _TEXT: Schema = {"type": "string"}
@@ -55,7 +55,7 @@ def document_properties(node: yaml.MappingNode, noun: str) -> dict[str, Schema]:
         "fixed_inputs": _ANY_MAP,
         "cluster_pool": _TEXT,
         "execution_cluster_label": _TEXT,
-        **{key: _plain_or_wrapped(child_node(node, key), config[key]) for key in ("labels", "annotations", "envs")},
+        **{key: plain_or_wrapped(child_node(node, key), config[key]) for key in ("labels", "annotations", "envs")},
         "kube_service_acct": _TEXT,
         "iam_role_arn": _TEXT,
         "security_context": config["security_context"],
@@ -73,14 +73,6 @@ def document_properties(node: yaml.MappingNode, noun: str) -> dict[str, Schema]:
 def _schema_of(kind_name: str) -> Schema:
     """The schema of a built-in kind, whose fields launch plans may hold as attributes do."""
     return next(kind.schema for kind in built_in() if kind.name == kind_name)
-
-
-def _plain_or_wrapped(node: yaml.Node | None, schema: Schema) -> Schema:
-    """The schema of `{values: {team: ml}}`, as the API writes it, or of what is in it, as people do."""
-    inner: Schema = schema["properties"]["values"]
-    if not isinstance(node, yaml.MappingNode) or [key.value for key, _part in node.value] != ["values"]:
-        return inner
-    return inner if isinstance(node.value[0][1], yaml.ScalarNode) else schema
 
 
 def input_schema(node: yaml.Node) -> Schema:
