@@ -21,12 +21,14 @@ def spellings(path: str) -> list[str]:
     return list(dict.fromkeys([path, kebab, camel]))
 
 
+def snake_case(word: str) -> str:
+    """A word in camelCase as it is written in snake_case: `iamRoleARN` is `iam_role_arn`."""
+    return re.sub(r"(?<=[a-z0-9])([A-Z]+)", lambda match: "_" + match[1].lower(), word)
+
+
 def flags(*words: str) -> list[str]:
     """Declarations of one flag: each camelCase word also in kebab-case (`--attrFile`, `--attr-file`)."""
-    declared = []
-    for word in words:
-        kebab = re.sub(r"(?<=[a-z0-9])([A-Z]+)", lambda match: "-" + match[1].lower(), word)
-        declared += [f"--{word}", f"--{kebab}"]
+    declared = [f"--{form}" for word in words for form in (word, snake_case(word).replace("_", "-"))]
     return list(dict.fromkeys(declared))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ctl.client.errors import InvalidRequest
 from ctl.files.positions import Positions, find_request_position, locate_details
+from ctl.files.run_settings import PATHS
 
 #: Keys that say what to run, of which a file may have one.
 RUN_KEYS = ("launchplan", "workflow", "task", "job", "jobspec")
@@ -17,28 +18,15 @@ _PATHS = {
     "spec.launch_plan.name": ("launchplan", "workflow", "task"),
     "spec.launch_plan.version": ("version",),
     "spec.launch_plan": ("launchplan", "workflow", "task"),
-    "spec.cluster_assignment": ("clusterPool",),
-    "spec.execution_cluster_label": ("executionClusterLabel", "targetExecutionCluster"),
-    "spec.security_context.run_as.k8s_service_account": ("kubeServiceAcct",),
-    "spec.security_context.run_as.iam_role": ("iamRoleARN",),
-    "spec.security_context": ("securityContext", "kubeServiceAcct", "iamRoleARN"),
-    "spec.quality_of_service": ("qualityOfService",),
-    "spec.execution_env_assignments": ("executionEnvAssignments",),
-    "spec.raw_output_data_config": ("outputLocationPrefix",),
-    "spec.max_parallelism": ("maxParallelism",),
-    "spec.overwrite_cache": ("overwriteCache",),
-    "spec.envs.values": ("envs",),
-    "spec.labels.values": ("labels",),
-    "spec.annotations.values": ("annotations",),
-    "project": ("targetProject",),
-    "domain": ("targetDomain",),
-    "spec": ("",),
+    "project": ("target_project",),
+    "domain": ("target_domain",),
+    **PATHS,
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExecutionDocument:
-    """A checked document with the values in it, by flytectl's names of the keys, and where they stand."""
+    """A checked document with the values in it, by their keys in snake_case, and where they stand."""
 
     name: str  #: of the file
     values: Mapping[str, Any]
@@ -48,7 +36,7 @@ class ExecutionDocument:
     @property
     def identity(self) -> Hashable:
         """What no two documents of a file may share; those without a name never do."""
-        named = tuple(self.values.get(key) for key in ("targetProject", "targetDomain", "name"))
+        named = tuple(self.values.get(key) for key in ("target_project", "target_domain", "name"))
         return named if "name" in self.values else self.place
 
     @property

@@ -13,6 +13,7 @@ from ctl.client.scopes import check_name
 from ctl.client.words import count, listed
 from ctl.files.execution_documents import ExecutionDocument
 from ctl.files.retries import retry_policy
+from ctl.files.run_settings import settings_spec
 
 #: Flags that say what to run, by their parameters.
 _RUN_FLAGS = {
@@ -22,36 +23,26 @@ _RUN_FLAGS = {
     "jobspec": "--jobspec",
     "command": "a command after --",
 }
-#: Flags for a job that is registered nowhere, by their parameters, with their place in the job.
+#: Flags for a job that is registered nowhere, by their parameters, which they are called like: their place in the job.
 _JOB_FLAGS = {
-    "image": ("--image", ("image",)),
-    "cpu": ("--cpu", ("resources", "requests", "cpu")),
-    "memory": ("--memory", ("resources", "requests", "memory")),
-    "gpu": ("--gpu", ("resources", "requests", "gpu")),
-    "nodes": ("--nodes", ("resources", "nodes")),
-    "tasks": ("--tasks", ("resources", "tasks")),
-    "duration": ("--duration", ("resources", "duration")),
+    "image": ("image",),
+    "cpu": ("resources", "requests", "cpu"),
+    "memory": ("resources", "requests", "memory"),
+    "gpu": ("resources", "requests", "gpu"),
+    "nodes": ("resources", "nodes"),
+    "tasks": ("resources", "tasks"),
+    "duration": ("resources", "duration"),
 }
-#: The other flags that describe an execution.
-_OTHER_FLAGS = {
-    "exec_file": "--execFile",
-    "version": "--version",
-    "inputs": "--input",
-    "cluster_pool": "--clusterPool",
-    "cluster_label": "--executionClusterLabel",
-    "cluster": "--cluster",
-    "target_project": "--targetProject",
-    "target_domain": "--targetDomain",
-    "service_account": "--kubeServiceAcct",
-    "iam_role": "--iamRoleARN",
-    "overwrite_cache": "--overwriteCache",
-    "labels": "--label",
-    "annotations": "--annotation",
-    "envs": "--env",
-    "retries": "--retries",
-    "backoff": "--backoff",
-    "on_lost": "--onLost",
+#: Flags for settings, by the keys of files.
+_SETTING_FLAGS = {
+    "cluster": "cluster",
+    "cluster_pool": "cluster_pool",
+    "execution_cluster_label": "cluster_label",
+    "kube_service_acct": "service_account",
+    "iam_role_arn": "iam_role",
+    "overwrite_cache": "overwrite_cache",
 }
+_LEFT_OUT_IF_EMPTY = ("labels", "annotations", "envs", "retry", "security_context")
 #: Flags that relaunch and recover take.
 _REPEAT_FLAGS = ("cluster_pool", "cluster_label", "cluster", "overwrite_cache", "inputs")
 #: Where there is no file.
@@ -154,8 +145,8 @@ def _request(
 ) -> Request:
     run_key, notes = _run_key(flags, document)
     target = {
-        "project": flags["target_project"] or document.values.get("targetProject") or project,
-        "domain": flags["target_domain"] or document.values.get("targetDomain") or domain,
+        "project": flags["target_project"] or document.values.get("target_project") or project,
+        "domain": flags["target_domain"] or document.values.get("target_domain") or domain,
     }
     _check_target(target)
     spec: Document = _run_spec(run_key, flags, document, jobspec)
@@ -176,18 +167,21 @@ def _request(
     )
 
 
-def build_repeat(flags: Mapping[str, Any], how: str, id: ExecutionId) -> Document:
-    """The request that relaunches or recovers an execution; flags it has no place for are refused by name."""
-    every = {**_RUN_FLAGS, **{key: flag for key, (flag, _path) in _JOB_FLAGS.items()}, **_OTHER_FLAGS}
+def build_repeat(flags: Mapping[str, Any], how: str, id: ExecutionId, names: Mapping[str, str]) -> Document:
+    """
+    The request that relaunches or recovers an execution; flags it has no place for are refused by name.
+
+    `names` are the flags that describe an execution, by their parameters.
+    """
+    every = {**_RUN_FLAGS, **names}
     wrong = [flag for key, flag in every.items() if key not in _REPEAT_FLAGS and _is_given(flags[key])]
     if wrong:
-        may = listed(_OTHER_FLAGS[key] for key in _REPEAT_FLAGS)
+        may = listed(names[key] for key in _REPEAT_FLAGS)
         raise InvalidInput(
             f"--{how} runs again what {id.name} ran: leave out {listed(wrong)}. What may be changed with it: {may}."
         )
     body: Document = {"id": id.document(), **({"name": flags["name"]} if flags["name"] is not None else {})}
-    body |= _placement_spec(flags, _NO_DOCUMENT)
-    body |= {"overwrite_cache": True} if flags["overwrite_cache"] else {}
+    body |= settings_spec(_typed_settings(flags))
     return body | ({"inputs": dict(flags["inputs"])} if flags["inputs"] else {})
 
 
@@ -244,7 +238,7 @@ def _run_spec(
     run_key: str, flags: Mapping[str, Any], document: ExecutionDocument, jobspec: tuple[ExecutionDocument, ...]
 ) -> dict[str, Any]:
     """The part of the spec that says what runs."""
-    job_flags = [flag for key, (flag, _path) in _JOB_FLAGS.items() if flags[key] is not None]
+    job_flags = [f"--{key}" for key in _JOB_FLAGS if flags[key] is not None]
     if run_key in _RESOURCE_TYPES:
         if job_flags:
             label = _RESOURCE_TYPES[run_key].lower().replace("_", " ")
@@ -279,7 +273,7 @@ def _job(flags: Mapping[str, Any], document: ExecutionDocument) -> Document:
     job: Document = dict(document.values.get("job") or {})
     if flags["command"]:
         job["command"] = list(flags["command"])
-    for key, (_flag, path) in _JOB_FLAGS.items():
+    for key, path in _JOB_FLAGS.items():
         if flags[key] is not None:
             job = _with(job, path, flags[key])
     return job
@@ -292,49 +286,17 @@ def _with(document: Mapping[str, Any], path: tuple[str, ...], value: Any) -> Doc
 
 
 def _settings_spec(flags: Mapping[str, Any], document: ExecutionDocument) -> Document:
-    """The rest of the spec."""
-    spec = _placement_spec(flags, document)
+    """The rest of the spec: the settings of the file, with those that flags give."""
+    values = dict(document.values)
+    if "target_execution_cluster" in values:
+        values["execution_cluster_label"] = values["target_execution_cluster"]
     for key in ("labels", "annotations", "envs"):
-        values = {**document.values.get(key, {}), **dict(flags[key])}
-        if values:
-            spec[key] = {"values": values}
-    spec |= _identity(flags, document)
-    if flags["overwrite_cache"] or "overwriteCache" in document.values:
-        spec["overwrite_cache"] = flags["overwrite_cache"] or document.values["overwriteCache"]
-    plain = {
-        "interruptible": "interruptible",
-        "maxParallelism": "max_parallelism",
-        "qualityOfService": "quality_of_service",
-        "executionEnvAssignments": "execution_env_assignments",
-    }
-    spec |= {name: document.values[key] for key, name in plain.items() if key in document.values}
-    if prefix := document.values.get("outputLocationPrefix"):
-        spec["raw_output_data_config"] = {"output_location_prefix": prefix}
-    if policy := retry_policy(document.values.get("retry") or {}, flags):
-        spec["retry"] = policy
-    return spec
+        values[key] = {**values.get(key, {}), **dict(flags[key])}
+    values["retry"] = retry_policy(values.get("retry") or {}, flags)
+    values |= _typed_settings(flags)
+    return settings_spec({key: value for key, value in values.items() if value or key not in _LEFT_OUT_IF_EMPTY})
 
 
-def _placement_spec(flags: Mapping[str, Any], document: ExecutionDocument) -> Document:
-    """The cluster, pool and label that are asked for."""
-    in_file = document.values.get("executionClusterLabel") or document.values.get("targetExecutionCluster")
-    cluster = flags["cluster"] or document.values.get("cluster")
-    pool = flags["cluster_pool"] or document.values.get("clusterPool")
-    label = flags["cluster_label"] or in_file
-    return {
-        **({"cluster": cluster} if cluster else {}),
-        **({"cluster_assignment": {"cluster_pool_name": pool}} if pool else {}),
-        **({"execution_cluster_label": {"value": label}} if label else {}),
-    }
-
-
-def _identity(flags: Mapping[str, Any], document: ExecutionDocument) -> Document:
-    context = dict(document.values.get("securityContext") or {})
-    run_as = dict(context.pop("runAs", None) or context.get("run_as") or {})
-    if account := flags["service_account"] or document.values.get("kubeServiceAcct"):
-        run_as["k8s_service_account"] = account
-    if role := flags["iam_role"] or document.values.get("iamRoleARN"):
-        run_as["iam_role"] = role
-    if run_as:
-        context["run_as"] = run_as
-    return {"security_context": context} if context else {}
+def _typed_settings(flags: Mapping[str, Any]) -> Document:
+    """Settings that flags give, by the keys of files."""
+    return {key: flags[flag] for key, flag in _SETTING_FLAGS.items() if flags[flag]}

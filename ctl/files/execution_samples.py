@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,43 +15,41 @@ from ctl.client.formats import printable
 _INDENT = " " * 4
 
 
-def execution_sample(
-    key: str,
-    id: Identifier,
-    inputs: Mapping[str, Any],
-    *,
-    defaults: Mapping[str, Any],
-    fixed: Mapping[str, Any],
-    now: datetime,
-) -> str:
-    """
-    A file that runs one version of a workflow, task or launch plan.
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """What such a file is made from."""
 
-    `key` is what flytectl calls it in such files: `workflow` for a launch plan, else `task`. Of the `inputs` that the
-    workflow declares, a launch plan sets `defaults`; those that it has `fixed` can only be mentioned.
-    """
+    key: str  #: what flytectl calls it in such files: `workflow` for a launch plan, else `task`
+    inputs: Mapping[str, Any]  #: that the workflow declares
+    defaults: Mapping[str, Any]  #: values that a launch plan sets
+    fixed: Mapping[str, Any]  #: values of a launch plan that can only be mentioned
+
+
+def execution_sample(sample: Sample, id: Identifier, now: datetime) -> str:
+    """A file that runs one version of a workflow, task or launch plan."""
     return "".join(
         [
             'iamRoleARN: ""\n',
-            _inputs(inputs, defaults, fixed, now),
+            _inputs(sample, now),
             "envs: {}\n",
             'kubeServiceAcct: ""\n',
             f"targetDomain: {_written(id.domain)}\n",
             f"targetProject: {_written(id.project)}\n",
-            f"task: {_written(id.name)}\n" if key == "task" else "",
+            f"task: {_written(id.name)}\n" if sample.key == "task" else "",
             f"version: {_written(id.version)}\n",
-            f"workflow: {_written(id.name)}\n" if key == "workflow" else "",
+            f"workflow: {_written(id.name)}\n" if sample.key == "workflow" else "",
         ]
     )
 
 
-def _inputs(inputs: Mapping[str, Any], defaults: Mapping[str, Any], fixed: Mapping[str, Any], now: datetime) -> str:
-    lines = [f"{_INDENT}# {name} is fixed to {_written(value)}" for name, value in fixed.items()]
-    for name, declared in inputs.items():
-        if name in fixed:
+def _inputs(sample: Sample, now: datetime) -> str:
+    lines = [f"{_INDENT}# {name} is fixed to {_written(value)}" for name, value in sample.fixed.items()]
+    for name, declared in sample.inputs.items():
+        if name in sample.fixed:
             continue
         declared = declared if isinstance(declared, dict) else {"type": declared}
-        value = defaults[name] if name in defaults else declared.get("default", sample_value(declared, now))
+        default = declared.get("default", sample_value(declared, now))
+        value = sample.defaults.get(name, default)
         text = " ".join(str(declared.get("description") or "").split())
         remark = f"  # {printable(text)}" if text not in {"", name} else ""
         lines.append(f"{_INDENT}{name}: {_written(value)}{remark}")

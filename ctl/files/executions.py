@@ -12,7 +12,7 @@ import yaml
 
 from ctl.client.errors import InvalidInput
 from ctl.client.kinds import Schema
-from ctl.client.words import fold
+from ctl.client.words import fold, snake_case
 from ctl.client.yaml_files import Problem, Source, compose_mapping, read_source
 from ctl.files.attributes import parse_flow
 from ctl.files.conversion import Converter
@@ -95,9 +95,18 @@ def _convert(node: yaml.MappingNode, name: str) -> tuple[ExecutionDocument, list
     for key in _MAPPINGS:
         if key in values and not isinstance(values[key], dict):
             converter.note_at(key, "must hold keys and values")
-    place = start_of(node, name)
-    document = ExecutionDocument(name=name, values=values, positions=converter.positions, place=place)
+    document = ExecutionDocument(
+        name=name,
+        values={snake_case(key): value for key, value in values.items()},
+        positions={_with_snake_key(path): position for path, position in converter.positions.items()},
+        place=start_of(node, name),
+    )
     return document, converter.problems
+
+
+def _with_snake_key(path: str) -> str:
+    key, dot, rest = path.partition(".")
+    return f"{snake_case(key)}{dot}{rest}"
 
 
 def read_jobspec(path: str) -> ExecutionDocument:

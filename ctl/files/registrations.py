@@ -35,6 +35,7 @@ from ctl.files.conversion import BAD, Converter, child_node
 from ctl.files.positions import Positions, find_request_position, start_of
 from ctl.files.readings import DocumentReader
 from ctl.files.registration_schemas import FRAME, document_properties, input_schema
+from ctl.files.run_settings import PATHS, settings_spec
 
 TITLES = {WORKFLOW: "workflow", LAUNCH_PLAN: "launch plan"}
 
@@ -43,17 +44,8 @@ _PATHS = {
     "id": ("",),
     "spec.workflow_id.version": ("workflow.version", "workflow_version", "workflow"),
     "spec.workflow_id": ("workflow",),
-    "spec.cluster_assignment": ("cluster_pool",),
-    "spec.execution_cluster_label": ("execution_cluster_label",),
-    "spec.security_context.run_as.k8s_service_account": ("kube_service_acct", "security_context"),
-    "spec.security_context.run_as.iam_role": ("iam_role_arn", "security_context"),
-    "spec.security_context": ("security_context", "kube_service_acct", "iam_role_arn"),
-    "spec.raw_output_data_config": ("raw_output_data_config", "output_location_prefix"),
-    "spec.labels.values": ("labels.values", "labels"),
-    "spec.annotations.values": ("annotations.values", "annotations"),
-    "spec.envs.values": ("envs.values", "envs"),
     "state": ("active",),
-    "spec": ("",),
+    **PATHS,
 }
 
 
@@ -163,7 +155,7 @@ def _registration(node: yaml.MappingNode, name: str, expected: str | None) -> tu
         spec = _workflow_spec(values, node, converter)
     else:
         _check_launch_plan(values, node, converter)
-        spec = _launch_spec(values)
+        spec = settings_spec(values)
     if frame.get("description"):
         spec = {"description": frame["description"], **spec}
     return Registration(
@@ -254,35 +246,3 @@ def _workflow(values: Mapping[str, Any]) -> dict[str, str]:
     if workflow.get("version") == LATEST:
         del workflow["version"]
     return workflow
-
-
-def _launch_spec(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A launch plan's fields as the API has them."""
-    same = (
-        "default_inputs",
-        "fixed_inputs",
-        "security_context",
-        "max_parallelism",
-        "interruptible",
-        "overwrite_cache",
-        "raw_output_data_config",
-        "retry",
-    )
-    spec = {key: values[key] for key in same if key in values}
-    if values.get("cluster_pool"):
-        spec["cluster_assignment"] = {"cluster_pool_name": values["cluster_pool"]}
-    if values.get("execution_cluster_label"):
-        spec["execution_cluster_label"] = {"value": values["execution_cluster_label"]}
-    for key in ("labels", "annotations", "envs"):
-        if key in values:
-            entries = values[key]
-            is_wrapped = isinstance(entries, dict) and isinstance(entries.get("values"), (dict, list))
-            spec[key] = entries if is_wrapped else {"values": entries}
-    run_as = {"k8s_service_account": values.get("kube_service_acct"), "iam_role": values.get("iam_role_arn")}
-    if any(run_as.values()):
-        spec["security_context"] = {"run_as": {key: word for key, word in run_as.items() if word}}
-    if values.get("output_location_prefix"):
-        spec["raw_output_data_config"] = {"output_location_prefix": values["output_location_prefix"]}
-    if (urgency := values.get("quality_of_service")) is not None:
-        spec["quality_of_service"] = urgency if isinstance(urgency, dict) else {"tier": urgency}
-    return spec

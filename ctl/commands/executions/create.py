@@ -14,7 +14,13 @@ from ctl.client.answers import Document
 from ctl.client.errors import AlreadyCreated, InvalidInput, NotFound
 from ctl.client.executions import Execution, ExecutionId
 from ctl.commands.executions.options import execution_id
-from ctl.commands.executions.requests import RUN_PARAMETERS, RunCommand, requests_from_flags, send_request
+from ctl.commands.executions.requests import (
+    RUN_FLAGS,
+    RUN_PARAMETERS,
+    RunCommand,
+    requests_from_flags,
+    send_request,
+)
 from ctl.commands.executions.tables import print_execution
 from ctl.files.execution_requests import Request, build_repeat
 
@@ -118,7 +124,7 @@ def _repeats(flags: Mapping[str, Any]) -> str | None:
 
 
 def _repeat(session: Session, how: str, flags: Mapping[str, Any]) -> Document:
-    request = build_repeat(flags, how, execution_id(session, flags[how]))
+    request = build_repeat(flags, how, execution_id(session, flags[how]), RUN_FLAGS)
     return session.client.repeat_execution(how, request, key=_key(request, flags), dry_run=flags["dry_run"])
 
 

@@ -164,6 +164,12 @@ RUN_PARAMETERS: Sequence[click.Parameter] = [
 ]
 
 
+#: The flags among them, by their parameters.
+RUN_FLAGS = {
+    str(param.name): param.opts[0] for param in RUN_PARAMETERS if isinstance(param, click.Option) and param.expose_value
+}
+
+
 def requests_from_flags(session: Session, flags: Mapping[str, Any]) -> list[Request]:
     """The requests that the flags of create and place describe, one for each document of a file."""
     scope = resolve_scope(session, {})

@@ -16,7 +16,8 @@ from ctl.client.answers import Document
 from ctl.client.calls.registrations import LAUNCH_PLAN, WORKFLOW, Identifier
 from ctl.client.errors import InvalidInput, NotFound
 from ctl.client.schemas import show
-from ctl.commands.registrations.versions import Reading, Sample, read_parameters
+from ctl.commands.registrations.versions import Reading, read_parameters
+from ctl.files.execution_samples import Sample
 
 _GET_HELP = """Show the launch plans of a project and domain, each with its newest version; with NAME, all versions of
 one; with --version or --latest, one version.

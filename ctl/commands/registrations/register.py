@@ -24,6 +24,7 @@ from ctl.commands.registrations.create import (
     complete,
 )
 from ctl.files.registrations import Registration, read_registrations
+from ctl.files.run_settings import settings_spec
 
 _HELP = f"""Register workflows and launch plans from files and directories.
 
@@ -121,13 +122,13 @@ def _with_defaults(item: Registration, flags: Mapping[str, Any]) -> Registration
     """A launch plan with the defaults of the command line for fields that it leaves out."""
     if item.noun != LAUNCH_PLAN:
         return item
-    spec = dict(item.spec)
-    run_as = {"k8s_service_account": flags["service_account"], "iam_role": flags["iam_role"]}
-    if any(run_as.values()) and "security_context" not in spec:
-        spec["security_context"] = {"run_as": {key: name for key, name in run_as.items() if name}}
-    if flags["output_prefix"] and "raw_output_data_config" not in spec:
-        spec["raw_output_data_config"] = {"output_location_prefix": flags["output_prefix"]}
-    return activated(replace(item, spec=spec), flags["activate"])
+    keys = {
+        "kube_service_acct": "service_account",
+        "iam_role_arn": "iam_role",
+        "output_location_prefix": "output_prefix",
+    }
+    defaults = settings_spec({key: flags[flag] for key, flag in keys.items()})
+    return activated(replace(item, spec={**defaults, **item.spec}), flags["activate"])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,18 +17,9 @@ from ctl.client.answers import Document
 from ctl.client.calls.registrations import LATEST, Identifier
 from ctl.client.errors import InvalidInput, NotFound
 from ctl.client.words import did_you_mean
+from ctl.files.execution_samples import Sample, execution_sample
 
 Flags = Mapping[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sample:
-    """What a file for `create execution` is made from."""
-
-    key: str  #: under which the file names what it runs
-    inputs: Mapping[str, Any]
-    defaults: Mapping[str, Any]  #: values of inputs that may be changed
-    fixed: Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,11 +112,8 @@ def _chosen_version(flags: Flags) -> str | None:
 def _write_sample(session: Session, flags: Flags, id: Identifier, sample: Sample) -> None:
     """Write a file that an execution can be created from."""
     from ctl.cli.files import write_output
-    from ctl.files.execution_samples import execution_sample
 
-    text = execution_sample(
-        sample.key, id, sample.inputs, defaults=sample.defaults, fixed=sample.fixed, now=datetime.now(UTC)
-    )
+    text = execution_sample(sample, id, datetime.now(UTC))
     file = str(flags["exec_file"])
     note = (
         f"Wrote {file} for {id.name} version {id.version}: change its inputs, then run `rainbowctl create execution "

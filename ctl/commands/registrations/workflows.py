@@ -9,7 +9,8 @@ from ctl.cli.output import id_part
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.calls.registrations import WORKFLOW, Identifier
-from ctl.commands.registrations.versions import Reading, Sample, read_parameters
+from ctl.commands.registrations.versions import Reading, read_parameters
+from ctl.files.execution_samples import Sample
 
 _HELP = """Show the {noun}s of a project and domain, each with its newest version; with NAME, all versions of one; with
 --version or --latest, one version with its inputs and outputs.{about}

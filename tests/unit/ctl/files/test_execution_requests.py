@@ -7,6 +7,7 @@ import pytest
 
 from ctl.client.errors import InvalidInput, InvalidRequest
 from ctl.client.executions import ExecutionId
+from ctl.commands.executions.requests import RUN_FLAGS
 from ctl.files.execution_requests import Request, build_repeat, build_requests
 
 NOTHING: dict[str, Any] = dict.fromkeys(
@@ -235,7 +236,7 @@ ID = ExecutionId(project="p", domain="d", name="old")
 
 
 def test_a_relaunch_keeps_everything_but_what_flags_change() -> None:
-    assert build_repeat(NOTHING, "relaunch", ID) == {"id": ID.document()}
+    assert build_repeat(NOTHING, "relaunch", ID, RUN_FLAGS) == {"id": ID.document()}
     flags = {
         **NOTHING,
         "name": "new",
@@ -245,7 +246,7 @@ def test_a_relaunch_keeps_everything_but_what_flags_change() -> None:
         "overwrite_cache": True,
         "inputs": {"a": 1},
     }
-    assert build_repeat(flags, "relaunch", ID) == {
+    assert build_repeat(flags, "relaunch", ID, RUN_FLAGS) == {
         "id": ID.document(),
         "name": "new",
         "cluster": "c",
@@ -270,4 +271,4 @@ def test_a_relaunch_keeps_everything_but_what_flags_change() -> None:
 )
 def test_a_relaunch_refuses_by_name_what_it_has_no_place_for(flags: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match="--recover runs again what old ran: leave out "):
-        build_repeat({**NOTHING, **flags}, "recover", ID)
+        build_repeat({**NOTHING, **flags}, "recover", ID, RUN_FLAGS)

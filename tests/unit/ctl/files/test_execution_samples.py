@@ -9,7 +9,7 @@ import pytest
 
 from ctl.client.calls.registrations import Identifier
 from ctl.client.yaml_files import Source
-from ctl.files.execution_samples import execution_sample, sample_value
+from ctl.files.execution_samples import Sample, execution_sample, sample_value
 from ctl.files.executions import parse_execution_files
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -26,7 +26,7 @@ INPUTS: dict[str, Any] = {
 def sample(
     key: str, inputs: dict[str, Any], defaults: dict[str, Any] | None = None, fixed: dict[str, Any] | None = None
 ) -> str:
-    return execution_sample(key, ID, inputs, defaults=defaults or {}, fixed=fixed or {}, now=NOW)
+    return execution_sample(Sample(key=key, inputs=inputs, defaults=defaults or {}, fixed=fixed or {}), ID, NOW)
 
 
 def test_a_launch_plans_defaults_go_before_the_workflows_and_what_it_fixes_is_told() -> None:
@@ -52,7 +52,7 @@ def test_the_file_reads_back_as_what_it_says(key: str) -> None:
     [file] = parse_execution_files(Source(name="f.yaml", text=sample(key, INPUTS)))
     assert (file.run_key, file.values[key], file.values["version"]) == (key, "my.flow", "1")
     assert file.values["inputs"] == {"epochs": 3, "rate": 0.0, "name": "", "seed": 0, "shards": [0]}
-    assert (file.values["targetProject"], file.values["targetDomain"]) == ("flytesnacks", "development")
+    assert (file.values["target_project"], file.values["target_domain"]) == ("flytesnacks", "development")
 
 
 def test_without_inputs_there_are_none() -> None:

@@ -44,7 +44,7 @@ def test_a_file_that_flytectl_generated_is_read_as_it_is() -> None:
 
 def test_keys_are_read_in_any_spelling() -> None:
     file = parsed("cluster_pool: gpu\ntarget-project: p\noverwrite_cache: true\nenvs: {A: 010}\nlaunch_plan: x\n")
-    expected = {"clusterPool": "gpu", "targetProject": "p", "overwriteCache": True, "envs": {"A": "010"}}
+    expected = {"cluster_pool": "gpu", "target_project": "p", "overwrite_cache": True, "envs": {"A": "010"}}
     assert file.values == {**expected, "launchplan": "x"}
 
 
