@@ -98,6 +98,15 @@ class Printer:
             self.document(document)
         return True
 
+    def stream(self, names: Iterable[str], documents: Iterable[Any]) -> bool:
+        """As `machine_output`, for an answer that may go on: each document by itself."""
+        if self.is_table or self.format == "name":
+            return self.machine_output(names, None)
+        for document in documents:
+            self.text("---\n" if self.format == "yaml" else "")
+            self.document(document)
+        return True
+
     def show(
         self,
         names: Iterable[str],

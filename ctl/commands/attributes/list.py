@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import Any
 
+from ctl.cli.output import Columns
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session
 from ctl.client.answers import Attribute, Document
@@ -12,8 +14,6 @@ from ctl.client.errors import InvalidInput
 from ctl.client.kinds import Kind
 from ctl.client.schemas import summary
 from ctl.files.attribute_documents import flat
-
-_COLUMNS = ["LEVEL", "PROJECT", "DOMAIN", "WORKFLOW", "LAUNCH PLAN", "VALUE", "VERSION"]
 
 
 def list_rows(session: Session, kind: Kind, flags: Mapping[str, Any]) -> None:
@@ -29,26 +29,28 @@ def list_rows(session: Session, kind: Kind, flags: Mapping[str, Any]) -> None:
 
 def _print(session: Session, kind: Kind, rows: Iterable[Attribute]) -> None:
     printer = session.printer
-    if printer.format == "name":
-        for row in rows:
-            printer.line(row.scope.name(kind.noun))
-    elif printer.format == "json":
-        printer.document([flat(row, kind.noun) for row in rows])
-    elif printer.format == "yaml":
-        for row in rows:
-            printer.text("---\n")
-            printer.document(flat(row, kind.noun))
-    elif cells := [_cells(kind, row, printer.is_wide) for row in rows]:
-        printer.table(_COLUMNS + (["UPDATED", "BY"] if printer.is_wide else []), cells)
+    documents = (flat(row, kind.noun) for row in rows)
+    if printer.format == "json":
+        printer.document(list(documents))
+    elif printer.stream((row.scope.name(kind.noun) for row in rows), documents):
+        return
+    elif shown_rows := list(rows):
+        printer.rows(shown_rows, _columns(kind), _WIDE)
     else:
         printer.note(f"No {kind.noun} is set at the selected scopes.")
 
 
-def _cells(kind: Kind, row: Attribute, is_wide: bool) -> list[str]:
-    scope = row.scope
-    cells = [scope.level, scope.project or "", scope.domain or "", scope.workflow or "", scope.launch_plan or ""]
-    cells += [summary(kind.schema, row.payload), str(row.version or "")]
-    return cells + (updated(row) if is_wide else [])
+def _columns(kind: Kind) -> Columns:
+    return {
+        "LEVEL": attrgetter("scope.level"),
+        "PROJECT": attrgetter("scope.project"),
+        "DOMAIN": attrgetter("scope.domain"),
+        "WORKFLOW": attrgetter("scope.workflow"),
+        "LAUNCH PLAN": attrgetter("scope.launch_plan"),
+        # Without a version the row is no longer stored.
+        "VALUE": lambda row: summary(kind.schema, row.payload) if row.version else "(deleted)",
+        "VERSION": attrgetter("version"),
+    }
 
 
 def updated(row: Attribute | None) -> list[str]:
@@ -57,6 +59,9 @@ def updated(row: Attribute | None) -> list[str]:
         return ["", ""]
     claim = f" (says {row.claimed_by})" if row.claimed_by else ""
     return [row.updated_at or "", f"{row.updated_by or ''}{claim}"]
+
+
+_WIDE: Columns = {"UPDATED": lambda row: updated(row)[0], "BY": lambda row: updated(row)[1]}
 
 
 def _watch(session: Session, kind: Kind, filters: Mapping[str, Any]) -> None:
@@ -82,19 +87,9 @@ def _watch(session: Session, kind: Kind, filters: Mapping[str, Any]) -> None:
 def _print_changed(
     session: Session, kind: Kind, written: list[Attribute], deleted: list[Attribute], *, has_headers: bool
 ) -> None:
-    printer = session.printer
-    if printer.format == "name":
-        for row in [*written, *deleted]:
-            printer.line(row.scope.name(kind.noun))
-    elif printer.is_table:
-        gone = [[*_cells(kind, row, False)[:5], "(deleted)", ""] for row in deleted]
-        more = ["UPDATED", "BY"] if printer.is_wide else []
-        cells = [_cells(kind, row, printer.is_wide) for row in written]
-        cells += [[*line, *("" for _column in more)] for line in gone]
-        (printer if has_headers else printer.without_headers()).table(_COLUMNS + more, cells)
-    else:
-        documents: list[Document] = [flat(row, kind.noun) for row in written]
-        documents += [{"kind": kind.noun, **row.scope.document(), "deleted": True} for row in deleted]
-        for document in documents:
-            printer.text("---\n" if printer.format == "yaml" else "")
-            printer.document(document)
+    printer = session.printer if has_headers else session.printer.without_headers()
+    documents: list[Document] = [flat(row, kind.noun) for row in written]
+    documents += [{"kind": kind.noun, **row.scope.document(), "deleted": True} for row in deleted]
+    if not printer.stream((row.scope.name(kind.noun) for row in [*written, *deleted]), documents):
+        gone = [Attribute(scope=row.scope, payload={}) for row in deleted]
+        printer.rows([*written, *gone], _columns(kind), _WIDE)

@@ -5,15 +5,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from functools import partial
+from operator import attrgetter
 
+from ctl.cli.output import Columns
 from ctl.cli.session import Session
-from ctl.cli.watching import Backoff, separator
+from ctl.cli.watching import Backoff
 from ctl.client.calls.executions import LONGEST_WAIT_SECONDS
 from ctl.client.errors import EndedOtherwise
 from ctl.client.executions import Execution, ExecutionId
 from ctl.client.times import to_second
 
 _WAIT_SECONDS = 30
+_COLUMNS: Columns = {
+    "WHEN": lambda execution: to_second(str((execution.document.get("closure") or {}).get("updated_at", ""))),
+    "PHASE": attrgetter("phase"),
+    "REASON": attrgetter("reason"),
+    "CLUSTER": attrgetter("cluster"),
+    "MESSAGE": attrgetter("message"),
+}
 
 
 def follow(session: Session, id: ExecutionId, *, seconds: float | None = None) -> Iterator[Execution]:
@@ -53,19 +62,9 @@ def watch_execution(session: Session, id: ExecutionId) -> Execution:
 
 
 def _show(session: Session, execution: Execution, *, is_first: bool) -> None:
-    printer = session.printer
-    if printer.format == "name":
-        printer.line(execution.id.resource)
-    elif printer.is_table:
-        closure = execution.document.get("closure") or {}
-        cells = [to_second(str(closure.get("updated_at", ""))), execution.phase, execution.reason]
-        columns = ["WHEN", "PHASE", "REASON", "CLUSTER", "MESSAGE"]
-        (printer if is_first else printer.without_headers()).table(
-            columns, [[*cells, execution.cluster, execution.message]]
-        )
-    else:
-        separator(session, is_first)
-        printer.document(execution.document)
+    printer = session.printer if is_first else session.printer.without_headers()
+    if not printer.stream([execution.id.resource], [execution.document]):
+        printer.rows([execution], _COLUMNS)
 
 
 def check_success(execution: Execution) -> None:

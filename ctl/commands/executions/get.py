@@ -202,14 +202,8 @@ def _watch(session: Session, flags: Mapping[str, Any]) -> None:
 
 
 def _print_changed(session: Session, execution: Execution, *, with_place: bool, has_headers: bool) -> None:
-    printer = session.printer
-    if printer.is_table:
+    if not session.printer.stream([execution.id.resource], [execution.document]):
         show_executions(session, [execution], with_place=with_place, has_headers=has_headers)
-    elif printer.format == "name":
-        printer.line(execution.id.resource)
-    else:
-        printer.text("---\n" if printer.format == "yaml" else "")
-        printer.document(execution.document)
 
 
 def _details(session: Session, execution: Execution) -> None:
