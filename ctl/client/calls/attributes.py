@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from ctl.client.answers import Attribute, Change, Document, Effective
-from ctl.client.calls.base import non_empty, reason_fields, version_headers
+from ctl.client.calls.base import PutOptions, VersionOptions
 from ctl.client.calls.kinds import KindCalls, KindLike
 from ctl.client.errors import NotFound
 from ctl.client.kinds import Kind
@@ -38,16 +38,7 @@ class AttributeCalls(KindCalls):
         return Attribute.inherited(effective, scope)
 
     def put_attribute(
-        self,
-        kind: KindLike,
-        scope: Scope,
-        payload: Mapping[str, Any],
-        *,
-        message: str | None = None,
-        claimed_by: str | None = None,
-        if_match: int | None = None,
-        if_none_match: bool = False,
-        dry_run: bool = False,
+        self, kind: KindLike, scope: Scope, payload: Mapping[str, Any], **options: Unpack[PutOptions]
     ) -> Change:
         """
         Replace the whole payload at exactly this scope.
@@ -57,9 +48,7 @@ class AttributeCalls(KindCalls):
         everything and answers as usual, but writes nothing.
         """
         wrapped = {"matching_attributes": {self.kind(kind).payload_key: payload}}
-        body = {"attributes": wrapped, **reason_fields(message, claimed_by)}
-        headers = version_headers(if_match, if_none_match)
-        return Change.from_document(self._write("PUT", scope.path, body, dry_run=dry_run, headers=headers))
+        return Change.from_document(self._change("PUT", scope.path, {"attributes": wrapped}, options))
 
     def patch_attribute(
         self,
@@ -69,43 +58,24 @@ class AttributeCalls(KindCalls):
         set: Mapping[str, Any] | None = None,
         unset: Sequence[str] = (),
         inherit: Sequence[str] = (),
-        message: str | None = None,
-        claimed_by: str | None = None,
-        if_match: int | None = None,
-        if_none_match: bool = False,
-        dry_run: bool = False,
+        **options: Unpack[PutOptions],
     ) -> Change:
         """
         Change some leaves of the row at this scope and leave the others.
 
         `set` is a partial payload, nested. `unset` names leaves that have no value here and inherit none, `inherit`
-        those to remove from this row, so that they inherit again; a row without leaves is removed.
+        those to remove from this row, so that they inherit again; a row without leaves is removed. The rest is as in
+        `put_attribute`.
         """
         body: Document = {"set": dict(set or {}), "unset": list(unset), "inherit": list(inherit)}
-        body = {key: value for key, value in body.items() if value} | reason_fields(message, claimed_by)
+        body = {key: value for key, value in body.items() if value}
         query = {"resource_type": self.kind(kind).name}
-        headers = version_headers(if_match, if_none_match)
-        return Change.from_document(
-            self._write("PATCH", scope.path, body, dry_run=dry_run, query=query, headers=headers)
-        )
+        return Change.from_document(self._change("PATCH", scope.path, body, options, query=query))
 
-    def delete_attribute(
-        self,
-        kind: KindLike,
-        scope: Scope,
-        *,
-        message: str | None = None,
-        claimed_by: str | None = None,
-        if_match: int | None = None,
-        dry_run: bool = False,
-    ) -> Change:
+    def delete_attribute(self, kind: KindLike, scope: Scope, **options: Unpack[VersionOptions]) -> Change:
         """Delete the row at exactly this scope; `changed` tells whether there was one."""
-        body = reason_fields(message, claimed_by) or None
         query = {"resource_type": self.kind(kind).name}
-        headers = version_headers(if_match)
-        return Change.from_document(
-            self._write("DELETE", scope.path, body, dry_run=dry_run, query=query, headers=headers)
-        )
+        return Change.from_document(self._change("DELETE", scope.path, {}, options, query=query))
 
     def list_attributes(
         self,
@@ -117,14 +87,16 @@ class AttributeCalls(KindCalls):
         workflow: str | None = None,
         launch_plan: str | None = None,
         at: int | None = None,
-        page_size: int = 500,
+        page_size: int | None = None,
     ) -> Iterator[Attribute]:
         """
         Every stored row, page by page: of one kind or all, filtered by level and by scope keys.
 
         With `at`, the rows as they were at that revision.
         """
-        filters = {
+        query = {
+            "resource_type": "all" if kind is None else self.kind(kind).name,
+            "limit": page_size,
             "level": level,
             "project": project,
             "domain": domain,
@@ -132,8 +104,7 @@ class AttributeCalls(KindCalls):
             "launch_plan": launch_plan,
             "at": at,
         }
-        query: Document = {"resource_type": "all" if kind is None else self.kind(kind).name, "limit": page_size}
-        for entry in self._pages("matchable_attributes", "configurations", query | non_empty(filters)):
+        for entry in self._pages("matchable_attributes", "configurations", query):
             yield Attribute.from_entry(entry)
 
     def effective(self, scope: Scope, kind: KindLike | None = None, *, at: int | None = None) -> list[Effective]:

@@ -3,13 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypedDict
 from urllib.parse import quote
 
 from ctl.client.answers import Document
 from ctl.client.errors import ServerError
 from ctl.client.scopes import check_name
 from ctl.client.transport import Transport
+
+#: How many entries a page has, unless a call says otherwise.
+_PAGE = 500
+
+
+class WriteOptions(TypedDict, total=False):
+    """What every change may say beside its content."""
+
+    message: str | None  #: the reason, kept with the revision
+    claimed_by: str | None  #: the author, likewise
+    dry_run: bool  #: check everything and answer as usual, but write nothing
+
+
+class VersionOptions(WriteOptions, total=False):
+    """The same for a row that may have to be as it was read."""
+
+    if_match: int | None  #: Conflict unless the row still has this version
+
+
+class PutOptions(VersionOptions, total=False):
+    """The same for a row that may have to be new."""
+
+    if_none_match: bool  #: Conflict unless there is no row yet
 
 
 class Calls:
@@ -50,6 +73,31 @@ class Calls:
             method, path, query=query, body=body, headers=headers, is_safe=dry_run, more_seconds=more_seconds
         )
 
+    def _change(
+        self,
+        method: str,
+        path: str,
+        body: Document,
+        options: Mapping[str, object],
+        *,
+        query: Mapping[str, Any] | None = None,
+        more_seconds: float = 0.0,
+    ) -> Document:
+        """The answer to a change with the options of one of the types above."""
+        reasons = {key: text for key in ("message", "claimed_by") if (text := options.get(key))}
+        headers = {"If-None-Match": "*"} if options.get("if_none_match") else {}
+        if options.get("if_match") is not None:
+            headers = {"If-Match": f'"{options["if_match"]}"'}
+        return self._write(
+            method,
+            path,
+            {**body, **reasons} or None,
+            dry_run=bool(options.get("dry_run")),
+            query=query,
+            headers=headers,
+            more_seconds=more_seconds,
+        )
+
     def _require_list(self, answer: Document, key: str, number: int | None = None) -> Document:
         """The answer, if it has a list under the key, of `number` entries where that is known."""
         entries = answer.get(key)
@@ -57,7 +105,9 @@ class Calls:
             raise ServerError(f"{self.endpoint} answered without {key!r}: is that an admin of this version?")
         return answer
 
-    def _pages(self, path: str, key: str, query: Document) -> Iterator[Document]:
+    def _pages(self, path: str, key: str, query: Mapping[str, Any] | None = None) -> Iterator[Document]:
+        """The entries of every page under a key; filters without a value are left out."""
+        query = {"limit": _PAGE, **non_empty(query or {})}
         while True:
             page = self._read(path, query, holding=key)
             yield from page[key]
@@ -78,15 +128,3 @@ def resource_path(start: str, **names: str) -> str:
 def non_empty(filters: Mapping[str, Any]) -> Document:
     """The filters that have a value."""
     return {key: value for key, value in filters.items() if value not in (None, "")}
-
-
-def reason_fields(message: str | None, claimed_by: str | None) -> Document:
-    """The reason and the author of a change, as far as they are known."""
-    return {key: text for key, text in (("message", message), ("claimed_by", claimed_by)) if text}
-
-
-def version_headers(if_match: int | None, if_none_match: bool = False) -> dict[str, str]:
-    """The header with the version that a write expects, or that no row exists yet."""
-    if if_match is not None:
-        return {"If-Match": f'"{if_match}"'}
-    return {"If-None-Match": "*"} if if_none_match else {}

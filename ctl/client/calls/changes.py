@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from ctl.client.answers import ChangeSet, Document
-from ctl.client.calls.base import non_empty, reason_fields
+from ctl.client.calls.base import WriteOptions, non_empty
 from ctl.client.calls.kinds import KindCalls, KindLike
 from ctl.client.scopes import Scope
 
@@ -25,10 +25,8 @@ class ChangeCalls(KindCalls):
         self,
         changes: Sequence[Mapping[str, Any]],
         *,
-        message: str | None = None,
-        claimed_by: str | None = None,
-        dry_run: bool = False,
         page_size: int | None = None,
+        **options: Unpack[WriteOptions],
     ) -> ChangeSet:
         """
         Make many changes as one revision, or none of them. Never repeated once it may have arrived.
@@ -41,11 +39,11 @@ class ChangeCalls(KindCalls):
         The answer to a `dry_run` also lists `page_size` of the effective values that would change, and their number.
         The rest is as in `put_attribute`.
         """
-        body = {"changes": list(changes), **reason_fields(message, claimed_by)}
+        body = {"changes": list(changes)}
         query = non_empty({"limit": page_size})
         more_seconds = len(changes) * _SECONDS_PER_CHANGE
         return ChangeSet.from_document(
-            self._write("POST", "attribute_changes", body, dry_run=dry_run, query=query, more_seconds=more_seconds)
+            self._change("POST", "attribute_changes", body, options, query=query, more_seconds=more_seconds)
         )
 
     def roll_back(
@@ -56,9 +54,7 @@ class ChangeCalls(KindCalls):
         scope: Scope | None = None,
         kind: KindLike | None = None,
         expected_head: int | None = None,
-        message: str | None = None,
-        claimed_by: str | None = None,
-        dry_run: bool = False,
+        **options: Unpack[WriteOptions],
     ) -> ChangeSet:
         """
         Undo one revision, or restore rows as they were at one; either way a new revision is made.
@@ -71,11 +67,8 @@ class ChangeCalls(KindCalls):
         if to is not None:
             body |= scope.document() if scope is not None else {"everything": True}
             body |= {"resource_type": self.kind(kind).name} if kind is not None else {}
-        body |= reason_fields(message, claimed_by)
         body |= {"expected_head": expected_head} if expected_head is not None else {}
-        return ChangeSet.from_document(
-            self._write("POST", "rollbacks", body, dry_run=dry_run, more_seconds=_ROLLBACK_SECONDS)
-        )
+        return ChangeSet.from_document(self._change("POST", "rollbacks", body, options, more_seconds=_ROLLBACK_SECONDS))
 
     def effective_with(
         self, scope: Scope, kind: KindLike | None = None, *, changes: Sequence[Mapping[str, Any]]
@@ -99,7 +92,7 @@ class ChangeCalls(KindCalls):
         `claimed_by`, `after` and `before` (RFC 3339), `since` (a number; then oldest first), and `limit`, the size of
         a page.
         """
-        yield from self._pages("revisions", "revisions", non_empty(filters))
+        yield from self._pages("revisions", "revisions", filters)
 
     def head(self) -> int:
         """The number of the latest revision, 0 before the first."""

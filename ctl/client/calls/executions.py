@@ -28,7 +28,6 @@ _SPARE_SECONDS = 5.0
 _MANY_SECONDS = 300.0
 #: How much longer a batch may take for each of its executions.
 _SECONDS_PER_EXECUTION = 0.1
-_PAGE = 500
 
 
 class ExecutionCalls(Calls):
@@ -108,11 +107,11 @@ class ExecutionCalls(Calls):
             path += f"/{quote(project, safe='')}/{quote(domain, safe='')}"
         else:
             query |= {"project": project, "domain": domain}
-        yield from self._pages(path, "executions", {"limit": _PAGE, **non_empty(query)})
+        yield from self._pages(path, "executions", query)
 
     def execution_events(self, id: ExecutionId) -> Iterator[Document]:
         """What happened to an execution, oldest first, page by page."""
-        yield from self._pages(f"{id.path}/events", "events", {"limit": _PAGE})
+        yield from self._pages(f"{id.path}/events", "events")
 
     def execution_log(
         self,

@@ -8,18 +8,16 @@ The calls of the client that are about the fleet: clusters, pools and labels.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Unpack
 
 from ctl.client.answers import Document, RowChange
-from ctl.client.calls.base import non_empty, reason_fields, resource_path, version_headers
+from ctl.client.calls.base import PutOptions, VersionOptions, WriteOptions, non_empty, resource_path
 from ctl.client.calls.changes import ChangeCalls
 from ctl.client.nouns import collection, json_key
 from ctl.client.scopes import check_name
 
 #: Actions on a cluster, each with a path of its own.
 SWITCHES = ("enable", "disable", "cordon", "uncordon", "drain", "undrain", "admit")
-
-_PAGE = 500
 
 
 class FleetCalls(ChangeCalls):
@@ -28,7 +26,7 @@ class FleetCalls(ChangeCalls):
     def definitions(self, noun: str, **filters: str | None) -> Iterator[Document]:
         """Every cluster, pool or label, page by page; clusters can be filtered by `pool` and `label`."""
         nouns = collection(noun)
-        yield from self._pages(nouns, nouns, {"limit": _PAGE, **non_empty(filters)})
+        yield from self._pages(nouns, nouns, filters)
 
     def definition(self, noun: str, name: str) -> Document:
         """One cluster, pool or label; of a cluster also its reported state."""
@@ -46,53 +44,24 @@ class FleetCalls(ChangeCalls):
         return [row for row in rows if row.before is not None]
 
     def create_definition(
-        self,
-        noun: str,
-        name: str,
-        payload: Mapping[str, Any],
-        *,
-        message: str | None = None,
-        claimed_by: str | None = None,
-        dry_run: bool = False,
+        self, noun: str, name: str, payload: Mapping[str, Any], **options: Unpack[WriteOptions]
     ) -> Document:
         """Define a new cluster, pool or label; Conflict if there is one of that name."""
         check_name(noun, name)
-        body = {json_key(noun): {"name": name, **payload}, **reason_fields(message, claimed_by)}
-        return self._write("POST", collection(noun), body, dry_run=dry_run)
+        return self._change("POST", collection(noun), {json_key(noun): {"name": name, **payload}}, options)
 
     def put_definition(
-        self,
-        noun: str,
-        name: str,
-        payload: Mapping[str, Any],
-        *,
-        message: str | None = None,
-        claimed_by: str | None = None,
-        if_match: int | None = None,
-        if_none_match: bool = False,
-        dry_run: bool = False,
+        self, noun: str, name: str, payload: Mapping[str, Any], **options: Unpack[PutOptions]
     ) -> Document:
         """Replace the whole definition, or make it where there is none; the rest is as in `put_attribute`."""
-        body = {json_key(noun): dict(payload), **reason_fields(message, claimed_by)}
-        headers = version_headers(if_match, if_none_match)
-        return self._write("PUT", _path(noun, name), body, dry_run=dry_run, headers=headers)
+        return self._change("PUT", _path(noun, name), {json_key(noun): dict(payload)}, options)
 
     def delete_definition(
-        self,
-        noun: str,
-        name: str,
-        *,
-        force: bool = False,
-        message: str | None = None,
-        claimed_by: str | None = None,
-        if_match: int | None = None,
-        dry_run: bool = False,
+        self, noun: str, name: str, *, force: bool = False, **options: Unpack[VersionOptions]
     ) -> Document:
         """Delete a definition; Conflict while it is in use, unless forced. `changed` tells whether there was one."""
-        body = reason_fields(message, claimed_by) or None
         query = {"force": "true"} if force else {}
-        headers = version_headers(if_match)
-        return self._write("DELETE", _path(noun, name), body, dry_run=dry_run, query=query, headers=headers)
+        return self._change("DELETE", _path(noun, name), {}, options, query=query)
 
     def switch_cluster(
         self,
@@ -123,7 +92,7 @@ class FleetCalls(ChangeCalls):
         """End a token at once; `changed` tells whether it counted until now."""
         return self._write("DELETE", resource_path(f"{_path('cluster', name)}/tokens", token=prefix))
 
-    def cluster_events(self, name: str, *, page_size: int = _PAGE) -> Iterator[Document]:
+    def cluster_events(self, name: str, *, page_size: int | None = None) -> Iterator[Document]:
         """What happened to a cluster, newest first, page by page."""
         yield from self._pages(f"{_path('cluster', name)}/events", "events", {"limit": page_size})
 

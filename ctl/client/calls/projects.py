@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ctl.client.answers import Document
-from ctl.client.calls.base import Calls, reason_fields, resource_path, version_headers
+from ctl.client.calls.base import Calls, resource_path
 from ctl.client.scopes import check_name
 
 
@@ -15,7 +15,7 @@ class ProjectCalls(Calls):
 
     def projects(self, state: str = "ACTIVE") -> Iterator[Document]:
         """Projects that are ACTIVE, ARCHIVED, or ALL of them, page by page."""
-        yield from self._pages("projects", "projects", {"state": state, "limit": 500})
+        yield from self._pages("projects", "projects", {"state": state})
 
     def project(self, id: str) -> Document:
         """One project, archived or not."""
@@ -26,8 +26,8 @@ class ProjectCalls(Calls):
     ) -> Document:
         """Create a project; fields are name, description and labels (`{"values": {…}}`)."""
         check_name("project", id)
-        body = {"project": {"id": id, **fields}, **reason_fields(message, claimed_by)}
-        return self._write("POST", "projects", body)
+        reasons = {"message": message, "claimed_by": claimed_by}
+        return self._change("POST", "projects", {"project": {"id": id, **fields}}, reasons)
 
     def update_project(
         self,
@@ -39,8 +39,8 @@ class ProjectCalls(Calls):
         **fields: Any,
     ) -> Document:
         """Change some of name, description, labels and state; the others stay. The rest is as in `put_attribute`."""
-        body = {**fields, **reason_fields(message, claimed_by)}
-        return self._write("PATCH", resource_path("projects", project=id), body, headers=version_headers(if_match))
+        options = {"message": message, "claimed_by": claimed_by, "if_match": if_match}
+        return self._change("PATCH", resource_path("projects", project=id), fields, options)
 
     def domains(self) -> list[Document]:
         """The domains every project has."""

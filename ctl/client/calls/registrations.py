@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ctl.client.answers import Document
-from ctl.client.calls.base import Calls, non_empty, resource_path
+from ctl.client.calls.base import Calls, resource_path
 from ctl.client.scopes import check_name
 
 WORKFLOW = "workflow"
@@ -19,8 +19,6 @@ LAUNCH_PLAN = "launch_plan"
 
 #: Stands for the version that was registered last.
 LATEST = "latest"
-
-_PAGE = 500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +50,7 @@ class RegistrationCalls(Calls):
         With a `workflow`, only launch plans of it.
         """
         path = resource_path(f"{noun}s", project=project, domain=domain, **({"name": name} if name is not None else {}))
-        yield from self._pages(path, f"{noun}s", {"limit": _PAGE, **non_empty({"workflow": workflow})})
+        yield from self._pages(path, f"{noun}s", {"workflow": workflow})
 
     def registration(self, noun: str, id: Identifier) -> Document:
         """One version; `latest` is the newest there is."""
@@ -61,7 +59,7 @@ class RegistrationCalls(Calls):
     def active_launch_plans(self, project: str, domain: str) -> Iterator[Document]:
         """The active version of every launch plan that has one, page by page."""
         path = resource_path("active_launch_plans", project=project, domain=domain)
-        yield from self._pages(path, "launch_plans", {"limit": _PAGE})
+        yield from self._pages(path, "launch_plans")
 
     def active_launch_plan(self, project: str, domain: str, name: str) -> Document:
         """The active version of a launch plan; NotFound where none is."""
