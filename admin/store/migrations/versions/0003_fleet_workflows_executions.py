@@ -7,8 +7,6 @@ from alembic import op
 
 revision = "0003"
 down_revision = "0002"
-branch_labels = None
-depends_on = None
 
 _TIME = sa.DateTime(timezone=True)
 _ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")

@@ -9,8 +9,6 @@ from alembic import op
 
 revision = "0004"
 down_revision = "0003"
-branch_labels = None
-depends_on = None
 
 _TIME = sa.DateTime(timezone=True)
 _ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")

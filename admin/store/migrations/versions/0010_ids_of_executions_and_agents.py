@@ -9,8 +9,6 @@ from alembic import op
 
 revision = "0010"
 down_revision = "0009"
-branch_labels = None
-depends_on = None
 
 _TIME = sa.DateTime(timezone=True)
 
