@@ -15,13 +15,11 @@ from admin.api import (
     effective,
     executions,
     fleet,
-    kinds,
     placements,
     projects,
     registrations,
     revisions,
     service,
-    warnings,
 )
 from admin.api.browsers import BrowserGuard
 from admin.api.failures import answer_failures
@@ -41,11 +39,13 @@ from admin.services.waiting import WaitingRoom
 from admin.store.cache.cluster_wakeups import ClusterWakeups
 from admin.store.cache.index import Index
 from admin.store.cache.shared_counter import SharedCounter
-from admin.store.cache.watchers import EventWatcher, RevisionWatcher
+from admin.store.cache.watchers import SequenceWatcher
 from admin.store.creations import CreationWriter
 from admin.store.database import Database, db, engine_options
 from admin.store.dialects import TimeLimits
+from admin.store.executions import last_event
 from admin.store.group_commit import GroupCommit
+from admin.store.revisions import head
 from admin.store.write_probe import WriteProbe
 
 _OPERATIONS = (
@@ -55,12 +55,12 @@ _OPERATIONS = (
     effective.operations,
     executions.operations,
     fleet.operations,
-    kinds.operations,
+    service.kinds,
     placements.operations,
     projects.operations,
     registrations.operations,
     revisions.operations,
-    warnings.operations,
+    service.warnings,
     service.description,
     service.probes,
 )
@@ -88,8 +88,8 @@ def create_app(settings: Settings, counter_file: int | None = None) -> Flask:
     context = Context(
         settings=settings,
         database=database,
-        revision_watcher=RevisionWatcher(database),
-        event_watcher=EventWatcher(database),
+        revision_watcher=SequenceWatcher(database, head),
+        event_watcher=SequenceWatcher(database, last_event),
         cluster_wakeups=ClusterWakeups(database),
         waiting_room=WaitingRoom(settings.server.threads),
         index=Index(database, SharedCounter(counter_file), settings.kinds),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
 from apispec import APISpec
 from apispec.ext.marshmallow import MarshmallowPlugin
 from marshmallow import fields
@@ -17,10 +18,10 @@ from admin.core.settings.kinds import Kinds
 from admin.messages.changes import ChangeBody
 from admin.messages.effective import ValueAnswer
 from admin.messages.errors import ErrorAnswer, ErrorDetail
-from admin.messages.openapi import components, reference
 from admin.messages.reading import Body
 from admin.messages.requests import ChangeField, MatchingAttributesField, PayloadField
 
+_TEMPLATE = "#/components/schemas/{name}"
 _ERRORS = {
     400: "Something in the request is wrong; the details name the field and the remedy.",
     401: "The bearer token is missing or wrong.",
@@ -63,7 +64,7 @@ def document(operations: Iterable[Operation], kinds: Kinds) -> dict[str, Any]:
         messages.update(operation.answers)
         if operation.body is not None and issubclass(operation.body, Body):
             messages.add(operation.body)
-    for name, schema in components(sorted(messages, key=lambda message: message.__name__)).items():
+    for name, schema in _components(sorted(messages, key=lambda message: message.__name__)).items():
         spec.components.schema(name, schema)
     for operation in listed:
         path, parameters = _path(operation)
@@ -110,7 +111,7 @@ def _operation(operation: Operation, parameters: list[dict[str, Any]]) -> dict[s
         for name in operation.headers
     ]
     if operation.body is not None:
-        schema = reference(operation.body) if issubclass(operation.body, Body) else operation.body
+        schema = _reference(operation.body) if issubclass(operation.body, Body) else operation.body
         content = {"application/json": {"schema": schema}}
         described["requestBody"] = {"required": not operation.body_optional, "content": content}
     if operation.is_open:
@@ -128,10 +129,44 @@ def _error_codes(operation: Operation) -> list[int]:
 def _answer(operation: Operation) -> dict[str, Any]:
     if not operation.answers:
         return {"description": "As the summary says.", "content": {"text/plain": {"schema": {"type": "string"}}}}
-    shapes = [reference(answer) for answer in operation.answers]
+    shapes = [_reference(answer) for answer in operation.answers]
     schema = shapes[0] if len(shapes) == 1 else {"anyOf": shapes}
     return {"description": "Done.", "content": {"application/json": {"schema": schema}}}
 
 
 def _error(code: int) -> dict[str, Any]:
-    return {"description": _ERRORS[code], "content": {"application/json": {"schema": reference(ErrorAnswer)}}}
+    return {"description": _ERRORS[code], "content": {"application/json": {"schema": _reference(ErrorAnswer)}}}
+
+
+def _reference(message: type[Struct]) -> dict[str, str]:
+    """Where the document describes a message."""
+    return {"$ref": _TEMPLATE.format(name=message.__name__)}
+
+
+def _components(messages: Iterable[type[Struct]]) -> dict[str, dict[str, Any]]:
+    """The schemas of messages and of all that they consist of, by name."""
+    listed = list(messages)
+    is_open = {message.__name__ for message in listed if getattr(message, "has_other_fields", False)}
+    _, schemas = msgspec.json.schema_components(listed, ref_template=_TEMPLATE)
+    return {name: {**_tidy(schema), "additionalProperties": name in is_open} for name, schema in schemas.items()}
+
+
+def _tidy(schema: Any) -> Any:
+    """A schema without titles, and with optional fields that are left out and never null."""
+    if isinstance(schema, list):
+        return [_tidy(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return {name: schema[name] for name in ("$ref", "description") if name in schema}
+    tidy = {name: _tidy(value) for name, value in schema.items() if name not in ("title", "default")}
+    if tidy.get("required") == []:
+        del tidy["required"]
+    if "type" in tidy:
+        tidy.pop("anyOf", None)  # the definition gives a type in place of what msgspec derives
+    if "pattern" in tidy:
+        tidy["pattern"] = tidy["pattern"].replace(r"(?!\n)$", "$")  # in JSON Schema, $ is the very end
+    choices = [choice for choice in tidy.pop("anyOf", []) if choice != {"type": "null"}]
+    if len(choices) == 1:
+        return {**tidy, **choices[0]}
+    return {**tidy, "anyOf": choices} if choices else tidy

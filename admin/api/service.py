@@ -1,4 +1,4 @@
-"""Probes, metrics, version, and the API's own description."""
+"""Probes, metrics, version, kinds, warnings, and the API's own description."""
 
 from __future__ import annotations
 
@@ -7,13 +7,24 @@ from flask import Response, current_app
 from admin.api.current import context
 from admin.api.operations import Operations
 from admin.errors import Unavailable
-from admin.messages.service import DocumentAnswer, StatusAnswer, VersionAnswer
+from admin.messages.service import (
+    DocumentAnswer,
+    KindAnswer,
+    KindsAnswer,
+    StatusAnswer,
+    VersionAnswer,
+    WarningsAnswer,
+)
+from admin.messages.shared import WarningAnswer
 from admin.metrics import StateCollector, exposition
 from admin.services.reconciliations import RESTORED, is_waiting
 from admin.services.state import is_ready
+from admin.services.warnings import list_warnings
 
 probes = Operations("service", prefix="")
 description = Operations("description")
+kinds = Operations("kinds")
+warnings = Operations("warnings")
 
 
 @probes.add("GET", "/healthz", is_open=True)
@@ -49,3 +60,15 @@ def metrics() -> Response:
     """Prometheus metrics."""
     collector: StateCollector = current_app.extensions["rainbow-metrics"]
     return Response(exposition(collector), content_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+@kinds.add("GET", "/kinds")
+def list_kinds() -> KindsAnswer:
+    """List the kinds."""
+    return KindsAnswer(kinds=[KindAnswer.from_kind(kind) for kind in context().settings.kinds])
+
+
+@warnings.add("GET", "/warnings")
+def get_warnings() -> WarningsAnswer:
+    """List what is stored but questionable."""
+    return WarningsAnswer(warnings=[WarningAnswer.from_warning(warning) for warning in list_warnings(context())])

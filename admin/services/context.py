@@ -14,7 +14,7 @@ from admin.services.creation_cache import CreationCache
 from admin.services.waiting import WaitingRoom
 from admin.store.cache.cluster_wakeups import ClusterWakeups
 from admin.store.cache.index import Index
-from admin.store.cache.watchers import EventWatcher, RevisionWatcher
+from admin.store.cache.watchers import SequenceWatcher
 from admin.store.creations import Creation, Outcome
 from admin.store.database import Database
 from admin.store.execution_lists import LIST_LIMITS, ListLimits
@@ -30,8 +30,8 @@ class Context:
 
     settings: Settings
     database: Database
-    revision_watcher: RevisionWatcher
-    event_watcher: EventWatcher
+    revision_watcher: SequenceWatcher  #: of the numbers of revisions
+    event_watcher: SequenceWatcher  #: of the ids of executions' events
     cluster_wakeups: ClusterWakeups
     waiting_room: WaitingRoom
     index: Index  #: attributes and projects in memory

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from admin.store import executions, revisions
 from admin.store.database import Database
 
 _INTERVAL_SECONDS = 0.05
@@ -78,17 +77,3 @@ class SequenceWatcher:
                 return self._read_last(connection)
         except SQLAlchemyError:
             return -1  # the waiters find out by their own queries
-
-
-class RevisionWatcher(SequenceWatcher):
-    """Watches the numbers of revisions."""
-
-    def __init__(self, database: Database) -> None:
-        super().__init__(database, revisions.head)
-
-
-class EventWatcher(SequenceWatcher):
-    """Watches the ids of executions' events."""
-
-    def __init__(self, database: Database) -> None:
-        super().__init__(database, executions.last_event)
