@@ -25,8 +25,8 @@ writes_total = Counter("rainbow_attribute_writes_total", "Attribute writes by ou
 _PLACE = ["cluster", "pool", "label", "domain"]
 
 
-class Placed(Protocol):
-    """An execution, as far as the labels of metrics tell it from others."""
+class Decided(Protocol):
+    """An execution, as far as the labels of metrics tell it from others, with the reason of its decision or end."""
 
     @property
     def cluster(self) -> str | None: ...
@@ -40,16 +40,15 @@ class Placed(Protocol):
     @property
     def domain(self) -> str: ...
 
-
-class Decided(Placed, Protocol):
-    """An execution with the reason of its decision."""
-
     @property
     def reason(self) -> str: ...
 
 
-class Queued(Placed, Protocol):
-    """An execution with the times that its wait is measured by."""
+class Queued(Decided, Protocol):
+    """An execution with its phase, and the times that its wait is measured by."""
+
+    @property
+    def phase(self) -> str: ...
 
     @property
     def created_at(self) -> datetime: ...
@@ -136,9 +135,9 @@ def count_started(execution: Queued, now: datetime) -> None:
     _queued(_place(execution)).observe(max(0.0, (now - execution.created_at).total_seconds()))
 
 
-def count_finished(phase: str, reason: str, execution: Queued, now: datetime) -> None:
+def count_finished(execution: Queued, now: datetime) -> None:
     """Count an execution that ended; one that never ran leaves the queue by it."""
-    _finished(_place(execution), phase, reason).inc()
+    _finished(_place(execution), execution.phase, execution.reason).inc()
     if execution.started_at is None:
         count_started(execution, now)
 
@@ -154,7 +153,7 @@ def count_judgement_pause(reason: str) -> None:
     judgement_pauses_total.labels(reason).inc()
 
 
-def _place(execution: Placed) -> tuple[str, ...]:
+def _place(execution: Decided) -> tuple[str, ...]:
     return execution.cluster or "", execution.pool or "", execution.label or "", execution.domain
 
 

@@ -16,7 +16,7 @@ from admin.metrics import count_finished
 from admin.services.context import Context
 from admin.services.executions import find_execution, get_execution, matching_unfinished
 from admin.store import executions, fleet
-from admin.store.executions import Event, Execution, ExecutionId, ListedExecution
+from admin.store.executions import Execution, ExecutionId, ListedExecution
 
 
 def give_up(context: Context, key: ExecutionId, cause: str | None, by: str | None) -> tuple[Execution, bool]:
@@ -33,10 +33,11 @@ def give_up(context: Context, key: ExecutionId, cause: str | None, by: str | Non
             return before, False
         if before.cluster != cluster or not _is_silent(before, health, now):
             raise NotSilent(_refusal(before, health))
-        values, event = _change(before, cause or "no cause was given", by or "anonymous", now)
-        executions.change(connection, before, values, event)
+        message = f"Given up by {by or 'anonymous'}: {cause or 'no cause was given'}"
+        details = {"reason": CLUSTER_LOST, "message": message, "by": by or "anonymous"}
+        executions.change(connection, before, _given_up(before, message, now), "GIVEN_UP", now, **details)
         after = find_execution(context, connection, key)
-    count_finished(after.phase, after.reason, after, now)
+    count_finished(after, now)
     return after, True
 
 
@@ -84,13 +85,11 @@ def _refusal(execution: Execution, health: str) -> str:
     )
 
 
-def _change(execution: Execution, cause: str, by: str, now: datetime) -> tuple[dict[str, object], Event]:
-    """The new values of an execution that is given up, and the event."""
+def _given_up(execution: Execution, message: str, now: datetime) -> dict[str, object]:
+    """The new values of an execution that is given up."""
     is_aborting = execution.phase == Phase.ABORTING.value
-    phase = (Phase.ABORTED if is_aborting else Phase.FAILED).value
-    message = f"Given up by {by}: {cause}"
     values: dict[str, object] = {
-        "phase": phase,
+        "phase": (Phase.ABORTED if is_aborting else Phase.FAILED).value,
         "finished_at": now,
         "duration": (now - execution.started_at).total_seconds() if execution.started_at else None,
         "lease_expires_at": None,
@@ -98,14 +97,4 @@ def _change(execution: Execution, cause: str, by: str, now: datetime) -> tuple[d
     }
     if not is_aborting:
         values |= {"reason": CLUSTER_LOST, "reason_message": message}
-    event = Event(
-        number=execution.events + 1,
-        at=now,
-        type="GIVEN_UP",
-        phase=phase,
-        reason=CLUSTER_LOST,
-        message=message,
-        cluster=execution.cluster,
-        by=by,
-    )
-    return values, event
+    return values

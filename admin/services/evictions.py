@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
-from admin.core.executions.attempts import DRAINED, Ended, cancel, judge_silence, may_have_started, requeue
+from admin.core.executions.attempts import DRAINED, cancel, judge_silence, may_have_started, requeue
 from admin.core.executions.lifecycle import Phase
 from admin.core.fleet.clusters import ClusterState, Health
 from admin.metrics import count_finished
@@ -18,8 +18,6 @@ from admin.store.fleet import ClusterEvent, HeardCluster
 from admin.store.leases import LeasedExecution, SilentClusters
 
 _BATCH = 200
-#: An execution at a silent cluster, with how it ended, None if it did not.
-Judged = tuple[LeasedExecution, Ended | None]
 
 
 def listen(context: Context) -> dict[str, HeardCluster]:
@@ -51,7 +49,7 @@ def judge_health(context: Context) -> list[tuple[str, str]]:
     return changed
 
 
-def evict_from_lost(context: Context, most: int) -> list[Judged]:
+def evict_from_lost(context: Context, most: int) -> list[LeasedExecution]:
     """Take so many executions with expired leases from lost clusters, and mark those that wait for a silent one."""
     if most <= 0:
         return []
@@ -60,7 +58,7 @@ def evict_from_lost(context: Context, most: int) -> list[Judged]:
         is_believed = clock_checks.get(connection, now).believes(now)
         silent = _silent(context, fleet.heard(connection), now, is_believed=is_believed)
         names = leases.clusters_with_expired(connection, silent, now)
-    judged: list[Judged] = []
+    judged: list[LeasedExecution] = []
     for name in names:
         room = most - count_evicted(judged)
         if room <= 0:
@@ -74,27 +72,25 @@ def evict_from_lost(context: Context, most: int) -> list[Judged]:
             if not silent.given_up:  # what waits is marked first, whatever the rate of evictions
                 judged += _judge(connection, state, silent._replace(lost=[]), now, _BATCH)
             judged += _judge(connection, state, silent, now, min(_BATCH, room))
-    for lease, ended in judged:
-        if ended is not None:
-            count_finished(ended.phase.value, ended.reason, lease, now)
+    for lease in judged:
+        if Phase(lease.phase).is_finished:
+            count_finished(lease, now)
     return judged
 
 
-def count_evicted(judged: Iterable[Judged]) -> int:
+def count_evicted(judged: Iterable[LeasedExecution]) -> int:
     """How many executions do not wait for their cluster."""
-    return sum(lease.silent_since is None for lease, _ in judged)
+    return sum(lease.silent_since is None for lease in judged)
 
 
 def _judge(
     connection: Connection, state: ClusterState, silent: SilentClusters, now: datetime, most: int
-) -> list[Judged]:
-    judged: list[Judged] = []
-    for lease in leases.expired(connection, silent, now, most):
+) -> list[LeasedExecution]:
+    judged = leases.expired(connection, silent, now, most)
+    for lease in judged:
         is_given_up = lease.cluster in silent.given_up
-        change = judge_silence(lease, state.last_sync_at or now, now, is_given_up=is_given_up)
-        lease.apply(change, now)
-        judged.append((lease, change.ended))
-    leases.save(connection, [lease for lease, _ in judged])
+        lease.apply(judge_silence(lease, state.last_sync_at or now, now, is_given_up=is_given_up), now)
+    leases.save(connection, judged)
     return judged
 
 
@@ -114,7 +110,8 @@ def end_drained(context: Context) -> None:
         overdue = fleet.to_be_drained_by(connection, now)
     for name in overdue:
         with context.database.writing() as connection:
-            if not _is_drain_over(fleet.hold_state(connection, name), now):
+            state = fleet.hold_state(connection, name)
+            if not state.draining or state.drain_deadline is None or state.drain_deadline > now:
                 continue
             leased = leases.leased(connection, [name])
             for lease in leased:
@@ -123,7 +120,3 @@ def end_drained(context: Context) -> None:
                 elif lease.phase != Phase.ABORTING.value:
                     lease.apply(cancel(DRAINED, "Its cluster was drained."), now)
             leases.save(connection, leased)
-
-
-def _is_drain_over(state: ClusterState, now: datetime) -> bool:
-    return state.draining and state.drain_deadline is not None and state.drain_deadline <= now

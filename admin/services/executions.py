@@ -128,14 +128,8 @@ def set_state(context: Context, key: ExecutionId, state: str) -> tuple[Execution
         before = find_execution(context, connection, key, lock=True)
         if before.state == state:
             return before, False
-        event = Event(
-            number=before.events + 1,
-            at=context.clock(),
-            type="ARCHIVED" if state == "ARCHIVED" else "ACTIVATED",
-            phase=before.phase,
-            cluster=before.cluster,
-        )
-        executions.change(connection, before, {"state": state}, event)
+        kind = "ARCHIVED" if state == "ARCHIVED" else "ACTIVATED"
+        executions.change(connection, before, {"state": state}, kind, context.clock())
         return find_execution(context, connection, key), True
 
 
@@ -147,7 +141,7 @@ def terminate(context: Context, key: ExecutionId, cause: str | None, by: str | N
         is_changed = end(connection, before, Phase.ABORTED, "TERMINATED", cause, by, context.clock())
         after = find_execution(context, connection, key)
     if is_changed and Phase(after.phase).is_finished:
-        count_finished(after.phase, after.reason, after, context.clock())
+        count_finished(after, context.clock())
     return after, is_changed
 
 
@@ -212,17 +206,7 @@ def end(
         values |= {"finished_at": now, "lease_expires_at": None}
     if phase in (Phase.ABORTING, Phase.ABORTED):
         values |= {"abort_cause": message, "abort_principal": by}
-    event = Event(
-        number=execution.events + 1,
-        at=now,
-        type=phase.value,
-        phase=phase.value,
-        reason=reason,
-        message=message,
-        cluster=execution.cluster,
-        by=by,
-    )
-    executions.change(connection, execution, values, event)
+    executions.change(connection, execution, values, phase.value, now, reason=reason, message=message, by=by)
     return True
 
 

@@ -96,23 +96,31 @@ def _decide_batch(
             if _differs(execution, decision := _decide(execution, fleet_now, demand))
         ]
         _store(connection, changes, context.clock())
-    changed = [_changed(execution, decision, execution.pool, execution.label) for execution, decision in changes]
+    changed = [
+        _outcome(execution, decision.code, decision.message, is_change=True, cluster=decision.cluster)
+        for execution, decision in changes
+    ]
     count_redecided(changed)
     return waiting, changed
 
 
-def _changed(
-    execution: WaitingExecution | ListedExecution, decision: Decision, pool: str | None, label: str | None
+def _outcome(
+    execution: WaitingExecution | ListedExecution,
+    reason: str,
+    message: str,
+    *,
+    is_change: bool = False,
+    **changed: str | None,
 ) -> Redecided:
+    """The outcome for an execution whose cluster, pool and label stay unless they are among the changed ones."""
+    place = {"cluster": execution.cluster, "pool": execution.pool, "label": execution.label, **changed}
     return Redecided(
         id=execution.key,
         previous_cluster=execution.cluster,
-        cluster=decision.cluster,
-        pool=pool,
-        label=label,
-        reason=decision.code,
-        message=decision.message,
-        is_change=True,
+        reason=reason,
+        message=message,
+        is_change=is_change,
+        **place,
     )
 
 
@@ -254,7 +262,7 @@ def end_overdue(context: Context) -> list[Execution]:
             if end(connection, execution, Phase.TIMED_OUT, reason, message, None, now):
                 ended.append(execution)
     for execution in ended:
-        count_finished(Phase.TIMED_OUT.value, reason, execution, now)
+        count_finished(execution._replace(phase=Phase.TIMED_OUT.value, reason=reason), now)
     return ended
 
 
@@ -275,36 +283,24 @@ def _redecide(context: Context, listed: ListedExecution, *, dry_run: bool) -> Re
             _hold_loaded(connection, current_fleet(context, connection))
         execution = executions.get(connection, listed.key, lock=not dry_run)
         if execution is None or execution.phase != Phase.QUEUED.value or execution.lease_expires_at is not None:
-            return _unchanged(listed, listed.reason, listed.reason_message)
+            return _outcome(listed, listed.reason, listed.reason_message)
         request = CreationRequest(run_request_of(execution), execution.name)
         try:
             view = StoredView(context, connection, hold=not dry_run, moving=execution)
             preparation = prepare(context, view, request)
         except (Invalid, RainbowError) as refusal:
-            return _unchanged(listed, *reason_of(refusal))
+            return _outcome(listed, *reason_of(refusal))
         run_plan, decision = preparation.run_plan, preparation.place(request.key).decision
         values = preparation.plan_values(run_plan.queue)
         values["queue_deadline"] = queue_deadline(run_plan.quality_of_service, execution.created_at)
         is_same = all(getattr(execution, name) == value for name, value in values.items())
         if is_same and not _differs(execution, decision):
-            return _unchanged(listed, execution.reason, execution.reason_message)
+            return _outcome(listed, execution.reason, execution.reason_message)
         if not dry_run:
             settings, revision = run_plan.effective.trail, preparation.basis.revision
             decisions.add_trails(connection, [settings, decision.evaluation.trail])
             values["revision"] = revision
             new = _NewDecision(execution, decision, settings.digest, "asked to decide again", revision, values)
             _store_decisions(connection, [new], context.clock())
-    return _changed(listed, decision, run_plan.route.pool, run_plan.route.label)
-
-
-def _unchanged(listed: ListedExecution, reason: str, message: str) -> Redecided:
-    return Redecided(
-        id=listed.key,
-        previous_cluster=listed.cluster,
-        cluster=listed.cluster,
-        pool=listed.pool,
-        label=listed.label,
-        reason=reason,
-        message=message,
-        is_change=False,
-    )
+    place = {"cluster": decision.cluster, "pool": run_plan.route.pool, "label": run_plan.route.label}
+    return _outcome(listed, decision.code, decision.message, is_change=True, **place)

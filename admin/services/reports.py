@@ -13,7 +13,6 @@ from admin.core.executions.attempts import (
     LEASE_NOT_OVER,
     OTHER_EXECUTION,
     REPORTS,
-    Ended,
     Outcome,
     Reporter,
     apply_report,
@@ -61,14 +60,14 @@ class Reported:
     accepted: list[str] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
     started: list[LeasedExecution] = field(default_factory=list)
-    finished: list[tuple[LeasedExecution, Ended]] = field(default_factory=list)
+    finished: list[LeasedExecution] = field(default_factory=list)
 
     def count(self, now: datetime) -> None:
         """Count what has started and finished."""
         for execution in self.started:
             count_started(execution, now)
-        for execution, ended in self.finished:
-            count_finished(ended.phase.value, ended.reason, execution, now)
+        for execution in self.finished:
+            count_finished(execution, now)
 
     def apply(self, execution: LeasedExecution, report: Report, now: datetime, *, takes_work: bool) -> bool:
         """Make the change that an accepted report means; False where it means none."""
@@ -87,8 +86,8 @@ class Reported:
         execution.apply(change, now)
         if change.kind == "RUNNING":
             self.started.append(execution)
-        if change.ended is not None:
-            self.finished.append((execution, change.ended))
+        if Phase(execution.phase).is_finished:
+            self.finished.append(execution)
         return True
 
     def take(

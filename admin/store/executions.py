@@ -251,9 +251,18 @@ def has_project(connection: Connection, project: str) -> bool:
     return connection.execute(first).first() is not None
 
 
-def change(connection: Connection, execution: Execution, values: Mapping[str, object], event: Event) -> None:
-    """Change columns of an execution whose row this transaction has locked, and store the event of the change."""
-    change_many(connection, [{"id": execution.id, **values, "updated_at": event.at, "events": event.number}])
+def change(
+    connection: Connection,
+    execution: Execution,
+    values: Mapping[str, object],
+    kind: str,
+    now: datetime,
+    **details: str | None,
+) -> None:
+    """Change columns of an execution whose row this transaction has locked, and store an event with some details."""
+    number, phase = execution.events + 1, str(values.get("phase", execution.phase))
+    event = Event(number=number, at=now, type=kind, phase=phase, cluster=execution.cluster, **details)
+    change_many(connection, [{"id": execution.id, **values, "updated_at": now, "events": number}])
     add_events(connection, [(execution.id, event)])
 
 

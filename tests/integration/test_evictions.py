@@ -94,7 +94,7 @@ def look(context: Context, *agents: PlayedAgent) -> dict[str, str]:
 
 def evict(context: Context, most: int = 1000) -> list[str]:
     """One round of evictions; answers the names of what was taken away."""
-    taken = [row.name for row, _ in evict_from_lost(context, most)]
+    taken = [row.name for row in evict_from_lost(context, most)]
     decide_undecided(context)
     return taken
 

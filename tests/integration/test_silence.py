@@ -77,7 +77,7 @@ def pass_time(context: Context, clock: Clock, seconds: float) -> list[str]:
     """Let time pass, and look at what is silent; returns the names of what was judged."""
     clock.advance(seconds)
     judge_health(context)
-    judged = [lease.name for lease, _ in evict_from_lost(context, 10_000)]
+    judged = [lease.name for lease in evict_from_lost(context, 10_000)]
     decide_undecided(context)
     return judged
 

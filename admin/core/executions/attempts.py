@@ -61,20 +61,11 @@ class Outcome:
 
 
 @dataclass(kw_only=True, slots=True)
-class Ended:
-    """How an execution ended."""
-
-    phase: Phase
-    reason: str
-
-
-@dataclass(kw_only=True, slots=True)
 class Change:
-    """A change of an execution: the kind of its event, the new values, and how it ended, if it did."""
+    """A change of an execution: the kind of its event, and the new values."""
 
     kind: str
     values: dict[str, Any]
-    ended: Ended | None = None
     message: str | None = None  #: of the event; None for the new reason's
 
 
@@ -112,7 +103,7 @@ def finish(execution: AttemptState, outcome: Outcome, now: datetime, *, stays: b
         "silent_since": None,
         **_native(outcome),
     }
-    return Change(kind=phase.value, values=values, ended=Ended(phase=phase, reason=reason))
+    return Change(kind=phase.value, values=values)
 
 
 def _retry(execution: AttemptState, outcome: Outcome, now: datetime, wait: float, *, stays: bool) -> Change:
