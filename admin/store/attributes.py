@@ -30,7 +30,7 @@ from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import SCOPE_KEYS, Level, Scope
 from admin.store.database import UtcDateTime, metadata
 from admin.store.keys import KeyedQuery, scope_columns, scope_of
-from admin.store.sql_types import AnyRow
+from admin.store.sql_types import AnyRow, build
 
 attributes = Table(
     "attributes",
@@ -81,15 +81,7 @@ class Filter:
 
 
 def _stored(row: AnyRow) -> StoredAttribute:
-    return StoredAttribute(
-        kind=row.kind,
-        scope=scope_of(row),
-        payload=row.payload,
-        version=row.version,
-        updated_at=row.updated_at,
-        updated_by=row.updated_by,
-        claimed_by=row.claimed_by,
-    )
+    return build(StoredAttribute, row, scope=scope_of(row))
 
 
 def _at(kind: str, scope: Scope) -> ColumnElement[bool]:

@@ -23,7 +23,6 @@ from sqlalchemy import (
     insert,
     select,
     true,
-    tuple_,
     update,
 )
 
@@ -34,6 +33,7 @@ from admin.core.fleet.fleet import Fleet
 from admin.store.batches import update_all
 from admin.store.database import RowId, UtcDateTime, head_table, insert_new, metadata
 from admin.store.dialects.postgresql import take_advisory_lock
+from admin.store.keys import KeyedQuery
 from admin.store.sql_types import AnyRow
 
 #: The fleet's generation. A decision locks its row shared, so that the fleet stays the same.
@@ -137,10 +137,7 @@ def get_definitions(
     connection: Connection, keys: Iterable[tuple[FleetKind, str]]
 ) -> dict[tuple[FleetKind, str], Definition]:
     """The managed definitions of those with some keys."""
-    names = [(kind.value, name) for kind, name in keys]
-    if not names:
-        return {}
-    rows = connection.execute(_SELECT_DEFINITIONS, {"keys": names})
+    rows = _SELECT_DEFINITIONS.execute(connection, [(kind.value, name) for kind, name in keys])
     return {(definition.kind, definition.name): definition for definition in map(_definition, rows)}
 
 
@@ -150,9 +147,7 @@ def _definition(row: AnyRow) -> Definition:
     )
 
 
-_SELECT_DEFINITIONS = select(fleet_definitions).where(
-    tuple_(fleet_definitions.c.kind, fleet_definitions.c.name).in_(bindparam("keys", expanding=True))
-)
+_SELECT_DEFINITIONS = KeyedQuery(select(fleet_definitions), [fleet_definitions.c.kind, fleet_definitions.c.name])
 
 
 def write(connection: Connection, changes: list[RowChange], version: int) -> None:
@@ -233,8 +228,7 @@ def hold(connection: Connection, names: Iterable[str]) -> None:
     """Lock the rows of clusters, so that one transaction at a time counts what is free on them."""
     clusters = sorted(names)
     insert_new(connection, cluster_states, [{"name": name, "cordoned": False, "report": {}} for name in clusters])
-    query = select(cluster_states.c.name).where(cluster_states.c.name.in_(clusters))
-    connection.execute(query.order_by(cluster_states.c.name).with_for_update()).all()
+    hold_states(connection, clusters)
 
 
 def hold_back(connection: Connection, name: str) -> None:
@@ -273,29 +267,18 @@ def touch(connection: Connection, synced: Iterable[ClusterState]) -> None:
 
 def forget(connection: Connection, names: Iterable[str]) -> None:
     """Reset the states of clusters; how many syncs were stored stays, for an agent that remembers it may come back."""
-    _reset(connection, names, health=Health.EXPECTED.value, admitted=True, last_sync_at=None)
+    _reset(connection, names)
 
 
 def lose(connection: Connection, names: Iterable[str]) -> None:
     """Mark clusters as lost, and reset the rest of their states."""
-    _reset(connection, names, health=Health.LOST.value)
+    _reset(connection, names, "admitted", "last_sync_at", health=Health.LOST.value)
 
 
-def _reset(connection: Connection, names: Iterable[str], **more: object) -> None:
-    values: dict[str, object] = {
-        **more,
-        "enabled": None,
-        "cordoned": False,
-        "cordon_reason": None,
-        "report": {},
-        "reported_at": None,
-        "draining": False,
-        "drain_deadline": None,
-        "agent": None,
-        "agent_instance": "",
-        "agent_host": "",
-        "agent_since": None,
-    }
+def _reset(connection: Connection, names: Iterable[str], *kept: str, **more: object) -> None:
+    """Give clusters the state of a new one, but for the columns that are kept and those that are given."""
+    new = vars(ClusterState(name=""))
+    values = {name: value for name, value in new.items() if name not in ("name", "syncs", *kept)} | more
     connection.execute(update(cluster_states).where(cluster_states.c.name.in_(list(names))).values(**values))
 
 

@@ -75,13 +75,10 @@ class LeasedExecution:
         cluster = self.cluster
         self.set(**change.values, updated_at=now)
         message = change.message or change.values.get("reason_message")
-        self._add_event(change.kind, self.reason, message, cluster, now)
+        self.note(change.kind, self.reason, message, cluster, now)
 
-    def note(self, kind: str, reason: str, message: str, cluster: str, now: datetime) -> None:
+    def note(self, kind: str, reason: str, message: str | None, cluster: str | None, now: datetime) -> None:
         """Add an event that changes nothing else."""
-        self._add_event(kind, reason, message, cluster, now)
-
-    def _add_event(self, kind: str, reason: str, message: str | None, cluster: str | None, now: datetime) -> None:
         self.set(events=self.events + 1)
         event = Event(
             number=self.events, at=now, type=kind, phase=self.phase, reason=reason, message=message, cluster=cluster

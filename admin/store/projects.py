@@ -8,7 +8,7 @@ from sqlalchemy import JSON, BigInteger, Column, Connection, Table, Text, bindpa
 
 from admin.core.projects import Project, ProjectState
 from admin.store.database import UtcDateTime, metadata
-from admin.store.sql_types import AnyRow
+from admin.store.sql_types import AnyRow, build
 
 projects = Table(
     "projects",
@@ -28,16 +28,7 @@ _ONE = select(projects).where(projects.c.id == bindparam("id"))
 
 
 def _project(row: AnyRow) -> Project:
-    return Project(
-        id=row.id,
-        name=row.name,
-        description=row.description,
-        labels=row.labels,
-        state=ProjectState(row.state),
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        version=row.version,
-    )
+    return build(Project, row, state=ProjectState(row.state))
 
 
 def get(connection: Connection, project_id: str) -> Project | None:

@@ -10,7 +10,7 @@ from sqlalchemy import JSON, Column, ColumnElement, Connection, Table, Text, Uni
 from admin.core.json_text import JsonObject
 from admin.core.registrations import ACTIVE, INACTIVE, Identifier
 from admin.store.database import RowId, UtcDateTime, head_table, insert_new, metadata
-from admin.store.sql_types import AnyRow, TableColumn
+from admin.store.sql_types import AnyRow, TableColumn, build
 
 _KEY = ("project", "domain", "name", "version")
 
@@ -167,14 +167,4 @@ def _named(table: Table, identifier: Identifier) -> tuple[ColumnElement[bool], .
 
 
 def _registered(row: AnyRow) -> Registered:
-    more = row._mapping
-    return Registered(
-        id=Identifier(project=row.project, domain=row.domain, name=row.name, version=row.version),
-        spec=row.spec,
-        digest=row.digest,
-        created_at=row.created_at,
-        workflow=more.get("workflow", ""),
-        state=more.get("state", ""),
-        updated_at=more.get("updated_at"),
-        row_id=row.id,
-    )
+    return build(Registered, row, id=build(Identifier, row), row_id=row.id)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, delete, func, literal, select, tuple_
 
@@ -37,19 +37,6 @@ class Step:
 
     due: list[tuple[Key, int]]
     last: Key | None  #: what the next step is after; None at the end
-
-
-class PrunedRows(Protocol):
-    """Rows with a retention of their own."""
-
-    def find(self, connection: Connection, after: Key | None, limit: datetime, page: int) -> Step:
-        """The next step of a walk, which looks at up to `page` rows."""
-
-    def count(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
-        """What deleting rows would delete."""
-
-    def delete(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
-        """Delete rows, and what belongs to them; rows that are already gone are not counted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,6 +142,11 @@ class Revisions:
         changes = _delete(connection, revision_changes, revision_changes.c.revision <= keys[-1])
         numbers = _delete(connection, revisions, revisions.c.number <= keys[-1])
         return {revisions.name: numbers, revision_changes.name: changes}
+
+
+#: Rows with a retention of their own. `find` is the next step of a walk, which looks at up to `page` rows; `count` is
+#: what `delete` would delete of some keys and what belongs to them, without those that are already gone.
+PrunedRows = ExecutionRows | Executions | ClusterEvents | Revisions
 
 
 def _place(table: Table) -> AnyColumn:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import (
@@ -30,7 +30,7 @@ from admin.core.changes import Authorship, RowChange
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.store.database import UtcDateTime, head_table, metadata
 from admin.store.keys import KeyedQuery, scope_columns, scope_of
-from admin.store.sql_types import AnyRow
+from admin.store.sql_types import AnyRow, build
 
 #: Every writer locks it first, so that numbers have no gaps and follow the order of commits.
 revision_head = head_table("revision_head")
@@ -204,17 +204,8 @@ def has_project(connection: Connection, project: str) -> bool:
 
 
 def _revision(row: AnyRow) -> Revision:
-    authorship = Authorship(**{field.name: getattr(row, field.name) for field in fields(Authorship)})
-    return Revision(number=row.number, created_at=row.created_at, authorship=authorship, change_count=row.change_count)
+    return build(Revision, row, authorship=build(Authorship, row))
 
 
 def _change(row: AnyRow) -> RowChange:
-    return RowChange(
-        kind=row.kind,
-        name=row.name,
-        scope=scope_of(row),
-        before=row.before,
-        after=row.after,
-        before_version=row.before_version,
-        revision=row.revision,
-    )
+    return build(RowChange, row, scope=scope_of(row))
