@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from flask import Response
 
 from admin.api.current import context
 from admin.api.operations import Operations, respond
 from admin.api.writes import WRITE_HEADERS, change_options, expectation
 from admin.core.problems import invalid, shorten
-from admin.core.settings.kinds import Kind
+from admin.core.settings.kinds import Kind, Payload
+from admin.core.settings.patches import apply_patch
 from admin.core.settings.scopes import STORED_LEVELS, Level, Scope, check_scope
 from admin.messages.attributes import (
     ConfigurationAnswer,
@@ -28,8 +31,7 @@ from admin.messages.attributes import (
 from admin.messages.pages import key_of, token_of
 from admin.messages.requests import Fields, WriteQuery
 from admin.services import attributes
-from admin.services.attributes import Patch
-from admin.services.changes import Changed
+from admin.services.changeable.base import ChangeOptions
 
 operations = Operations("attributes")
 
@@ -68,8 +70,9 @@ def _register(level: Level) -> None:
         _check_same_scope(scope, body["attributes"], "attributes.")
         _check_same_scope(scope, body)
         kind, payload = context().settings.kinds.of_payload(body["attributes"]["matching_attributes"])
-        options = change_options(query, body)
-        return _write_answer(kind, attributes.put_attribute(context(), kind, scope, payload, expectation(), options))
+        kind.check_level(scope.level)
+        normal = kind.read(payload)
+        return _write(kind, scope, lambda _before: normal, change_options(query, body))
 
     @operations.add(
         "PATCH",
@@ -83,9 +86,12 @@ def _register(level: Level) -> None:
     )
     def patch(query: Fields, body: Fields, **keys: str) -> Response:
         kind = context().settings.kinds.find(query["resource_type"])
-        patch = Patch(set=body["set"], unset=body["unset"], inherit=body["inherit"])
-        scope, options = check_scope(**keys), change_options(query, body)
-        return _write_answer(kind, attributes.patch_attribute(context(), kind, scope, patch, expectation(), options))
+
+        def after(before: Payload | None) -> Payload | None:
+            leaves = {"set_": body["set"], "unset": body["unset"], "inherit": body["inherit"]}
+            return apply_patch(kind, before or {}, **leaves) or None
+
+        return _write(kind, check_scope(**keys), after, change_options(query, body))
 
     @operations.add(
         "DELETE",
@@ -103,7 +109,8 @@ def _register(level: Level) -> None:
         fields = _agreed(query, body)
         kind = _kind(fields.get("resource_type"))
         options = change_options(query, fields)
-        return DeleteAnswer.from_changed(attributes.delete_attribute(context(), kind, scope, expectation(), options))
+        changed = attributes.write_attribute(context(), kind, scope, lambda _before: None, expectation(), options)
+        return DeleteAnswer.from_changed(changed)
 
 
 for _level in STORED_LEVELS:
@@ -153,5 +160,8 @@ def _check_same_scope(scope: Scope, keys: Fields, under: str = "") -> None:
             raise invalid(f"{under}{key}", reason)
 
 
-def _write_answer(kind: Kind, changed: Changed) -> Response:
+def _write(
+    kind: Kind, scope: Scope, change: Callable[[Payload | None], Payload | None], options: ChangeOptions
+) -> Response:
+    changed = attributes.write_attribute(context(), kind, scope, change, expectation(), options)
     return respond(WriteAnswer.from_changed(kind, changed), etag=None if changed.dry_run else changed.rows[0].version)

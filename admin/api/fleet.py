@@ -141,7 +141,7 @@ def _operations_of(
         headers=WRITE_HEADERS,
     )
     def delete(name: str, query: Fields, body: Fields) -> Answer:
-        changed = fleet.delete_definition(context(), kind, name, expectation(), change_options(query, body))
+        changed = fleet.put_definition(context(), kind, name, None, expectation(), change_options(query, body))
         return answer_write(name, changed)
 
 

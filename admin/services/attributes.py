@@ -1,12 +1,12 @@
-"""Attributes: read, write, patch and delete at one scope; list over all."""
+"""Attributes: read and written at one scope, listed over all."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from admin.core.changes import Expectation, RowWrite
+from admin.core.changes import Expectation
 from admin.core.settings.kinds import Kind, Payload
-from admin.core.settings.patches import apply_patch
 from admin.core.settings.resolution import Resolved, Row, resolve
 from admin.core.settings.scopes import Scope
 from admin.errors import AttributeNotFound
@@ -18,15 +18,6 @@ from admin.services.revisions import check_number
 from admin.services.scopes import check_existed, check_readable
 from admin.store import attributes, history
 from admin.store.attributes import Filter, StoredAttribute
-
-
-@dataclass(frozen=True, kw_only=True)
-class Patch:
-    """Which leaves of a row to change; the paths are dotted."""
-
-    set: Payload
-    unset: list[str]  #: have no value here
-    inherit: list[str]  #: leave to broader scopes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,36 +52,17 @@ def read_attribute(context: Context, kind: Kind, scope: Scope, *, exact: bool = 
     return Reading(kind=kind, scope=scope, row=row, resolved=resolved)
 
 
-def put_attribute(
-    context: Context, kind: Kind, scope: Scope, payload: object, expectation: Expectation, options: ChangeOptions
+def write_attribute(
+    context: Context,
+    kind: Kind,
+    scope: Scope,
+    change: Callable[[Payload | None], Payload | None],
+    expectation: Expectation,
+    options: ChangeOptions,
 ) -> Changed:
-    """Replace the whole payload at exactly one scope."""
+    """Change the payload at exactly one scope, and nothing below it; a row with nothing left is removed."""
     kind.check_level(scope.level)
-    normal = kind.read(payload)
-    return _write(context, attribute_write(kind, scope, lambda _before: normal, expectation), options)
-
-
-def patch_attribute(
-    context: Context, kind: Kind, scope: Scope, patch: Patch, expectation: Expectation, options: ChangeOptions
-) -> Changed:
-    """Change single leaves of the row at a scope; a row with nothing left is removed."""
-    kind.check_level(scope.level)
-
-    def after(before: Payload | None) -> Payload | None:
-        return apply_patch(kind, before or {}, set_=patch.set, unset=patch.unset, inherit=patch.inherit) or None
-
-    return _write(context, attribute_write(kind, scope, after, expectation), options)
-
-
-def delete_attribute(
-    context: Context, kind: Kind, scope: Scope, expectation: Expectation, options: ChangeOptions
-) -> Changed:
-    """Remove the row at exactly one scope, and nothing below it."""
-    kind.check_level(scope.level)
-    return _write(context, attribute_write(kind, scope, lambda _before: None, expectation), options)
-
-
-def _write(context: Context, write: RowWrite, options: ChangeOptions) -> Changed:
+    write = attribute_write(kind, scope, change, expectation)
     return apply_changes(context, [write], replace(options, policy=Policy.EDIT))
 
 

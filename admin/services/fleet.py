@@ -148,19 +148,12 @@ def put_definition(
     context: Context,
     kind: FleetKind,
     name: str,
-    payload: Payload,
+    payload: Payload | None,
     expectation: Expectation,
     options: ChangeOptions,
 ) -> Changed:
-    """Create a cluster, pool or label, or replace its definition."""
+    """Define a cluster, pool or label, or remove it; InUse where something uses it and force is not set."""
     return make_change(context, [definition_write(context, kind, name, payload, expectation)], options)
-
-
-def delete_definition(
-    context: Context, kind: FleetKind, name: str, expectation: Expectation, options: ChangeOptions
-) -> Changed:
-    """Delete a cluster, pool or label; InUse where something uses it and force is not set."""
-    return make_change(context, [definition_write(context, kind, name, None, expectation)], options)
 
 
 def set_enabled(

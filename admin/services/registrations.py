@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from sqlalchemy import Connection, Table
 
@@ -153,16 +154,14 @@ def _not_found(connection: Connection, table: Table, identifier: Identifier) -> 
     return error(reason, details=[{"field": "name", "reason": reason, "closest": list(near)}])
 
 
-def get_workflow(context: Context, identifier: Identifier) -> Registered:
-    """One version of a workflow."""
+def _get(table: Table, context: Context, identifier: Identifier) -> Registered:
+    """One version."""
     with context.database.reading() as connection:
-        return find_workflow(context, connection, identifier)
+        return _find(context, connection, table, identifier)
 
 
-def get_launch_plan(context: Context, identifier: Identifier) -> Registered:
-    """One version of a launch plan."""
-    with context.database.reading() as connection:
-        return _find(context, connection, launch_plans, identifier)
+get_workflow = partial(_get, workflows)
+get_launch_plan = partial(_get, launch_plans)
 
 
 def get_active(context: Context, identifier: Identifier) -> Registered:
@@ -178,29 +177,20 @@ def get_active(context: Context, identifier: Identifier) -> Registered:
     return active
 
 
-def list_workflows(
-    context: Context, conditions: RegisteredFilter, after: tuple[str, int] | None, limit: int
-) -> tuple[list[Registered], tuple[str, int] | None]:
-    """A page of workflows' versions, and the key after which the next page starts, if there is one."""
-    return _list(context, workflows, conditions, after, limit)
-
-
-def list_launch_plans(
-    context: Context, conditions: RegisteredFilter, after: tuple[str, int] | None, limit: int
-) -> tuple[list[Registered], tuple[str, int] | None]:
-    """A page of launch plans' versions, and the key after which the next page starts, if there is one."""
-    return _list(context, launch_plans, conditions, after, limit)
-
-
 def _list(
-    context: Context, table: Table, conditions: RegisteredFilter, after: tuple[str, int] | None, limit: int
+    table: Table, context: Context, conditions: RegisteredFilter, after: tuple[str, int] | None, limit: int
 ) -> tuple[list[Registered], tuple[str, int] | None]:
+    """A page of versions, and the key after which the next page starts, if there is one."""
     check_scope(project=conditions.project, domain=conditions.domain)
     with context.database.reading() as connection:
         check_readable(context, connection, Scope(project=conditions.project, domain=conditions.domain))
         page = registrations.page(connection, table, conditions, after, limit + 1)
     last = page[limit - 1] if len(page) > limit else None
     return page[:limit], (last.id.name, last.row_id) if last else None
+
+
+list_workflows = partial(_list, workflows)
+list_launch_plans = partial(_list, launch_plans)
 
 
 def set_launch_plan_state(context: Context, identifier: Identifier, state: str) -> tuple[Registered, bool]:
