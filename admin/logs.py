@@ -28,7 +28,9 @@ class JsonFormatter(logging.Formatter):
             line["exception"] = self.formatException(record.exc_info)
         # JSON escapes line breaks, but not every character that controls a terminal.
         text = json.dumps(line, ensure_ascii=False, default=str)
-        return text if text.isprintable() else "".join(map(_json_char, text))
+        if text.isprintable():
+            return text
+        return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
 
 
 class TextFormatter(logging.Formatter):
@@ -48,10 +50,6 @@ def _printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
-
-
-def _json_char(char: str) -> str:
-    return char if char.isprintable() else json.dumps(char)[1:-1]
 
 
 def _extras(record: logging.LogRecord) -> dict[str, Any]:

@@ -223,27 +223,25 @@ def _total(steps: Iterable[Mapping[str, int]]) -> Counter[str]:
 
 def _overrides(**flags: Any) -> dict[str, dict[str, Any]]:
     """The configuration keys that flags set."""
-    keys = {
+    keys: dict[str, tuple[str, ...]] = {
         "host": ("server", "host"),
         "port": ("server", "port"),
         "workers": ("server", "workers"),
         "api_token_file": ("server", "apiTokenFile"),
+        "tls_cert_file": ("server", "tls", "certFile"),
+        "tls_key_file": ("server", "tls", "keyFile"),
         "registration_secret_file": ("clusters", "registrationSecretFile"),
         "database": ("database", "url"),
         "log_format": ("logging", "format"),
         **{name: ("retention", name) for name in ("executions", "events", "logs", "revisions")},
     }
     overrides: dict[str, dict[str, Any]] = {}
-    for flag, (section, key) in keys.items():
+    for flag, (*sections, key) in keys.items():
         if flags.get(flag) is not None:
-            overrides.setdefault(section, {})[key] = flags[flag]
-    tls = {
-        key: flags[flag]
-        for flag, key in (("tls_cert_file", "certFile"), ("tls_key_file", "keyFile"))
-        if flags.get(flag)
-    }
-    if tls:
-        overrides.setdefault("server", {})["tls"] = tls
+            section: dict[str, Any] = overrides
+            for name in sections:
+                section = section.setdefault(name, {})
+            section[key] = flags[flag]
     return overrides
 
 

@@ -48,18 +48,14 @@ class BrowserGuard:
 
     def _check_host(self, header: str) -> None:
         name = _hostname(header)
-        if not (self._admits_every_host or _is_own(name) or name in self._hosts):
+        is_own = is_loopback(name) or name.endswith(".localhost")  # which can only mean the browser's machine
+        if not (self._admits_every_host or is_own or name in self._hosts):
             raise UnknownHost(
                 f"This admin is not called '{shorten(name)}'. If it should be, add the name to server.allowedHosts in "
                 "its configuration."
             )
         if len(self._admitted) < _MOST_ADMITTED:
             self._admitted.add(header)
-
-
-def _is_own(name: str) -> bool:
-    """Whether a name can only mean the machine that the browser is on."""
-    return is_loopback(name) or name.endswith(".localhost")
 
 
 def _hostname(netloc: str) -> str:

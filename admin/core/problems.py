@@ -78,18 +78,13 @@ def did_you_mean(near: Iterable[str]) -> str:
     return f" Did you mean {words}?" if words else ""
 
 
-def unknown_word(noun: str, word: str, known: Iterable[str]) -> str:
-    """The message for a word that is not one of the known ones."""
+def unknown_problem(field: str, noun: str, word: str, known: Iterable[str]) -> Problem:
+    """The problem of a word that is not one of the known ones, with those that come closest."""
     names = sorted(known)
     near = closest(word, names)
     listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
-    return f"unknown {noun} '{shorten(word)}'.{did_you_mean(near)} Known: {listed or 'none'}."
-
-
-def unknown_problem(field: str, noun: str, word: str, known: Iterable[str]) -> Problem:
-    """The problem of a word that is not one of the known ones, with those that come closest."""
-    words = list(known)
-    return Problem(field=field, reason=unknown_word(noun, word, words), closest=closest(word, words))
+    reason = f"unknown {noun} '{shorten(word)}'.{did_you_mean(near)} Known: {listed or 'none'}."
+    return Problem(field=field, reason=reason, closest=near)
 
 
 def unknown_fields(unknown: Sequence[str], known: Iterable[str], path: str) -> Iterator[Problem]:

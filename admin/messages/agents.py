@@ -348,10 +348,5 @@ class SyncAnswer(Answer):
             refused=[RefusedAnswer(event=event, reason=reason) for event, reason in answer.refused],
             log_offsets=[LogOffsetAnswer.from_piece(*offset) for offset in answer.log_offsets],
             state=SyncStateAnswer.from_attributes(answer.state, enabled=answer.enabled),
-            intervals=IntervalsAnswer(
-                wait_seconds=settings.wait_seconds,
-                lease_seconds=settings.lease_seconds,
-                retry_seconds=settings.retry_seconds,
-                pause_seconds=answer.pause_seconds,
-            ),
+            intervals=IntervalsAnswer.from_attributes(settings, pause_seconds=answer.pause_seconds),
         )

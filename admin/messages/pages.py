@@ -31,9 +31,10 @@ def key_of(token: str | None, length: int) -> tuple[str, ...] | None:
         key: object = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
     except (ValueError, binascii.Error, RecursionError):
         key = None
-    if not isinstance(key, list) or len(key) != length or not all(map(_is_clean, key)):
+    parts = key if isinstance(key, list) else []
+    if len(parts) != length or not all(isinstance(part, str) and part.isprintable() for part in parts):
         raise wrong_token()
-    return tuple(key)
+    return tuple(parts)
 
 
 def number_of(token: str | None) -> int | None:
@@ -52,7 +53,3 @@ def parse_number(text: str, error: Invalid) -> int:
 def wrong_token(giver: str = "a list") -> Invalid:
     """The error for a token that was not given by what is asked."""
     return invalid("token", f"is not a token that {giver} gave; leave it out to start anew.")
-
-
-def _is_clean(part: object) -> bool:
-    return isinstance(part, str) and part.isprintable()

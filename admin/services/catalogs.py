@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
 
 from sqlalchemy import Connection
 
@@ -17,16 +16,6 @@ from admin.services.scopes import check_domain, find_project
 from admin.store import projects
 from admin.store.decision_basis import DecisionBasis
 from admin.store.registrations import Registered
-
-
-class Catalog(Protocol):
-    """Finds what a launch names; an error where it is unknown."""
-
-    def project(self, scope: Scope) -> Project: ...
-
-    def workflow(self, identifier: Identifier) -> Registered: ...
-
-    def launch_plan(self, identifier: Identifier) -> Registered: ...
 
 
 class StoredCatalog:
@@ -81,3 +70,7 @@ class CachedCatalog:
                 return find(self._context, connection, identifier)
 
         return self._context.creation_cache.registered.find(self._basis, (find, identifier), read)
+
+
+#: Finds what a launch names; an error where it is unknown.
+Catalog = StoredCatalog | CachedCatalog

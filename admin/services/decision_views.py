@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from sqlalchemy import Connection
 
@@ -22,7 +21,7 @@ from admin.core.resources import subtract
 from admin.core.settings.resolution import Row, RowsByKind
 from admin.core.settings.scopes import Scope
 from admin.errors import InvalidRequest, RainbowError
-from admin.services.catalogs import CachedCatalog, Catalog, StoredCatalog
+from admin.services.catalogs import CachedCatalog, StoredCatalog
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, fleet_after
 from admin.services.launches import find_launch
@@ -35,23 +34,6 @@ from admin.store.executions import Execution
 
 class NeedsTransaction(Exception):
     """A decision depends on what waits at clusters, which only a transaction can tell."""
-
-
-class DecisionView(Protocol):
-    """What a request is decided by, all of it at one basis."""
-
-    @property
-    def basis(self) -> DecisionBasis: ...
-
-    @property
-    def catalog(self) -> Catalog: ...
-
-    @property
-    def fleet(self) -> Fleet: ...
-
-    def effective_settings(self, resolved: ResolvedLaunch) -> EffectiveSettings: ...
-
-    def evaluate(self, run_plan: RunPlan) -> Evaluation: ...
 
 
 def prepare(context: Context, view: DecisionView, request: CreationRequest) -> Preparation:
@@ -173,6 +155,10 @@ class StoredView:
         if moving is not None and moving.cluster is not None and moving.cluster in waiting:
             waiting[moving.cluster] = subtract(waiting[moving.cluster], moving.demand)
         return evaluate(run_plan.route, self.fleet, run_plan.workload, waiting)
+
+
+#: What a request is decided by, all of it at one basis.
+DecisionView = CachedView | StoredView
 
 
 def _applying_rows(context: Context, connection: Connection, scope: Scope) -> dict[str, dict[Scope, Row]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -126,17 +127,9 @@ def read_log(
 
 def _text(data: bytes, *, is_last: bool) -> tuple[str, int]:
     """Bytes as text, and how many of them; a character that is cut off at the end is left for the next read."""
-    used = len(data)
-    if not is_last:
-        for cut in range(1, min(4, used) + 1):
-            byte = data[-cut]
-            if byte >= 0xC0:
-                needs = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-                used -= cut if needs > cut else 0
-                break
-            if byte < 0x80:
-                break
-    return data[:used].decode("utf-8", "replace"), used
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    text = decoder.decode(data, final=is_last)
+    return text, len(data) - len(decoder.getstate()[0])
 
 
 def read_outputs(context: Context, key: ExecutionId) -> tuple[list[OutputFile], bool]:

@@ -73,11 +73,6 @@ class Scope(NamedTuple):
         """The scope's level; KeyError for a combination of keys that is none, which `check_scope` refuses."""
         return _LEVEL_OF_SHAPE[tuple(map(bool, self))]
 
-    @property
-    def is_level(self) -> bool:
-        """Whether the keys that are set make a level."""
-        return tuple(map(bool, self)) in _LEVEL_OF_SHAPE
-
     def keys(self) -> dict[str, str]:
         """The keys that are set, in the order domain, project, workflow, launch plan."""
         return {key: value for key, value in zip(self._fields, self, strict=True) if value}
@@ -155,7 +150,7 @@ def _ill_formed(scope: Scope) -> Iterator[Problem]:
 
 
 def _missing(scope: Scope) -> Iterator[Problem]:
-    if scope.is_level:
+    if tuple(map(bool, scope)) in _LEVEL_OF_SHAPE:
         return
     present = scope.keys()
     needed = {"workflow": ("project", "domain"), "launch_plan": ("project", "domain", "workflow")}
