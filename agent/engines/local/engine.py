@@ -281,9 +281,10 @@ class LocalEngine(CommandEngine):
         requested_at = self._cancelled_at.setdefault(handle.key, self._clock.steady())
         is_overdue = self._clock.steady() - requested_at > self.options["graceSeconds"] + 10
         started = read_json(directory / STARTED) or {}
-        processes.signal_all(_watchers(handle, started), signal.SIGKILL if is_overdue else signal.SIGTERM)
+        watchers = _watchers(handle, started)
         if is_overdue:
-            self._kill_all(handle.key, started)
+            self._kill_all(handle.key, started, watchers)
+        processes.signal_all(watchers, signal.SIGKILL if is_overdue else signal.SIGTERM)
 
     def forget(self, handle: Handle) -> None:
         """Remove the job's directory after keepSeconds."""
@@ -300,11 +301,11 @@ class LocalEngine(CommandEngine):
         self._plans = {key: plan for key, plan in self._plans.items() if _is_running(self.directory / key)}
         return list(self._plans.values())
 
-    def _kill_all(self, key: str, started: Mapping[str, Any]) -> None:
-        """Kill every process that has a job's mark or is in its group, until none is left."""
+    def _kill_all(self, key: str, started: Mapping[str, Any], watchers: Sequence[int] = ()) -> None:
+        """Kill every process that has a job's mark, is in its group or below what watches it, until none is left."""
         group = Path(started["group"]) if started.get("group") else None
         deadline = self._clock.steady() + 5
-        while (pids := processes.marked(key) | cgroups.members(group)) and self._clock.steady() < deadline:
+        while (pids := _processes_of(key, group, watchers)) and self._clock.steady() < deadline:
             processes.signal_all(pids, signal.SIGKILL)
             self._clock.sleep(0.02)
         cgroups.remove(group)
@@ -342,6 +343,12 @@ def _watchers(handle: Handle, started: Mapping[str, Any]) -> list[int]:
     """The processes that watch a job and have not ended; the lock is held, so at first the native id is one."""
     watchers = started.get("watchers") or [[int(handle.native_id), processes.start_ticks(int(handle.native_id))]]
     return [pid for pid, ticks in watchers if ticks is not None and processes.start_ticks(pid) == ticks]
+
+
+def _processes_of(key: str, group: Path | None, watchers: Sequence[int]) -> set[int]:
+    """The processes of a job; those without a mark or a group are found below what watches it as long as that lives."""
+    pids = processes.marked(key) | cgroups.members(group)
+    return pids.union(*map(processes.descendants, watchers)) - {*watchers}
 
 
 def _tasks(task: Task) -> int:

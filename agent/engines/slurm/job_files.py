@@ -19,16 +19,18 @@ MARK = "native-id"
 CANCELLED = "cancelled"
 #: What the agent last said of the lease: a text that differs each time, and for how many seconds; only if guarded.
 LEASE = "lease"
-#: Written when the lease is over, before the command is ended.
-LEASE_OVER = "LEASE_OVER"
 #: The process id of the command.
 PROCESS = "pid"
 #: The pipes through which the command prints; removed as soon as they are open.
 PIPES = ("stdout.pipe", "stderr.pipe")
 #: The exit code of the command, and one of the reasons below or `-`.
 ENDED = "ended"
+#: Room on the disk for that, which must be recorded even if the job has filled the disk.
+RESERVE = "ended.reserve"
 
 TIME_LIMIT, COMMAND_NOT_FOUND, NO_WORKING_DIRECTORY = "TIME_LIMIT", "COMMAND_NOT_FOUND", "NO_WORKING_DIRECTORY"
+#: The lease is over; recorded before the command is ended.
+LEASE_OVER = "LEASE_OVER"
 #: Slurm sent SIGTERM: only Slurm knows why.
 TERMINATED = "TERMINATED"
 

@@ -46,7 +46,13 @@ if ! (set -C; echo "$SLURM_JOB_ID" > "$_rb_directory/{files.MARK}") 2>/dev/null;
   exit 75
 fi
 _rb_time() {{ read -r _rb_now _ < /proc/uptime; _rb_now=${{_rb_now%.*}}; }}
-_rb_ended() {{ echo "$1 $2" > "$_rb_directory/{files.ENDED}"; exit "$1"; }}
+printf '%-60s\\n' - 2>/dev/null > "$_rb_directory/{files.RESERVE}"
+_rb_record() {{
+  printf '%-60s\\n' "$1 $2" 1<> "$_rb_directory/{files.RESERVE}"
+  mv -f "$_rb_directory/{files.RESERVE}" "$_rb_directory/{files.ENDED}" ||
+    echo "$1 $2" > "$_rb_directory/{files.ENDED}"
+}} 2>/dev/null
+_rb_ended() {{ _rb_record "$1" "$2"; exit "$1"; }}
 _rb_reason=- _rb_guard=
 trap '_rb_reason={files.TERMINATED}' TERM
 _rb_go_on() {{
@@ -89,8 +95,7 @@ while [ "$_rb_left" -gt 0 ] && {{ kill -0 "$_rb_out" || kill -0 "$_rb_err"; }} 2
   sleep 0.05
   _rb_left=$((_rb_left - 1))
 done
-[ ! -s "$_rb_directory/{files.ENDED}" ] || exit "$_rb_code"
-[ ! -e "$_rb_directory/{files.LEASE_OVER}" ] || _rb_ended 75 {files.LEASE_OVER}
+[ ! -s "$_rb_directory/{files.ENDED}" ] || exit "$((_rb_code ? _rb_code : 75))"
 _rb_time
 case $_rb_code in
   124 | 137) [ "$((_rb_now - _rb_began))" -lt {limit} ] || _rb_ended "$_rb_code" {files.TIME_LIMIT} ;;
@@ -123,11 +128,10 @@ _rb_go_on
 _rb_watch() {{
   trap '' TERM
   while [ "$_rb_now" -lt "$_rb_until" ]; do sleep 1; _rb_look; done
-  echo > "$_rb_directory/{files.LEASE_OVER}"
+  _rb_record 75 {files.LEASE_OVER}
   read -r _rb_pid < "$_rb_directory/{files.PROCESS}"
   kill -s TERM -- 0 "$_rb_pid"
   sleep {grace}
-  echo "75 {files.LEASE_OVER}" > "$_rb_directory/{files.ENDED}"
   kill -s KILL -- "-$_rb_pid"
   kill -s KILL -- 0
 }}

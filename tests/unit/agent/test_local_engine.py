@@ -388,11 +388,15 @@ def test_a_supervisor_that_gets_sigterm_reports_it(engine: LocalEngine) -> None:
     assert (state.phase, state.reason) == (NativePhase.FAILED, "SUPERVISOR_STOPPED")
 
 
-def test_a_stopped_supervisor_does_not_keep_a_job_from_being_cancelled(tmp_path: Path) -> None:
+def test_stopped_watchers_do_not_keep_a_job_from_being_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cgroups, "members", lambda group: set())  # as where there are no control groups
     clock = FakeClock(now=datetime.now(UTC))
     engine = LocalEngine({}, tmp_path, clock=clock)
-    handle = engine.submit(task(engine, "sleep", "600"))
-    wait_until(lambda: processes.marked(handle.key))
+    daemon = tmp_path / "daemon"
+    handle = engine.submit(task(engine, "sh", "-c", DAEMON.format(daemon, daemon) + "sleep 600"))
+    wait_until(lambda: daemon.exists() and daemon.read_text())
     for pid, _ in (read_json(tmp_path / KEY / "started.json") or {})["watchers"]:
         os.kill(pid, signal.SIGSTOP)
     engine.cancel(handle)
@@ -401,6 +405,7 @@ def test_a_stopped_supervisor_does_not_keep_a_job_from_being_cancelled(tmp_path:
     engine.cancel(handle)
     assert ended(engine, handle).phase is NativePhase.ABORTED
     assert processes.marked(handle.key) == set()
+    assert not is_alive(int(daemon.read_text()))
 
 
 def test_a_job_from_before_a_reboot_has_failed(engine: LocalEngine, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from agent.engines.base import Task
 from agent.engines.slurm.job_files import CANCELLED, ENDED, LEASE, LEASE_OVER, MARK, TERMINATED
 from agent.engines.slurm.script import batch_script
 from agent.files import write_file
+from tests.support.disks import SmallDisk
 from tests.support.waiting import wait_until
 
 SECONDS = 600
@@ -23,8 +24,9 @@ SECONDS = 600
 class Job:
     """A job's script whose guard reads the time from a file, and looks again when it is told to."""
 
-    def __init__(self, directory: Path, shell: str, command: str) -> None:
-        self.directory, self.clock, self.tick = directory, directory / "clock", directory / "tick"
+    def __init__(self, directory: Path, shell: str, command: str, control: Path | None = None) -> None:
+        self.directory = directory
+        self.clock, self.tick = ((control or directory) / name for name in ("clock", "tick"))
         task = Task(
             key="rb-job-1", job={"command": ["sh", "-c", command]}, directory=directory, lease_seconds=float(SECONDS)
         )
@@ -78,9 +80,10 @@ class Job:
             self.tick.touch()
             wait_until(lambda: not self.tick.exists() or self.process.poll() is not None)
 
-    def finish(self) -> str:
+    def finish(self) -> list[str]:
+        """The exit code and reason that it recorded."""
         self.process.wait(20)
-        return (self.directory / ENDED).read_text()
+        return (self.directory / ENDED).read_text().split()
 
 
 @pytest.fixture(params=["/bin/sh", "/bin/bash"])
@@ -103,12 +106,28 @@ def jobs() -> Iterator[list[Job]]:
 
 
 def test_a_job_is_ended_even_if_its_guard_can_write_nothing(tmp_path: Path, shell: str, jobs: list[Job]) -> None:
-    jobs.append(job := Job(tmp_path, shell, "echo ready; sleep 600"))
+    (directory := tmp_path / "job").mkdir()
+    jobs.append(job := Job(directory, shell, "echo ready; exec sleep 600", control=tmp_path))
     job.start()
-    (tmp_path / LEASE_OVER).mkdir()
+    directory.rename(tmp_path / "elsewhere")
     job.set_time(1000 + SECONDS)
     job.look()
-    assert job.finish() == f"75 {LEASE_OVER}\n"
+    assert job.process.wait(20) == 128 + signal.SIGTERM
+
+
+@pytest.mark.parametrize(
+    "command", ["exec sleep 600", "trap 'exit 0' TERM; sleep 600 & wait", "trap '' TERM; sleep 600"]
+)
+def test_a_job_on_a_full_disk_records_that_its_lease_was_over(
+    tmp_path: Path, small_disk: SmallDisk, shell: str, jobs: list[Job], command: str
+) -> None:
+    jobs.append(job := Job(small_disk.path, shell, f"echo ready; {command}", control=tmp_path))
+    job.start()
+    small_disk.fill()
+    job.set_time(1000 + SECONDS)
+    job.look()
+    assert job.finish() == ["75", LEASE_OVER]
+    assert job.process.returncode != 0
 
 
 def test_a_job_cancelled_before_its_first_renewal_does_not_start(tmp_path: Path, shell: str, jobs: list[Job]) -> None:
@@ -116,7 +135,7 @@ def test_a_job_cancelled_before_its_first_renewal_does_not_start(tmp_path: Path,
     wait_until(job.is_waiting)
     (tmp_path / CANCELLED).touch()
     job.renew("second")
-    assert job.finish() == f"75 {CANCELLED}\n"
+    assert job.finish() == ["75", CANCELLED]
     assert (tmp_path / "stdout").read_text() == ""
 
 
@@ -127,14 +146,14 @@ def test_a_job_that_slurm_ends_before_its_first_renewal_does_not_start(
     wait_until(job.is_waiting)
     os.killpg(job.process.pid, signal.SIGTERM)
     job.renew("second")
-    assert job.finish() == f"75 {TERMINATED}\n"
+    assert job.finish() == ["75", TERMINATED]
     assert (tmp_path / "stdout").read_text() == ""
 
 
 def test_the_guard_leaves_nothing_in_the_output(tmp_path: Path, shell: str, jobs: list[Job]) -> None:
     jobs.append(job := Job(tmp_path, shell, "echo ready"))
     job.start()
-    assert job.finish() == "0 -\n"
+    assert job.finish() == ["0", "-"]
     assert (tmp_path / "stderr").read_text() == ""
 
 
@@ -152,7 +171,7 @@ def test_a_job_that_was_paused_goes_on_if_its_lease_was_renewed(tmp_path: Path, 
     assert job.process.poll() is None
     job.set_time(5000 + SECONDS)
     job.look()
-    assert job.finish() == f"75 {LEASE_OVER}\n"
+    assert job.finish() == ["75", LEASE_OVER]
 
 
 def test_a_job_that_was_paused_ends_if_its_lease_is_not_renewed_again(
@@ -166,7 +185,7 @@ def test_a_job_that_was_paused_ends_if_its_lease_is_not_renewed_again(
     assert job.process.poll() is None
     job.set_time(5000 + SECONDS // 2)
     job.look()
-    assert job.finish() == f"75 {LEASE_OVER}\n"
+    assert job.finish() == ["75", LEASE_OVER]
 
 
 def test_a_job_that_was_paused_does_not_start_by_a_lease_that_may_be_over(
@@ -192,5 +211,5 @@ def test_a_job_that_was_paused_does_not_start_by_a_lease_that_may_be_over(
         return job.process.poll() is not None
 
     wait_until(has_ended)
-    assert job.finish() == f"75 {LEASE_OVER}\n"
+    assert job.finish() == ["75", LEASE_OVER]
     assert (tmp_path / "stdout").read_text() == ""
