@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import signal
 import socket
 import threading
 import time
@@ -28,6 +29,7 @@ from admin.services.state import is_ready
 from admin.store.database import Database
 from admin.store.dialects import TimeLimits
 from admin.store.write_probe import WriteProbe
+from agent.engines.local import processes
 from tests.conftest import MakeApp
 from tests.support.apps import opened_app
 from tests.support.disks import SmallDisk, read_only
@@ -364,6 +366,42 @@ def test_many_readers_wait_for_a_silent_database_together_and_only_once(make_app
         answers = all_at_once([partial(app.test_client().get, path) for _ in range(12)])
         assert time.monotonic() - begun_at < 9, "one after the other they would wait for 12 s"
     assert {(answer.status_code, "Rainbow-Stale" in answer.headers) for answer in answers} == {(200, True)}
+
+
+@contextmanager
+def stopped(url: str) -> Iterator[None]:
+    """A server whose processes are all stopped: its kernel takes connections and statements, and nobody answers."""
+    engine = sqlalchemy.create_engine(url, poolclass=sqlalchemy.NullPool)
+    with engine.connect() as connection:
+        pids = set(connection.exec_driver_sql("SELECT pid FROM pg_stat_activity").scalars())
+    pids |= {int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]) for pid in pids}
+    processes.signal_all(pids, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        processes.signal_all(pids, signal.SIGCONT)
+
+
+@only_postgresql
+@pytest.mark.parametrize("is_checked", [True, False])
+def test_the_first_reader_of_a_server_that_hangs_waits_only_as_long_as_connecting_may_take(
+    make_app: MakeApp, database_url: str, is_checked: bool
+) -> None:
+    app = make_app(database={"connectTimeoutSeconds": 2})
+    context: Context = app.extensions["rainbow"]
+    # Connections that were used a moment ago are not checked before they are used again.
+    used_at = time.monotonic() + (-3600 if is_checked else 3600)
+    sqlalchemy.event.listen(
+        context.database.engine, "checkin", lambda _, record: record.info.update(rainbow_used_at=used_at)
+    )
+    path = "/api/v1/effective_attributes?project=flytesnacks&domain=staging&resource_type=3"
+    assert app.test_client().get(path).status_code == 200
+    context.index._checked_at = 0.0
+    with stopped(database_url):
+        begun_at = time.monotonic()
+        answer = app.test_client().get(path)
+        assert time.monotonic() - begun_at < 20, "a statement may take 30 s"
+    assert (answer.status_code, "Rainbow-Stale" in answer.headers) == (200, True)
 
 
 @only_postgresql

@@ -28,6 +28,7 @@ from admin.store import projects, revisions
 from admin.store.attributes import attributes
 from admin.store.cache.shared_counter import SharedCounter
 from admin.store.database import Database
+from admin.store.dialects.postgresql import answering_soon
 from admin.store.sql_types import AnySelect
 
 _log = logging.getLogger("rainbow.index")
@@ -182,7 +183,7 @@ class Index:
                 return False  # another thread has just failed; to wait as long again would tell no more
             begun_at = self._monotonic()
             try:
-                with self._database.reading() as connection:
+                with self._database.reading() as connection, answering_soon(connection):
                     if self._scopes is not None and not self._catch_up(connection):
                         self._drop()
                     if self._scopes is None and _is_small(connection, self._few_rows):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from functools import cache, partial
 from typing import Any
@@ -65,7 +65,7 @@ class ServerClock:
         if self._offset is not None and is_fresh and abs(machine_offset - self._machine_offset) < _CLOCK_STEP:
             return
         try:
-            with connection.cursor() as cursor:
+            with _soon(connection), connection.cursor() as cursor:
                 cursor.execute("SELECT extract(epoch FROM clock_timestamp())::float8")
                 [seconds] = cursor.fetchone()
             connection.rollback()  # ends the transaction that the driver began
@@ -98,6 +98,7 @@ def _connect(
         return None  # the driver connects by itself
     connection = _timed_connection().connect(*arguments, **parameters)
     connection.answer_seconds = limits.statement + _GRACE_SECONDS
+    connection.soon_seconds = limits.connect
     return connection
 
 
@@ -108,6 +109,7 @@ def _timed_connection() -> Any:
 
     class TimedConnection(psycopg.Connection[Any]):
         answer_seconds: float | None = None
+        soon_seconds: float | None = None  #: for what takes a server that is well no time
 
         def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
             try:
@@ -145,13 +147,32 @@ def unlimited(connection: Connection) -> Iterator[None]:
         return
     for name in ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"):
         connection.exec_driver_sql(f"SET LOCAL {name} = 0")
-    driver_connection: Any = connection.connection.driver_connection
-    seconds = getattr(driver_connection, "answer_seconds", None)
-    driver_connection.answer_seconds = None
+    with _answering(connection.connection.driver_connection, None):
+        yield
+
+
+@contextmanager
+def answering_soon(connection: Connection) -> Iterator[None]:
+    """Wait for each answer no longer than connecting may take; nothing on other databases."""
+    with _soon(connection.connection.driver_connection) if is_postgresql(connection) else nullcontext():
+        yield
+
+
+def _soon(connection: Any) -> AbstractContextManager[None]:
+    return _answering(connection, getattr(connection, "soon_seconds", None))
+
+
+@contextmanager
+def _answering(connection: Any, seconds: float | None) -> Iterator[None]:
+    """Wait for each answer so many seconds at most; the connection is the driver's, and other drivers have no limit."""
+    if not hasattr(connection, "answer_seconds"):
+        yield
+        return
+    before, connection.answer_seconds = connection.answer_seconds, seconds
     try:
         yield
     finally:
-        driver_connection.answer_seconds = seconds
+        connection.answer_seconds = before
 
 
 def _leave_standby(context: ExceptionContext) -> None:
@@ -176,7 +197,8 @@ def _check(
     if used_at is None or clock() < used_at + fresh_seconds:
         return
     try:
-        dialect.do_ping(connection)
+        with _soon(connection):
+            dialect.do_ping(connection)
     except dialect.loaded_dbapi.Error as error:
         raise InvalidatePoolError from error
 
