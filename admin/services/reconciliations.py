@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Any
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
@@ -15,12 +14,13 @@ from admin.core.executions.attempts import Reporter, is_same
 from admin.core.settings.scopes import Scope
 from admin.core.settings.warnings import Warning, WarningCode
 from admin.services.context import Context
+from admin.services.exchanges import Exchange
 from admin.services.reports import Held
 from admin.store import fleet, reconciliations
 from admin.store.executions import ExecutionId
 from admin.store.fleet import ClusterEvent
 from admin.store.leases import LeasedExecution
-from admin.store.reconciliations import Reconciliation
+from admin.store.reconciliations import Reconciliation, Restoration, UnknownAttempt
 
 _log = logging.getLogger("rainbow.agents")
 RESTORED = (
@@ -31,18 +31,6 @@ RESTORED = (
 _NAMED = 10
 
 
-@dataclass(frozen=True, kw_only=True)
-class Restoration:
-    """What a sync has to mind while clusters are reconciled with a restored database."""
-
-    open: Mapping[str, Reconciliation]
-
-    @property
-    def waits(self) -> bool:
-        """Whether nothing is given away or ended, because an agent has not said yet what it has."""
-        return any(reconciliation.synced_at is None for reconciliation in self.open.values())
-
-
 def find_restoration(
     connection: Connection, clusters: Iterable[str], clusters_ahead: Iterable[str], now: datetime
 ) -> Restoration:
@@ -50,27 +38,27 @@ def find_restoration(
 
     It is locked as far as syncs of some clusters may change it.
     """
-    restoration = Restoration(open=reconciliations.all_open(connection))
+    restoration = reconciliations.load(connection)
     if restoration.open:
-        reconciliations.hold(connection, None if restoration.waits else clusters)
-        restoration = Restoration(open=reconciliations.all_open(connection))
+        reconciliations.hold(connection, None if restoration.is_waiting else clusters)
+        restoration = reconciliations.load(connection)
     for cluster in clusters_ahead:
         known = restoration.open.get(cluster)
         if known is not None and known.synced_at is None:
             continue  # found before, by another cluster
         reconciliations.begin(connection, cluster, now)
-        restoration = Restoration(open=reconciliations.all_open(connection))
+        restoration = reconciliations.load(connection)
         _add_events(connection, restoration.open, now, "RESTORED", f"The agent of cluster '{cluster}' knows more.")
         _log.error(
             "the database was restored from a backup: nothing is given away or ended until every agent has synced",
-            extra={"cluster": cluster, "waits_for": ", ".join(_unsynced(restoration))},
+            extra={"cluster": cluster, "waits_for": ", ".join(restoration.unsynced)},
         )
     return restoration
 
 
 def note_end(connection: Connection, before: Restoration, now: datetime) -> None:
     """Wake the agents of all clusters when the last one that was waited for has synced, or counts as reconciled."""
-    if before.waits and not Restoration(open=reconciliations.all_open(connection)).waits:
+    if before.is_waiting and not reconciliations.load(connection).is_waiting:
         clusters = reconciliations.clusters_with_agents(connection)
         _add_events(connection, clusters, now, "RECONCILED", "No agent is waited for any more.")
 
@@ -80,11 +68,19 @@ def _add_events(connection: Connection, clusters: Iterable[str], now: datetime, 
         fleet.add_event(connection, ClusterEvent(cluster=cluster, at=now, type=type, reason=reason))
 
 
-def _unsynced(restoration: Restoration) -> list[str]:
-    return [name for name, reconciliation in restoration.open.items() if reconciliation.synced_at is None]
+def reconcile(exchange: Exchange, connection: Connection, now: datetime) -> None:
+    """Bring a restored database up to what an agent has, and let go on what it does not know."""
+    request, own = exchange.request, exchange.restoration.open.get(exchange.request.cluster)
+    if exchange.restoration.is_waiting:
+        until = now + timedelta(seconds=exchange.context.settings.agents.lease_seconds)
+        reported = [Held(report.id, report.attempt, report.uid) for report in exchange.believed_reports]
+        _adopt_all([*request.holding, *reported], exchange.leased, request.reporter, until, now)
+    if own is not None:
+        exchange.answer.kept = _unknown_of(request.holding, exchange.leased)
+        _note_synced(connection, own, exchange.answer.kept, now)
 
 
-def adopt_all(
+def _adopt_all(
     references: Iterable[Held],
     locked: Mapping[ExecutionId, LeasedExecution],
     by: Reporter,
@@ -100,25 +96,28 @@ def adopt_all(
             execution.apply(adopt(by.cluster, by.instance, held.attempt, until), now)
 
 
-def unknown_of(holding: Iterable[Held], locked: Mapping[ExecutionId, LeasedExecution]) -> list[Held]:
+def _unknown_of(holding: Iterable[Held], locked: Mapping[ExecutionId, LeasedExecution]) -> list[Held]:
     """What an agent holds and the database does not know."""
     return [held for held in holding if held.id not in locked or not is_same(held.uid, locked[held.id].uid)]
 
 
-def note_synced(connection: Connection, before: Reconciliation, unknown: Iterable[Held], now: datetime) -> None:
+def _note_synced(connection: Connection, before: Reconciliation, unknown: Iterable[Held], now: datetime) -> None:
     """Store that a cluster's agent has said what it has."""
-    documents: list[dict[str, Any]] = [
-        {**held.id._asdict(), "attempt": held.attempt, "uid": held.uid} for held in unknown
-    ]
-    after = replace(before, synced_at=before.synced_at or now, unknown=documents)
+    attempts = [_unknown_attempt(held) for held in unknown]
+    after = replace(before, synced_at=before.synced_at or now, unknown=attempts)
     if after != before:
         reconciliations.save(connection, after)
+
+
+def _unknown_attempt(held: Held) -> UnknownAttempt:
+    id = held.id
+    return UnknownAttempt(project=id.project, domain=id.domain, name=id.name, attempt=held.attempt, uid=held.uid)
 
 
 def is_waiting(context: Context) -> bool:
     """Whether nothing may be given away or ended, because the database was restored."""
     with context.database.reading() as connection:
-        return Restoration(open=reconciliations.all_open(connection)).waits
+        return reconciliations.load(connection).is_waiting
 
 
 def end_reconciliation(context: Context, clusters: Iterable[str], *, every: bool) -> list[str]:
@@ -126,7 +125,7 @@ def end_reconciliation(context: Context, clusters: Iterable[str], *, every: bool
     wanted = set(clusters)
     with context.database.writing() as connection:
         reconciliations.hold(connection)
-        before, now = Restoration(open=reconciliations.all_open(connection)), context.clock()
+        before, now = reconciliations.load(connection), context.clock()
         ended = [name for name in before.open if every or name in wanted]
         reconciliations.end(connection, ended)
         reason = "By an operator's word, although its agent had not said or had more than is stored."
@@ -137,8 +136,8 @@ def end_reconciliation(context: Context, clusters: Iterable[str], *, every: bool
 
 def restoration_warnings(connection: Connection) -> list[Warning]:
     """What an operator should know of a restored database."""
-    restoration = Restoration(open=reconciliations.all_open(connection))
-    unsynced = _unsynced(restoration)
+    restoration = reconciliations.load(connection)
+    unsynced = restoration.unsynced
     warnings = []
     if unsynced:
         message = (
@@ -149,7 +148,7 @@ def restoration_warnings(connection: Connection) -> list[Warning]:
         warnings.append(_warning(WarningCode.DATABASE_RESTORED, message))
     for name, reconciliation in restoration.open.items():
         if reconciliation.unknown:
-            shown = ", ".join(_shown(held) for held in reconciliation.unknown[:_NAMED])
+            shown = ", ".join(_shown(unknown) for unknown in reconciliation.unknown[:_NAMED])
             more = len(reconciliation.unknown) - _NAMED
             message = (
                 f"Its agent has work that the restored database does not know, and that goes on: {shown}"
@@ -159,8 +158,8 @@ def restoration_warnings(connection: Connection) -> list[Warning]:
     return warnings
 
 
-def _shown(held: Mapping[str, Any]) -> str:
-    return f"{held['project']}/{held['domain']}/{held['name']} (attempt {held['attempt']})"
+def _shown(unknown: UnknownAttempt) -> str:
+    return f"{unknown['project']}/{unknown['domain']}/{unknown['name']} (attempt {unknown['attempt']})"
 
 
 def _warning(code: WarningCode, message: str, cluster: str = "") -> Warning:

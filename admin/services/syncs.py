@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from admin.core.fleet.clusters import read_report
 from admin.services.context import Context
-from admin.services.exchanges import Answer, Exchange, Lock, NeedsLock, Sync, SyncSuperseded, exchange_all
+from admin.services.exchange_batches import exchange_all
+from admin.services.exchanges import Answer, Exchange, Lock, NeedsLock, Sync, SyncSuperseded
 from admin.services.waiting import Place, Wait
 from admin.store.cache.cluster_wakeups import Waiter
 

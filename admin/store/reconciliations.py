@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import TypedDict
 
 from sqlalchemy import JSON, Column, Connection, Table, Text, delete, select, update
 
@@ -22,6 +22,16 @@ reconciliations = Table(
 )
 
 
+class UnknownAttempt(TypedDict):
+    """An attempt that an agent has, of an execution that the database does not know."""
+
+    project: str
+    domain: str
+    name: str
+    attempt: int
+    uid: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Reconciliation:
     """How far a cluster is reconciled with a restored database."""
@@ -29,13 +39,30 @@ class Reconciliation:
     cluster: str
     began_at: datetime
     synced_at: datetime | None = None  #: None until its agent has said what it holds
-    unknown: list[dict[str, Any]] = field(default_factory=list)  #: what it holds and the database does not know
+    unknown: list[UnknownAttempt] = field(default_factory=list)  #: what it holds and the database does not know
 
 
-def all_open(connection: Connection) -> dict[str, Reconciliation]:
-    """What is not reconciled yet, by cluster."""
+@dataclass(frozen=True, kw_only=True)
+class Restoration:
+    """What is not reconciled yet with a restored database."""
+
+    open: Mapping[str, Reconciliation]  #: by cluster
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether nothing is given away or ended, because an agent has not said yet what it has."""
+        return bool(self.unsynced)
+
+    @property
+    def unsynced(self) -> list[str]:
+        """The clusters whose agents have not said yet what they have."""
+        return [name for name, reconciliation in self.open.items() if reconciliation.synced_at is None]
+
+
+def load(connection: Connection) -> Restoration:
+    """What is not reconciled yet."""
     rows = connection.execute(_SELECT)
-    return {row.cluster: Reconciliation(**row._mapping) for row in rows}
+    return Restoration(open={row.cluster: Reconciliation(**row._mapping) for row in rows})
 
 
 _SELECT = select(reconciliations).order_by(reconciliations.c.cluster)

@@ -15,7 +15,8 @@ from flask import Flask
 from admin.errors import AgentReplaced
 from admin.services import agents
 from admin.services.context import Context
-from admin.services.exchanges import Answer, Exchange, Sync, exchange_all
+from admin.services.exchange_batches import exchange_all
+from admin.services.exchanges import Answer, Exchange, Sync
 from admin.services.fleet import set_cordoned
 from admin.services.logs import LogPiece
 from admin.services.reports import Held, Report
@@ -28,6 +29,7 @@ from admin.store.tokens import CACHE_SECONDS, TokenCache
 from tests.conftest import MakeApp
 from tests.robustness.lease_histories import checked
 from tests.support.agents import Clock, closure, event_types, played_agent, set_clock
+from tests.support.apps import context_of
 from tests.support.copies import copy_execution
 from tests.support.placing import API, DOMAIN, PROJECT, created, execution, get, ok, put_cluster, put_pool, refused
 from tests.support.statements import statements
@@ -59,10 +61,10 @@ def life(context: Context, cluster: str, first: int, count: int) -> list[int]:
         {"events": tuple(report(name, "SUCCEEDED") for name in names)},  # refused, and noted
     ]
     counts = []
-    for said in calls:
+    for fields in calls:
         with statements(context) as seen:
-            answer = sync(context, Sync(cluster=cluster, agent="a", sequence=2, **said))
-        assert not said.get("want") or sorted(execution.name for execution in answer.leases) == sorted(names)
+            answer = sync(context, Sync(cluster=cluster, agent="a", sequence=2, **fields))
+        assert not fields.get("want") or sorted(execution.name for execution in answer.leases) == sorted(names)
         counts.append(len([statement for statement in seen if not statement.startswith(("BEGIN", "COMMIT"))]))
     return counts
 
@@ -96,16 +98,16 @@ def test_a_lease_that_was_just_renewed_is_not_written_again(app: Flask, make_app
     put_pool(app.test_client(), "all", ["c"])
     created(app.test_client(), "e", cluster="c")
     sync(context, Sync(cluster="c", agent="a", sequence=1, want=1))
-    said = Sync(cluster="c", agent="a", sequence=2, holding=(Held(key("e"), 1),))
-    sync(context, said)
+    request = Sync(cluster="c", agent="a", sequence=2, holding=(Held(key("e"), 1),))
+    sync(context, request)
     first = execution(app.test_client(), "e")["lease_expires_at"]
     with statements(context) as seen:
         clock.advance(0.5)
-        assert [execution.name for execution in sync(context, said).confirmed] == ["e"]
+        assert [execution.name for execution in sync(context, request).confirmed] == ["e"]
     assert not [statement for statement in seen if statement.startswith("UPDATE executions")]
     assert execution(app.test_client(), "e")["lease_expires_at"] == first
     clock.advance(1)
-    sync(context, said)
+    sync(context, request)
     assert execution(app.test_client(), "e")["lease_expires_at"] > first
 
 
@@ -117,13 +119,13 @@ def test_reports_on_one_execution_in_one_sync_all_count_in_their_order(app: Flas
     put_pool(api, "all", ["c"])
     created(api, "e", cluster="c", retry={"attempts": 2, "backoff": "1ms"})
     sync(context, Sync(cluster="c", agent="a", sequence=1, want=1))
-    said = (
+    reports = (
         report("e", "RUNNING"),
         report("e", "FAILED", message="first"),
         report("e", "FAILED", message="once more"),
         report("e", "RUNNING", 2),
     )
-    answer = sync(context, Sync(cluster="c", agent="a", sequence=2, events=said))
+    answer = sync(context, Sync(cluster="c", agent="a", sequence=2, events=reports))
     assert answer.accepted == ["e-RUNNING", "e-FAILED"]
     assert answer.refused == [("e-FAILED", "OLD_ATTEMPT"), ("e-RUNNING", "NOT_YOURS")]
     assert event_types(api, "e") == ["CREATED", "RUNNING", "RETRY", "REFUSED", "REFUSED"]
@@ -236,7 +238,7 @@ def test_a_change_of_its_definition_wakes_an_agent(app: Flask, context: Context)
 
 def test_a_wait_is_shorter_than_what_depends_on_the_next_sync(make_app: MakeApp) -> None:
     app = make_app(agents={"waitSeconds": 3, "leaseSeconds": 4, "unreachableSeconds": 5})
-    context: Context = app.extensions["rainbow"]
+    context = context_of(app)
     put_pool(app.test_client(), "all", ["c"])
     created(app.test_client(), "e", cluster="c")
     holding = (Held(key("e"), 1),)
@@ -263,7 +265,7 @@ def test_a_wait_is_shorter_than_what_depends_on_the_next_sync(make_app: MakeApp)
 
 def test_where_too_many_wait_others_are_sent_away_and_nobody_else_is_kept(make_app: MakeApp) -> None:
     app = make_app(server={"threads": 4})
-    context: Context = app.extensions["rainbow"]
+    context = context_of(app)
     names = ["a", "b", "c", "d"]
     api = app.test_client()
     put_pool(api, "all", names)
@@ -328,20 +330,20 @@ def test_how_busy_a_cluster_is_changes_the_fleet_only_where_a_pool_looks_at_it(a
     put_pool(api, "even", ["plain", "watched"])
     put_pool(api, "full", ["watched"], strategy="spill")
 
-    def said(cluster: str, **report: Any) -> int:
+    def generation_after(cluster: str, **report: Any) -> int:
         sync(context, Sync(cluster=cluster, agent="a", sequence=2, report=report))
         with context.database.reading() as connection:
             return fleet.generation(connection)
 
     for cluster, counts in (("plain", False), ("watched", True)):
-        first = said(cluster, plugins=["mpi"], free={"executions": 9})
-        busier = said(cluster, plugins=["mpi"], free={"executions": 3}, eta="5s")
+        first = generation_after(cluster, plugins=["mpi"], free={"executions": 9})
+        busier = generation_after(cluster, plugins=["mpi"], free={"executions": 3}, eta="5s")
         assert (busier > first) is counts
-        assert said(cluster, plugins=["mpi"], free={"executions": 3}, eta="5s") == busier
+        assert generation_after(cluster, plugins=["mpi"], free={"executions": 3}, eta="5s") == busier
         shown = get(api, f"clusters/{cluster}")
         assert (shown["free"]["executions"], shown["eta"]) == (3, "5s")
         assert get(api, f"clusters/{cluster}/events")["events"][0]["type"] == "REPORTED"
-        assert said(cluster, plugins=[], free={"executions": 3}) > busier
+        assert generation_after(cluster, plugins=[], free={"executions": 3}) > busier
     set_cordoned(context, "plain", True, None, None)
     assert get(api, "clusters/plain")["free"]["executions"] == 3
 
@@ -364,9 +366,9 @@ def test_many_syncs_of_many_clusters_at_once_each_count(app: Flask, context: Con
             return None
 
     with ThreadPoolExecutor(24) as pool:
-        found = list(pool.map(call, range(24)))
-    assert [[execution.name for execution in some] for some in found[:12]] == [[f"e-{name}"] for name in names]
-    assert found[12:] == [None] * 12
+        answers = list(pool.map(call, range(24)))
+    assert [[execution.name for execution in some] for some in answers[:12]] == [[f"e-{name}"] for name in names]
+    assert answers[12:] == [None] * 12
 
 
 def test_syncs_that_come_together_cost_hardly_more_statements_than_one(app: Flask) -> None:

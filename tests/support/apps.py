@@ -9,6 +9,7 @@ from typing import Any
 from flask import Flask
 from werkzeug.routing import Rule
 
+from admin.services.context import Context
 from admin.testing import admin_app
 
 _compile = Rule._compile_builder
@@ -32,3 +33,9 @@ def opened_app(url: str, config_file: str | None = None, **sections: dict[str, A
     database = {"url": url, **sections.get("database", {})}
     with admin_app({**sections, "database": database}, config_file=config_file) as app:
         yield app
+
+
+def context_of(app: Flask) -> Context:
+    """What the services of an app work with."""
+    context: Context = app.extensions["rainbow"]
+    return context

@@ -1,0 +1,109 @@
+"""Leases: which an agent is offered, keeps, has lost, or is asked about."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection
+
+from admin.core.executions.attempts import hear, is_same, may_disown, may_have_started, requeue
+from admin.core.executions.lifecycle import Phase
+from admin.services.exchanges import Exchange
+from admin.store import leases
+from admin.store.leases import LeasedExecution
+
+#: A lease is renewed only after this part of its duration: agents end their work much before it expires.
+_RENEW_AFTER = 1 / 60
+
+
+def offer(exchange: Exchange, connection: Connection, now: datetime) -> None:
+    """Offer new work to a cluster that takes some and wants more."""
+    answer = exchange.answer
+    expires_at = now + timedelta(seconds=exchange.context.settings.agents.lease_seconds)
+    room = exchange.request.want - len(answer.leases)
+    if answer.takes_work and room > 0 and not exchange.restoration.is_waiting:
+        answer.leases += leases.offered(connection, exchange.request.cluster, now, room)
+    for lease in answer.leases:
+        lease.set(lease_expires_at=expires_at)
+
+
+def find_unanswered(exchange: Exchange, now: datetime) -> list[LeasedExecution]:
+    """What the agent was asked about for so long that it must have lost it; a process that is new is asked first."""
+    request, since = exchange.request, exchange.answer.state.agent_since
+    # By the sync before: if the clock has jumped since, the agent is asked first.
+    limit = min(now, exchange.before.last_sync_at or now) - timedelta(
+        seconds=exchange.context.settings.agents.lost_seconds
+    )
+    named = {*(held.id for held in request.holding), *(report.id for report in request.events)}
+    return [
+        execution
+        for key, execution in exchange.leased.items()
+        if execution.lease_expires_at is not None
+        and execution.lease_expires_at <= limit
+        and (since is None or since <= limit)
+        and execution.cluster == request.cluster
+        and key not in named
+        and may_have_started(execution)
+    ]
+
+
+def renew(exchange: Exchange, now: datetime) -> None:
+    """Renew the leases that an agent holds; tell it those it lost, and ask for those that it does not mention."""
+    request, answer, is_waiting = exchange.request, exchange.answer, exchange.restoration.is_waiting
+    expected = {
+        key: execution
+        for key, execution in exchange.leased.items()
+        if execution.lease_expires_at is not None and execution.cluster == request.cluster
+    }
+    kept = set(answer.kept)
+    for held in {held.id: held for held in request.holding}.values():
+        lease = expected.get(held.id)
+        if held in kept or (is_waiting and (lease is None or lease.attempt != held.attempt)):
+            continue
+        if lease is None or not is_same(held.uid, lease.uid):
+            answer.lost.append((held, "NOT_YOURS"))
+        elif lease.attempt != held.attempt:
+            answer.lost.append((held, "OLD_ATTEMPT"))
+        else:
+            del expected[held.id]
+            _confirm(exchange, lease, now)
+    for lease in expected.values():
+        _settle_unmentioned(exchange, lease, now)
+
+
+def _confirm(exchange: Exchange, lease: LeasedExecution, now: datetime) -> None:
+    """Renew a lease that the agent holds, or tell it that the execution is to end."""
+    request, answer = exchange.request, exchange.answer
+    if lease.phase == Phase.ABORTING.value and not exchange.restoration.is_waiting:
+        answer.cancels.append(lease)
+    else:
+        answer.confirmed.append(lease)
+        answer.is_permission |= not lease.confirmed
+    if not lease.confirmed or lease.lease_instance != request.instance:
+        lease.set(confirmed=True, lease_instance=request.instance)
+    if lease.silent_since is not None:
+        lease.apply(hear(lease), now)
+    seconds = exchange.context.settings.agents.lease_seconds
+    expires_at = now + timedelta(seconds=seconds)
+    just_renewed = expires_at - timedelta(seconds=seconds * _RENEW_AFTER)
+    # One that ends later than any new lease was given before the clock went back.
+    if lease.lease_expires_at is not None and not just_renewed <= lease.lease_expires_at <= expires_at:
+        lease.set(lease_expires_at=expires_at)
+
+
+def _settle_unmentioned(exchange: Exchange, lease: LeasedExecution, now: datetime) -> None:
+    """Ask about a lease that the agent does not mention, or give it again or back if it cannot have started."""
+    request, answer = exchange.request, exchange.answer
+    if exchange.restoration.is_waiting:
+        # It is asked about when everything is known.
+        lease.set(lease_expires_at=now + timedelta(seconds=exchange.context.settings.agents.lease_seconds))
+    elif may_have_started(lease):
+        # An agent that could not be believed is asked only once, for it would answer and be asked again at once.
+        if request.sequence == 1 or may_disown(lease, request.instance, now):
+            answer.questions.append(lease)
+    elif not answer.takes_work:
+        lease.apply(requeue(lease, "Its cluster takes no new work.", stays=False), now)
+    elif len(answer.leases) < request.want:
+        answer.leases.append(lease)  # the answer that offered it never arrived
+    else:
+        lease.set(lease_expires_at=None)
