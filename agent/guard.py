@@ -23,10 +23,15 @@ class LeaseGuard:
         return max(self.lease_seconds * _MARGIN, min(self.lease_seconds / 2, _ENDING_SECONDS))
 
     @property
+    def longest_silence_seconds(self) -> float:
+        """How long work goes on after its lease was last renewed."""
+        return self.lease_seconds - self.margin_seconds
+
+    @property
     def interval_seconds(self) -> float:
         """How long a call that renews leases may wait, and again how long it may take, so that there is time for
         another if it fails."""
-        return (self.lease_seconds - self.margin_seconds) / 4
+        return self.longest_silence_seconds / 4
 
     def renew(self, key: str, sent_at: float) -> None:
         """Record that a request sent at that time renewed a lease."""
@@ -40,4 +45,4 @@ class LeaseGuard:
         """How long work may go on; below zero it must end, as must work whose lease was never renewed."""
         if key not in self._renewed:
             return -1.0
-        return self._renewed[key] + self.lease_seconds - self.margin_seconds - now
+        return self._renewed[key] + self.longest_silence_seconds - now

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any
@@ -109,9 +109,55 @@ class Intent:
         return intent
 
 
-def find_intent(intents: Mapping[str, Intent], reference: Mapping[str, Any]) -> Intent | None:
-    """The intent that the admin means, by its key; one of an older agent or admin by its execution."""
-    key = key_of(reference)
-    if key in intents:
-        return intents[key]
-    return next((intent for intent in intents.values() if intent.is_of(reference)), None)
+class Intents(dict[str, Intent]):
+    """Every lease that the agent holds, by the key of its job."""
+
+    def in_stage(self, stage: Stage) -> list[Intent]:
+        """Those that have come so far."""
+        return [intent for intent in self.values() if intent.stage is stage]
+
+    def find(self, reference: Mapping[str, Any]) -> Intent | None:
+        """The one that the admin means, by its key; one of an older agent or admin by its execution."""
+        key = key_of(reference)
+        if key in self:
+            return self[key]
+        return next((intent for intent in self.values() if intent.is_of(reference)), None)
+
+    def find_all(self, references: Iterable[Mapping[str, Any]]) -> list[Intent]:
+        """Those that the admin means, without any that are not here."""
+        intents = (self.find(reference) for reference in references)
+        return [intent for intent in intents if intent is not None]
+
+    @property
+    def active(self) -> int:
+        """How many executions occupy a slot."""
+        return sum(1 for intent in self.values() if intent.stage is not Stage.ENDED)
+
+    @property
+    def guarded(self) -> int:
+        """How many executions in the engine must end when their leases are over."""
+        return sum(1 for intent in self.in_stage(Stage.SUBMITTED) if intent.on_lost != WAIT)
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether something is being ended and has not ended yet."""
+        return any(intent.ending for intent in self.values() if intent.stage is not Stage.ENDED)
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether a stopping agent still has something to hand back, to look up or to report."""
+        return any(
+            intent.events or intent.stage in (Stage.HELD, Stage.SUBMITTING) or intent.ending is Ending.STOP
+            for intent in self.values()
+        )
+
+    def counts(self) -> dict[str, int]:
+        """How many executions run, are queued in the engine, are to be submitted, and are to be reported."""
+        submitted = self.in_stage(Stage.SUBMITTED)
+        running = sum(1 for intent in submitted if intent.running_since is not None)
+        return {
+            "running": running,
+            "queued": len(submitted) - running,
+            "held": sum(1 for intent in self.values() if intent.stage in (Stage.HELD, Stage.SUBMITTING)),
+            "ended": len(self.in_stage(Stage.ENDED)),
+        }

@@ -139,14 +139,14 @@ class Agent:
             watch(self)
             self._take_calls(self._pause())
         self._state.save_position(self.config.cluster, self._seen)
-        if self.work.active and not once:
-            log.info("%d executions go on; started again, the agent resumes them", self.work.active)
-        if self.work.guarded and not once:
+        if self.work.intents.active and not once:
+            log.info("%d executions go on; started again, the agent resumes them", self.work.intents.active)
+        if self.work.intents.guarded and not once:
             text = "%d of them do not wait for it: start it within %g s"
             rest = (
                 "or they are ended" if self._engine.guards_leases else "because nothing else ends them on this engine"
             )
-            log.warning(f"{text}, {rest}", self.work.guarded, self.guard.lease_seconds - self.guard.margin_seconds)
+            log.warning(f"{text}, {rest}", self.work.intents.guarded, self.guard.longest_silence_seconds)
         return 1 if self.problem else 0
 
     def _pause(self) -> float:
@@ -176,7 +176,7 @@ class Agent:
         if self._stops > 1:
             return True
         if self.is_replaced:
-            return is_late or not self.work.is_ending
+            return is_late or not self.work.intents.is_ending
         if self._drains:
             return not self.work.intents and not self.work.outbox.standalone
         return is_late or not self.work.is_unsettled
@@ -184,7 +184,7 @@ class Agent:
     def _is_settling(self) -> bool:
         """Whether a job was submitted that may run in a moment."""
         is_recent = self.clock.steady() < self._started_at + _SETTLING_SECONDS
-        is_queued = self.work.counts()["queued"] > 0 and is_recent
+        is_queued = self.work.intents.counts()["queued"] > 0 and is_recent
         return self.work.is_unpolled or (is_queued and not self.work.problem)
 
     # Requests
@@ -249,7 +249,7 @@ class Agent:
         """How many new executions to ask for."""
         if self.work.is_stopping or self.work.problem:
             return 0
-        return max(0, min(self.config.want, self.config.slots - self.work.active))
+        return max(0, min(self.config.want, self.config.slots - self.work.intents.active))
 
     def _logs(self) -> list[dict[str, Any]]:
         """Log pieces: those of ended executions in every sync, those of running ones once a second."""
@@ -321,8 +321,8 @@ class Agent:
             log.warning("the admin refused the report %s: %s", refusal["event"], refusal["reason"])
         self.work.settle({*answer["accepted"], *(refusal["event"] for refusal in answer["refused"])})
         self.work.outbox.mark_logs_stored(answer["log_offsets"])
-        self.work.renew(answer["confirmed"], call.sent_at, confirms=True)
-        self.work.renew(answer["cancels"], call.sent_at, confirms=False)
+        self.work.leases.renew(answer["confirmed"], call.sent_at, confirms=True)
+        self.work.leases.renew(answer["cancels"], call.sent_at, confirms=False)
         self.work.answer(answer["questions"])
         self.work.accept(answer["leases"])
 

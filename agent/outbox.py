@@ -10,7 +10,7 @@ from typing import Any
 from agent.clocks import Clock
 from agent.engines.base import Engine, EngineUnavailable
 from agent.events import Event, estimate_size, strip_details, strip_outputs
-from agent.intents import Ending, Intent, Stage, find_intent
+from agent.intents import Ending, Intent, Intents, Stage
 from agent.state_directory import StateDirectory
 
 #: How long a final event waits for the rest of the log while the admin takes none of it.
@@ -22,7 +22,7 @@ _PIECE_BYTES = 256 * 1024
 class Outbox:
     """What is to be sent to the admin, of the executions in `intents` and of those that were never taken."""
 
-    def __init__(self, intents: dict[str, Intent], engine: Engine, state: StateDirectory, clock: Clock) -> None:
+    def __init__(self, intents: Intents, engine: Engine, state: StateDirectory, clock: Clock) -> None:
         #: Events without an intent, by key: declined offers and answers to questions. The admin repeats what gets lost.
         self.standalone: dict[str, Event] = {}
         self._intents = intents
@@ -139,7 +139,7 @@ class Outbox:
     def mark_logs_stored(self, offsets: Iterable[Mapping[str, Any]]) -> None:
         """Record how far the admin has logs."""
         for stored in offsets:
-            intent = find_intent(self._intents, stored)
+            intent = self._intents.find(stored)
             if intent is None:
                 continue
             if stored["offset"] > intent.log_offsets.get(stored["stream"], 0) and intent.key in self._log_deadlines:

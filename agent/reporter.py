@@ -50,7 +50,7 @@ class Reporter:
             "engine": self._engine.name,
             "engine_version": version,
             "capacity": {**capacity, "executions": slots},
-            "free": {**free, "executions": max(0, slots - work.active)},
+            "free": {**free, "executions": max(0, slots - work.intents.active)},
             "eta": self._eta,
             "plugins": list(self._config.plugins),
             "properties": dict(self._config.properties),

@@ -63,7 +63,7 @@ class StatusHandler(logging.Handler):
 
 def describe(agent: Agent) -> str:
     """The agent's status, in one line."""
-    counts = agent.work.counts()
+    counts = agent.work.intents.counts()
     parts = [
         agent.config.cluster,
         _state(agent),

@@ -1,4 +1,4 @@
-"""The work of an agent: every lease it holds, from the offer to the final event.
+"""The work of an agent: every execution it has a lease of, from the offer to the final event.
 
 Each step is stored before the next one is taken. Nothing is submitted before it was looked up by its key, so that a
 crash at any point submits nothing twice, and nothing without a lease that the admin has confirmed to this process.
@@ -16,7 +16,8 @@ from agent.engines.base import EngineUnavailable, NativePhase, NativeState, Subm
 from agent.engines.safe import SafeEngine
 from agent.events import Event, build_event, final_event, read_outputs, running_event
 from agent.guard import LeaseGuard
-from agent.intents import WAIT, Ending, Intent, Stage, find_intent
+from agent.intents import WAIT, Ending, Intent, Intents, Stage
+from agent.leases import Leases
 from agent.outbox import Outbox
 from agent.state_directory import StateDirectory
 from agent.tasks import build_task, key_of
@@ -30,8 +31,6 @@ _CANCEL_SECONDS = 5.0
 _OVERTIME_SECONDS = 30.0
 #: How much of a lease must be left to start work with it.
 _START_SECONDS = 1.0
-#: How long work may go on, however old its lease, when a process that was paused or is new first asks the admin.
-_GRACE_SECONDS = 10.0
 
 
 class Work:
@@ -49,8 +48,8 @@ class Work:
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self.engine = engine
-        self.guard = guard
-        self.intents: dict[str, Intent] = {}
+        self.intents = Intents()
+        self.leases = Leases(self.intents, engine, state, guard, clock)
         self.outbox = Outbox(self.intents, engine, state, clock)
         #: What the engine last said of each job, by key.
         self.native: dict[str, NativeState] = {}
@@ -66,14 +65,6 @@ class Work:
         #: When the turns of executions to be looked up, or to be submitted, end.
         self._turns_end_at = 0.0
         self._boot = boot_id()
-        #: When leases were last watched, and until when none is ended because the admin is asked first.
-        self._watched_at = self._grace_until = clock.steady()
-        #: Whether the admin has answered since that time was given.
-        self._is_answered = True
-        #: Until when the engine was told that a guarded job may go on, by key.
-        self._told: dict[str, float] = {}
-        #: Keys whose leases the admin has confirmed to this process.
-        self._confirmed: set[str] = set()
         self._cancelled_at: dict[str, float] = {}
 
     def recover(self) -> None:
@@ -81,18 +72,12 @@ class Work:
         intents, problems = self._state.load_intents()
         for problem in problems:
             log.error("%s", problem)
-        renewal = self._state.load_renewal(self._boot)
-        if renewal is not None:
-            self.guard.lease_seconds = renewal[1]
-        self._watched_at = self._clock.steady()
-        self._ask_first()
         for intent in intents:
             self.intents[intent.key] = intent
-            if renewal is not None:
-                self.guard.renew(intent.key, renewal[0])
             if intent.running_since is not None and intent.boot != self._boot:
                 # How long it ran before is not known: its time counts from now.
                 intent.running_since, intent.boot = self._clock.steady(), self._boot
+        self.leases.recover()
         if intents:
             log.info("resuming %d executions of an earlier run", len(intents))
 
@@ -119,7 +104,7 @@ class Work:
 
     def _try_in_turn(self, intents: Iterable[Intent], action: Callable[[Intent], None]) -> None:
         """Do something slow about each as long as leases can wait for it; the others come first in the next step."""
-        self._turns_end_at = self._clock.steady() + self.guard.interval_seconds / 2
+        self._turns_end_at = self._clock.steady() + self.leases.guard.interval_seconds / 2
         self._try_each(intents, action)
 
     def _take_turn(self, intent: Intent) -> bool:
@@ -131,7 +116,7 @@ class Work:
 
     def _look_up(self) -> None:
         """Find out whether the engine has the jobs whose submission was interrupted."""
-        self._try_in_turn(self._in(Stage.SUBMITTING), self._find)
+        self._try_in_turn(self.intents.in_stage(Stage.SUBMITTING), self._find)
 
     def _find(self, intent: Intent) -> None:
         if not self._take_turn(intent):
@@ -145,7 +130,7 @@ class Work:
 
     def _poll(self) -> None:
         """Ask the engine which jobs run and which have ended."""
-        submitted = self._in(Stage.SUBMITTED)
+        submitted = self.intents.in_stage(Stage.SUBMITTED)
         if not submitted or self._clock.steady() < self._next_poll_at:
             return
         self._next_poll_at = self._clock.steady() + self._poll_seconds
@@ -190,49 +175,18 @@ class Work:
     def _renew_jobs(self) -> None:
         """Tell the engine how long guarded jobs may go on."""
         if self.engine.guards_leases:
-            self._try_each(self._in(Stage.SUBMITTED), self._renew_if_due)
-
-    def _renew_if_due(self, intent: Intent) -> None:
-        """Renew the lease of a guarded job if that is much longer than the engine was told."""
-        now = self._clock.steady()
-        seconds_left = self.guard.seconds_left(intent.key, now)
-        is_guarded = intent.on_lost != WAIT and intent.key in self._confirmed
-        if is_guarded and now + seconds_left > self._told.get(intent.key, 0.0) + self.guard.interval_seconds / 2:
-            self.engine.renew({intent.handle: seconds_left})
-            self._told[intent.key] = now + seconds_left
-
-    def _ask_first(self) -> None:
-        """Give the admin time to answer before work is ended; once, until it has answered."""
-        if self._is_answered:
-            self._is_answered = False
-            self._grace_until = self._clock.steady() + _GRACE_SECONDS
+            self._try_each(self.intents.in_stage(Stage.SUBMITTED), self.leases.renew_in_engine)
 
     def _watch_leases(self) -> None:
         """End work before its lease is over, because the admin may then give it to another cluster."""
-        now = self._clock.steady()
-        if now - self._watched_at > self.guard.interval_seconds:
-            # The process was stopped, or the machine suspended: it could not have asked.
-            self._ask_first()
-        self._watched_at = now
-        for intent in self.intents.values():
-            if self.guard.seconds_left(intent.key, now) > 0:
-                continue
-            self._confirmed.discard(intent.key)
-            is_started = intent.stage in (Stage.SUBMITTING, Stage.SUBMITTED) and intent.ending is None
-            if is_started and self._ends_for_silence(intent) and now >= self._grace_until:
-                seconds = self.guard.lease_seconds - self.guard.margin_seconds
-                message = (
-                    f"Its agent could not reach the admin for {seconds:g} s and ended it before its lease was over."
-                )
-                self.end(intent, Ending.EXPIRED, message)
-
-    def _ends_for_silence(self, intent: Intent) -> bool:
-        """Whether the agent ends an execution whose lease is over; the policy of an adopted one its engine knows."""
-        return not self.engine.guards_leases if intent.on_lost is None else intent.on_lost != WAIT
+        for intent in self.leases.find_expired():
+            seconds = self.leases.guard.longest_silence_seconds
+            message = f"Its agent could not reach the admin for {seconds:g} s and ended it before its lease was over."
+            self.end(intent, Ending.EXPIRED, message)
 
     def _cancel_ending(self) -> None:
         """Cancel the jobs that must end, repeatedly until they have."""
-        self._try_each(self._in(Stage.SUBMITTED), self._cancel_if_ending)
+        self._try_each(self.intents.in_stage(Stage.SUBMITTED), self._cancel_if_ending)
 
     def _cancel_if_ending(self, intent: Intent) -> None:
         repeat_at = self._cancelled_at.get(intent.key, 0.0) + _CANCEL_SECONDS
@@ -242,12 +196,12 @@ class Work:
 
     def _submit(self) -> None:
         """Submit what the admin has confirmed, as far as there are free slots."""
-        self._try_in_turn(self._in(Stage.HELD), self._start_if_confirmed)
+        self._try_in_turn(self.intents.in_stage(Stage.HELD), self._start_if_confirmed)
 
     def _start_if_confirmed(self, intent: Intent) -> None:
-        if self.is_stopping or len(self._in(Stage.SUBMITTED)) >= self._slots:
+        if self.is_stopping or len(self.intents.in_stage(Stage.SUBMITTED)) >= self._slots:
             return
-        if intent.key in self._confirmed and intent.ending is None and self._take_turn(intent):
+        if self.leases.is_confirmed(intent) and intent.ending is None and self._take_turn(intent):
             self._start(intent)
             self._next_poll_at = 0.0
 
@@ -260,12 +214,11 @@ class Work:
                 self._move(intent, Stage.SUBMITTING)
                 crash_point("before-submit")
                 # Storing it may have taken long.
-                now = self._clock.steady()
-                seconds_left = self.guard.seconds_left(intent.key, now)
+                seconds_left = self.leases.seconds_left(intent)
                 if seconds_left <= _START_SECONDS:
                     self._move(intent, Stage.HELD)
                     return
-                self._told[intent.key] = now + seconds_left
+                self.leases.note_told(intent, seconds_left)
                 task = self._task(intent, None if intent.on_lost == WAIT else seconds_left)
                 handle = self.engine.submit(task)
                 crash_point("after-submit")
@@ -288,7 +241,7 @@ class Work:
         for lease in leases:
             crash_point("after-lease")
             intent = Intent(lease=lease)
-            if find_intent(self.intents, lease) is not None:
+            if self.intents.find(lease) is not None:
                 continue
             if reason := self._reason_to_decline(intent):
                 log.warning("%s: declined: %s", intent.key, reason)
@@ -305,27 +258,16 @@ class Work:
         except EngineUnavailable:
             return ""  # submit() will refuse it if it must be
 
-    def renew(self, references: Iterable[Mapping[str, Any]], sent_at: float, *, confirms: bool) -> None:
-        """Record that the admin has answered and renewed leases; those that it confirms may be started."""
-        self._is_answered = True
-        for intent in self._known(references):
-            self.guard.renew(intent.key, sent_at)
-            if confirms and intent.key not in self._confirmed:
-                self._confirmed.add(intent.key)
-                crash_point("after-confirm")
-        if self.intents:
-            self._state.save_renewal(self._boot, sent_at, self.guard.lease_seconds)
-
     def cancel(self, cancels: Iterable[Mapping[str, Any]]) -> None:
         """End the executions that the admin wants cancelled."""
         for cancel in cancels:
-            for intent in self._known([cancel]):
+            for intent in self.intents.find_all([cancel]):
                 self.end(intent, Ending.CANCEL, str(cancel.get("reason") or ""))
 
     def end_lost(self, lost: Iterable[Mapping[str, Any]]) -> None:
         """End the executions whose lease this agent no longer has."""
         for reference in lost:
-            for intent in self._known([reference]):
+            for intent in self.intents.find_all([reference]):
                 message = f"The admin says that this agent no longer has its lease ({reference.get('reason')})."
                 self.end(intent, Ending.LOST, message)
 
@@ -333,7 +275,7 @@ class Work:
         """Look up executions that the admin believes to be here: adopt them, or report them unknown."""
         for question in questions:
             key = key_of(question)
-            if find_intent(self.intents, question) is not None or key in self.outbox.standalone:
+            if self.intents.find(question) is not None or key in self.outbox.standalone:
                 continue
             try:
                 handle = self.engine.find(key)
@@ -352,7 +294,7 @@ class Work:
         self._state.save(intent, is_durable=True)
         self.intents[intent.key] = intent
         # The admin asks only about leases of this cluster.
-        self.guard.renew(intent.key, self._clock.steady())
+        self.leases.guard.renew(intent.key, self._clock.steady())
         log.info("%s: adopted", intent.key)
 
     def settle(self, events: set[str]) -> None:
@@ -403,71 +345,34 @@ class Work:
             log.warning("%s: not cleaned up: %s", intent.key, error)
         self._state.remove(intent)
         self.outbox.forget(intent)
-        self.guard.forget(intent.key)
-        self._confirmed.discard(intent.key)
+        self.leases.forget(intent)
         self.intents.pop(intent.key, None)
         self.native.pop(intent.key, None)
         self._cancelled_at.pop(intent.key, None)
-        self._told.pop(intent.key, None)
 
     # Status
 
     @property
-    def active(self) -> int:
-        """How many executions occupy a slot."""
-        return sum(1 for intent in self.intents.values() if intent.stage is not Stage.ENDED)
-
-    @property
-    def guarded(self) -> int:
-        """How many executions in the engine must end when their leases are over."""
-        return sum(1 for intent in self._in(Stage.SUBMITTED) if intent.on_lost != WAIT)
-
-    @property
     def is_unconfirmed(self) -> bool:
         """Whether a lease waits for the admin's confirmation."""
-        return any(intent.key not in self._confirmed for intent in self._in(Stage.HELD))
+        return any(not self.leases.is_confirmed(intent) for intent in self.intents.in_stage(Stage.HELD))
 
     @property
     def is_startable(self) -> bool:
         """Whether something is about to be submitted."""
-        has_slot = len(self._in(Stage.SUBMITTED)) < self._slots and not self.problem
-        return has_slot and any(intent.key in self._confirmed for intent in self._in(Stage.HELD))
+        has_slot = len(self.intents.in_stage(Stage.SUBMITTED)) < self._slots and not self.problem
+        return has_slot and any(self.leases.is_confirmed(intent) for intent in self.intents.in_stage(Stage.HELD))
 
     @property
     def is_unpolled(self) -> bool:
         """Whether the engine has a job whose state it was not asked for yet."""
-        return not self.problem and any(intent.key not in self.native for intent in self._in(Stage.SUBMITTED))
-
-    @property
-    def is_ending(self) -> bool:
-        """Whether something is being ended and has not ended yet."""
-        return any(intent.ending for intent in self.intents.values() if intent.stage is not Stage.ENDED)
+        submitted = self.intents.in_stage(Stage.SUBMITTED)
+        return not self.problem and any(intent.key not in self.native for intent in submitted)
 
     @property
     def is_unsettled(self) -> bool:
         """Whether a stopping agent still has something to hand back, to look up or to report."""
-        return bool(self.outbox.standalone) or any(
-            intent.events or intent.stage in (Stage.HELD, Stage.SUBMITTING) or intent.ending is Ending.STOP
-            for intent in self.intents.values()
-        )
-
-    def counts(self) -> dict[str, int]:
-        """How many executions run, are queued in the engine, are to be submitted, and are to be reported."""
-        submitted = self._in(Stage.SUBMITTED)
-        running = sum(1 for intent in submitted if intent.running_since is not None)
-        return {
-            "running": running,
-            "queued": len(submitted) - running,
-            "held": sum(1 for intent in self.intents.values() if intent.stage in (Stage.HELD, Stage.SUBMITTING)),
-            "ended": len(self._in(Stage.ENDED)),
-        }
-
-    def _in(self, stage: Stage) -> list[Intent]:
-        return [intent for intent in self.intents.values() if intent.stage is stage]
-
-    def _known(self, references: Iterable[Mapping[str, Any]]) -> list[Intent]:
-        intents = (find_intent(self.intents, reference) for reference in references)
-        return [intent for intent in intents if intent is not None]
+        return bool(self.outbox.standalone) or self.intents.is_unsettled
 
     def _event(self, reference: Mapping[str, Any], kind: str, *, reason: str = "", message: str) -> Event:
         return build_event(reference, kind, self._clock.now(), reason=reason, message=message)

@@ -216,16 +216,10 @@ class SlurmEngine(CommandEngine):
 
     def renew(self, seconds: Mapping[Handle, float]) -> None:
         """Tell batch scripts how long their jobs may go on, from when they read it."""
-        failure: OSError | None = None
         for handle, left in seconds.items():
             directory = self.directory / handle.key
-            try:
-                if (directory / LEASE).exists() and not (directory / ENDED).exists():
-                    self._renew(handle.key, left)
-            except OSError as error:
-                failure = error  # the others must not end for it
-        if failure is not None:
-            raise failure
+            if (directory / LEASE).exists() and not (directory / ENDED).exists():
+                self._renew(handle.key, left)
 
     def _renew(self, key: str, seconds: float) -> None:
         directory = self.directory / key

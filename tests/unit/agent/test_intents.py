@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agent.files import read_json, write_file
-from agent.intents import Ending, Intent, Stage, find_intent
+from agent.intents import Ending, Intent, Intents, Stage
 from agent.state_directory import StateDirectory, StateError
 
 LEASE: dict[str, Any] = {"id": {"project": "p", "domain": "d", "name": "n"}, "attempt": 2, "job": {"command": ["ü"]}}
@@ -54,8 +54,8 @@ def test_an_intent_of_an_earlier_version_keeps_the_name_of_its_job(state: StateD
     (state.path / "intents/rb-old.json").write_text(json.dumps(document))
     (read,), problems = state.load_intents()
     assert (read.key, read.boot, problems) == (Intent(lease=LEASE).key, "", [])
-    assert find_intent({read.key: read}, {**LEASE, "uid": "0123456789abcdef"}) is read
-    assert find_intent({read.key: read}, {**LEASE, "uid": "fedcba9876543210"}) is None
+    assert Intents({read.key: read}).find({**LEASE, "uid": "0123456789abcdef"}) is read
+    assert Intents({read.key: read}).find({**LEASE, "uid": "fedcba9876543210"}) is None
 
 
 def test_a_directory_has_one_instance_for_ever(tmp_path: Path) -> None:

@@ -82,8 +82,14 @@ def accept(work: Work) -> None:
 def started(work: Work, clock: FakeClock, **more: Any) -> None:
     """Bring an execution to the point where the engine has its job."""
     work.accept([{**LEASE, **more}])
-    work.renew([REFERENCE], clock.steady(), confirms=True)
+    work.leases.renew([REFERENCE], clock.steady(), confirms=True)
     work.step()
+
+
+def running(work: Work, engine: FakeEngine, clock: FakeClock, **more: Any) -> None:
+    """Bring an execution to the point where its job is about to be seen running."""
+    started(work, clock, **more)
+    engine.jobs[KEY] = RUNNING
 
 
 def pass_time(work: Work, clock: FakeClock, seconds: int) -> None:
@@ -97,7 +103,7 @@ def test_nothing_is_submitted_before_it_is_confirmed(work: Work, engine: FakeEng
     work.accept([LEASE])
     work.step()
     assert (engine.submitted, work.is_unconfirmed) == ([], True)
-    work.renew([REFERENCE], clock.steady(), confirms=True)
+    work.leases.renew([REFERENCE], clock.steady(), confirms=True)
     work.step()
     assert [task.key for task in engine.submitted] == [KEY]
     work.step()
@@ -189,7 +195,7 @@ def test_no_more_jobs_are_submitted_than_there_are_slots(
     work = new_work(engine, state, clock, slots=2)
     ids = [{"id": {**ID, "name": f"n{number}"}, "attempt": 1} for number in range(3)]
     work.accept([{**LEASE, **reference} for reference in ids])
-    work.renew(ids, clock.steady(), confirms=True)
+    work.leases.renew(ids, clock.steady(), confirms=True)
     work.step()
     work.step()
     assert len(engine.submitted) == 2
@@ -207,8 +213,7 @@ def test_a_cancel_before_the_start(work: Work, engine: FakeEngine) -> None:
 
 
 def test_a_cancel_is_repeated_until_it_is_over(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
-    started(work, clock)
-    engine.jobs[KEY] = RUNNING
+    running(work, engine, clock)
     work.step()
     accept(work)
     work.cancel([{**REFERENCE, "reason": "enough"}])
@@ -227,8 +232,7 @@ def test_a_cancel_is_repeated_until_it_is_over(work: Work, engine: FakeEngine, c
 def test_a_cancelled_execution_ends_aborted_however_its_job_ended(
     work: Work, engine: FakeEngine, clock: FakeClock, end: NativeState
 ) -> None:
-    started(work, clock)
-    engine.jobs[KEY] = RUNNING
+    running(work, engine, clock)
     work.step()
     work.cancel([REFERENCE])
     engine.jobs[KEY] = end
@@ -256,8 +260,7 @@ def test_an_execution_whose_lease_is_lost_is_ended_and_not_reported(
 
 
 def test_an_execution_ends_before_its_lease_does(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
-    started(work, clock)
-    engine.jobs[KEY] = RUNNING
+    running(work, engine, clock)
     work.step()
     accept(work)
     pass_time(work, clock, 39)
@@ -275,7 +278,7 @@ def test_renewals_keep_an_execution_running(work: Work, engine: FakeEngine, cloc
     started(work, clock)
     for _ in range(10):
         clock.advance(30)
-        work.renew([REFERENCE], clock.steady(), confirms=True)
+        work.leases.renew([REFERENCE], clock.steady(), confirms=True)
         work.step()
     assert engine.cancelled == []
 
@@ -290,23 +293,22 @@ def test_a_queued_job_whose_lease_ends_is_handed_back(work: Work, engine: FakeEn
 
 def test_nothing_is_started_with_an_old_confirmation(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     work.accept([LEASE])
-    work.renew([REFERENCE], clock.steady(), confirms=True)
+    work.leases.renew([REFERENCE], clock.steady(), confirms=True)
     clock.advance(41)
     work.step()
     assert engine.submitted == []
     assert work.is_unconfirmed
-    work.renew([REFERENCE], clock.steady(), confirms=True)
+    work.leases.renew([REFERENCE], clock.steady(), confirms=True)
     work.step()
     assert len(engine.submitted) == 1
 
 
 def test_a_time_limit_that_the_engine_does_not_enforce(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
-    started(work, clock, time_limit_seconds=10)
-    engine.jobs[KEY] = RUNNING
+    running(work, engine, clock, time_limit_seconds=10)
     work.step()
     accept(work)
     clock.advance(39)
-    work.renew([REFERENCE], clock.steady(), confirms=True)
+    work.leases.renew([REFERENCE], clock.steady(), confirms=True)
     work.step()
     assert engine.cancelled == []
     clock.advance(2)
@@ -383,7 +385,7 @@ def test_stopping_hands_back_what_has_not_started(work: Work, engine: FakeEngine
     ids = [{"id": {**ID, "name": name}, "attempt": 1} for name in ("held", "queued", "running")]
     keys = [key_of(reference) for reference in ids]
     work.accept([{**LEASE, **reference} for reference in ids])
-    work.renew(ids[1:], clock.steady(), confirms=True)
+    work.leases.renew(ids[1:], clock.steady(), confirms=True)
     work.step()
     engine.jobs[keys[2]] = RUNNING
     work.step()
@@ -456,7 +458,7 @@ def test_a_fault_of_the_engine_does_not_end_the_agent(work: Work, engine: FakeEn
 def test_events_are_sent_in_portions(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     ids = [{"id": {**ID, "name": f"n{number}"}, "attempt": 1} for number in range(5)]
     work.accept([{**LEASE, **reference} for reference in ids])
-    work.renew(ids, clock.steady(), confirms=True)
+    work.leases.renew(ids, clock.steady(), confirms=True)
     work.step()
     engine.jobs = dict.fromkeys(engine.jobs, SUCCEEDED)
     work.step()
@@ -480,8 +482,7 @@ def test_outputs_that_are_too_large_are_left_out(work: Work, engine: FakeEngine,
 def test_a_state_directory_that_cannot_be_written_does_not_end_the_agent(
     work: Work, engine: FakeEngine, clock: FakeClock, state: StateDirectory
 ) -> None:
-    started(work, clock)
-    engine.jobs[KEY] = RUNNING
+    running(work, engine, clock)
     (state.path / "intents").rename(state.path / "elsewhere")
     pass_time(work, clock, 41)
     assert work.problem == "the state directory cannot be written: No such file or directory"
@@ -517,11 +518,11 @@ def test_a_job_that_cannot_be_cancelled_keeps_no_other_from_being_cancelled_or_s
     third: dict[str, Any] = {"id": {**ID, "name": "third"}, "attempt": 1}
     started(work, clock)
     work.accept([{**LEASE, **other}])
-    work.renew([other], clock.steady(), confirms=True)
+    work.leases.renew([other], clock.steady(), confirms=True)
     work.step()
     work.cancel([REFERENCE, other])
     work.accept([{**LEASE, **third}])
-    work.renew([third], clock.steady(), confirms=True)
+    work.leases.renew([third], clock.steady(), confirms=True)
     work.step()
     assert engine.cancelled == [key_of(other)]
     assert [task.key for task in engine.submitted][-1] == key_of(third)
@@ -536,10 +537,10 @@ def test_a_lease_that_cannot_be_renewed_keeps_no_other_from_being_renewed(
     other: dict[str, Any] = {"id": {**ID, "name": "other"}, "attempt": 1}
     started(work, clock, on_lost="fail")
     work.accept([{**LEASE, **other, "on_lost": "fail"}])
-    work.renew([other], clock.steady(), confirms=True)
+    work.leases.renew([other], clock.steady(), confirms=True)
     work.step()
     clock.advance(8)
-    work.renew([REFERENCE, other], clock.steady(), confirms=True)
+    work.leases.renew([REFERENCE, other], clock.steady(), confirms=True)
     work.step()
     assert engine.renewed == {key_of(other): 40.0}
     assert "is a directory" in work.problem
@@ -551,8 +552,7 @@ def test_a_lease_that_cannot_be_renewed_keeps_no_other_from_being_renewed(
 def test_an_execution_that_waits_goes_on_however_long_the_admin_is_away(
     work: Work, engine: FakeEngine, clock: FakeClock
 ) -> None:
-    started(work, clock, on_lost="wait")
-    engine.jobs[KEY] = RUNNING
+    running(work, engine, clock, on_lost="wait")
     pass_time(work, clock, 200)
     clock.advance(86_400)
     pass_time(work, clock, 200)
@@ -566,8 +566,7 @@ def test_an_execution_that_waits_goes_on_however_long_the_admin_is_away(
 def test_other_executions_are_ended_when_their_lease_is_over(
     work: Work, engine: FakeEngine, clock: FakeClock, on_lost: str | None
 ) -> None:
-    started(work, clock, on_lost=on_lost)
-    engine.jobs[KEY] = RUNNING
+    running(work, engine, clock, on_lost=on_lost)
     pass_time(work, clock, 41)
     assert engine.cancelled == [KEY]
 
@@ -575,11 +574,10 @@ def test_other_executions_are_ended_when_their_lease_is_over(
 def test_an_agent_that_was_paused_asks_before_it_ends_anything(
     work: Work, engine: FakeEngine, clock: FakeClock
 ) -> None:
-    started(work, clock, on_lost="fail")
-    engine.jobs[KEY] = RUNNING
+    running(work, engine, clock, on_lost="fail")
     clock.advance(3600)
     pass_time(work, clock, 9)
-    work.renew([REFERENCE], clock.steady(), confirms=True)
+    work.leases.renew([REFERENCE], clock.steady(), confirms=True)
     pass_time(work, clock, 30)
     assert engine.cancelled == []
 
@@ -587,8 +585,7 @@ def test_an_agent_that_was_paused_asks_before_it_ends_anything(
 def test_an_agent_that_was_paused_ends_its_work_if_it_gets_no_answer(
     work: Work, engine: FakeEngine, clock: FakeClock
 ) -> None:
-    started(work, clock, on_lost="fail")
-    engine.jobs[KEY] = RUNNING
+    running(work, engine, clock, on_lost="fail")
     clock.advance(3600)
     work.step()
     # A second pause without an answer gives it no more time.
@@ -603,7 +600,7 @@ def test_an_agent_that_was_paused_starts_nothing_with_an_old_answer(
     work.accept([LEASE])
     sent_at = clock.steady()
     clock.advance(3600)
-    work.renew([REFERENCE], sent_at, confirms=True)
+    work.leases.renew([REFERENCE], sent_at, confirms=True)
     pass_time(work, clock, 20)
     assert engine.submitted == []
 
@@ -612,12 +609,12 @@ def test_nothing_is_started_whose_lease_ran_out_while_it_was_stored(
     work: Work, engine: FakeEngine, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work.accept([LEASE])
-    work.renew([REFERENCE], clock.steady(), confirms=True)
+    work.leases.renew([REFERENCE], clock.steady(), confirms=True)
     with monkeypatch.context() as slow_disk:
         slow_disk.setattr(os, "fsync", lambda descriptor: clock.advance(60))
         work.step()
     assert (engine.submitted, work.intents[KEY].stage) == ([], Stage.HELD)
-    work.renew([REFERENCE], clock.steady(), confirms=True)
+    work.leases.renew([REFERENCE], clock.steady(), confirms=True)
     work.step()
     assert [task.key for task in engine.submitted] == [KEY]
 
@@ -649,9 +646,9 @@ def test_slow_calls_do_not_keep_leases_from_being_renewed_nor_others_from_their_
             intent.stage = Stage.SUBMITTING
     for _ in range(20):
         begin = clock.steady()
-        work.renew(references, begin, confirms=True)
+        work.leases.renew(references, begin, confirms=True)
         work.step()
-        assert clock.steady() - begin < 3 * work.guard.interval_seconds  # a lease has four until work ends
+        assert clock.steady() - begin < 3 * work.leases.guard.interval_seconds  # a lease has four until work ends
     assert len(engine.submitted) == 9
 
 
@@ -660,12 +657,12 @@ def test_the_engine_guards_what_does_not_wait(guarding: FakeEngine, state: State
     policies = ("wait", "fail", "retry")
     references = [{"id": {**ID, "name": policy}, "attempt": 1} for policy in policies]
     work.accept({**LEASE, **references[index], "on_lost": policy} for index, policy in enumerate(policies))
-    work.renew(references, clock.steady(), confirms=True)
+    work.leases.renew(references, clock.steady(), confirms=True)
     work.step()
     assert [task.lease_seconds for task in guarding.submitted] == [None, 40.0, 40.0]
     assert guarding.renewed == {}
     pass_time(work, clock, 8)
-    work.renew(references, clock.steady() - 1, confirms=True)
+    work.leases.renew(references, clock.steady() - 1, confirms=True)
     work.step()
     assert guarding.renewed == {key_of(reference): 39.0 for reference in references[1:]}
 
@@ -677,7 +674,7 @@ def test_the_engine_is_told_again_only_of_much_longer_leases(
     started(work, clock, on_lost="fail")
     for _ in range(100):
         clock.advance(0.1)
-        work.renew([REFERENCE], clock.steady(), confirms=True)
+        work.leases.renew([REFERENCE], clock.steady(), confirms=True)
         guarding.renewed.clear()
         work.step()
         if guarding.renewed:
@@ -694,7 +691,7 @@ def test_a_new_process_renews_nothing_before_the_admin_has_confirmed_it(
     after.recover()
     pass_time(after, clock, 5)
     assert guarding.renewed == {}
-    after.renew([REFERENCE], clock.steady(), confirms=True)
+    after.leases.renew([REFERENCE], clock.steady(), confirms=True)
     after.step()
     assert guarding.renewed == {KEY: 40.0}
 
@@ -722,8 +719,7 @@ def test_a_job_that_its_guard_ended_is_reported_as_lost(work: Work, engine: Fake
 
 
 def test_a_step_of_the_wall_clock_ends_nothing(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
-    started(work, clock, time_limit_seconds=10, on_lost="fail")
-    engine.jobs[KEY] = RUNNING
+    running(work, engine, clock, time_limit_seconds=10, on_lost="fail")
     work.step()
     for seconds in (3600, -7200):
         clock.step(seconds)
@@ -744,7 +740,7 @@ def test_an_execution_does_not_get_the_result_of_an_earlier_one_of_its_name(
     engine.jobs[engine.submitted[0].key] = SUCCEEDED
     work.step()
     started(work, clock, uid="bbbb")
-    work.renew([{**REFERENCE, "uid": "bbbb"}], clock.steady(), confirms=True)
+    work.leases.renew([{**REFERENCE, "uid": "bbbb"}], clock.steady(), confirms=True)
     work.step()
     assert [task.key for task in engine.submitted] == ["rb-aaaa-n-1", "rb-bbbb-n-1"]
     work.answer([{**REFERENCE, "uid": "cccc"}])
@@ -759,7 +755,7 @@ def test_an_execution_is_known_by_its_name_to_an_admin_without_uids(
     work: Work, engine: FakeEngine, clock: FakeClock
 ) -> None:
     started(work, clock, uid="aaaa")
-    work.renew([REFERENCE], clock.steady(), confirms=True)
+    work.leases.renew([REFERENCE], clock.steady(), confirms=True)
     work.cancel([{**REFERENCE, "uid": "bbbb"}])
     assert work.intents["rb-aaaa-n-1"].ending is None
     work.cancel([REFERENCE])
@@ -775,7 +771,7 @@ def test_an_interrupted_submission_is_looked_up(
 ) -> None:
     before = new_work(engine, state, clock)
     before.accept([LEASE])
-    before.renew([REFERENCE], clock.steady(), confirms=True)
+    before.leases.renew([REFERENCE], clock.steady(), confirms=True)
     intent = before.intents[KEY]
     intent.stage = Stage.SUBMITTING
     state.save(intent, is_durable=True)
@@ -786,7 +782,7 @@ def test_an_interrupted_submission_is_looked_up(
     after.step()
     assert engine.submitted == []
     assert event_types(after) == (["RUNNING"] if has_it else [])
-    after.renew([REFERENCE], clock.steady(), confirms=True)
+    after.leases.renew([REFERENCE], clock.steady(), confirms=True)
     after.step()
     assert len(engine.submitted) == (0 if has_it else 1)
 
@@ -796,7 +792,7 @@ def test_a_lease_confirmed_to_an_earlier_process_must_be_confirmed_again(
 ) -> None:
     before = new_work(engine, state, clock)
     before.accept([LEASE])
-    before.renew([REFERENCE], clock.steady(), confirms=True)
+    before.leases.renew([REFERENCE], clock.steady(), confirms=True)
     after = new_work(engine, state, clock)
     after.recover()
     after.step()
@@ -818,15 +814,14 @@ def test_an_event_that_was_not_accepted_is_sent_again(
 def test_time_that_passed_before_a_reboot_does_not_count(
     engine: FakeEngine, state: StateDirectory, clock: FakeClock, work: Work
 ) -> None:
-    started(work, clock, time_limit_seconds=10)
-    engine.jobs[KEY] = RUNNING
+    running(work, engine, clock, time_limit_seconds=10)
     work.step()
     intent = work.intents[KEY]
     intent.boot, intent.running_since = "an earlier boot", -10_000.0
     state.save(intent, is_durable=True)
     after = new_work(engine, state, clock)
     after.recover()
-    after.renew([REFERENCE], clock.steady(), confirms=True)
+    after.leases.renew([REFERENCE], clock.steady(), confirms=True)
     after.step()
     assert engine.cancelled == []
     pass_time(after, clock, 41)
@@ -836,8 +831,7 @@ def test_time_that_passed_before_a_reboot_does_not_count(
 def test_an_old_execution_may_go_on_until_the_admin_was_asked(
     engine: FakeEngine, state: StateDirectory, clock: FakeClock, work: Work
 ) -> None:
-    started(work, clock)
-    engine.jobs[KEY] = RUNNING
+    running(work, engine, clock)
     clock.advance(3600)
     after = new_work(engine, state, clock)
     after.recover()
@@ -866,5 +860,5 @@ def test_a_failure_without_a_message_gets_one(work: Work, engine: FakeEngine, cl
 
 def test_counts(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     started(work, clock)
-    assert work.counts() == {"running": 0, "queued": 1, "held": 0, "ended": 0}
+    assert work.intents.counts() == {"running": 0, "queued": 1, "held": 0, "ended": 0}
     assert engine.jobs[KEY] is QUEUED
