@@ -122,29 +122,29 @@ class AuthorshipFields(RequestSchema):
 class Flag(fields.Boolean):
     """true or false, and no other spelling."""
 
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
-        if value is True or value is False:
+    def _deserialize(self, value: object, attr: str | None, data: object, **kwargs: object) -> bool:
+        if isinstance(value, bool):
             return value
         if value in ("true", "false"):
             return value == "true"
         raise self.make_error("invalid", input=value)
 
 
-class Word(fields.Field[Any]):
+class Word(fields.Field[object]):
     """One of a few words, or Flyte's number for it, which is its position among them."""
 
-    def __init__(self, *words: str, prefix: str = "", read: Callable[[str], Any] = str, **kwargs: Any) -> None:
+    def __init__(self, *words: str, prefix: str = "", read: Callable[[str], object] = str, **kwargs: Any) -> None:
         """`prefix` may stand before a word; `read` gives the value that it stands for."""
         super().__init__(metadata={"type": "string", "enum": sorted(words)}, **kwargs)
         self._words = words
         self._prefix = prefix
         self._read = read
 
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
+    def _deserialize(self, value: object, attr: str | None, data: object, **kwargs: object) -> object:
         word = value.removeprefix(self._prefix) if isinstance(value, str) else value
         if type(value) is int and value in range(len(self._words)):
             word = self._words[value]
-        if word not in self._words:
+        if not isinstance(word, str) or word not in self._words:
             raise ValidationError(f"is neither {' nor '.join(sorted(self._words))}.")
         return self._read(word)
 
@@ -159,7 +159,7 @@ class ResourceType(fields.String):
         known = validate.Length(min=1, max=100, error="is no kind; /api/v1/kinds lists them.")
         super().__init__(metadata=metadata, validate=known, error_messages={"required": missing}, **kwargs)
 
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
+    def _deserialize(self, value: object, attr: str | None, data: Mapping[str, object] | None, **kwargs: object) -> str:
         is_number = isinstance(value, int) and not isinstance(value, bool)
         return super()._deserialize(str(value)[:100] if is_number else value, attr, data, **kwargs)
 
@@ -167,7 +167,7 @@ class ResourceType(fields.String):
 class Whole(fields.Integer):
     """A whole number in plain digits; Python would also read 1_0 and digits of other scripts."""
 
-    def _validated(self, value: Any) -> Any:
+    def _validated(self, value: object) -> int:
         if isinstance(value, str) and not is_whole_number(value.removeprefix("-")):
             raise self.make_error("invalid", input=value)
         return super()._validated(value)
@@ -176,7 +176,7 @@ class Whole(fields.Integer):
 class Seconds(fields.Float):
     """A length of time in plain digits."""
 
-    def _validated(self, value: Any) -> Any:
+    def _validated(self, value: object) -> float:
         if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", value) is None:
             raise self.make_error("invalid", input=value)
         return super()._validated(value)
@@ -192,7 +192,7 @@ class Number(Whole):
 class Duration(fields.Field[timedelta]):
     """A length of time in text, of at most a year."""
 
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> timedelta:
+    def _deserialize(self, value: object, attr: str | None, data: object, **kwargs: object) -> timedelta:
         if not isinstance(value, str):
             raise ValidationError("is not text: put it in quotes.")
         if value in ("0", "0s"):
