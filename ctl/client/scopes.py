@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ctl.client.errors import InvalidInput
+from ctl.client.nouns import json_key
 from ctl.client.words import listed
 
 #: Levels from the broadest to the most specific, with the flags that name a scope of each.
@@ -69,7 +70,7 @@ class Scope:
         """The path of this scope's attributes, below the base of the API."""
         if self.level == "platform":
             raise InvalidInput("The platform's values are set in the admin's configuration, not here.")
-        prefix = f"{self.level.replace('-', '_')}_attributes"
+        prefix = f"{json_key(self.level)}_attributes"
         return "/".join([prefix, *(quote(name, safe="") for name in self.document().values())])
 
     def document(self) -> dict[str, str]:

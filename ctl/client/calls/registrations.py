@@ -12,6 +12,7 @@ from typing import Any
 
 from ctl.client.answers import Document
 from ctl.client.calls.base import Calls, resource_path
+from ctl.client.nouns import collection
 from ctl.client.scopes import check_name
 
 WORKFLOW = "workflow"
@@ -49,12 +50,13 @@ class RegistrationCalls(Calls):
 
         With a `workflow`, only launch plans of it.
         """
-        path = resource_path(f"{noun}s", project=project, domain=domain, **({"name": name} if name is not None else {}))
-        yield from self._pages(path, f"{noun}s", {"workflow": workflow})
+        nouns = collection(noun)
+        path = resource_path(nouns, project=project, domain=domain, **({"name": name} if name is not None else {}))
+        yield from self._pages(path, nouns, {"workflow": workflow})
 
     def registration(self, noun: str, id: Identifier) -> Document:
         """One version; `latest` is the newest there is."""
-        return self._read(resource_path(f"{noun}s", **id.document()))
+        return self._read(resource_path(collection(noun), **id.document()))
 
     def active_launch_plans(self, project: str, domain: str) -> Iterator[Document]:
         """The active version of every launch plan that has one, page by page."""
@@ -77,7 +79,7 @@ class RegistrationCalls(Calls):
         for key, word in id.document().items():
             check_name(key, word)
         body = {"id": id.document(), "spec": dict(spec), **({"state": "ACTIVE"} if is_active else {})}
-        return self._write("POST", f"{noun}s", body, dry_run=dry_run)
+        return self._write("POST", collection(noun), body, dry_run=dry_run)
 
     def set_launch_plan_state(self, id: Identifier, state: str) -> Document:
         """Make a version of a launch plan ACTIVE, and every other one inactive; or make it INACTIVE."""
