@@ -15,7 +15,7 @@ from flask.testing import FlaskClient
 
 from admin.services.context import Context
 from tests.support.admins import RunningAdmin, running_admin
-from tests.support.apps import opened_app
+from tests.support.apps import context_of, opened_app
 from tests.support.databases import PostgresqlDatabases, SqliteDatabases
 from tests.support.disks import SmallDisk, mounted_disk
 from tests.support.memory_files import use_memory_for_files
@@ -139,8 +139,7 @@ def app(make_app: MakeApp) -> Flask:
 
 @pytest.fixture
 def context(app: Flask) -> Context:
-    context: Context = app.extensions["rainbow"]
-    return context
+    return context_of(app)
 
 
 @pytest.fixture

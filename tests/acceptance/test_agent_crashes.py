@@ -9,14 +9,8 @@ import pytest
 
 from agent.crashes import STEPS, VARIABLE
 from agent.engines.local import processes
-from tests.support.admins import RunningAdmin, running_admin
-from tests.support.agent_processes import (
-    Site,
-    engine_settings,
-    running_site,
-    waiting_for,
-    write_admin_configuration,
-)
+from tests.support.admins import RunningAdmin
+from tests.support.agent_processes import Site, admin_of_agents, waiting_for
 from tests.support.waiting import wait_until
 
 #: The steps at which executions have ended.
@@ -25,17 +19,8 @@ AFTER_THE_END = STEPS[STEPS.index("after-finish") :]
 
 @pytest.fixture(scope="module")
 def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAdmin]:
-    directory = tmp_path_factory.mktemp("admin")
-    configuration = write_admin_configuration(directory, leaseSeconds=30, waitSeconds=5)
-    with running_admin(directory, "--config", str(configuration)) as admin:
+    with admin_of_agents(tmp_path_factory.mktemp("admin"), leaseSeconds=30, waitSeconds=5) as admin:
         yield admin
-
-
-@pytest.fixture(params=["local", "slurm"])
-def site(request: pytest.FixtureRequest, admin: RunningAdmin, tmp_path: Path) -> Iterator[Site]:
-    """A cluster of each engine."""
-    with running_site(admin, tmp_path, **engine_settings(request.param, request)) as site:
-        yield site
 
 
 def crash(site: Site, step: str) -> None:

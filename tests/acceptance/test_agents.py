@@ -24,6 +24,7 @@ from tests.support.admins import RunningAdmin, running_admin
 from tests.support.agent_processes import (
     SECRET,
     Site,
+    admin_of_agents,
     running_site,
     waiting_for,
     wire_to,
@@ -37,11 +38,10 @@ LEASE_SECONDS = 10
 @pytest.fixture(scope="module")
 def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAdmin]:
     """An admin that soon gives up clusters that do not sync."""
-    directory = tmp_path_factory.mktemp("admin")
-    configuration = write_admin_configuration(
-        directory, leaseSeconds=LEASE_SECONDS, waitSeconds=2, unreachableSeconds=6, lostSeconds=LEASE_SECONDS + 2
-    )
-    with running_admin(directory, "--config", str(configuration)) as admin:
+    silence = {"unreachableSeconds": 6, "lostSeconds": LEASE_SECONDS + 2}
+    with admin_of_agents(
+        tmp_path_factory.mktemp("admin"), leaseSeconds=LEASE_SECONDS, waitSeconds=2, **silence
+    ) as admin:
         yield admin
 
 

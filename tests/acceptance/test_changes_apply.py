@@ -126,15 +126,15 @@ def test_one_bad_document_among_500_stops_all_of_them(shell: Shell) -> None:
     name, text = documents[321]
     documents[321] = (name, f"{text}# a remark\nnonsense: x\n")
     write_documents(shell.cwd / "settings", documents)
-    told = shell.refused(2, "rainbowctl apply -f settings")
+    message = shell.refused(2, "rainbowctl apply -f settings")
     line = text.count("\n") + 2
-    assert f"settings/{name}.yaml cannot be used: 1 problem. Nothing was sent.\n" in told
-    assert f"  settings/{name}.yaml:{line}:1: nonsense: unknown key" in told
+    assert f"settings/{name}.yaml cannot be used: 1 problem. Nothing was sent.\n" in message
+    assert f"  settings/{name}.yaml:{line}:1: nonsense: unknown key" in message
     assert head(shell) == 0
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         (
             "# remark\nkind: TASK_RESOURCE\ndomain: staging\nlimits:\n  cpu: much\n",
@@ -147,11 +147,11 @@ def test_one_bad_document_among_500_stops_all_of_them(shell: Shell) -> None:
         ("kind: project\nid: new\nlabels:\n  team: a b\n", "  settings/z.yaml:4:9: labels"),
     ],
 )
-def test_what_only_the_admin_can_refuse_is_found_in_its_file_too(shell: Shell, text: str, told: str) -> None:
+def test_what_only_the_admin_can_refuse_is_found_in_its_file_too(shell: Shell, text: str, expected: str) -> None:
     write_documents(shell.cwd / "settings", [*mixed_documents(40), ("z", text)])
     message = shell.refused(2, "rainbowctl apply -f settings")
     assert "error: The admin refused the change: 1 problem. Nothing was written.\n" in message
-    assert told in message
+    assert expected in message
     assert head(shell) == 0
 
 
@@ -188,9 +188,9 @@ def test_a_document_with_the_version_of_another_row_is_refused(shell: Shell) -> 
     shell.ok("rainbowctl update workflow-priority -d staging --priority 1")
     old = shell.ok("rainbowctl get workflow-priority -A -o yaml")
     shell.ok("rainbowctl update workflow-priority -d staging --priority 2")
-    told = shell.refused(5, "rainbowctl apply -f -", stdin=old)
-    assert "1 row changed in the meantime: nothing was written." in told
-    assert "stdin:2:1: workflow-priority at domain staging: expected at version 1, now at version 2\n" in told
+    message = shell.refused(5, "rainbowctl apply -f -", stdin=old)
+    assert "1 row changed in the meantime: nothing was written." in message
+    assert "stdin:2:1: workflow-priority at domain staging: expected at version 1, now at version 2\n" in message
     assert shell.run("rainbowctl apply -f -", stdin=old.replace("priority: 1", "priority: 2")).status == 0
     shell.ok("rainbowctl apply -f - --force", stdin=old)
     assert head(shell) == 3

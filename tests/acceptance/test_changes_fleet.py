@@ -106,8 +106,8 @@ def test_history_finds_changes_of_the_fleet(shell: Shell) -> None:
     assert "create label fast" in shell.ok("rainbowctl history labels")
     assert "-strategy" not in shell.ok("rainbowctl history 3")
     assert shell.ok("rainbowctl history 1..3").count("pool gpu") == 1
-    told = shell.refused(5, "rainbowctl rollback 1")
-    assert "pool gpu: changed again by revision 3" in told
+    message = shell.refused(5, "rainbowctl rollback 1")
+    assert "pool gpu: changed again by revision 3" in message
     shell.ok("rainbowctl rollback 3")
     assert shell.rest("GET", "pools/gpu")["strategy"] == "weighted"
 
@@ -117,11 +117,11 @@ def test_a_plan_is_refused_once_the_pool_has_moved(shell: Shell) -> None:
     shell.file("pool.yaml", "kind: pool\nname: gpu\nmembers: {local: 7}\n")
     shell.ok("rainbowctl plan -f pool.yaml --out a.plan")
     shell.ok("rainbowctl update pool gpu --strategy spill")
-    told = shell.refused(5, "rainbowctl apply a.plan")
-    assert "pool gpu: expected at version 1, now at version 2" in told
+    message = shell.refused(5, "rainbowctl apply a.plan")
+    assert "pool gpu: expected at version 1, now at version 2" in message
     shell.file("pool.yaml", "kind: pool\nname: gpu\nversion: 1\nmembers: {local: 7}\n")
-    told = shell.refused(5, "rainbowctl apply -f pool.yaml")
-    assert "pool.yaml:1:1: pool gpu: expected at version 1, now at version 2" in told
+    message = shell.refused(5, "rainbowctl apply -f pool.yaml")
+    assert "pool.yaml:1:1: pool gpu: expected at version 1, now at version 2" in message
     shell.ok("rainbowctl apply -f pool.yaml --force")
     assert (
         shell.ok("rainbowctl apply -f - -o name", stdin="kind: pool\nname: gpu\nmembers: {local: 8}\n") == "pool/gpu\n"
@@ -132,8 +132,8 @@ def test_what_the_admin_refuses_is_found_in_its_file(shell: Shell) -> None:
     shell.file(
         "a.yaml", "kind: label\nname: ok\nmembers: {local: 1}\n---\nkind: pool\nname: a b\nmembers: {local: 1}\n"
     )
-    told = shell.refused(2, "rainbowctl apply -f a.yaml")
-    assert "  a.yaml:6:7: " in told
+    message = shell.refused(2, "rainbowctl apply -f a.yaml")
+    assert "  a.yaml:6:7: " in message
     shell.file("a.yaml", "kind: cluster\nname: c\ncapacity:\n  memory: much\n")
     assert "  a.yaml:4:11: capacity.memory: " in shell.refused(2, "rainbowctl apply -f a.yaml")
     assert head(shell) == 0

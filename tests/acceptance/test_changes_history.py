@@ -85,9 +85,9 @@ def test_a_scope_and_a_kind_go_back_to_what_they_were(shell: Shell) -> None:
 def test_a_revision_whose_rows_changed_again_is_not_undone(shell: Shell) -> None:
     shell.ok(f"{PRIORITY} -d staging --priority 1")
     shell.ok(f"{PRIORITY} -d staging --priority 2")
-    told = shell.refused(5, "rainbowctl rollback 1")
-    assert "1 row of revision 1 changed again since: nothing was written." in told
-    assert "workflow-priority at domain staging: changed again by revision 2" in told
+    message = shell.refused(5, "rainbowctl rollback 1")
+    assert "1 row of revision 1 changed again since: nothing was written." in message
+    assert "workflow-priority at domain staging: changed again by revision 2" in message
 
 
 def test_the_past_can_be_read(shell: Shell) -> None:
@@ -154,9 +154,9 @@ def test_what_cannot_be_accepted_is_opened_again_with_the_problems_on_top(shell:
     ],
 )
 def test_what_was_written_is_never_lost(shell: Shell, steps: tuple[str, ...], status: int) -> None:
-    told = shell.refused(status, EDIT, VISUAL=editor(shell, *steps), TMPDIR=str(shell.cwd))
-    match = re.search(r"What you wrote is kept in (\S+)\.\n", told)
-    assert match, told
+    message = shell.refused(status, EDIT, VISUAL=editor(shell, *steps), TMPDIR=str(shell.cwd))
+    match = re.search(r"What you wrote is kept in (\S+)\.\n", message)
+    assert match, message
     assert "cpu: " in Path(match[1]).read_text()
     assert Path(match[1]).stat().st_mode & 0o777 == 0o600
 
@@ -173,7 +173,7 @@ def test_an_empty_file_changes_nothing_and_leaves_nothing_behind(shell: Shell) -
 class Watch:
     """A command that goes on printing."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
         self.seen = ""
         self._changed = threading.Condition()
@@ -184,7 +184,7 @@ class Watch:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             with self._changed:
-                self.seen += line
+                self.seen += line.decode()
                 self._changed.notify_all()
 
     def wait_for(self, text: str) -> None:
@@ -202,20 +202,8 @@ class Watch:
 
 @contextmanager
 def watching(shell: Shell, command: str) -> Iterator[Watch]:
-    process = subprocess.Popen(
-        ["bash", "-c", f"exec {command}"],
-        cwd=shell.cwd,
-        env=shell.environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    try:
+    with shell.running(command, stderr=subprocess.STDOUT) as process:
         yield Watch(process)
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def test_a_value_is_shown_again_whenever_it_changes(shell: Shell) -> None:

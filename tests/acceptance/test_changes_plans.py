@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import socket
 import socketserver
-import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -16,6 +14,7 @@ import pytest
 
 from tests.acceptance.test_changes_apply import head, mixed_documents, write_documents
 from tests.support.admins import RunningAdmin
+from tests.support.servers import serving
 from tests.support.shells import Shell
 
 DOCUMENT = "kind: workflow-priority\ndomain: staging\npriority: {}\n"
@@ -45,10 +44,10 @@ def test_a_plan_made_before_someone_elses_write_is_refused_with_what_moved(shell
     shell.ok("rainbowctl plan -f - --out week.plan", stdin=documents)
     # The row that moves is one that the plan leaves as it is: it was made from that one too.
     shell.ok("rainbowctl update workflow-priority -d production --priority 5")
-    told = shell.refused(5, "rainbowctl apply week.plan")
-    assert "1 row changed in the meantime: nothing was written." in told
-    assert "workflow-priority at domain production: expected at version 2, now at version 3" in told
-    assert (head(shell), shell.refused(5, "rainbowctl apply week.plan --force -q")) == (3, told.split("\n", 1)[1])
+    message = shell.refused(5, "rainbowctl apply week.plan")
+    assert "1 row changed in the meantime: nothing was written." in message
+    assert "workflow-priority at domain production: expected at version 2, now at version 3" in message
+    assert (head(shell), shell.refused(5, "rainbowctl apply week.plan --force -q")) == (3, message.split("\n", 1)[1])
 
 
 def test_a_plan_that_was_edited_cut_off_or_made_for_another_admin_is_refused(shell: Shell) -> None:
@@ -145,18 +144,10 @@ class _CuttingHandler(socketserver.StreamRequestHandler):
             self.wfile.write(answer[: len(answer) // 2] if cuts == "answering" else answer)
 
 
-@contextmanager
 def cutting_proxy(
     url: str, cuts: str, path: str = "attribute_changes", only: int | None = None
-) -> Iterator[CuttingProxy]:
-    with CuttingProxy(url, cuts, path, only) as proxy:
-        thread = threading.Thread(target=proxy.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield proxy
-        finally:
-            proxy.shutdown()
-            thread.join()
+) -> AbstractContextManager[CuttingProxy]:
+    return serving(CuttingProxy(url, cuts, path, only))
 
 
 @pytest.mark.parametrize(("cuts", "is_done"), [("before", 0), ("halfway", 0), ("after", 1), ("answering", 1)])

@@ -31,7 +31,7 @@ def _nothing_is_written(shell: Shell) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("status", "command", "stdin", "told"),
+    ("status", "command", "stdin", "expected"),
     [
         (2, "apply", "", "Which documents? Give -f FILE"),
         (2, "apply -f -", "", "stdin:1:1: the file holds no document"),
@@ -81,18 +81,18 @@ def _nothing_is_written(shell: Shell) -> Iterator[None]:
         (2, "edit workflow-prioriti -d staging", "", "Did you mean workflow-priority?"),
     ],
 )
-def test_a_refusal_says_why(shell: Shell, status: int, command: str, stdin: str, told: str) -> None:
+def test_a_refusal_says_why(shell: Shell, status: int, command: str, stdin: str, expected: str) -> None:
     message = shell.refused(status, f"rainbowctl {command}", stdin=stdin)
-    assert told in message
+    assert expected in message
 
 
 def test_a_stray_file_is_refused_by_name(shell: Shell) -> None:
     (shell.cwd / "stray").mkdir()
     (shell.cwd / "stray/a.yaml").write_text(LABEL)
     (shell.cwd / "stray/notes.txt").write_text("hello")
-    told = shell.refused(2, "rainbowctl apply -f stray")
-    assert "stray/notes.txt: a document's name ends in .yaml, .yml or .json" in told
-    assert "put a dot before their names" in told
+    message = shell.refused(2, "rainbowctl apply -f stray")
+    assert "stray/notes.txt: a document's name ends in .yaml, .yml or .json" in message
+    assert "put a dot before their names" in message
 
 
 def test_a_file_of_50_megabytes_is_refused_by_its_size(shell: Shell) -> None:

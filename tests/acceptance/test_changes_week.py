@@ -54,8 +54,8 @@ def test_a_teams_week(shell: Shell) -> None:
     bad = revisions[0]["number"]
     table = shell.ok("rainbowctl history --since 24h")
     assert re.search(rf"^{bad} .* update task-resource-attribute at domain development +quick fix$", table, re.M)
-    told = shell.ok(f"rainbowctl history {bad}")
-    assert "-  memory: 4Gi\n+  memory: 4Mi\n" in told
+    output = shell.ok(f"rainbowctl history {bad}")
+    assert "-  memory: 4Gi\n+  memory: 4Mi\n" in output
     shell.ok(f"rainbowctl rollback {bad} -m 'Executions ran out of memory'")
 
     # Friday: the repository and the platform agree, and an export changes no file.

@@ -12,8 +12,8 @@ import pytest
 import requests
 import yaml
 
-from tests.support.admins import RunningAdmin, running_admin
-from tests.support.agent_processes import DOMAIN, PROJECT, Site, running_site, write_admin_configuration
+from tests.support.admins import RunningAdmin
+from tests.support.agent_processes import DOMAIN, PROJECT, Site, admin_of_agents, running_site
 
 #: A user of its own could not use the interpreter of some machines: this is root without any of root's rights.
 UNPRIVILEGED = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
@@ -21,8 +21,7 @@ UNPRIVILEGED = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
 
 @pytest.fixture(scope="module")
 def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAdmin]:
-    directory = tmp_path_factory.mktemp("admin")
-    with running_admin(directory, "--config", str(write_admin_configuration(directory, waitSeconds=2))) as admin:
+    with admin_of_agents(tmp_path_factory.mktemp("admin"), waitSeconds=2) as admin:
         yield admin
 
 

@@ -64,20 +64,8 @@ class Following:
 
 @contextmanager
 def following(shell: Shell, command: str) -> Iterator[Following]:
-    process = subprocess.Popen(
-        ["bash", "-c", f"exec {command}"],
-        cwd=shell.cwd,
-        env=shell.environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    try:
+    with shell.running(command) as process:
         yield Following(process)
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
 
 
 def started(shell: Shell, agent: HttpAgent, name: str, flags: str = "") -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import stat
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,6 +13,7 @@ import pytest
 import yaml
 
 from tests.support.admins import RunningAdmin, running_admin
+from tests.support.servers import serving
 from tests.support.shells import Shell
 
 
@@ -49,15 +49,8 @@ def listener() -> Iterator[tuple[str, list[str | None]]]:
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as server:
         yield f"http://127.0.0.1:{server.server_port}", tokens
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def test_a_context_is_made_used_shown_changed_and_deleted(shell: Shell) -> None:

@@ -10,17 +10,13 @@ from typing import Any
 import pytest
 
 from tests.acceptance.test_changes_plans import cutting_proxy
-from tests.support.admins import running_admin
-from tests.support.fleets import make_fleet, register
+from tests.support.fleets import register, shell_with_fleet
 from tests.support.shells import Shell
 
 
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    directory = tmp_path_factory.mktemp("batches")
-    with running_admin(directory) as admin:
-        shell = Shell(admin, directory)
-        make_fleet(shell)
+    with shell_with_fleet(tmp_path_factory.mktemp("batches")) as shell:
         yield shell
 
 

@@ -11,18 +11,14 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from tests.support.admins import running_admin
-from tests.support.fleets import make_fleet, register
+from tests.support.fleets import register, shell_with_fleet
 from tests.support.shells import Shell
 from tests.support.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    directory = tmp_path_factory.mktemp("lists")
-    with running_admin(directory) as admin:
-        shell = Shell(admin, directory)
-        make_fleet(shell)
+    with shell_with_fleet(tmp_path_factory.mktemp("lists")) as shell:
         yield shell
 
 

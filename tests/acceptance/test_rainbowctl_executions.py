@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.admins import running_admin
-from tests.support.fleets import make_fleet, register
+from tests.support.fleets import register, shell_with_fleet
 from tests.support.shells import Shell
 
 HERE = "-p runs -d development"
@@ -18,10 +17,7 @@ HERE = "-p runs -d development"
 
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    directory = tmp_path_factory.mktemp("executions")
-    with running_admin(directory) as admin:
-        shell = Shell(admin, directory)
-        make_fleet(shell)
+    with shell_with_fleet(tmp_path_factory.mktemp("executions")) as shell:
         shell.project("runs")
         shell.project("elsewhere")
         register(shell, "runs", "development", "train", plan="nightly")

@@ -24,8 +24,8 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
 
 
 def revision(shell: Shell) -> int:
-    found: int = shell.rest("GET", "effective_attributes")["revision"]
-    return found
+    revision: int = shell.rest("GET", "effective_attributes")["revision"]
+    return revision
 
 
 def test_the_difference_is_shown_and_nothing_is_asked_without_a_terminal(shell: Shell) -> None:

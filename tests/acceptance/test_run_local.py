@@ -96,20 +96,20 @@ def tokens(local: Local) -> list[tuple[str, str]]:
 def test_a_newcomers_first_execution_runs_and_the_agent_is_known_again(tmp_path: Path) -> None:
     port = free_port()
     with running(tmp_path, port) as local:
-        told = local.log.read_text()
-        [hello] = re.findall(r"^  (rainbowctl create execution .*)$", told, flags=re.MULTILINE)
+        output = local.log.read_text()
+        [hello] = re.findall(r"^  (rainbowctl create execution .*)$", output, flags=re.MULTILINE)
         done = local.run(hello)
         assert (done.returncode, done.stdout) == (0, "Hello, world\n"), done.stderr
-        for more in re.findall(r"^  (rainbowctl .*)$", told, flags=re.MULTILINE):
+        for more in re.findall(r"^  (rainbowctl .*)$", output, flags=re.MULTILINE):
             assert local.run(more).returncode == 0, more
         for name in ("registration.secret", "local.token", "token", "rainbow.db", "rainbow.db-wal"):
             assert stat.S_IMODE((tmp_path / "run" / name).stat().st_mode) == 0o600
         token = (tmp_path / "run/local.token").read_text()
         secret = (tmp_path / "run/registration.secret").read_text()
         assert requests.get(f"{local.url}/api/v1/executions", timeout=10).status_code == 401
-        assert (tmp_path / "run/token").read_text().strip() not in told
-        assert token.strip() not in told
-        assert secret.strip() not in told
+        assert (tmp_path / "run/token").read_text().strip() not in output
+        assert token.strip() not in output
+        assert secret.strip() not in output
         assert local.stop() == 0
     assert is_free(port)
 

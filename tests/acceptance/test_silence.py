@@ -9,33 +9,17 @@ from pathlib import Path
 import pytest
 
 from agent.engines.local import processes
-from tests.support.admins import RunningAdmin, running_admin
-from tests.support.agent_processes import (
-    Site,
-    engine_settings,
-    running_site,
-    waiting_for,
-    write_admin_configuration,
-)
+from tests.support.admins import RunningAdmin
+from tests.support.agent_processes import Site, admin_of_agents, waiting_for
 from tests.support.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
 def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAdmin]:
     """An admin whose leases are over soon, but not before a busy machine has started a job."""
-    directory = tmp_path_factory.mktemp("admin")
-    configuration = write_admin_configuration(
-        directory, leaseSeconds=10, waitSeconds=2, unreachableSeconds=4, lostSeconds=15
-    )
-    with running_admin(directory, "--config", str(configuration)) as admin:
+    times = {"leaseSeconds": 10, "waitSeconds": 2, "unreachableSeconds": 4, "lostSeconds": 15}
+    with admin_of_agents(tmp_path_factory.mktemp("admin"), **times) as admin:
         yield admin
-
-
-@pytest.fixture(params=["local", "slurm"])
-def site(request: pytest.FixtureRequest, admin: RunningAdmin, tmp_path: Path) -> Iterator[Site]:
-    """A cluster of each engine."""
-    with running_site(admin, tmp_path, **engine_settings(request.param, request)) as site:
-        yield site
 
 
 def create(site: Site, on_lost: str) -> tuple[str, Path]:

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
 from admin.services.context import Context
+from tests.support.agents import Clock, own_clock
+from tests.support.apps import context_of
 from tests.support.placing import new_project
 
 
 @pytest.fixture
 def shared_context(shared_app: Flask) -> Context:
-    found: Context = shared_app.extensions["rainbow"]
-    return found
+    return context_of(shared_app)
+
+
+@pytest.fixture
+def clock(shared_app: Flask) -> Iterator[Clock]:
+    """A clock of the test's own."""
+    with own_clock(shared_app) as clock:
+        yield clock
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -21,7 +20,7 @@ from admin.services.context import Context
 from admin.store.database import metadata
 from admin.store.tokens import cluster_tokens
 from tests.conftest import MakeApp
-from tests.support.agents import Clock, PlayedAgent, set_clock
+from tests.support.agents import Clock, PlayedAgent
 from tests.support.placing import API, DOMAIN, JOB, PROJECT, asked, created, get, ok, put_pool, refused
 
 SECRET_FILE = Path(__file__).parents[1] / "data" / "registration-secret"
@@ -46,14 +45,6 @@ def api(shared_app: Flask) -> FlaskClient:
 def a() -> str:
     """A name that no cluster has."""
     return f"a-{secrets.token_hex(4)}"
-
-
-@pytest.fixture
-def clock(shared_app: Flask) -> Iterator[Clock]:
-    before, test_clock = shared_app.extensions["rainbow"], Clock()
-    set_clock(shared_app, test_clock)
-    yield test_clock
-    shared_app.extensions["rainbow"] = before
 
 
 def register(

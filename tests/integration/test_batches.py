@@ -10,9 +10,9 @@ import pytest
 from flask import Flask
 from sqlalchemy import JSON, Boolean, Column, Connection, Float, Integer, Table, Text, insert, select
 
-from admin.services.context import Context
 from admin.store.batches import insert_all, update_all
 from admin.store.database import RowId, UtcDateTime, metadata
+from tests.support.apps import context_of
 
 things = Table(
     "batched_things",
@@ -57,7 +57,7 @@ ROWS: list[dict[str, Any]] = [
 
 @pytest.fixture
 def connection(shared_app: Flask) -> Iterator[Connection]:
-    context: Context = shared_app.extensions["rainbow"]
+    context = context_of(shared_app)
     things.create(context.database.engine)
     with context.database.writing() as connection:
         yield connection

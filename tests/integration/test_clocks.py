@@ -26,6 +26,7 @@ from admin.store.dialects.postgresql import ServerClock
 from admin.store.execution_tables import executions
 from tests.conftest import MakeApp
 from tests.support.agents import PlayedAgent, WatchedClock, closure, event_types, names, played_agent
+from tests.support.apps import context_of
 from tests.support.placing import DOMAIN, PROJECT, created, execution, get, put_attribute, row_counts
 from tests.support.postgresql import free_port
 
@@ -41,8 +42,7 @@ def clock(app: Flask) -> WatchedClock:
 
 @pytest.fixture
 def context(app: Flask, clock: WatchedClock) -> Context:
-    context: Context = app.extensions["rainbow"]
-    return context
+    return context_of(app)
 
 
 class Background:
@@ -342,7 +342,7 @@ def test_six_seconds_at_four_hundred_days_ahead_delete_nothing(
 def test_an_operator_may_say_that_the_clock_is_right(make_app: MakeApp) -> None:
     app = make_app(retention={"executions": "90d"})
     clock = WatchedClock(app)
-    context: Context = app.extensions["rainbow"]
+    context = context_of(app)
     assert follow_clock(context, clock(), 0) is None
     clock.step(2 * DAY)
     assert follow_clock(context, clock(), 0) is not None

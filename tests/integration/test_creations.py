@@ -57,8 +57,8 @@ def test_many_are_created_at_once_and_are_like_any_other(api: FlaskClient) -> No
     for number, result in enumerate(answer["results"]):
         assert result["id"] == {"project": PROJECT, "domain": DOMAIN, "name": f"e{number}"}
         assert (result["created"], result["phase"], result["reason"]["code"]) == (True, "QUEUED", "ASSIGNED")
-        found = get(api, f"executions/{PROJECT}/{DOMAIN}/e{number}")
-        assert (found["cluster"], found["pool"], found["events"]) == (result["cluster"], "gpu", 1)
+        stored = get(api, f"executions/{PROJECT}/{DOMAIN}/e{number}")
+        assert (stored["cluster"], stored["pool"], stored["events"]) == (result["cluster"], "gpu", 1)
     assert {result["cluster"] for result in answer["results"]} == {"a", "b", "c"}
     why = explanation(api, "e7")
     assert [candidate["cluster"] for candidate in why["candidates"] if candidate["chosen"]] == [
@@ -193,8 +193,8 @@ def test_an_idempotency_key_names_those_without_a_name(api: FlaskClient, context
         again = create_many(api, *bodies, headers={"Idempotency-Key": "k"})
     assert counts(again) == (0, 3, 0)
     assert [result["id"]["name"] for result in again["results"]] == names
-    one = ok(api.post(f"{API}/executions", json=asked(), headers={"Idempotency-Key": "k"}))
-    assert (one["id"]["name"], one["created"]) == (names[0], False)
+    answer = ok(api.post(f"{API}/executions", json=asked(), headers={"Idempotency-Key": "k"}))
+    assert (answer["id"]["name"], answer["created"]) == (names[0], False)
 
 
 def test_a_dry_run_of_many_stores_nothing(api: FlaskClient, context: Context) -> None:
@@ -247,8 +247,8 @@ def test_what_another_replica_changed_counts_at_once(make_app: MakeApp) -> None:
     switch(here, "n", "cordon")
     assert created(there, "e2", **pool("new"))["closure"]["reason"]["code"] == "CLUSTERS_CORDONED"
     put_attribute(here, "project-domain", "cluster_assignment", {"cluster_pool_name": "gpu"})
-    found = created(there, "e3")
-    assert (found["pool"], found["cluster"]) == ("gpu", "a")
+    answer = created(there, "e3")
+    assert (answer["pool"], answer["cluster"]) == ("gpu", "a")
     ok(register_workflow(here, "wf", "v1"))
     ok(register_plan(here, "lp", "wf", "v1"))
     plan = {"launch_plan": {"name": "lp"}}
@@ -298,7 +298,7 @@ def test_an_inline_job_is_the_same_whether_it_comes_alone_or_with_others(api: Fl
     created(api, "alone", job=job)
     create_many(api, asked("with", job=job), asked("others", job=job))
     shown = [get(api, f"executions/{PROJECT}/{DOMAIN}/{name}") for name in ("alone", "with", "others")]
-    for one in shown:
-        assert one["job"] == shown[0]["job"]
-        assert (one["job"]["labels"], one["job"]["resources"]["limits"]["memory"]) == ({"team": "red"}, "1Gi")
+    for stored in (execution["job"] for execution in shown):
+        assert stored == shown[0]["job"]
+        assert (stored["labels"], stored["resources"]["limits"]["memory"]) == ({"team": "red"}, "1Gi")
     assert explanation(api, "with")["settings"] == explanation(api, "alone")["settings"]

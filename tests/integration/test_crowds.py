@@ -17,9 +17,9 @@ from admin.api.front import MOST_ON_OPEN_PATH, Front
 from admin.app import all_operations
 from admin.errors import Unauthenticated
 from admin.gate import MOST_LOOKUPS, Gate
-from admin.services.context import Context
 from admin.services.waiting import Wait, WaitingRoom
 from tests.conftest import MakeApp
+from tests.support.apps import context_of
 from tests.support.placing import API, DOMAIN, PROJECT, created, put_pool
 from tests.support.waiting import wait_until
 
@@ -44,7 +44,7 @@ def app(make_app: MakeApp) -> Flask:
 
 @pytest.mark.parametrize("kind", WAITS)
 def test_of_each_kind_of_wait_only_so_many_are_held_and_others_told_to_come_back(app: Flask, kind: Wait) -> None:
-    context: Context = app.extensions["rainbow"]
+    context = context_of(app)
     room = WaitingRoom(threads=16)
     app.extensions["rainbow"] = replace(context, waiting_room=room)
     with ThreadPoolExecutor(2) as pool:

@@ -16,7 +16,17 @@ from admin.services.evictions import end_drained, evict_from_lost, judge_health
 from admin.services.redecisions import decide_undecided, decide_waiting
 from admin.store import executions
 from admin.store.executions import ExecutionId
-from tests.support.agents import Clock, PlayedAgent, WatchedClock, attempts, closure, event_types, names, played_agent
+from tests.support.agents import (
+    Clock,
+    PlayedAgent,
+    WatchedClock,
+    attempts,
+    event_types,
+    names,
+    phase,
+    played_agent,
+    settled_context,
+)
 from tests.support.copies import copy_execution
 from tests.support.placing import API, DOMAIN, created, execution, get, ok, pool, put_pool, refused, switch
 
@@ -43,11 +53,7 @@ def clock(shared_app: Flask) -> Clock:
 @pytest.fixture
 def context(shared_app: Flask, clock: Clock) -> Context:
     """An admin that has given away everything that earlier tests left behind."""
-    found: Context = shared_app.extensions["rainbow"]
-    clock.advance(LOST + LEASE)
-    judge_health(found)
-    evict_from_lost(found, 10_000)
-    return found
+    return settled_context(shared_app, clock, LOST + LEASE)
 
 
 @pytest.fixture
@@ -56,10 +62,10 @@ def play(shared: FlaskClient, context: Context, project: str) -> Play:
     members: list[str] = []
 
     def make(word: str) -> PlayedAgent:
-        found = played_agent(shared, context, f"{word}-{project}", project=project)
-        members.append(found.cluster)
+        member = played_agent(shared, context, f"{word}-{project}", project=project)
+        members.append(member.cluster)
         put_pool(shared, project, members, strategy="spill")
-        return found
+        return member
 
     return make
 
@@ -70,26 +76,22 @@ def add(agent: PlayedAgent, *wanted: str, **spec: Any) -> None:
         created(agent.client, name, project=agent.project, **pool(agent.project), **spec)
 
 
-def phase(agent: PlayedAgent, name: str) -> tuple[str, str]:
-    return closure(agent.client, name, agent.project)
-
-
 def place(agent: PlayedAgent, name: str) -> tuple[str | None, int]:
     """Where an execution is, and its attempt."""
-    found = execution(agent.client, name, agent.project)
-    return found.get("cluster"), found["attempt"]
+    answer = execution(agent.client, name, agent.project)
+    return answer.get("cluster"), answer["attempt"]
 
 
 def health(agent: PlayedAgent) -> str:
-    found: str = get(agent.client, f"clusters/{agent.cluster}")["state"]
-    return found
+    state: str = get(agent.client, f"clusters/{agent.cluster}")["state"]
+    return state
 
 
 def look(context: Context, *agents: PlayedAgent) -> dict[str, str]:
     """One look at who is silent, and at all that waits; answers what clusters have become."""
-    found = dict(judge_health(context))
+    health = dict(judge_health(context))
     decide_waiting(context)
-    return {agent.cluster: found[agent.cluster] for agent in agents if agent.cluster in found}
+    return {agent.cluster: health[agent.cluster] for agent in agents if agent.cluster in health}
 
 
 def evict(context: Context, most: int = 1000) -> list[str]:
@@ -345,8 +347,8 @@ def test_a_drain_lets_fifty_finish_and_sends_five_hundred_elsewhere(play: Play, 
     assert {move.cluster for move in moved} == {other.cluster}
     assert len(moved) == 500
     assert agent.sync(want=100)["leases"] == []
-    found = get(agent.client, f"clusters/{agent.cluster}")
-    assert (found["running"], found["waiting"], found["leases"]) == (50, 0, 50)
+    cluster = get(agent.client, f"clusters/{agent.cluster}")
+    assert (cluster["running"], cluster["waiting"], cluster["leases"]) == (50, 0, 50)
     assert get(agent.client, f"clusters/{other.cluster}")["waiting"] == 500
     clock.advance(10_000)  # no deadline: it may take as long as it takes
     agent.sync()
@@ -411,9 +413,9 @@ def test_a_drain_can_be_taken_back_and_given_another_deadline(play: Play, contex
     agent.sync()
     end_drained(context)
     assert phase(agent, "e")[0] == "RUNNING"
-    found = switch(agent.client, agent.cluster, "undrain")
-    assert (found["changed"], found["cluster"]["draining"], found["cluster"]["cordoned"]) == (True, False, False)
-    assert "drain_deadline" not in found["cluster"]
+    answer = switch(agent.client, agent.cluster, "undrain")
+    assert (answer["changed"], answer["cluster"]["draining"], answer["cluster"]["cordoned"]) == (True, False, False)
+    assert "drain_deadline" not in answer["cluster"]
     clock.advance(3600)
     agent.sync()
     end_drained(context)

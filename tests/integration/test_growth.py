@@ -60,12 +60,12 @@ class Plans:
                 call(connection)
         finally:
             event.remove(engine, "before_cursor_execute", note)
-        statements = [one for one in asked if one[0].startswith(("SELECT", "WITH"))]
-        assert statements
+        queries = [(text, parameters) for text, parameters in asked if text.startswith(("SELECT", "WITH"))]
+        assert queries
         with self.database.engine.connect() as connection:
             if without is not None:
                 connection.exec_driver_sql(f"DROP INDEX ix_executions_{without}")
-            plan = "\n".join(line for one in statements for line in self._explained(connection, *one))
+            plan = "\n".join(line for query in queries for line in self._explained(connection, *query))
             connection.rollback()
         return plan
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,12 +13,12 @@ from flask.testing import FlaskClient
 
 from admin.services.context import Context
 from admin.services.redecisions import decide_undecided, decide_waiting, end_overdue
-from tests.support.agents import Clock, PlayedAgent, attempts, closure, event_types, names, played_agent, set_clock
+from tests.support.agents import Clock, PlayedAgent, add, attempts, names, phase, played_agent, shown, types
+from tests.support.apps import context_of
 from tests.support.placing import (
     API,
     DOMAIN,
     created,
-    execution,
     get,
     ok,
     pool,
@@ -34,17 +34,8 @@ Play = Callable[..., PlayedAgent]
 
 
 @pytest.fixture
-def clock(shared_app: Flask) -> Iterator[Clock]:
-    before, found = shared_app.extensions["rainbow"], Clock()
-    set_clock(shared_app, found)
-    yield found
-    shared_app.extensions["rainbow"] = before
-
-
-@pytest.fixture
 def context(shared_app: Flask, clock: Clock) -> Context:
-    found: Context = shared_app.extensions["rainbow"]
-    return found
+    return context_of(shared_app)
 
 
 @pytest.fixture
@@ -60,24 +51,6 @@ def play(shared: FlaskClient, context: Context, project: str) -> Play:
 @pytest.fixture
 def agent(play: Play) -> PlayedAgent:
     return play()
-
-
-def add(agent: PlayedAgent, *wanted: str, **spec: Any) -> None:
-    """New executions for an agent's cluster."""
-    for name in wanted:
-        created(agent.client, name, project=agent.project, cluster=agent.cluster, **spec)
-
-
-def shown(agent: PlayedAgent, name: str) -> Any:
-    return execution(agent.client, name, agent.project)
-
-
-def phase(agent: PlayedAgent, name: str) -> tuple[str, str]:
-    return closure(agent.client, name, agent.project)
-
-
-def types(agent: PlayedAgent, name: str) -> list[str]:
-    return event_types(agent.client, name, agent.project)
 
 
 def terminate(agent: PlayedAgent, name: str, cause: str = "enough") -> Any:
@@ -216,8 +189,8 @@ def test_a_cluster_that_takes_no_work_gets_none_and_keeps_what_it_has(play: Play
 
 def test_uncordon_ends_a_drain_too(agent: PlayedAgent) -> None:
     switch(agent.client, agent.cluster, "drain", deadline="1h")
-    found = switch(agent.client, agent.cluster, "uncordon")["cluster"]
-    assert (found["draining"], found["cordoned"], "drain_deadline" in found) == (False, False, False)
+    cluster = switch(agent.client, agent.cluster, "uncordon")["cluster"]
+    assert (cluster["draining"], cluster["cordoned"], "drain_deadline" in cluster) == (False, False, False)
     add(agent, "e")
     assert agent.take() == ["e"]
 
@@ -230,15 +203,17 @@ def test_an_execution_runs_and_succeeds_as_its_agent_says(agent: PlayedAgent, cl
     agent.take()
     clock.advance(5)
     assert agent.report("e", "RUNNING", native_id="4711", nodes=["n1", "n2"], message="on two nodes") is None
-    found = shown(agent, "e")
-    assert (found["native_id"], found["nodes"], found["closure"]["phase"]) == ("4711", ["n1", "n2"], "RUNNING")
-    assert found["closure"]["started_at"] > found["closure"]["created_at"]
+    execution = shown(agent, "e")
+    assert (execution["native_id"], execution["nodes"]) == ("4711", ["n1", "n2"])
+    assert execution["closure"]["phase"] == "RUNNING"
+    assert execution["closure"]["started_at"] > execution["closure"]["created_at"]
     assert get(agent.client, f"clusters/{agent.cluster}")["running"] == 1
     clock.advance(7)
     assert agent.report("e", "SUCCEEDED", exit_code=0) is None
-    found = shown(agent, "e")
-    assert (found["closure"]["phase"], found["closure"]["duration"], found["exit_code"]) == ("SUCCEEDED", 7, 0)
-    assert "lease_expires_at" not in found
+    execution = shown(agent, "e")
+    assert (execution["closure"]["phase"], execution["closure"]["duration"]) == ("SUCCEEDED", 7)
+    assert execution["exit_code"] == 0
+    assert "lease_expires_at" not in execution
     assert types(agent, "e") == ["CREATED", "RUNNING", "SUCCEEDED"]
     answer = agent.sync()
     assert [(lost["id"]["name"], lost["reason"]) for lost in answer["lost"]] == [("e", "NOT_YOURS")]
@@ -320,9 +295,9 @@ def test_an_agents_clock_counts_for_nothing(agent: PlayedAgent, clock: Clock, mi
     agent.report("e", "RUNNING", at=wrong(), started_at=wrong())
     clock.advance(3)
     agent.report("e", "FAILED", at=wrong(), started_at=wrong(), finished_at=wrong())
-    found = shown(agent, "e")["closure"]
-    assert found["duration"] == 3
-    times = [datetime.fromisoformat(found[name]) for name in ("created_at", "started_at", "finished_at")]
+    closure = shown(agent, "e")["closure"]
+    assert closure["duration"] == 3
+    times = [datetime.fromisoformat(closure[name]) for name in ("created_at", "started_at", "finished_at")]
     assert times == [before, before, clock()]
     events = get(agent.client, f"executions/{agent.project}/{DOMAIN}/e/events")["events"]
     assert [datetime.fromisoformat(event["at"]) for event in events] == times
@@ -397,10 +372,10 @@ def test_what_is_declined_goes_elsewhere_until_nobody_will_have_it(play: Play, c
     assert second.report("e", "DECLINED", 2) is None
     second.holding = {}
     decide_undecided(context)
-    found = shown(first, "e")
-    assert (found.get("cluster"), found["closure"]["phase"]) == (None, "QUEUED")
-    assert found["closure"]["reason"]["code"] == "CLUSTERS_DECLINED"
-    assert f"'{second.cluster}' declined it" in found["closure"]["reason"]["message"]
+    execution = shown(first, "e")
+    assert (execution.get("cluster"), execution["closure"]["phase"]) == (None, "QUEUED")
+    assert execution["closure"]["reason"]["code"] == "CLUSTERS_DECLINED"
+    assert f"'{second.cluster}' declined it" in execution["closure"]["reason"]["message"]
     assert (first.offered(), second.offered()) == ({}, {})
     third = play("c")
     put_pool(first.client, first.project, [first.cluster, second.cluster, third.cluster])
@@ -537,19 +512,19 @@ def test_what_is_cancelled_ends_when_its_agent_says_so(agent: PlayedAgent) -> No
     assert (names(answer["questions"]), answer["confirmed"]) == (["offered"], [])
     assert agent.report("held", "RUNNING") is None  # it had started already: no news
     assert phase(agent, "held") == ("ABORTING", "TERMINATED")
-    for name, said in {"held": "ABORTED", "runs": "FAILED", "finishes": "SUCCEEDED", "offered": "UNKNOWN"}.items():
-        assert agent.report(name, said, 1, exit_code=137) is None
+    for name, kind in {"held": "ABORTED", "runs": "FAILED", "finishes": "SUCCEEDED", "offered": "UNKNOWN"}.items():
+        assert agent.report(name, kind, 1, exit_code=137) is None
         assert phase(agent, name) == ("ABORTED", "TERMINATED")
     assert shown(agent, "finishes")["closure"]["reason"]["message"] == "enough It had succeeded by then."
     assert shown(agent, "runs")["closure"]["abort_metadata"] == {"cause": "enough", "principal": "anonymous"}
 
 
 def test_what_is_cancelled_is_not_run_again_whatever_its_policy(agent: PlayedAgent) -> None:
-    for name, said in {"f": "FAILED", "t": "TIMED_OUT", "u": "UNKNOWN", "d": "DECLINED", "r": "RELEASED"}.items():
+    for name, kind in {"f": "FAILED", "t": "TIMED_OUT", "u": "UNKNOWN", "d": "DECLINED", "r": "RELEASED"}.items():
         add(agent, name, retry={"attempts": 9, "on_lost": "retry"})
         agent.take()
         terminate(agent, name)
-        assert agent.report(name, said) is None
+        assert agent.report(name, kind) is None
         del agent.holding[name]
         assert (phase(agent, name), shown(agent, name)["attempt"]) == (("ABORTED", "TERMINATED"), 1)
 
@@ -563,14 +538,15 @@ def test_attempts_follow_each_other_with_a_wait_that_doubles(agent: PlayedAgent,
         assert agent.start() == ["e"]
         assert agent.holding == {"e": number}
         agent.finish(["e"], "FAILED", reason="CRASHED", message="oh", exit_code=number, native_id=str(number))
-        found = shown(agent, "e")
-        assert (found["attempt"], found["closure"]["phase"], found["cluster"]) == (number + 1, "QUEUED", agent.cluster)
-        assert found["closure"]["reason"] == {
+        execution = shown(agent, "e")
+        assert (execution["attempt"], execution["cluster"]) == (number + 1, agent.cluster)
+        assert execution["closure"]["phase"] == "QUEUED"
+        assert execution["closure"]["reason"] == {
             "code": "RETRY",
             "message": f"Attempt {number} ended FAILED (CRASHED): oh",
         }
-        assert not found.keys() & {"exit_code", "native_id", "lease_expires_at"}
-        assert not found["closure"].keys() & {"started_at", "finished_at"}
+        assert not execution.keys() & {"exit_code", "native_id", "lease_expires_at"}
+        assert not execution["closure"].keys() & {"started_at", "finished_at"}
         assert agent.report("e", "SUCCEEDED", number) == "OLD_ATTEMPT"
         clock.advance(wait - 1)
         assert agent.offered() == {}
@@ -582,7 +558,7 @@ def test_attempts_follow_each_other_with_a_wait_that_doubles(agent: PlayedAgent,
 
 
 def test_only_what_the_policy_lists_is_run_again(agent: PlayedAgent, clock: Clock) -> None:
-    for name, said, follows in (
+    for name, kind, follows in (
         ("e0", "TIMED_OUT", False),
         ("e1", "FAILED", True),
         ("e2", "ABORTED", False),
@@ -590,8 +566,8 @@ def test_only_what_the_policy_lists_is_run_again(agent: PlayedAgent, clock: Cloc
     ):
         add(agent, name, retry={"attempts": 2, "backoff": "1s", "retry_on": ["FAILED"]})
         agent.start()
-        agent.finish([name], said)
-        assert (phase(agent, name)[0], shown(agent, name)["attempt"]) == (("QUEUED", 2) if follows else (said, 1))
+        agent.finish([name], kind)
+        assert (phase(agent, name)[0], shown(agent, name)["attempt"]) == (("QUEUED", 2) if follows else (kind, 1))
 
 
 def test_a_next_attempt_has_its_whole_queueing_budget_and_goes_where_work_is_taken(
@@ -609,8 +585,8 @@ def test_a_next_attempt_has_its_whole_queueing_budget_and_goes_where_work_is_tak
     agent.finish(["e"], "FAILED")
     decide_undecided(context)
     end_overdue(context)
-    found = shown(agent, "e")
-    assert (found["closure"]["phase"], found["cluster"]) == ("QUEUED", other.cluster)
+    execution = shown(agent, "e")
+    assert (execution["closure"]["phase"], execution["cluster"]) == ("QUEUED", other.cluster)
     clock.advance(5 + 29)
     end_overdue(context)
     assert phase(agent, "e")[0] == "QUEUED"

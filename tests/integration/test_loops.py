@@ -172,8 +172,8 @@ def test_a_round_ends_what_waited_past_its_budget(app: Flask, api: FlaskClient) 
 def test_a_database_that_grows_from_nothing_is_told_to_look_at_its_tables(api: FlaskClient, context: Context) -> None:
     def known() -> set[str]:
         with context.database.reading() as connection:
-            found = connection.exec_driver_sql("SELECT DISTINCT tablename FROM pg_stats WHERE schemaname = 'public'")
-            return set(found.scalars())
+            rows = connection.exec_driver_sql("SELECT DISTINCT tablename FROM pg_stats WHERE schemaname = 'public'")
+            return set(rows.scalars())
 
     loop = StatisticsLoop(context, interval=0)
     loop()

@@ -52,7 +52,7 @@ def test_a_warm_program_can_be_waited_for_and_killed(tmp_path: Path, number: sig
 
 
 def test_warm_programs_run_beside_each_other(tmp_path: Path) -> None:
-    found: dict[int, bytes] = {}
+    outputs: dict[int, bytes] = {}
 
     def ask(number: int) -> None:
         home = tmp_path / str(number)
@@ -60,12 +60,12 @@ def test_warm_programs_run_beside_each_other(tmp_path: Path) -> None:
         context = ("config", "set-context", f"c{number}", "--endpoint", f"http://127.0.0.1:{9000 + number}")
         env = clean_environment(HOME=str(home))
         assert run("rainbowctl", *context, cwd=home, env=env).returncode == 0
-        found[number] = run("rainbowctl", "config", "get-contexts", "-o", "name", cwd=home, env=env).stdout
+        outputs[number] = run("rainbowctl", "config", "get-contexts", "-o", "name", cwd=home, env=env).stdout
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(found) == [0, 1, 2, 3]
-    assert all(f"c{number}".encode() in text for number, text in found.items())
+    assert sorted(outputs) == [0, 1, 2, 3]
+    assert all(f"c{number}".encode() in text for number, text in outputs.items())

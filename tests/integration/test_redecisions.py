@@ -14,6 +14,7 @@ from admin.services.context import Context
 from admin.services.redecisions import decide_waiting
 from admin.store.creations import Creation, Outcome
 from admin.store.group_commit import GroupCommit
+from tests.support.apps import context_of
 from tests.support.placing import (
     API,
     DOMAIN,
@@ -40,8 +41,8 @@ from tests.support.placing import (
 
 def state(api: FlaskClient, name: str) -> tuple[str | None, str]:
     """Where an execution is, and why."""
-    found = execution(api, name)
-    return found.get("cluster"), found["closure"]["reason"]["code"]
+    answer = execution(api, name)
+    return answer.get("cluster"), answer["closure"]["reason"]["code"]
 
 
 def redecide(api: FlaskClient, query: str = "", **selector: Any) -> Any:
@@ -61,19 +62,19 @@ def test_executions_of_a_cordoned_pool_wait_by_name_and_reason_and_go_when_a_clu
     put_pool(api, "gpu", ["a", "b"])
     switch(api, "a", "cordon", reason="disks")
     switch(api, "b", "cordon")
-    found = created(api, "e", **pool("gpu"))
-    assert (found["closure"]["phase"], "cluster" in found) == ("QUEUED", False)
-    reason = found["closure"]["reason"]
+    answer = created(api, "e", **pool("gpu"))
+    assert (answer["closure"]["phase"], "cluster" in answer) == ("QUEUED", False)
+    reason = answer["closure"]["reason"]
     assert reason["code"] == "CLUSTERS_CORDONED"
     assert "pool 'gpu'" in reason["message"]
     assert "'a' is cordoned (disks), 'b' is cordoned" in reason["message"]
     assert decide_waiting(context) == []
-    assert execution(api, "e") == found
+    assert execution(api, "e") == answer
     switch(api, "b", "uncordon")
     [changed] = decide_waiting(context)
     assert (changed.cluster, changed.reason) == ("b", "ASSIGNED")
-    found = execution(api, "e")
-    assert (found["cluster"], found["decisions"], found["events"]) == ("b", 2, 2)
+    answer = execution(api, "e")
+    assert (answer["cluster"], answer["decisions"], answer["events"]) == ("b", 2, 2)
     events = get(api, f"executions/{PROJECT}/{DOMAIN}/e/events")["events"]
     assert [(event["type"], event.get("cluster"), event["reason"]["code"]) for event in events] == [
         ("CREATED", None, "CLUSTERS_CORDONED"),
@@ -127,9 +128,9 @@ def test_what_found_every_cluster_full_is_placed_when_a_report_frees_room(
     placed = {created(api, f"e{number}", **pool("gpu")).get("cluster") for number in range(2)}
     assert placed == {"a", "b"}
     for name in ("f0", "f1", "f2"):
-        found = created(api, name, **pool("gpu"))
-        assert ("cluster" in found, found["closure"]["reason"]["code"]) == (False, "CLUSTERS_FULL")
-    assert "'a' is full: 1 executions wanted, free are 0" in found["closure"]["reason"]["message"]
+        answer = created(api, name, **pool("gpu"))
+        assert ("cluster" in answer, answer["closure"]["reason"]["code"]) == (False, "CLUSTERS_FULL")
+    assert "'a' is full: 1 executions wanted, free are 0" in answer["closure"]["reason"]["message"]
     report(api, "b", capacity={"executions": 9}, free={"executions": 3})
     decide_waiting(context)
     assert [state(api, name) for name in ("f0", "f1", "f2")] == [
@@ -184,7 +185,7 @@ class _CordonBeforeWrites(GroupCommit[Creation, Outcome]):
 
 
 def _cordon_before_writes(app: Flask, times: int) -> _CordonBeforeWrites:
-    context: Context = app.extensions["rainbow"]
+    context = context_of(app)
     writes = _CordonBeforeWrites(app.test_client(), context.creations, times)
     app.extensions["rainbow"] = replace(context, creations=writes)
     return writes
@@ -279,16 +280,16 @@ def test_redecide_adopts_new_settings_for_what_waits(api: FlaskClient, context: 
     assert (answer["matched"], answer["changed"]) == (2, 2)
     moves = {move["id"]["name"]: (move["from"], move["to"], move["reason"]["code"]) for move in answer["executions"]}
     assert moves == {"e": ("a", "b", "ASSIGNED"), "asked": ("a", "a", "ASSIGNED")}
-    found = execution(api, "e")
-    assert (found["pool"], found["cluster"], found["decisions"]) == ("base", "b", 2)
-    assert found["job"]["resources"]["requests"]["cpu"] == "1"
-    assert found["revision"] == get(api, "revisions?limit=1")["head"]
+    stored = execution(api, "e")
+    assert (stored["pool"], stored["cluster"], stored["decisions"]) == ("base", "b", 2)
+    assert stored["job"]["resources"]["requests"]["cpu"] == "1"
+    assert stored["revision"] == get(api, "revisions?limit=1")["head"]
     why = explanation(api, "e")
     assert (why["because"], why["pool"]) == ("asked to decide again", "base")
     assert explanation(api, "e", "?decision=1")["pool"] == "gpu"
     again = redecide(api)
     assert (again["matched"], again["changed"]) == (2, 0)
-    assert execution(api, "e") == found
+    assert execution(api, "e") == stored
 
 
 def test_redecide_leaves_what_new_settings_would_refuse_and_says_why(api: FlaskClient) -> None:
@@ -324,9 +325,9 @@ def test_redecide_adopts_a_new_queueing_budget(api: FlaskClient) -> None:
     assert "quality_of_service" not in execution(api, "e")
     put_attribute(api, "domain", "quality_of_service", {"spec": {"queueing_budget": "1h"}})
     assert redecide(api)["changed"] == 1
-    found = execution(api, "e")
-    assert found["quality_of_service"]["queueing_budget"] == "1h"
-    assert found["quality_of_service"]["queue_deadline"][:13] > found["closure"]["created_at"][:13]
+    answer = execution(api, "e")
+    assert answer["quality_of_service"]["queueing_budget"] == "1h"
+    assert answer["quality_of_service"]["queue_deadline"][:13] > answer["closure"]["created_at"][:13]
     put_attribute(api, "domain", "quality_of_service", {"tier": "LOW"})
     assert redecide(api)["changed"] == 1
     assert execution(api, "e")["quality_of_service"] == {"tier": "LOW"}
@@ -340,6 +341,6 @@ def test_redecide_keeps_to_the_versions_that_were_launched(api: FlaskClient) -> 
     ok(register_plan(api, "lp", "wf", "v2", workflow_id={"name": "wf", "version": "v2"}))
     put_attribute(api, "domain", "workflow_execution_config", {"max_parallelism": 2})
     assert redecide(api, launch_plan="lp")["changed"] == 1
-    found = execution(api, "e")
-    assert (found["job"]["command"], found["config"]["max_parallelism"]) == (["old"], 2)
-    assert found["launch_plan"]["version"] == "v1"
+    answer = execution(api, "e")
+    assert (answer["job"]["command"], answer["config"]["max_parallelism"]) == (["old"], 2)
+    assert answer["launch_plan"]["version"] == "v1"

@@ -30,6 +30,7 @@ from admin.store.execution_tables import execution_events, executions
 from admin.store.fleet import cluster_events
 from tests.conftest import MakeApp
 from tests.support.agents import Clock, PlayedAgent, WatchedClock, played_agent, set_clock
+from tests.support.apps import context_of
 from tests.support.placing import (
     API,
     DOMAIN,
@@ -568,7 +569,7 @@ def test_the_leader_keeps_everything_unless_it_is_told_otherwise(
 def test_a_round_in_which_nothing_is_due_asks_nothing_of_the_database(app: Flask) -> None:
     clock = WatchedClock(app)
     clock.advance(60)
-    context: Context = app.extensions["rainbow"]
+    context = context_of(app)
     loop = RetentionLoop(context, clock=clock.monotonic)
     with statements(context) as first:
         loop()
@@ -579,7 +580,7 @@ def test_a_round_in_which_nothing_is_due_asks_nothing_of_the_database(app: Flask
 
 def test_a_round_that_fails_is_begun_again_later(app: Flask) -> None:
     WatchedClock(app).advance(60)
-    context: Context = app.extensions["rainbow"]
+    context = context_of(app)
     kept = replace(context.settings, retention=Retention(executions="1d"), retention_interval_seconds=10)
     now, runs = [100.0], 0
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import threading
 from datetime import UTC, datetime
 from typing import Any
@@ -11,36 +13,15 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import JSON, Column, Connection, Engine, create_engine, event, insert, select
 
-from admin.store import (
-    attributes,
-    clock_checks,
-    decisions,
-    execution_tables,
-    fleet,
-    loop_leases,
-    projects,
-    reconciliations,
-    registrations,
-    revisions,
-)
+import admin.store
+from admin.store import decisions, execution_tables, fleet
 from admin.store.database import Database, UtcDateTime, metadata
 from admin.store.dialects import TimeLimits
 from admin.store.dialects.sqlite import WRITES
 from admin.store.schema import SchemaState, current_revision, known_revisions, latest_revision, migrate, schema_state
 
-#: Imported, so that the metadata is complete.
-TABLES = (
-    attributes,
-    clock_checks,
-    decisions,
-    execution_tables,
-    fleet,
-    loop_leases,
-    projects,
-    reconciliations,
-    registrations,
-    revisions,
-)
+for module in pkgutil.iter_modules(admin.store.__path__, "admin.store."):
+    importlib.import_module(module.name)  # so that the metadata is complete
 
 
 @pytest.fixture

@@ -15,13 +15,16 @@ from tests.support.agents import (
     Clock,
     PlayedAgent,
     WatchedClock,
+    add,
     attempts,
-    closure,
-    event_types,
     names,
+    phase,
     played_agent,
+    settled_context,
+    shown,
+    types,
 )
-from tests.support.placing import API, DOMAIN, create, created, execution, get, ok, pool, put_pool, refused
+from tests.support.placing import API, DOMAIN, create, created, get, ok, pool, put_pool, refused
 
 UNREACHABLE, LOST, LEASE, GIVE_UP = 9, 30, 6, 200
 SECTIONS = {
@@ -44,33 +47,12 @@ def clock(shared_app: Flask) -> Clock:
 @pytest.fixture
 def context(shared_app: Flask, clock: Clock) -> Context:
     """An admin that has given up everything that earlier tests left behind."""
-    context: Context = shared_app.extensions["rainbow"]
-    clock.advance(GIVE_UP + LOST)
-    judge_health(context)
-    evict_from_lost(context, 10_000)
-    return context
+    return settled_context(shared_app, clock, GIVE_UP + LOST)
 
 
 @pytest.fixture
 def agent(shared: FlaskClient, context: Context, project: str) -> PlayedAgent:
     return played_agent(shared, context, f"a-{project}", project=project, instance="first")
-
-
-def add(agent: PlayedAgent, *wanted: str, **spec: Any) -> None:
-    for name in wanted:
-        created(agent.client, name, project=agent.project, cluster=agent.cluster, **spec)
-
-
-def shown(agent: PlayedAgent, name: str) -> Any:
-    return execution(agent.client, name, agent.project)
-
-
-def phase(agent: PlayedAgent, name: str) -> tuple[str, str]:
-    return closure(agent.client, name, agent.project)
-
-
-def types(agent: PlayedAgent, name: str) -> list[str]:
-    return event_types(agent.client, name, agent.project)
 
 
 def pass_time(context: Context, clock: Clock, seconds: float) -> list[str]:
@@ -107,8 +89,8 @@ def test_what_runs_at_a_silent_cluster_is_waited_for_and_its_result_counts(
     for _ in range(3):
         assert pass_time(context, clock, LOST) == []
     assert [lease["attempt"] for lease in (shown(agent, "runs"), shown(agent, "held"))] == [1, 1]
-    found = get(agent.client, f"executions/{agent.project}/{DOMAIN}?reason=CLUSTER_SILENT")["executions"]
-    assert sorted(names(found)) == ["held", "runs"]
+    executions = get(agent.client, f"executions/{agent.project}/{DOMAIN}?reason=CLUSTER_SILENT")["executions"]
+    assert sorted(names(executions)) == ["held", "runs"]
     # The agent returns, and still has both.
     assert attempts(agent.sync()["confirmed"]) == {"runs": 1, "held": 1}
     assert (phase(agent, "runs"), phase(agent, "held")) == (("RUNNING", "RUNNING"), ("QUEUED", "ASSIGNED"))

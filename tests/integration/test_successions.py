@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,8 +15,9 @@ from admin.services.context import Context
 from admin.store.decisions import decisions
 from admin.store.execution_tables import execution_events, executions
 from admin.store.logs import execution_logs
-from tests.support.agents import Clock, PlayedAgent, attempts, closure, event_types, names, played_agent, set_clock
-from tests.support.placing import API, DOMAIN, created, execution, get, ok, refused
+from tests.support.agents import Clock, PlayedAgent, add, attempts, names, phase, played_agent, shown, types
+from tests.support.apps import context_of
+from tests.support.placing import API, DOMAIN, get, ok, refused
 
 LEASE, LOST = 60, 300
 SECTIONS = {"agents": {"leaseSeconds": LEASE, "lostSeconds": LOST, "unreachableSeconds": 90}}
@@ -24,17 +25,8 @@ Play = Callable[..., PlayedAgent]
 
 
 @pytest.fixture
-def clock(shared_app: Flask) -> Iterator[Clock]:
-    before, clock = shared_app.extensions["rainbow"], Clock()
-    set_clock(shared_app, clock)
-    yield clock
-    shared_app.extensions["rainbow"] = before
-
-
-@pytest.fixture
 def context(shared_app: Flask, clock: Clock) -> Context:
-    context: Context = shared_app.extensions["rainbow"]
-    return context
+    return context_of(shared_app)
 
 
 @pytest.fixture
@@ -46,23 +38,6 @@ def agent(shared: FlaskClient, context: Context, project: str) -> PlayedAgent:
 def process(agent: PlayedAgent, instance: str, id: str = "agent-2") -> PlayedAgent:
     """Another process with the same token."""
     return replace(agent, id=id, instance=instance, sequence=0, holding={})
-
-
-def add(agent: PlayedAgent, *wanted: str, **spec: Any) -> None:
-    for name in wanted:
-        created(agent.client, name, project=agent.project, cluster=agent.cluster, **spec)
-
-
-def shown(agent: PlayedAgent, name: str) -> Any:
-    return execution(agent.client, name, agent.project)
-
-
-def phase(agent: PlayedAgent, name: str) -> str:
-    return closure(agent.client, name, agent.project)[0]
-
-
-def types(agent: PlayedAgent, name: str) -> list[str]:
-    return event_types(agent.client, name, agent.project)
 
 
 def cluster_events(agent: PlayedAgent) -> list[dict[str, Any]]:
@@ -83,7 +58,7 @@ def test_a_second_process_with_the_same_token_is_refused_while_the_first_is_hear
     answer = refused(second.post(events=[second.event("e", "UNKNOWN", 1)], want=1), 409, "agent_present")
     for part in (agent.cluster, "host-of-first", "since", "last heard", "after 1 s", "--take-over"):
         assert part in answer["message"]
-    assert (phase(agent, "e"), shown(agent, "e")["attempt"]) == ("RUNNING", 1)
+    assert (phase(agent, "e")[0], shown(agent, "e")["attempt"]) == ("RUNNING", 1)
     assert names(agent.sync()["confirmed"]) == ["e"]  # nothing has changed for the first one
     agent.finish(["e"])
     assert types(agent, "e") == ["CREATED", "RUNNING", "SUCCEEDED"]
@@ -133,7 +108,7 @@ def test_the_same_state_directory_is_a_restart_and_takes_over_at_once(agent: Pla
     assert attempts(restarted.sync()["questions"]) == {"e": 1, "f": 1}
     restarted.holding = {"e": 1}
     assert restarted.report("f", "UNKNOWN", 1) is None  # it held the lease before, so it knows
-    assert (phase(agent, "e"), phase(agent, "f")) == ("RUNNING", "FAILED")
+    assert (phase(agent, "e")[0], phase(agent, "f")[0]) == ("RUNNING", "FAILED")
     refused(agent.post(), 409, "agent_replaced")
     assert "AGENT_CHANGED" not in [event["type"] for event in cluster_events(agent)]
 
@@ -156,7 +131,7 @@ def test_one_told_to_take_over_does_but_is_not_believed_that_nothing_runs_before
     second.holding = {"adopted": 1}  # it finds that job
     assert second.report("e", "UNKNOWN", 1) == "LEASE_NOT_OVER"
     assert second.sync()["questions"] == []  # not asked again at once, which would never end
-    assert (phase(agent, "e"), shown(agent, "e")["attempt"], types(agent, "e")) == (
+    assert (phase(agent, "e")[0], shown(agent, "e")["attempt"], types(agent, "e")) == (
         "RUNNING",
         1,
         ["CREATED", "RUNNING"],
@@ -166,7 +141,7 @@ def test_one_told_to_take_over_does_but_is_not_believed_that_nothing_runs_before
     clock.advance(LEASE)
     assert attempts(second.sync()["questions"]) == {"e": 1}
     assert second.report("e", "UNKNOWN", 1) is None
-    assert (phase(agent, "e"), shown(agent, "e")["attempt"]) == ("QUEUED", 2)
+    assert (phase(agent, "e")[0], shown(agent, "e")["attempt"]) == ("QUEUED", 2)
     refused(agent.post(), 409, "agent_replaced")
 
 
@@ -190,12 +165,12 @@ def test_one_that_just_arrived_is_asked_before_it_counts_as_having_lost_anything
     clock.advance(LEASE + LOST + 1)
     second = process(agent, "second")
     assert attempts(second.sync()["questions"]) == {"e": 1}
-    assert phase(agent, "e") == "RUNNING"
+    assert phase(agent, "e")[0] == "RUNNING"
     for _ in range(LOST // 50):
         clock.advance(50)
         assert attempts(second.sync()["questions"]) == {"e": 1}
     second.sync()  # judged by the time of the sync before
-    assert phase(agent, "e") == "FAILED"
+    assert phase(agent, "e")[0] == "FAILED"
 
 
 # Agents of before
@@ -251,7 +226,7 @@ def test_a_name_used_again_gets_neither_result_nor_log_nor_event_of_the_first(
         assert agent.report("e", type, uid=first) == "OTHER_EXECUTION"
     piece = agent.log("e", 0, b"of the first", uid=first)
     assert agent.sync(logs=[piece])["log_offsets"][0]["full"] is True  # the agent may drop it
-    assert (phase(agent, "e"), types(agent, "e")) == ("QUEUED", ["CREATED"])
+    assert (phase(agent, "e")[0], types(agent, "e")) == ("QUEUED", ["CREATED"])
     assert agent.report("e", "RUNNING", uid=second) is None
     agent.sync(logs=[agent.log("e", 0, b"of the second", uid=second)])
     assert agent.report("e", "SUCCEEDED", uid=second) is None

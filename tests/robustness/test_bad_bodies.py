@@ -157,8 +157,8 @@ def test_a_truth_value_and_a_number_are_not_the_same(new_api: FlaskClient, befor
     assert send(new_api, "PUT", PROJECT, FREE_FORM.replace('"HERE"', before).encode()).status_code == 200
     answer = send(new_api, "PUT", PROJECT, FREE_FORM.replace('"HERE"', after).encode())
     assert (answer.get_json()["changed"], answer.get_json()["revision"]) == (True, 2)
-    found = new_api.get(f"{PROJECT}?resource_type=6").get_data(as_text=True)
-    assert f'"spec":{{"x":{after}}}' in found
+    text = new_api.get(f"{PROJECT}?resource_type=6").get_data(as_text=True)
+    assert f'"spec":{{"x":{after}}}' in text
 
 
 def test_a_body_in_pieces_is_read_as_a_whole_or_refused_and_never_cut_off(admin: RunningAdmin) -> None:

@@ -463,9 +463,9 @@ def test_a_plan_tells_what_really_becomes_of_rows_and_effective_values(api: Flas
         after = effective(api, scopes)
 
         differing = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
-        told = {(*row_key(change), change["field"]): change for change in plan["effective"]["changes"]}
-        assert told.keys() == differing
-        for key, effect in told.items():
+        effects = {(*row_key(change), change["field"]): change for change in plan["effective"]["changes"]}
+        assert effects.keys() == differing
+        for key, effect in effects.items():
             assert (effect.get("before"), effect.get("after")) == (before.get(key), after.get(key))
         assert plan["effective"]["count"] == len(differing)
         assert plan["effective"]["scopes"] == len({key[1:-1] for key in differing})

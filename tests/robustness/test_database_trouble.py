@@ -31,7 +31,7 @@ from admin.store.dialects import TimeLimits
 from admin.store.write_probe import WriteProbe
 from agent.engines.local import processes
 from tests.conftest import MakeApp
-from tests.support.apps import opened_app
+from tests.support.apps import context_of, opened_app
 from tests.support.disks import SmallDisk, read_only
 from tests.support.placing import JOB, asked
 from tests.support.threads import all_at_once
@@ -137,7 +137,7 @@ def end_connections(url: str) -> None:
 @only_postgresql
 def test_statements_and_locks_of_postgresql_have_a_time_limit(make_app: MakeApp, database_url: str) -> None:
     app = make_app(database=SOON)
-    context: Context = app.extensions["rainbow"]
+    context = context_of(app)
     with pytest.raises(SQLAlchemyError) as caught, context.database.reading() as connection:
         connection.execute(text("SELECT pg_sleep(20)"))
     assert translate(caught.value, "abc").name == "database_busy"
@@ -152,7 +152,7 @@ def test_statements_and_locks_of_postgresql_have_a_time_limit(make_app: MakeApp,
 def test_a_server_that_falls_silent_is_given_up(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its kernel still acknowledges what it gets, so that only a time limit of our own ends the wait."""
     monkeypatch.setattr("admin.store.dialects.postgresql._GRACE_SECONDS", -0.5)  # before the server gives up itself
-    context: Context = make_app(database={"statementTimeoutSeconds": 1}).extensions["rainbow"]
+    context = context_of(make_app(database={"statementTimeoutSeconds": 1}))
     with pytest.raises(SQLAlchemyError) as caught, context.database.reading() as connection:
         connection.execute(text("SELECT pg_sleep(20)"))
     assert translate(caught.value, "abc").name == "unavailable"
@@ -163,7 +163,7 @@ def test_a_server_that_falls_silent_is_given_up(make_app: MakeApp, monkeypatch: 
 @only_postgresql
 def test_the_wait_for_a_connection_has_a_time_limit(make_app: MakeApp) -> None:
     app = make_app(database={"poolSize": 1, "lockTimeoutSeconds": 1})
-    context: Context = app.extensions["rainbow"]
+    context = context_of(app)
     with context.database.reading(), context.database.reading():
         assert refused(app.test_client().get("/api/v1/revisions")) == (503, "database_busy")
     assert app.test_client().get("/api/v1/revisions").status_code == 200

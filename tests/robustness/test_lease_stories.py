@@ -34,6 +34,7 @@ from admin.store.executions import ExecutionId
 from tests.conftest import MakeApp, Scale
 from tests.robustness.lease_histories import checked, without_waiting_for_the_disk
 from tests.support.agents import Clock, WatchedClock
+from tests.support.apps import context_of
 from tests.support.copies import copy_execution
 from tests.support.placing import DOMAIN, JOB, PROJECT, pool, put_pool
 
@@ -133,8 +134,7 @@ def clock(app: Flask) -> Clock:
 
 @pytest.fixture
 def context(app: Flask, clock: Clock) -> Context:
-    context: Context = app.extensions["rainbow"]
-    return context
+    return context_of(app)
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ from admin.services.syncs import sync
 from admin.store.cache.cluster_wakeups import ClusterWakeups, Wait
 from tests.conftest import MakeApp, Scale
 from tests.support.admins import RunningAdmin, running_admin
+from tests.support.apps import context_of
 from tests.support.placing import API, DOMAIN, PROJECT, asked, created, ok, put_pool
 from tests.support.waiting import wait_until
 
@@ -36,7 +37,7 @@ from tests.support.waiting import wait_until
 
 def set_wait(app: Flask, wait: Wait, **more: Any) -> Context:
     """Let the agents of an app wait in another way."""
-    context: Context = app.extensions["rainbow"]
+    context = context_of(app)
     wakeups = ClusterWakeups(context.database, wait)
     app.extensions["rainbow"] = context = replace(context, cluster_wakeups=wakeups, **more)
     return context

@@ -22,7 +22,7 @@ import yaml
 from agent.engines.local import processes
 from agent.tasks import key_of
 from tests.support import programs
-from tests.support.admins import RunningAdmin
+from tests.support.admins import RunningAdmin, running_admin
 from tests.support.programs import Process, clean_environment
 from tests.support.slurm import SlurmCluster
 from tests.support.waiting import wait_until
@@ -39,6 +39,14 @@ def write_admin_configuration(directory: Path, **agents: Any) -> Path:
     clusters = {"registrationSecretFile": str(directory / "registration.secret")}
     path.write_text(yaml.safe_dump({"clusters": clusters, "agents": agents}))
     return path
+
+
+@contextmanager
+def admin_of_agents(directory: Path, **agents: Any) -> Iterator[RunningAdmin]:
+    """A real admin that any agent can register with; the keywords are keys of its section `agents`."""
+    configuration = write_admin_configuration(directory, **agents)
+    with running_admin(directory, "--config", str(configuration)) as admin:
+        yield admin
 
 
 @dataclass

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.support.servers import serving
 
 
 def answer(**fields: Any) -> dict[str, Any]:
@@ -69,12 +70,6 @@ def scripted_admin() -> Iterator[ScriptedAdmin]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
     admin.url = f"http://127.0.0.1:{server.server_port}"
-    try:
+    with serving(server):
         yield admin
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

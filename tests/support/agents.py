@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -17,8 +18,9 @@ from admin.core.fleet.silence import LONGEST_LOOK_SECONDS
 from admin.services import agents
 from admin.services.clocks import may_judge
 from admin.services.context import Context
-from admin.services.evictions import listen
-from tests.support.placing import API, DOMAIN, PROJECT, get, ok, put_cluster
+from admin.services.evictions import evict_from_lost, judge_health, listen
+from tests.support.apps import context_of
+from tests.support.placing import API, DOMAIN, PROJECT, created, execution, get, ok, put_cluster
 
 _numbers = itertools.count(1)
 
@@ -68,9 +70,25 @@ class WatchedClock(Clock):
 
 def set_clock(app: Flask, clock: Clock) -> Context:
     """Make an app use a clock."""
-    context: Context = replace(app.extensions["rainbow"], clock=clock)
-    app.extensions["rainbow"] = context
+    context = app.extensions["rainbow"] = replace(context_of(app), clock=clock)
     return context
+
+
+@contextmanager
+def own_clock(app: Flask) -> Iterator[Clock]:
+    """A clock that an app which is shared uses for a while."""
+    before, clock = context_of(app), Clock()
+    set_clock(app, clock)
+    yield clock
+    app.extensions["rainbow"] = before
+
+
+def settled_context(app: Flask, clock: Clock, seconds: float) -> Context:
+    """What an app that is shared works with, after so long that all that earlier tests left behind was given away."""
+    clock.advance(seconds)
+    judge_health(context_of(app))
+    evict_from_lost(context_of(app), 10_000)
+    return context_of(app)
 
 
 def key(name: str, project: str = PROJECT, domain: str = DOMAIN) -> dict[str, str]:
@@ -181,3 +199,24 @@ def event_types(client: FlaskClient, name: str, project: str = PROJECT) -> list[
     events = get(client, f"executions/{project}/{DOMAIN}/{name}/events?limit=1000")["events"]
     assert [event["number"] for event in events] == list(range(1, len(events) + 1))
     return [event["type"] for event in events]
+
+
+def add(agent: PlayedAgent, *names: str, **spec: Any) -> None:
+    """New executions for an agent's cluster."""
+    for name in names:
+        created(agent.client, name, project=agent.project, cluster=agent.cluster, **spec)
+
+
+def shown(agent: PlayedAgent, name: str) -> Any:
+    """An execution of an agent's project."""
+    return execution(agent.client, name, agent.project)
+
+
+def phase(agent: PlayedAgent, name: str) -> tuple[str, str]:
+    """The phase of an execution of an agent's project, and the reason for it."""
+    return closure(agent.client, name, agent.project)
+
+
+def types(agent: PlayedAgent, name: str) -> list[str]:
+    """The types of the events of an execution of an agent's project, oldest first."""
+    return event_types(agent.client, name, agent.project)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
-if TYPE_CHECKING:
-    from tests.support.shells import Shell
+from tests.support.admins import running_admin
+from tests.support.shells import Shell
 
 CLUSTERS = ("east", "west", "north")
 POOLS = {"first": ["east", "west"], "second": ["north"]}
@@ -22,6 +25,15 @@ def make_fleet(shell: Shell) -> None:
             if noun == "pool":
                 document["strategy"] = "spill"
             shell.rest("PUT", f"{noun}s/{name}", {noun: document})
+
+
+@contextmanager
+def shell_with_fleet(directory: Path) -> Iterator[Shell]:
+    """A shell whose admin is its own and has such a fleet."""
+    with running_admin(directory) as admin:
+        shell = Shell(admin, directory)
+        make_fleet(shell)
+        yield shell
 
 
 def register(

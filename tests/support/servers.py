@@ -6,11 +6,15 @@ import ctypes
 import os
 import shutil
 import signal
+import socketserver
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
+Server = TypeVar("Server", bound=socketserver.BaseServer)
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
@@ -18,6 +22,19 @@ _libc = ctypes.CDLL(None)
 def ended_with_us(number: signal.Signals) -> Callable[[], None]:
     """For Popen's preexec_fn: the process gets a signal when this one is gone."""
     return lambda: _libc.prctl(_PR_SET_PDEATHSIG, number)
+
+
+@contextmanager
+def serving(server: Server) -> Iterator[Server]:
+    """A server that answers in a thread of its own; it is closed at the end."""
+    with server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 @contextmanager

@@ -111,23 +111,23 @@ class Shell:
     @contextmanager
     def at_terminal(self, command: str) -> Iterator[Terminal]:
         keyboard, stdin = pty.openpty()
-        process = subprocess.Popen(
-            ["bash", "-c", f"exec {command}"],
-            cwd=self.cwd,
-            env=self.environment,
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-        )
-        os.close(stdin)
         try:
-            yield Terminal(process, keyboard)
+            with self.running(command, stdin=stdin, bufsize=0) as process:
+                os.close(stdin)
+                yield Terminal(process, keyboard)
         finally:
-            if process.poll() is None:
-                process.kill()
-            process.communicate()
             os.close(keyboard)
+
+    @contextmanager
+    def running(self, command: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+        """A command that a test looks at while it runs; it is killed at the end."""
+        options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+        process = subprocess.Popen(["bash", "-c", f"exec {command}"], cwd=self.cwd, env=self.environment, **options)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.communicate()
 
     def on_screen(self, command: str, keys: str = "", **variables: str) -> tuple[int, str]:
         """The status, and what a person sees who runs a command and has typed `keys`."""

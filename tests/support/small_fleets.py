@@ -16,6 +16,29 @@ from admin.core.placement.routes import EVERYWHERE, REQUEST, Route, RouteKind, R
 from admin.core.resources import Amounts
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+#: The configuration that the proposal of pools gives as an example.
+POOLS_SAMPLE = """
+clusters:
+  poolNameClusterMap:
+    pool_1:
+      - {id: flyte-1-k8s, weight: 1}
+      - {id: flyte-2-k8s, weight: 2}
+    pool_2:
+      - {id: flyte-3-k8s, weight: 6}
+      - {id: flyte-4-k8s, weight: 99}
+  labelClusterMap:
+    production:
+      - {id: flyte-1-k8s, weight: 1}
+  clusterConfigs:
+    - name: flyte-1-k8s
+      endpoint: 127.0.0.1
+      enabled: true
+      auth: {type: file_path, tokenPath: /etc/token, certPath: /etc/cert}
+    - name: flyte-2-k8s
+      endpoint: 127.0.0.2
+      enabled: true
+      auth: {type: file_path, tokenPath: /etc/token2, certPath: /etc/cert2}
+"""
 
 
 def definition(kind: FleetKind, name: str, payload: Mapping[str, Any]) -> Definition:

@@ -181,6 +181,6 @@ def test_what_lets_others_read_the_token_is_warned_of(
     file = tmp_path / "token"
     file.write_text("secret")
     file.chmod(mode)
-    told = exposures(file, endpoint, has_ca_file=has_ca_file)
-    assert len(told) == len(warnings)
-    assert all(told[index].startswith(warning) for index, warning in enumerate(warnings))
+    texts = exposures(file, endpoint, has_ca_file=has_ca_file)
+    assert len(texts) == len(warnings)
+    assert all(texts[index].startswith(warning) for index, warning in enumerate(warnings))

@@ -10,6 +10,7 @@ from admin.configuration import Settings, environment_variables, load_settings
 from admin.core.fleet.fleet import Fleet, build_fleet
 from admin.core.problems import Invalid
 from admin.core.retention import Retention
+from tests.support.small_fleets import POOLS_SAMPLE
 
 
 def load(tmp_path: Path, text: str, environment: dict[str, str] | None = None, **overrides: Any) -> Any:
@@ -123,26 +124,7 @@ def test_an_unknown_variable_of_ours_is_an_error_and_others_are_not() -> None:
 
 
 def test_the_sample_of_the_pools_proposal_loads(tmp_path: Path) -> None:
-    text = """
-clusters:
-  poolNameClusterMap:
-    pool_1:
-      - {id: flyte-1-k8s, weight: 1}
-      - {id: flyte-2-k8s, weight: 2}
-    pool_2:
-      - {id: flyte-3-k8s, weight: 6}
-      - {id: flyte-4-k8s, weight: 99}
-  labelClusterMap:
-    production:
-      - {id: flyte-1-k8s, weight: 1}
-  clusterConfigs:
-    - name: flyte-1-k8s
-      endpoint: 127.0.0.1
-      enabled: true
-      auth: {type: file_path, tokenPath: /etc/token, certPath: /etc/cert}
-    - {name: flyte-2-k8s, endpoint: 127.0.0.2, enabled: true}
-"""
-    settings = load(tmp_path, text)
+    settings = load(tmp_path, POOLS_SAMPLE)
     assert set(fleet(settings).pools) == {"pool_1", "pool_2"}
     assert fleet(settings).label_names() == {"production", *(f"flyte-{number}-k8s" for number in range(1, 5))}
 

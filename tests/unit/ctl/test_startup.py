@@ -7,13 +7,14 @@ import os
 import re
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.support.servers import serving
 
 PROGRAM = Path(sys.executable).with_name("rainbowctl")
 
@@ -50,12 +51,8 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as server:
         yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
 
 
 def imported(command: str, home: Path, **variables: str) -> tuple[str, set[str]]:

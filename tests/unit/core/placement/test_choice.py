@@ -15,37 +15,15 @@ from admin.core.fleet.definitions import Source
 from admin.core.fleet.fleet import Fleet, build_fleet, fleet_warnings
 from admin.core.placement.choice import WeightedChoice, draw
 from admin.core.placement.routes import RouteKind
-from tests.support.small_fleets import decided, group, pool, route, small_fleet
+from tests.support.small_fleets import POOLS_SAMPLE, decided, group, pool, route, small_fleet
 
-SAMPLE = """
-clusters:
-  poolNameClusterMap:
-    pool_1:
-      - {id: flyte-1-k8s, weight: 1}
-      - {id: flyte-2-k8s, weight: 2}
-    pool_2:
-      - {id: flyte-3-k8s, weight: 6}
-      - {id: flyte-4-k8s, weight: 99}
-  labelClusterMap:
-    production:
-      - {id: flyte-1-k8s, weight: 1}
-  clusterConfigs:
-    - name: flyte-1-k8s
-      endpoint: 127.0.0.1
-      enabled: true
-      auth: {type: file_path, tokenPath: /etc/token, certPath: /etc/cert}
-    - name: flyte-2-k8s
-      endpoint: 127.0.0.2
-      enabled: true
-      auth: {type: file_path, tokenPath: /etc/token2, certPath: /etc/cert2}
-"""
 EXECUTIONS = 10_000
 
 
 @pytest.fixture
 def sample(tmp_path: Path) -> Fleet:
     file = tmp_path / "rainbow.yaml"
-    file.write_text(SAMPLE)
+    file.write_text(POOLS_SAMPLE)
     return build_fleet(0, list(load_settings(str(file)).fleet), {})
 
 

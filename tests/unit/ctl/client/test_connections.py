@@ -19,6 +19,7 @@ from ctl.client.connections import Answer, Connections, NoAnswer
 from ctl.client.errors import ClientError, InvalidInput, Unanswered, Unreachable
 from ctl.client.proxies import Proxy
 from ctl.client.transport import Transport
+from tests.support.servers import serving
 
 TIMEOUT = (5.0, 5.0)
 
@@ -81,18 +82,6 @@ class Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(*headers: tuple[str, str], context: ssl.SSLContext | None = None) -> Iterator[Server]:
-    with Server(*headers, context=context) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-@contextmanager
 def open_to(url: str, **settings: Any) -> Iterator[Callable[..., Answer]]:
     connections = Connections(url, **settings)
 
@@ -123,13 +112,13 @@ def server_context(authority: trustme.CA, *names: str) -> ssl.SSLContext:
 
 
 def test_a_connection_is_kept_for_the_next_request() -> None:
-    with serving() as server, open_to(f"http://127.0.0.1:{server.port}/prefix") as get:
+    with serving(Server()) as server, open_to(f"http://127.0.0.1:{server.port}/prefix") as get:
         assert [get("/a?b=c").content, get("/d").status] == [b'{"asked": "/prefix/a?b=c"}', 200]
         assert len({address for _line, _headers, address in server.seen}) == 1
 
 
 def test_a_connection_that_is_to_be_closed_is_not_kept() -> None:
-    with serving(("Connection", "close")) as server, open_to(f"http://127.0.0.1:{server.port}") as get:
+    with serving(Server(("Connection", "close"))) as server, open_to(f"http://127.0.0.1:{server.port}") as get:
         get(), get()
         assert len({address for _line, _headers, address in server.seen}) == 2
 
@@ -138,7 +127,7 @@ def test_an_interrupt_while_a_response_is_closed_is_not_lost(monkeypatch: pytest
     def interrupted(_response: HTTPResponse) -> None:
         raise KeyboardInterrupt
 
-    with serving() as server, open_to(f"http://127.0.0.1:{server.port}") as get:
+    with serving(Server()) as server, open_to(f"http://127.0.0.1:{server.port}") as get:
         monkeypatch.setattr(HTTPResponse, "close", interrupted)
         with pytest.raises(KeyboardInterrupt):
             get(), get()
@@ -239,7 +228,7 @@ def test_a_body_that_is_refused_before_its_end_is_told_why() -> None:
 
 
 def test_several_threads_may_ask_at_once() -> None:
-    with serving() as server, open_to(f"http://127.0.0.1:{server.port}") as get:
+    with serving(Server()) as server, open_to(f"http://127.0.0.1:{server.port}") as get:
         contents: list[bytes] = []
         threads = [threading.Thread(target=lambda n=n: contents.append(get(f"/{n}").content)) for n in range(8)]
         for thread in threads:
@@ -250,7 +239,7 @@ def test_several_threads_may_ask_at_once() -> None:
 
 
 def test_a_proxy_of_plain_http_is_told_the_whole_url_and_who_asks() -> None:
-    with serving() as server:
+    with serving(Server()) as server:
         proxy = Proxy(host="127.0.0.1", port=server.port, headers={"Proxy-Authorization": "Basic YTpi"})
         with open_to("http://rainbow.example.org:8088/prefix", proxy=proxy) as get:
             assert get("/x").status == 200
@@ -260,7 +249,7 @@ def test_a_proxy_of_plain_http_is_told_the_whole_url_and_who_asks() -> None:
 
 
 def test_tls_goes_through_a_proxy_untouched(authority: trustme.CA, trusted: str) -> None:
-    with serving(context=server_context(authority, "localhost")) as server, serving() as between:
+    with serving(Server(context=server_context(authority, "localhost"))) as server, serving(Server()) as between:
         proxy = Proxy(host="127.0.0.1", port=between.port, headers={"Proxy-Authorization": "Basic YTpi"})
         with open_to(f"https://localhost:{server.port}", ca_file=trusted, proxy=proxy) as get:
             assert [get("/a").status, get("/b").status] == [200, 200]
@@ -270,7 +259,7 @@ def test_tls_goes_through_a_proxy_untouched(authority: trustme.CA, trusted: str)
 
 
 def test_a_proxy_that_fails_is_named(authority: trustme.CA, trusted: str) -> None:
-    with serving() as between:
+    with serving(Server()) as between:
         proxy = Proxy(host="127.0.0.1", port=between.port, headers={})
         with open_to("https://localhost:1", ca_file=trusted, proxy=proxy) as get, pytest.raises(NoAnswer) as caught:
             get()
@@ -289,7 +278,7 @@ def test_a_proxy_that_fails_is_named(authority: trustme.CA, trusted: str) -> Non
 def test_a_certificate_is_checked(
     authority: trustme.CA, trusted: str, names: list[str], trusts: bool, reason: str | None
 ) -> None:
-    with serving(context=server_context(authority, *names)) as server:
+    with serving(Server(context=server_context(authority, *names))) as server:
         url = f"https://localhost:{server.port}"
         with open_to(url, ca_file=trusted if trusts else None) as get:
             if reason is None:
@@ -309,7 +298,7 @@ def test_the_environment_may_name_whom_to_trust(
     for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(variable, trusted)
-    with serving(context=server_context(authority, "localhost")) as server:
+    with serving(Server(context=server_context(authority, "localhost"))) as server:
         with open_to(f"https://localhost:{server.port}") as get:
             assert get().status == 200
         monkeypatch.setenv(variable, f"{trusted}.none")
@@ -318,7 +307,7 @@ def test_the_environment_may_name_whom_to_trust(
 
 
 def test_whoever_does_not_speak_tls_is_told_apart(trusted: str) -> None:
-    with serving() as server:
+    with serving(Server()) as server:
         url = f"https://127.0.0.1:{server.port}"
         with open_to(url, ca_file=trusted) as get, pytest.raises(NoAnswer, match="it does not speak TLS") as caught:
             get()

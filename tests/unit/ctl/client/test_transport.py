@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from ctl.client import ClientError, Conflict, InvalidRequest, Remedies, ServerError, Transport, Unanswered, Unreachable
+from tests.support.servers import serving
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -48,14 +48,8 @@ class Admin(ThreadingHTTPServer):
 
 @pytest.fixture
 def admin() -> Iterator[Admin]:
-    with Admin() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(Admin()) as server:
+        yield server
 
 
 def test_a_token_that_is_a_function_is_read_for_each_request(admin: Admin) -> None:
