@@ -13,7 +13,7 @@ from admin.core.settings.warnings import Warning, WarningCode
 from admin.metrics import count_judgement_pause
 from admin.services.context import Context
 from admin.services.reconciliations import is_waiting
-from admin.store import clock_checks
+from admin.store import clock_checks, leases
 
 _log = logging.getLogger("rainbow.loops")
 _REASONS = {
@@ -26,16 +26,19 @@ _REASONS = {
 def may_judge(context: Context) -> bool:
     """Whether clusters and deadlines may be judged.
 
-    Not for one lease after a start, a jump or a pause, nor before a restored database knows what agents have.
+    Not for one lease after a start, a jump or a pause, nor before a restored database knows what agents have. What was
+    stored while the clock was ahead is brought back first, so that nothing waits until the clock is there again.
     """
-    lease_seconds = context.settings.agents.lease_seconds
-    reason = context.watch.look(context.clock(), context.monotonic(), lease_seconds)
+    lease_seconds, now = context.settings.agents.lease_seconds, context.clock()
+    reason = context.watch.look(now, context.monotonic(), lease_seconds)
     if reason is not None:
         count_judgement_pause(reason)
         _log.log(
             logging.INFO if reason == "start" else logging.WARNING,
             f"nothing is judged by time for {lease_seconds:g} s: {_REASONS[reason]}",
         )
+        with context.database.writing() as connection:
+            leases.shorten(connection, now, lease_seconds)
     return context.watch.may_judge and not is_waiting(context)
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, and_, bindparam, func, or_, select
 
+from admin.core.clock_checks import LEAP
 from admin.core.executions.attempts import Change
 from admin.core.executions.lifecycle import Phase
-from admin.core.executions.retries import Retries
+from admin.core.executions.retries import LONGEST_BACKOFF_SECONDS, Retries
 from admin.core.quantities import parse_duration
 from admin.store.batches import update_all
 from admin.store.execution_tables import executions
@@ -140,6 +141,18 @@ _SELECT_NEXT_START = (
     .where(*UNLEASED, _of_clusters, _columns.not_before > bindparam("now"))
     .group_by(_columns.cluster)
 )
+_SELECT_LONG_LEASES = (
+    select(_columns.id)
+    .where(LEASED, _columns.lease_expires_at > bindparam("latest"))
+    .order_by(_columns.id)
+    .with_for_update()
+)
+_SELECT_LONG_BACKOFFS = (
+    select(_columns.id)
+    .where(*UNLEASED, _columns.not_before.is_not(None), _columns.not_before > bindparam("latest"))
+    .order_by(_columns.id)
+    .with_for_update()
+)
 _SELECT_DETAILS = select(_columns.id, *_DETAILS).where(_has_id)
 _SELECT_IDS_BY_KEY = KeyedQuery(select(_columns.id), _KEY)
 _SELECT_ATTEMPTS_BY_KEY = KeyedQuery(select(*_KEY, *(_columns[name] for name in CurrentAttempt._fields)), _KEY)
@@ -228,3 +241,13 @@ def next_not_before(connection: Connection, clusters: Sequence[str], now: dateti
         return {}
     rows = connection.execute(_SELECT_NEXT_START, {"clusters": clusters, "now": now})
     return {row[0]: row[1] for row in rows}
+
+
+def shorten(connection: Connection, now: datetime, lease_seconds: float) -> None:
+    """Shorten leases and end back-offs that are longer than any can be: they were stored before the clock went back."""
+    ids = connection.execute(_SELECT_LONG_LEASES, {"latest": now + LEAP}).scalars()
+    expires_at = now + timedelta(seconds=lease_seconds)
+    update_all(connection, executions, [{"id": id, "lease_expires_at": expires_at} for id in ids])
+    latest = now + timedelta(seconds=LONGEST_BACKOFF_SECONDS)
+    ids = connection.execute(_SELECT_LONG_BACKOFFS, {"latest": latest}).scalars()
+    update_all(connection, executions, [{"id": id, "not_before": now} for id in ids])

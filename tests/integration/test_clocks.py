@@ -130,6 +130,25 @@ def test_a_cluster_that_falls_silent_after_a_jump_is_found_silent(
     assert closure(api, "e") == ("FAILED", "CLUSTER_LOST")
 
 
+def test_nothing_waits_for_a_time_that_was_stored_while_the_clock_was_ahead(
+    api: FlaskClient, context: Context, clock: WatchedClock, background: Background
+) -> None:
+    agent, other = (played_agent(api, context, name) for name in ("a", "b"))
+    created(api, "again", cluster="a", retry={"attempts": 2, "backoff": "10s"})
+    created(api, "lost", cluster="b", retry={"on_lost": "fail"})
+    agent.start()
+    other.start()
+    background.run(LEASE, agent, other)
+    clock.step(400 * DAY)
+    background.run(5, agent, other)  # the last that is heard of the other one, which renews its lease
+    agent.finish(["again"], "FAILED")  # which its back-off follows
+    clock.step(-400 * DAY)
+    background.run(LEASE, agent)
+    assert agent.offered() == {"again": 2}
+    background.run(LOST, agent)
+    assert closure(api, "lost") == ("FAILED", "CLUSTER_LOST")
+
+
 def test_after_a_step_an_agent_is_asked_before_anything_counts_as_lost(
     api: FlaskClient, context: Context, clock: WatchedClock
 ) -> None:

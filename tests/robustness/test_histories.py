@@ -18,7 +18,14 @@ from tests.robustness.histories import faults
 from tests.robustness.histories.runs import Run, check
 
 #: Those that let a run of seconds see much else; the large one has them all.
-SHORT = (*faults.CRASHES, *faults.NETWORK, *faults.SECOND_AGENT, *faults.DISK, *faults.SILENT_AGENTS)
+SHORT = (
+    *faults.CRASHES,
+    *faults.NETWORK,
+    *faults.SECOND_AGENT,
+    *faults.DISK,
+    *faults.SUPERVISOR,
+    *faults.SILENT_AGENTS,
+)
 
 
 def faults_of(scale: Scale) -> tuple[faults.Fault, ...]:

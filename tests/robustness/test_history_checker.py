@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.robustness.histories.checker import FINAL, find_violations
-from tests.robustness.histories.records import Fault, History, Operation, Recorder, Step, read_history
+from tests.robustness.histories.records import Exchange, Fault, History, Operation, Recorder, Step, read_history
 
 QUEUED = [{"number": 1, "type": "CREATED", "phase": "QUEUED"}]
 RAN = [*QUEUED, {"number": 2, "type": "RUNNING", "phase": "RUNNING"}]
@@ -29,7 +29,7 @@ def create(begun: float = 0, on_lost: str = "fail", attempts: int = 1, code: int
 
 
 def get(begun: float, phase: str = "SUCCEEDED", events: int = 3, **fields: Any) -> Operation:
-    end = {"exit_code": 0 if phase == "SUCCEEDED" else None, "reason": "", "attempt": 1}
+    end = {"exit_code": 0 if phase == "SUCCEEDED" else None, "reason": "", "attempt": 1, "cluster": "c1"}
     return call("get", begun, **{"name_": "x", "token": "x.0", "phase": phase, "events": events, **end, **fields})
 
 
@@ -42,12 +42,36 @@ def events(*listed: dict[str, Any]) -> Operation:
 
 
 def start(attempt: int = 1, *, is_alone: bool = True, nonce: str = "") -> Step:
-    nonce = nonce or f"n{attempt}"
-    return Step(event="start", token="x.0", key="k", attempt=attempt, nonce=nonce, is_alone=is_alone)
+    return step("start", attempt, is_alone=is_alone, nonce=nonce or f"n{attempt}")
 
 
 def end(attempt: int = 1, code: int = 0) -> Step:
-    return Step(event="end", token="x.0", key="k", attempt=attempt, nonce=f"n{attempt}", code=code)
+    return step("end", attempt, code=code)
+
+
+def step(event: str, attempt: int, **fields: Any) -> Step:
+    """A step of a process at c1: attempts start at 10, 20, … and end 5 s later."""
+    values = {"token": "x.0", "key": "k", "nonce": f"n{attempt}", "cluster": "c1", **fields}
+    return Step(event=event, attempt=attempt, at=10 * attempt + 5 * (event == "end"), **values)
+
+
+def syncs(*silence: float, cluster: str = "c1") -> list[Exchange]:
+    """The exchanges of an agent that syncs twice a second, but for one silence."""
+    begins = [number / 2 for number in range(240)]
+    return [
+        Exchange(cluster=cluster, side=side, begun=begun, ended=begun + 0.4)
+        for begun in begins
+        for side in ("admin", "agent")
+        if not silence or not silence[0] <= begun <= silence[1]
+    ]
+
+
+def fault(name: str, begun: float, ended: float, target: str = "c1") -> Fault:
+    return Fault(name=name, target=target, begun=begun, ended=ended)
+
+
+def marked(*types: str) -> Operation:
+    return call("cluster_events", 104, cluster_="c1", types=list(types), client=FINAL)
 
 
 def write(begun: float, revision: int, value: int, **fields: Any) -> Operation:
@@ -62,15 +86,19 @@ def stored(number: int, value: int) -> Operation:
     return call("revision", 100 + number, number_=number, number=number, scope="w", value=value, client=FINAL)
 
 
-def history(*parts: Operation | Step | Fault) -> History:
+def history(*parts: Operation | Step | Fault | Exchange) -> History:
     operations = [part for part in parts if isinstance(part, Operation)]
     return History(
         operations=tuple(sorted(operations, key=lambda operation: operation.begun)),
         steps=tuple(part for part in parts if isinstance(part, Step)),
         faults=tuple(part for part in parts if isinstance(part, Fault)),
+        exchanges=tuple(part for part in parts if isinstance(part, Exchange)),
     )
 
 
+LOST = final("FAILED", reason="CLUSTER_LOST")
+GIVE_UP = call("give_up", 30, name_="x", phase="FAILED", changed=True)
+RETRIED = (create(on_lost="retry", attempts=2), start(), end(code=143), start(2), end(2), final(attempt=2))
 RESTORE = Fault(name="restore", target="admin", begun=50, ended=51, backup=10)
 
 POSSIBLE = {
@@ -85,7 +113,41 @@ POSSIBLE = {
     "a second attempt after the first ended": history(
         create(attempts=2, code=3), start(), end(code=3), start(2), end(2, 3), final("FAILED", exit_code=3, attempt=2)
     ),
-    "its cluster was lost": history(create(), start(), final("FAILED", reason="CLUSTER_LOST")),
+    "its cluster was lost": history(create(), start(), LOST, *syncs(12, 40), marked("UNREACHABLE", "LOST")),
+    "its cluster was lost before it started": history(create(), LOST, *syncs(5, 16)),
+    "it was ended while its agent was not answered": history(*RETRIED, *syncs(11, 13.5)),
+    "it was ended by an agent that was killed and started again": history(
+        *RETRIED, fault("kill_agent", 12, 13), *syncs(12, 12.5)
+    ),
+    "it was killed while its cluster was silent": history(
+        create(on_lost="retry", attempts=2), start(), start(2), end(2), final(attempt=2), *syncs(12, 16)
+    ),
+    "a cluster was lost twice": history(*syncs(20, 40), marked("READY", "LOST", "READY", "LOST")),
+    "it was given up": history(create(on_lost="wait"), start(), GIVE_UP, end(code=143), LOST, *syncs(12, 40)),
+    "it was given up, and goes on": history(create(on_lost="wait"), start(), GIVE_UP, LOST, *syncs(12, 40)),
+    "its supervisor was killed": history(
+        create(on_lost="wait"),
+        start(),
+        fault("killed_supervisor", 11, 11, "x"),
+        final("FAILED", reason="SUPERVISOR_LOST"),
+        *syncs(),
+    ),
+    "a second attempt after its supervisor was killed": history(
+        create(attempts=2),
+        start(),
+        end(code=143),
+        fault("killed_supervisor", 11, 11, "x"),
+        start(2),
+        end(2),
+        final(attempt=2),
+        *syncs(),
+    ),
+    "it could not be started on a full disk": history(
+        create(), fault("fill_agent_disk", 5, 9), final("FAILED", reason="NOT_STARTED"), *syncs()
+    ),
+    "it goes on when an older database was restored": history(
+        create(20, on_lost="wait"), start(), RESTORE, final(status=404), *syncs()
+    ),
     "it was aborted": history(create(), call("abort", 2, name_="x"), start(), end(code=143), final("ABORTED")),
     "an abort that was not answered": history(create(), call("abort", 2, None, name_="x"), final("ABORTED")),
     "its log": history(
@@ -173,6 +235,60 @@ IMPOSSIBLE = {
         history(create(on_lost="wait"), start(), end(), final("FAILED", reason="CLUSTER_LOST")),
         "(CLUSTER_LOST)",
     ),
+    "lost though its cluster was heard": (history(create(), start(), end(), LOST, *syncs()), "c1 was not silent"),
+    "lost because a clock was set": (
+        history(create(), start(), fault("step_admin_clock", 11, 15), LOST, *syncs()),
+        "c1 was not silent",
+    ),
+    "lost because another cluster was silent": (
+        history(create(), start(), LOST, *syncs(), *syncs(12, 40, cluster="c2")),
+        "c1 was not silent",
+    ),
+    "lost because its cluster had been silent before": (
+        history(create(), start(), LOST, *syncs(1, 8)),
+        "c1 was not silent",
+    ),
+    "ended though its agent was answered": (
+        history(*RETRIED, fault("duplicate", 10, 20), *syncs(11, 11.5)),
+        "attempt 1 of x.0 (retry) was ended, and nobody aborted it, nor was c1 silent",
+    ),
+    "killed though its agent was answered": (
+        history(create(on_lost="retry", attempts=2), start(), start(2), end(2), final(attempt=2), *syncs(25, 40)),
+        "attempt 1 of x.0 (retry) was ended",
+    ),
+    "a cluster is lost though it was heard": (
+        history(*syncs(20, 26), marked("LOST")),
+        "c1 became LOST 1 times, but was not heard for 9 s 0 times",
+    ),
+    "a cluster is lost twice by one silence": (
+        history(*syncs(20, 30), marked("LOST", "READY", "LOST")),
+        "c1 became LOST 2 times",
+    ),
+    "a cluster is unreachable though it was heard": (
+        history(fault("step_admin_clock", 20, 25), *syncs(), marked("UNREACHABLE")),
+        "c1 became UNREACHABLE 1 times",
+    ),
+    "given up though its cluster was heard": (
+        history(create(on_lost="wait"), start(), GIVE_UP, end(code=143), LOST, *syncs()),
+        "c1 was not silent",
+    ),
+    "lost though nobody was allowed to give it up": (
+        history(create(on_lost="wait"), start(), call("give_up", 30, 409, name_="x"), LOST, *syncs(12, 40)),
+        "(CLUSTER_LOST)",
+    ),
+    "its supervisor is said to be lost": (
+        history(create(), start(), final("FAILED", reason="SUPERVISOR_LOST"), *syncs()),
+        "(SUPERVISOR_LOST)",
+    ),
+    "not started for nothing": (history(create(), final("FAILED", reason="NOT_STARTED"), *syncs()), "(NOT_STARTED)"),
+    "not started though it ran": (
+        history(create(), fault("fill_agent_disk", 5, 9), start(), end(), final("FAILED", reason="NOT_STARTED")),
+        "(NOT_STARTED)",
+    ),
+    "killed though it waits": (
+        history(create(on_lost="wait"), start(), final("SUCCEEDED"), *syncs(12, 40)),
+        "was ended, and nobody aborted it",
+    ),
     "ended though it waits": (
         history(create(on_lost="wait"), start(), end(code=143), RESTORE, final(status=404)),
         "was ended, and nobody aborted it",
@@ -240,8 +356,12 @@ def test_what_was_recorded_is_read_again(tmp_path: Path) -> None:
     unanswered = recorder.call("b", "abort", {"name": "x"}, lambda: None)
     with recorder.fault("kill_agent", "c1"):
         pass
+    exchange = Exchange(cluster="c1", side="agent", begun=1.0, ended=2.0)
+    recorder.exchange(exchange)
     recorder.close()
+    recorder.exchange(exchange)
     recorded = read_history(tmp_path)
+    assert recorded.exchanges == (exchange,)
     assert recorded.operations == (answered, unanswered)
     assert (answered.status, unanswered.status) == (404, None)
     assert [(fault.name, fault.target, fault.backup) for fault in recorded.faults] == [("kill_agent", "c1", 0.0)]

@@ -11,7 +11,8 @@ from tests.robustness.histories.clients import Client
 from tests.robustness.histories.jobs import Job
 from tests.robustness.histories.records import PROCESSES, read_history
 from tests.robustness.histories.runs import check, conclude, recorded_system
-from tests.robustness.histories.systems import LOST_SECONDS, POOL
+from tests.robustness.histories.silences import LOST_SECONDS
+from tests.robustness.histories.systems import POOL
 from tests.support.waiting import wait_until
 
 CLUSTERS = 2

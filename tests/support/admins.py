@@ -80,4 +80,4 @@ def _wait_until_ready(process: Process, url: str, log: Path, verify: str | bool)
         except requests.ConnectionError:
             return False
 
-    wait_until(is_ready, interval=0.05, explain=lambda: f"the admin is not ready:\n{log.read_text()}")
+    wait_until(is_ready, 180, 0.05, explain=lambda: f"the admin is not ready:\n{log.read_text()}")

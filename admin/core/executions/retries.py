@@ -29,7 +29,7 @@ RETRY = Record(
     },
 )
 
-_LONGEST_BACKOFF_SECONDS = 3600.0
+LONGEST_BACKOFF_SECONDS = 3600.0
 
 
 def retry_problems(settings: Mapping[str, Any], path: Path) -> list[Problem]:
@@ -71,4 +71,4 @@ class Retries:
         is_retried = outcome in self.retry_on or (outcome == CLUSTER_LOST and self.on_lost == "retry")
         if not is_retried or attempt >= self.attempts:
             return None
-        return float(min(self.backoff_seconds * 2 ** min(attempt - 1, 30), _LONGEST_BACKOFF_SECONDS))
+        return float(min(self.backoff_seconds * 2 ** min(attempt - 1, 30), LONGEST_BACKOFF_SECONDS))

@@ -7,10 +7,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tests.robustness.histories.causes import Causes
 from tests.robustness.histories.model import Impossible, Lifecycle, Policy, Processes, Settings
 from tests.robustness.histories.records import History, Operation
+from tests.robustness.histories.silences import LOST_SECONDS, UNREACHABLE_SECONDS, Silences
 
 FINAL = "final"  #: the client that reads everything when all faults are over
+_ROUGHLY_SECONDS = 0.2
 
 
 def find_violations(history: History) -> list[str]:
@@ -20,6 +23,7 @@ def find_violations(history: History) -> list[str]:
         *_refusals(history),
         *_executions(history),
         *_processes(history),
+        *_clusters(history),
         *_revisions(history),
     ]
 
@@ -83,19 +87,17 @@ def _executions(history: History) -> Iterator[str]:
 
 def _processes(history: History) -> Iterator[str]:
     """At most one process of an execution runs at a time, and what is reported of it is what it did."""
-    aborted = {operation.request["name"] for operation in history.operations if operation.name == "abort"}
-    policies = {
-        operation.request["token"]: Policy(
-            **{key: operation.request[key] for key in ("on_lost", "attempts", "code")},
-            may_be_aborted=operation.request["name"] in aborted,
-        )
-        for operation in history.operations
-        if operation.name == "create"
-    }
+    causes, policies = Causes(history), _policies(history)
+    now = max((operation.ended or 0.0 for operation in history.operations), default=0.0)
     processes = Processes()
     for step in history.steps:
         try:
             processes.apply(step, policies.get(step.token))
+        except Impossible as problem:
+            yield str(problem)
+    for token in processes.starts.keys() & policies.keys():
+        try:
+            processes.check_ends(token, policies[token], causes, now)
         except Impossible as problem:
             yield str(problem)
     for read in [*history.named("get"), *history.named("log")]:
@@ -109,9 +111,42 @@ def _processes(history: History) -> Iterator[str]:
             if read.name == "log":
                 processes.check_log(token, read.answer["attempt"], read.answer["text"])
             else:
-                processes.check_result(token, policies[token], read.answer)
+                processes.check_result(token, policies[token], read.answer, causes, now)
         except Impossible as problem:
             yield str(problem)
+
+
+def _policies(history: History) -> dict[str, Policy]:
+    """What was asked of each execution, by the token of its creation, and what was done to it."""
+    aborted, given_up = (
+        {call.request["name"] for call in history.operations if call.name == name and not _is_refused(call)}
+        for name in ("abort", "give_up")
+    )
+    hit = {fault.target for fault in history.faults if fault.name == "killed_supervisor"}
+    policies: dict[str, Policy] = {}
+    for operation in history.operations:
+        if operation.name == "create" and operation.request["token"] not in policies:
+            name = operation.request["name"]
+            policies[operation.request["token"]] = Policy(
+                **{key: operation.request[key] for key in ("on_lost", "attempts", "code")},
+                created_at=operation.begun,
+                may_be_aborted=name in aborted,
+                may_be_given_up=name in given_up,
+                is_hit=name in hit,
+            )
+    return policies
+
+
+def _clusters(history: History) -> Iterator[str]:
+    """A cluster is unreachable, and lost, only if nothing was heard of it for so long."""
+    silences = Silences(history.exchanges)
+    for read in history.named("cluster_events"):
+        cluster, until = read.request["cluster"], read.ended or 0.0
+        for kind, seconds in (("UNREACHABLE", UNREACHABLE_SECONDS), ("LOST", LOST_SECONDS)):
+            marked = read.answer["types"].count(kind)
+            times = silences.times_unheard(cluster, seconds - _ROUGHLY_SECONDS, until)
+            if marked > times:
+                yield f"{cluster} became {kind} {marked} times, but was not heard for {seconds} s {times} times"
 
 
 def _revisions(history: History) -> Iterator[str]:

@@ -57,6 +57,22 @@ class Client:
             "abort", {"name": name}, "DELETE", f"{_EXECUTIONS}/{name}", lambda body: {"phase": body["phase"]}
         )
 
+    def give_up(self, name: str) -> Operation:
+        """Wait no longer for an execution at a silent cluster."""
+        return self._call(
+            *("give_up", {"name": name}, "DELETE", f"{_EXECUTIONS}/{name}"),
+            lambda body: {"phase": body["phase"], "changed": body["changed"]},
+            json={"give_up": True, "cause": "no patience"},
+        )
+
+    def silent(self) -> Operation:
+        """List the executions whose clusters are silent."""
+        return self._call(
+            *("silent", {}, "GET", _EXECUTIONS),
+            lambda body: {"names": [execution["id"]["name"] for execution in body["executions"]]},
+            params={"filters": "eq(reason,CLUSTER_SILENT)", "limit": 1000},
+        )
+
     def set(self, scope: str, value: int) -> Operation:
         """Change a setting of a workflow."""
         body = {"attributes": {"matching_attributes": {"workflow_execution_config": {"max_parallelism": value}}}}
@@ -93,6 +109,14 @@ class Client:
         return self._call(
             *("log", {"name": name}, "GET", f"{_EXECUTIONS}/{name}/logs"),
             lambda body: {"token": token, "attempt": body["attempt"], "text": body["data"]},
+        )
+
+    def cluster_events(self, cluster: str) -> Operation:
+        """Read what happened to a cluster."""
+        return self._call(
+            *("cluster_events", {"cluster": cluster}, "GET", f"clusters/{cluster}/events"),
+            lambda body: {"types": [event["type"] for event in body["events"]]},
+            params={"limit": 1000},
         )
 
     def revision(self, number: int) -> Operation:
@@ -134,6 +158,7 @@ def _execution(body: Any) -> Answer:
         "phase": body["closure"]["phase"],
         "reason": body["closure"]["reason"]["code"],
         "attempt": body["attempt"],
+        "cluster": body.get("cluster"),
         "exit_code": body.get("exit_code"),
         "events": body["events"],
     }
@@ -179,6 +204,7 @@ class Load:
         for number in range(clients):
             self._start(self._act, number)
         self._start(self._watch, clients)
+        self._start(self._operate, clients + 1)
 
     def stop(self) -> None:
         """Stop the clients, and wait for their last answers."""
@@ -238,3 +264,11 @@ class Load:
                 since = max([since, *operation.answer["numbers"]])
             else:
                 self._stop.wait(0.5)
+
+    def _operate(self, client: Client, rng: random.Random, number: int) -> None:
+        """Give up some of what waits for a silent cluster."""
+        while not self._stop.wait(rng.uniform(0.5, 2)):
+            silent = client.silent()
+            names = [name for name in silent.answer.get("names", ()) if name in self.created]
+            if names:
+                client.give_up(rng.choice(names))

@@ -13,7 +13,12 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from tests.robustness.histories.systems import LOST_SECONDS, Cluster, System
+from tests.robustness.histories.silences import LEASE_SECONDS, LOST_SECONDS
+from tests.robustness.histories.systems import Cluster, System
+
+_FAR_SECONDS = 400 * 86400
+#: Enough for a lease, which is renewed on a full disk as well, and for nothing else that an agent writes.
+_FULL_BYTES = 100
 
 
 def _any_seconds(rng: random.Random) -> float:
@@ -78,6 +83,13 @@ def step_admin_clock(system: System, rng: random.Random) -> None:
     _step(system.admin_clock.set, rng)
 
 
+def leap_admin_clock(system: System, rng: random.Random) -> None:
+    """Set the admin's clock years ahead until everything is judged by it, and right again."""
+    system.admin_clock.set(_FAR_SECONDS)
+    time.sleep(LEASE_SECONDS + 3)
+    system.admin_clock.set(0)
+
+
 def restore_backup(system: System, rng: random.Random) -> None:
     """Put an earlier state of the database back."""
     backup = system.back_up()
@@ -105,7 +117,7 @@ def leave_agent_dead(cluster: Cluster, rng: random.Random) -> None:
 def stop_agent(cluster: Cluster, rng: random.Random) -> None:
     """Stop the agent as an operator does, and start it again."""
     cluster.signal(signal.SIGTERM)
-    cluster.site.agents[-1].wait(timeout=60)
+    cluster.agent.wait(timeout=60)
     cluster.start()
 
 
@@ -150,6 +162,23 @@ def start_second_agent(cluster: Cluster, rng: random.Random) -> None:
     cluster.start()
 
 
+def fill_agent_disk(cluster: Cluster, rng: random.Random) -> None:
+    """Let the agent be unable to store anything new."""
+    _limit_files([cluster.agent.pid], _FULL_BYTES)
+    time.sleep(rng.uniform(1, 4))
+    _limit_files([cluster.agent.pid], resource.RLIM_INFINITY)
+
+
+def kill_supervisor(cluster: Cluster, rng: random.Random) -> None:
+    """Kill one of the two processes that watch a job."""
+    jobs = cluster.running_jobs()
+    if not jobs:
+        return
+    name, watchers = rng.choice(jobs)
+    with cluster.recorder.fault("killed_supervisor", name), suppress(ProcessLookupError):
+        os.kill(rng.choice(watchers), signal.SIGKILL)
+
+
 def step_agent_clock(cluster: Cluster, rng: random.Random) -> None:
     """Set the agent's clock forward or back, and right again."""
     _step(cluster.clock.set, rng)
@@ -162,8 +191,7 @@ def _behave(cluster: Cluster, manner: str, seconds: float) -> None:
 
 
 def _step(set_clock: Callable[[int], None], rng: random.Random) -> None:
-    # Not far ahead: a back-off that is stored meanwhile is kept by the clock, and would outlast the run.
-    set_clock(rng.choice((-7200, -30, 30, 60)))
+    set_clock(rng.choice((-7200, -30, 30, 60, 7200, _FAR_SECONDS)))
     time.sleep(rng.uniform(1, 5))
     set_clock(0)
 
@@ -184,11 +212,12 @@ CRASHES = (kill_admin, kill_main, kill_worker, stop_admin, kill_agent, stop_agen
 NETWORK = (delay, duplicate, replay, lose)
 SILENT_AGENTS = (part, pause_agent, leave_agent_dead)
 SILENT_ADMINS = (pause_admin, take_admin_away)
-CLOCKS = (step_admin_clock, step_agent_clock)
-DISK = (fill_admin_disk,)
+CLOCKS = (step_admin_clock, leap_admin_clock, step_agent_clock)
+DISK = (fill_admin_disk, fill_agent_disk)
+SUPERVISOR = (kill_supervisor,)
 SECOND_AGENT = (start_second_agent,)
 RESTORE = (restore_backup,)
-ALL = (*CRASHES, *NETWORK, *SILENT_AGENTS, *SILENT_ADMINS, *CLOCKS, *DISK, *SECOND_AGENT, *RESTORE)
+ALL = (*CRASHES, *NETWORK, *SILENT_AGENTS, *SILENT_ADMINS, *CLOCKS, *DISK, *SUPERVISOR, *SECOND_AGENT, *RESTORE)
 
 Fault = Callable[[Any, random.Random], None]  #: of a system, or of a cluster
 

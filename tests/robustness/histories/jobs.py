@@ -9,11 +9,15 @@ from tests.robustness.histories.records import PROCESSES
 
 #: Each line is appended with one write, so that lines are in the order in which they happened, and outlive a kill.
 #: Each process holds a lock as long as it runs: the kernel knows whether another process of its execution runs.
+#: What fills the disk of an agent is a limit, which is not meant for the record.
 _SCRIPT = r"""
+ulimit -S -f unlimited
 directory=$1 token=$2 milliseconds=$(($3 / RAINBOW_ATTEMPT)) code=$4 manner=$5
 record() {
-  printf '{"event": "%s", "token": "%s", "key": "%s", "attempt": %s, "nonce": "%s", "code": %s, "is_alone": %s}\n' \
-    "$1" "$token" "$RAINBOW_KEY" "$RAINBOW_ATTEMPT" "$nonce" "$2" "$alone" >> "$directory/@processes@"
+  read -r at _ < /proc/uptime
+  printf '{"event": "%s", "token": "%s", "key": "%s", "attempt": %s, "nonce": "%s", "cluster": "%s", "at": %s, '\
+'"code": %s, "is_alone": %s}\n' "$1" "$token" "$RAINBOW_KEY" "$RAINBOW_ATTEMPT" "$nonce" "$RAINBOW_CLUSTER" "$at" \
+    "$2" "$alone" >> "$directory/@processes@"
 }
 read -r nonce < /proc/sys/kernel/random/uuid
 exec 9> "$directory/lock-$token"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.robustness.histories.causes import Causes
 from tests.robustness.histories.records import Step
 
 ENDS = frozenset({"SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"})
@@ -30,12 +31,25 @@ class Policy:
     on_lost: str
     attempts: int
     code: int  #: with which its process exits
+    created_at: float = 0.0  #: at the earliest
     may_be_aborted: bool = False  #: whether someone asked for its end
+    may_be_given_up: bool = False  #: whether someone asked to wait for its cluster no longer
+    is_hit: bool = False  #: whether a supervisor of it was killed
 
     @property
     def most_processes(self) -> int:
         """How many processes may be started for it in all."""
-        return self.attempts if self.code or self.on_lost == "retry" else 1
+        return self.attempts if self.code or self.on_lost == "retry" or self.is_hit else 1
+
+    @property
+    def may_be_ended(self) -> bool:
+        """Whether a process of it may be ended though its cluster is heard."""
+        return self.may_be_aborted or self.may_be_given_up or self.is_hit
+
+    @property
+    def may_be_lost(self) -> bool:
+        """Whether it may end because its cluster is silent."""
+        return self.on_lost != "wait" or self.may_be_given_up
 
 
 @dataclass
@@ -69,8 +83,6 @@ class Processes:
         if step.event == "end":
             self.ends[step.token].append(step)
             running.pop(step.nonce, None)
-            if policy and policy.on_lost == "wait" and step.code != policy.code and not policy.may_be_aborted:
-                raise Impossible(f"attempt {step.attempt} of {step.token} (wait) was ended, and nobody aborted it")
             return
         others = {} if step.is_alone else dict(running)  # those that left no end were killed before
         self.running[step.token] = {**others, step.nonce: step}
@@ -89,7 +101,21 @@ class Processes:
                 f"attempts {attempts}"
             )
 
-    def check_result(self, token: str, policy: Policy, result: Mapping[str, Any]) -> None:
+    def check_ends(self, token: str, policy: Policy, causes: Causes, now: float) -> None:
+        """Whether every process that has not ended by itself until now was ended for a reason."""
+        starts = self.starts[token]
+        for start, following in zip(starts, [*starts[1:], None], strict=True):
+            ends = [end for end in self.ends[token] if end.nonce == start.nonce]
+            if policy.may_be_ended or any(end.code == policy.code for end in ends):
+                continue
+            was = f"attempt {start.attempt} of {token} ({policy.on_lost}) was ended, and nobody aborted it"
+            if policy.on_lost == "wait" and (ends or not causes.has_restore(start.at)):
+                raise Impossible(was)
+            until = ends[0].at if ends else following.at if following else now
+            if not causes.of_loss(start.cluster, start.at, until):
+                raise Impossible(f"{was}, nor was {start.cluster} silent between {start.at} and {until}")
+
+    def check_result(self, token: str, policy: Policy, result: Mapping[str, Any], causes: Causes, now: float) -> None:
         """Whether a reported end is one that a process came to."""
         phase, code, attempt = result["phase"], result.get("exit_code"), result["attempt"]
         reported = f"{token} ({policy.on_lost}) is reported {phase} ({result['reason']}) with exit code {code}"
@@ -99,7 +125,16 @@ class Processes:
             if not policy.may_be_aborted:
                 raise Impossible(f"{reported}, but nobody aborted it")
             return
-        if phase == "FAILED" and result["reason"] == "CLUSTER_LOST" and policy.on_lost != "wait":
+        starts = [start for start in self.starts[token] if start.attempt == attempt]
+        if phase == "FAILED" and result["reason"] == "CLUSTER_LOST" and policy.may_be_lost:
+            since = min((start.at for start in starts), default=policy.created_at)
+            if not causes.of_loss(result["cluster"], since, now):
+                raise Impossible(f"{reported}, but {result['cluster']} was not silent after {since}")
+            return
+        if phase == "FAILED" and result["reason"] == "SUPERVISOR_LOST" and policy.is_hit:
+            return
+        could_not_start = not starts and causes.of_no_start(result["cluster"])
+        if phase == "FAILED" and result["reason"] == "NOT_STARTED" and could_not_start:
             return
         codes = [end.code for end in self.ends[token] if end.attempt == attempt]
         if code is None or code not in codes or phase != ("FAILED" if code else "SUCCEEDED"):

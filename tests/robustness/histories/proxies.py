@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import random
 import threading
 import time
@@ -12,21 +13,28 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
+from tests.robustness.histories.records import Exchange, Recorder, now
+
 #: How a network may treat each request.
 MANNERS = ("pass", "delay", "duplicate", "replay", "lose", "hold")
 _ANSWER_SECONDS = 60.0
 
 
 class Proxy:
-    """Passes requests on to an admin, in a manner that can be changed at any time.
+    """Passes requests of a cluster's agents on to an admin, in a manner that can be changed at any time.
 
     delay: requests and answers take up to a second, so that they overtake each other; duplicate: each request is sent
     twice; replay: requests are sent again later, after newer ones; lose: answers are lost; hold: nothing passes.
+    It records when the admin has heard a sync, and when an agent has acted on the answer to one.
     """
 
-    def __init__(self, url: Callable[[], str], seed: str) -> None:
+    def __init__(self, url: Callable[[], str], cluster: str, recorder: Recorder, seed: str) -> None:
         self.manner = "pass"
         self._url = url
+        self._cluster = cluster
+        self._recorder = recorder
+        self._lock = threading.Lock()
+        self._answered: list[tuple[str, int, float]] = []  #: agent, number and time of syncs
         self._rng = random.Random(seed)
         self._is_closed = threading.Event()
         proxy = self
@@ -35,10 +43,13 @@ class Proxy:
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
+                begun = now()
                 body = self.rfile.read(int(self.headers["Content-Length"]))
+                proxy._note_request(body, begun)
                 names = ("Content-Type", "Authorization", "Accept", "User-Agent", "Content-Encoding")
                 headers = {name: self.headers[name] for name in names if name in self.headers}
                 answer = proxy._pass_on(self.command, self.path, body, headers)
+                proxy._note_answer(body, answer, begun)
                 with suppress(OSError):
                     self._reply(answer)
 
@@ -94,17 +105,51 @@ class Proxy:
             return None
         return answer
 
+    def _note_request(self, body: bytes, begun: float) -> None:
+        """Record that an agent has acted on what it was answered: it numbers its syncs by the answers before."""
+        request = _read(body)
+        agent, number = request.get("agent"), request.get("sequence", 0)
+        with self._lock:
+            acted_on = [answered for answered in self._answered if answered[0] == agent and answered[1] < number]
+            self._answered = [answered for answered in self._answered if answered not in acted_on]
+        for _, _, answered_begun in acted_on:
+            exchange = Exchange(cluster=self._cluster, side="agent", begun=answered_begun, ended=begun)
+            self._recorder.exchange(exchange)
+
+    def _note_answer(self, body: bytes, answer: tuple[int, str, bytes] | None, begun: float) -> None:
+        """Note that an agent gets an answer that renews the leases it holds."""
+        request = _read(body)
+        if answer is None or answer[0] != 200 or "sequence" not in request:
+            return
+        document = _read(answer[2])
+        if not request.get("holding") or document.get("confirmed") or document.get("cancels"):
+            with self._lock:
+                self._answered.append((request["agent"], request["sequence"], begun))
+
     def _wait_while_held(self) -> None:
         while self.manner == "hold" and not self._is_closed.wait(0.05):
             pass
 
     def _send(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> tuple[int, str, bytes] | None:
         connection = http.client.HTTPConnection(urlsplit(self._url()).netloc, timeout=_ANSWER_SECONDS)
+        begun = now()
         try:
             connection.request(method, path, body, headers)
             answer = connection.getresponse()
-            return answer.status, answer.headers.get("Content-Type", ""), answer.read()
+            content = answer.read()
+            if answer.status == 200 and path.endswith("/sync"):
+                self._recorder.exchange(Exchange(cluster=self._cluster, side="admin", begun=begun, ended=now()))
+            return answer.status, answer.headers.get("Content-Type", ""), content
         except (OSError, http.client.HTTPException):
             return None
         finally:
             connection.close()
+
+
+def _read(text: bytes) -> dict[str, Any]:
+    """A document that was sent or answered; empty if it is none."""
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}

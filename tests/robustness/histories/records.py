@@ -49,6 +49,19 @@ class Fault:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Exchange:
+    """A sync that renewed leases, as the proxy of a cluster saw it from one side.
+
+    At the side of the admin it ends when its answer arrives, at that of the agent when the agent has acted on it.
+    """
+
+    cluster: str
+    side: str  #: admin or agent
+    begun: float
+    ended: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Step:
     """The start or the end of a process, as it recorded itself; steps are in the order in which they happened."""
 
@@ -57,6 +70,8 @@ class Step:
     key: str  #: of its native job
     attempt: int
     nonce: str  #: different in each process, and printed by it
+    cluster: str
+    at: float
     code: int | None = None  #: at the end, its exit status
     is_alone: bool = True  #: at the start: no other process of this execution was running
 
@@ -68,6 +83,7 @@ class History:
     operations: tuple[Operation, ...] = ()  #: by the time at which they began
     steps: tuple[Step, ...] = ()
     faults: tuple[Fault, ...] = ()
+    exchanges: tuple[Exchange, ...] = ()
 
     def named(self, *names: str) -> list[Operation]:
         """The operations of some names that were answered and not refused."""
@@ -104,7 +120,9 @@ class Recorder:
         self._numbers = itertools.count(1)
 
     def close(self) -> None:
-        self._file.close()
+        """Stop recording: what a proxy still hears of is no part of the history."""
+        with self._lock:
+            self._file.close()
 
     def call(
         self,
@@ -137,10 +155,15 @@ class Recorder:
                 {"record": "fault", "name": name, "target": target, "begun": begun, "ended": now(), "backup": backup}
             )
 
+    def exchange(self, exchange: Exchange) -> None:
+        """Record a sync."""
+        self._write({"record": "exchange", **vars(exchange)})
+
     def _write(self, line: Mapping[str, Any]) -> None:
         with self._lock:
-            self._file.write(json.dumps(line) + "\n")
-            self._file.flush()
+            if not self._file.closed:
+                self._file.write(json.dumps(line) + "\n")
+                self._file.flush()
 
 
 def now() -> float:
@@ -161,13 +184,17 @@ def read_history(directory: Path) -> History:
         for line in lines
         if line["record"] == "call"
     ]
-    faults = [
-        Fault(**{key: line[key] for key in line if key != "record"}) for line in lines if line["record"] == "fault"
-    ]
+    faults = [Fault(**_without_kind(line)) for line in lines if line["record"] == "fault"]
+    exchanges = [Exchange(**_without_kind(line)) for line in lines if line["record"] == "exchange"]
     processes = directory / PROCESSES
     steps = processes.read_text().splitlines() if processes.exists() else []
     return History(
         operations=tuple(sorted(operations, key=lambda operation: operation.begun)),
         steps=tuple(Step(**json.loads(line)) for line in steps),
         faults=tuple(faults),
+        exchanges=tuple(exchanges),
     )
+
+
+def _without_kind(line: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in line.items() if key != "record"}

@@ -88,6 +88,8 @@ def conclude(system: System, names: Collection[str]) -> None:
         if read.is_done:
             client.events(name, read.answer["token"])
             client.log(name, read.answer["token"])
+    for cluster in system.clusters:
+        client.cluster_events(cluster.name)
     head = client.watch(0, 0).answer["revision"]
     for number in range(1, head + 1):
         client.revision(number)

@@ -15,16 +15,24 @@ import sqlalchemy
 import yaml
 
 from agent.engines.local import processes
+from agent.engines.local.job_files import ENDED, STARTED, TASK
+from agent.files import read_json
 from tests.robustness.histories.proxies import Proxy
 from tests.robustness.histories.records import Recorder, now
+from tests.robustness.histories.silences import LEASE_SECONDS, LOST_SECONDS, UNREACHABLE_SECONDS
 from tests.support.admins import RunningAdmin, running_admin
 from tests.support.agent_processes import Site, write_admin_configuration
 from tests.support.programs import Process
 
-LEASE_SECONDS, LOST_SECONDS = 6, 9
 POOL = "all"  #: of every cluster
-_AGENTS = {"leaseSeconds": LEASE_SECONDS, "waitSeconds": 2, "unreachableSeconds": 8, "lostSeconds": LOST_SECONDS}
-
+_AGENTS = {
+    "leaseSeconds": LEASE_SECONDS,
+    "waitSeconds": 2,
+    "unreachableSeconds": UNREACHABLE_SECONDS,
+    "lostSeconds": LOST_SECONDS,
+}
+#: Nothing of a run is so old.
+_RETENTION = {"executions": "1d", "events": "1d", "logs": "1d", "revisions": "1d", "interval": "1s"}
 
 #: Read by Python when it starts. It steps the clock of the named modules; libfaketime would step that of the whole
 #: process, but with it Python's time.sleep fails after a step.
@@ -68,15 +76,32 @@ class Cluster:
     site: Site
     proxy: Proxy
     clock: Clock
+    recorder: Recorder
     seconds: list[Site] = field(default_factory=list)  #: further agents that claim to be its agent
 
     @property
     def name(self) -> str:
         return self.site.cluster
 
+    @property
+    def agent(self) -> Process:
+        """The last process of its agent."""
+        return self.site.agents[-1]
+
+    def running_jobs(self) -> list[tuple[str, list[int]]]:
+        """The names of the executions that its engine runs, with the processes that watch each."""
+        jobs = []
+        for directory in sorted((self.site.state / "jobs").glob("*")):
+            task, started = (read_json(directory / name) or {} for name in (TASK, STARTED))
+            if started and not (directory / ENDED).exists():
+                watchers = [pid for pid, ticks in started["watchers"] if processes.start_ticks(pid) == ticks]
+                if watchers:
+                    jobs.append((task["environment"]["RAINBOW_EXECUTION"], watchers))
+        return jobs
+
     def start(self) -> None:
         """Start its agent, if none runs."""
-        if not self.site.agents or self.site.agents[-1].poll() is not None:
+        if not self.site.agents or self.agent.poll() is not None:
             self.site.start("--quiet")
 
     def start_second(self) -> Process:
@@ -92,10 +117,10 @@ class Cluster:
     def kill(self) -> None:
         """Kill its agent; its jobs go on."""
         self.signal(signal.SIGKILL)
-        self.site.agents[-1].wait()
+        self.agent.wait()
 
     def signal(self, number: signal.Signals) -> None:
-        self.site.agents[-1].send_signal(number)
+        self.agent.send_signal(number)
 
 
 @dataclass(kw_only=True)
@@ -151,7 +176,7 @@ class System:
 
     def add_cluster(self, name: str, slots: int) -> None:
         """Register a cluster and start its agent."""
-        proxy = Proxy(lambda: self.url, f"{name} {self.directory}")
+        proxy = Proxy(lambda: self.url, name, self.recorder, f"{name} {self.directory.name}")
         options = {"graceSeconds": 1, "memoryLimit": "none"}
         clock = Clock(self.directory / f"{name}-clock", "agent.clocks", "agent.engines.local.supervisor")
         site = Site(
@@ -162,7 +187,7 @@ class System:
             cluster=name,
             slots=slots,
         )
-        cluster = Cluster(site=site, proxy=proxy, clock=clock)
+        cluster = Cluster(site=site, proxy=proxy, clock=clock, recorder=self.recorder)
         self.clusters.append(cluster)
         site.register()
         cluster.start()
@@ -228,6 +253,7 @@ def running_system(
     configuration = yaml.safe_load(path.read_text())
     names = [f"c{number + 1}" for number in range(clusters)]
     configuration["clusters"]["poolNameClusterMap"] = {POOL: [{"id": name} for name in names]}
+    configuration["retention"] = _RETENTION
     path.write_text(yaml.safe_dump(configuration))
     system = System(directory=directory, database=database, recorder=recorder, has_clocks=has_clocks)
     try:
