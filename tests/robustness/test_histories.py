@@ -51,10 +51,12 @@ def test_every_history_under_faults_is_possible(
             url = f"sqlite:///{directory / 'rainbow.db'}"
         else:
             url = request.getfixturevalue("postgresql_databases").empty()
-        history = Run(seed=seed, seconds=scale(9, full=60), faults=faults_of(scale)).record(directory, url)
+        run = Run(seed=seed, seconds=scale(9, full=60), clients=scale(3, full=12), faults=faults_of(scale))
+        history = run.record(directory, url)
         check(history, f"HISTORY_SEED={seed}, recorded in {directory}")
-        executions += len({operation.request["name"] for operation in history.named("create")})
-        print(f"seed {seed}: {len(history.operations)} operations, {len(history.steps)} steps of processes")
+        executions += len({operation.request["token"] for operation in history.named("create")})
+        counts = f"{len(history.operations)} operations, {len(history.steps)} steps of processes"
+        print(f"seed {seed}: {counts}, {executions} executions so far", flush=True)
         if time.monotonic() >= deadline and executions >= scale(0, full=10_000):
             return
         shutil.rmtree(directory)

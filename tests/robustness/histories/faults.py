@@ -227,17 +227,18 @@ def under_faults(system: System, seed: str, faults: Collection[Fault]) -> Iterat
     """Let faults of the admin and of each cluster happen one after the other, until the context is left.
 
     They are drawn like cards: each happens once before any happens again. The last cluster is spared.
+    The admin, without which nothing happens, is left alone for longer.
     """
     is_over = threading.Event()
     failures: list[BaseException] = []
 
-    def repeat(name: str, target: System | Cluster, deck: list[Fault]) -> None:
+    def repeat(name: str, target: System | Cluster, deck: list[Fault], most_seconds: float) -> None:
         rng = random.Random(f"{seed} {name}")
         rng.shuffle(deck)
         is_over.wait(rng.uniform(1, 3))  # until there is work
         try:
             for fault in itertools.cycle(deck):
-                if is_over.wait(rng.uniform(0.3, 2)):
+                if is_over.wait(rng.uniform(0.3, most_seconds)):
                     return
                 with system.recorder.fault(fault.__name__, name):
                     fault(target, rng)
@@ -246,9 +247,9 @@ def under_faults(system: System, seed: str, faults: Collection[Fault]) -> Iterat
 
     of_admin = [fault for fault in faults if "system" in fault.__annotations__]
     of_clusters = [fault for fault in faults if "cluster" in fault.__annotations__]
-    threads = [threading.Thread(target=repeat, args=("admin", system, of_admin))]
+    threads = [threading.Thread(target=repeat, args=("admin", system, of_admin, 6))]
     for cluster in system.clusters[:-1]:  # one can always take what the others have lost
-        threads.append(threading.Thread(target=repeat, args=(cluster.name, cluster, list(of_clusters))))
+        threads.append(threading.Thread(target=repeat, args=(cluster.name, cluster, list(of_clusters), 2)))
     for thread in threads:
         thread.start()
     try:
