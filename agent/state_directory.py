@@ -12,6 +12,9 @@ from pathlib import Path
 from agent.files import read_json, write_file, write_json
 from agent.intents import Intent
 
+#: The file of a job's directory that has its last intent.
+_PAST_INTENT = "intent.json"
+
 
 class StateError(Exception):
     """The state directory cannot be used, with the reason and the remedy."""
@@ -24,7 +27,7 @@ class StateDirectory:
     instance    a random id, which tells the admin that processes are the same agent, started again
     position    how far the agent has seen the admin's answers, and for which cluster
     intents/    one file for each lease, named after its key
-    jobs/       one directory for each job, filled by the engine
+    jobs/       one directory for each job, filled by the engine; with its intent when it is over
     renewed     when the leases were last renewed
     """
 
@@ -114,10 +117,25 @@ class StateDirectory:
             self.save(intent, is_durable=False)
 
     def remove(self, intent: Intent) -> None:
-        """Delete an intent; if a crash of the machine restores it, the next start finds that it is over."""
+        """Move an intent to the directory of its job, as long as the engine keeps that; delete it if there is none.
+
+        If a crash of the machine restores it, the next start finds that it is over.
+        """
         self._unsaved.pop(intent.key, None)
+        path = self._intents / f"{intent.key}.json"
         with contextlib.suppress(OSError):
-            (self._intents / f"{intent.key}.json").unlink(missing_ok=True)
+            try:
+                path.replace(self.jobs / intent.key / _PAST_INTENT)
+            except (FileNotFoundError, NotADirectoryError):
+                path.unlink(missing_ok=True)
+
+    def load_past_intent(self, key: str) -> Intent | None:
+        """The intent of a job that was over, while the engine keeps the job's directory."""
+        try:
+            document = read_json(self.jobs / key / _PAST_INTENT)
+            return None if document is None else Intent.from_document(document)
+        except (OSError, ValueError, KeyError, TypeError):
+            return None  # a job of the agent's own user may have written there
 
     def save_renewal(self, boot: str, sent_at: float, lease_seconds: float) -> None:
         """Store when leases were renewed; not synced to disk, because it counts within one boot only."""

@@ -289,8 +289,13 @@ class Work:
 
     def _adopt(self, question: Mapping[str, Any], native_id: str) -> None:
         known = {name: question[name] for name in ("id", "attempt", "uid", "on_lost") if question.get(name)}
-        lease = {**known, "job": {}}
-        intent = Intent(lease=lease, stage=Stage.SUBMITTED, native_id=native_id)
+        past = self._state.load_past_intent(key_of(question)) or Intent(lease={**known, "job": {}})
+        intent = Intent(lease={**past.lease, **known}, stage=Stage.SUBMITTED, native_id=native_id)
+        if past.ending not in (None, Ending.CANCEL):
+            # What the agent ended for a reason of its own was not aborted by anybody; a lease that was another's
+            # before the database was restored is not any more.
+            intent.ending = Ending.EXPIRED if past.ending is Ending.LOST else past.ending
+            intent.ending_message = past.ending_message
         self._state.save(intent, is_durable=True)
         self.intents[intent.key] = intent
         # The admin asks only about leases of this cluster.

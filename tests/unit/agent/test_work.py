@@ -710,6 +710,40 @@ def test_an_adopted_execution_is_ended_by_whoever_knows_its_policy(
     assert bool(engine.cancelled) is is_ended
 
 
+@pytest.mark.parametrize(
+    ("native", "expected"),
+    [(ABORTED, ("FAILED", "CLUSTER_LOST")), (ABORTED_IN_QUEUE, ("RELEASED", None)), (SUCCEEDED, ("SUCCEEDED", None))],
+)
+def test_a_job_that_the_agent_ended_is_not_reported_as_aborted_when_a_restored_admin_asks_for_it_again(
+    work: Work, engine: FakeEngine, clock: FakeClock, native: NativeState, expected: tuple[str, str | None]
+) -> None:
+    started(work, clock, on_lost="fail")
+    work.end_lost([{**REFERENCE, "reason": "LEASE_EXPIRED"}])
+    engine.jobs[KEY] = native
+    work.step()
+    assert work.intents == {}
+    work.answer([REFERENCE])
+    clock.advance(1)
+    work.step()
+    event = work.outbox.events()[-1]
+    assert (event["type"], event.get("reason")) == expected
+
+
+def test_outputs_of_a_finished_job_are_read_again_when_a_restored_admin_asks_for_it(
+    work: Work, engine: FakeEngine, clock: FakeClock
+) -> None:
+    engine.programs["train"] = Program(files={"model": b"m"})
+    started(work, clock, job={"command": ["train"], "outputs": ["model"]})
+    engine.jobs[KEY] = SUCCEEDED
+    work.step()
+    accept(work)
+    assert work.intents == {}
+    work.answer([REFERENCE])
+    clock.advance(1)
+    work.step()
+    assert [file["path"] for file in work.outbox.events()[-1]["outputs"]] == ["model"]
+
+
 def test_a_job_that_its_guard_ended_is_reported_as_lost(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     started(work, clock, on_lost="fail")
     engine.jobs[KEY] = replace(FAILED, exit_code=None, reason="CLUSTER_LOST", message="Its lease was over.")
