@@ -14,11 +14,9 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from ctl.client.errors import InvalidFile
-from ctl.client.words import did_you_mean
+from ctl.client.words import did_you_mean, snake_case
 from ctl.client.yaml_files import load_mapping, read_source
 
-DEFAULT_ENDPOINT = "http://127.0.0.1:8088"
-DEFAULT_ENGINE = "local"
 _MOST = 1000
 
 
@@ -33,8 +31,8 @@ class Config:
     cluster: str
     state_directory: Path
     token_file: Path
-    endpoint: str = DEFAULT_ENDPOINT
-    engine: str = DEFAULT_ENGINE
+    endpoint: str = "http://127.0.0.1:8088"
+    engine: str = "local"
     engine_options: Mapping[str, Any] = field(default_factory=dict)
     ca_file: str | None = None
     run_as: str = ""
@@ -92,24 +90,15 @@ def load_config(file: Path | None, options: Mapping[str, Any]) -> Config:
     if not settings.get("cluster"):
         raise ConfigError("cluster: is missing: name the cluster with --cluster, or in the configuration file")
     base = file.parent if file else Path()
-    cluster = settings["cluster"]
-    state = _path(settings.get("stateDirectory"), base) or default_state_directory(cluster)
+    state = _path(settings.get("stateDirectory"), base) or default_state_directory(settings["cluster"])
     ca_file = _path(settings.get("caFile"), base)
-    return Config(
-        cluster=cluster,
-        endpoint=settings.get("endpoint", DEFAULT_ENDPOINT),
-        engine=settings.get("engine", DEFAULT_ENGINE),
-        engine_options=settings.get("engineOptions", {}),
-        state_directory=state,
-        token_file=_path(settings.get("tokenFile"), base) or state / "token",
-        ca_file=str(ca_file) if ca_file else None,
-        run_as=settings.get("runAs", Config.run_as),
-        slots=settings.get("slots", Config.slots),
-        want=settings.get("want", Config.want),
-        poll_seconds=settings.get("pollSeconds"),
-        plugins=tuple(settings.get("plugins", ())),
-        properties=settings.get("properties", {}),
-    )
+    read = {
+        "state_directory": state,
+        "token_file": _path(settings.get("tokenFile"), base) or state / "token",
+        "ca_file": str(ca_file) if ca_file else None,
+        "plugins": tuple(settings.get("plugins", ())),
+    }
+    return Config(**{snake_case(key): value for key, value in settings.items()} | read)
 
 
 def default_config_file() -> Path | None:
