@@ -87,10 +87,12 @@ def _sections() -> dict[str, dict[str, list[str]]]:
         name = path.removeprefix(f"{PROGRAM} ")
         verb, _, noun = name.rpartition(" ")
         if noun not in kinds:
-            sections[known][name] = _section(path, command, own_parameters(command))
+            sections[known][name] = _section(path, str(command.help), own_parameters(command))
         elif f"{verb} KIND" not in sections[known]:
+            # The first paragraph describes one kind.
+            text = str(command.help).partition("\n\n")[2].replace(noun, "KIND")
             common = _common(verb, command, kinds[noun])
-            sections[known][f"{verb} KIND"] = _section(f"{PROGRAM} {verb} KIND", command, common)
+            sections[known][f"{verb} KIND"] = _section(f"{PROGRAM} {verb} KIND", text, common)
     return {
         page: {name: section for place in places for name, section in sections[place].items()}
         for page, places in PAGES.items()
@@ -112,12 +114,8 @@ def _common(verb: str, command: click.Command, kind: Kind) -> list[click.Paramet
     return [param for param in own_parameters(command) if param.name not in fields]
 
 
-def _section(path: str, command: click.Command, params: Sequence[click.Parameter]) -> list[str]:
-    text = (command.help or "").strip()
-    if path.endswith(" KIND"):
-        # The first paragraph describes one kind.
-        text = text.partition("\n\n")[2].replace(str(command.name), "KIND")
-    return [f"## {path}", "", text, "", *(_table(params) if params else []), *([""] if params else [])]
+def _section(path: str, text: str, params: Sequence[click.Parameter]) -> list[str]:
+    return [f"## {path}", "", text.strip(), "", *(_table(params) if params else []), *([""] if params else [])]
 
 
 def _fields() -> list[str]:

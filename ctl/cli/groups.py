@@ -29,7 +29,6 @@ class Command(click.Command):
 
     def __init__(
         self,
-        name: str,
         run: Callable[..., None],
         *,
         help: str,
@@ -38,7 +37,7 @@ class Command(click.Command):
     ) -> None:
         own_names = {name for param in params for name in param.opts}
         super().__init__(
-            name,
+            None,  # it is called as its group calls it
             callback=click.pass_obj(run),
             # A flag of the command's own, as --timeout of `wait`, stands for the global one.
             params=[*params, *(option for option in GLOBAL_OPTIONS if not own_names.intersection(option.opts))],
@@ -62,7 +61,6 @@ class Command(click.Command):
 
 
 def command(
-    name: str,
     *,
     help: str,
     examples: Sequence[str],
@@ -70,7 +68,7 @@ def command(
     cls: type[Command] = Command,
 ) -> Callable[[Callable[..., None]], Command]:
     """Turns a function of the session and the parameters into a command."""
-    return lambda run: cls(name, run, help=help, examples=examples, params=params)
+    return lambda run: cls(run, help=help, examples=examples, params=params)
 
 
 @dataclass(frozen=True, kw_only=True)

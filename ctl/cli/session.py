@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ctl.cli.output import Printer, parse_format
 
 if TYPE_CHECKING:
+    from ctl.client.calls.base import Reasons
     from ctl.client.client import Client
     from ctl.client.contexts import Settings
 
@@ -82,6 +83,11 @@ def local_user() -> str | None:
         return getuser()
     except (OSError, KeyError):
         return None
+
+
+def reasons(flags: Mapping[str, Any]) -> Reasons:
+    """Why a change is made, and by whom, as the calls of the client take it."""
+    return {"message": flags["message"], "claimed_by": local_user()}
 
 
 def client_version() -> str:

@@ -16,7 +16,6 @@ clusters, pools and labels.
 
 
 @command(
-    "completion",
     help=_HELP,
     params=[Argument("shell", type=click.Choice(["bash", "zsh", "fish"]), explanation="Which shell.")],
     examples=[

@@ -46,7 +46,6 @@ config = Group(
 
 
 @command(
-    "set-context",
     help="Create a context, or change its settings: --endpoint, --token-file, --ca-file, --project, --domain, "
     "--timeout. An empty value removes a setting. The first context becomes the current one.",
     params=[
@@ -75,7 +74,6 @@ def set_context(session: Session, name: str) -> None:
 
 
 @command(
-    "use-context",
     help="Set the current context.",
     params=[_NAME],
     examples=["rainbowctl config use-context staging"],
@@ -88,7 +86,6 @@ def use_context(session: Session, name: str) -> None:
 
 
 @command(
-    "delete-context",
     help="Delete a context.",
     params=[_NAME],
     examples=["rainbowctl config delete-context staging"],
@@ -103,7 +100,6 @@ def delete_context(session: Session, name: str) -> None:
 
 
 @command(
-    "current-context",
     help="Show the current context.",
     examples=["rainbowctl config current-context"],
 )
@@ -118,7 +114,6 @@ def current_context(session: Session) -> None:
 
 
 @command(
-    "get-contexts",
     help="List the contexts.",
     examples=["rainbowctl config get-contexts"],
 )
@@ -141,7 +136,6 @@ def _context_field(known: Configuration, key: str) -> Column:
 
 
 @command(
-    "view",
     help="Show all settings in force and where they come from: a flag, a variable, the context, or the default.",
     params=[
         project_option(),

@@ -10,7 +10,6 @@ from ctl.client.words import did_you_mean
 
 
 @command(
-    "domain",
     help="Show the domains, which every project has.",
     params=[
         Argument(

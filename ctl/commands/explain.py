@@ -32,7 +32,6 @@ candidate with the result of each filter and its score; and the choice. -o wide 
 
 
 @command(
-    "explain",
     help=_HELP,
     params=[
         kind_argument("[KIND|all|execution]", "Noun, name or number, or execution; all without one."),

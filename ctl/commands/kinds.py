@@ -34,7 +34,6 @@ _EXAMPLE_SCOPE = {"project": "flyteexamples", "domain": "development"}
 
 
 @command(
-    "kind",
     help="Show the kinds of settings, built in and declared, or one of them with its fields and an example file.",
     params=[kind_argument("[KIND]", "Noun, name or number.")],
     examples=[

@@ -10,7 +10,6 @@ from ctl.client.errors import ClientError
 
 
 @command(
-    "version",
     help="Show the versions of rainbowctl and of the admin, if it answers.",
     examples=["rainbowctl version", "rainbowctl version -o json"],
 )

@@ -14,7 +14,6 @@ from ctl.client.words import count
 
 
 @command(
-    "warnings",
     help="Show the current warnings: stored settings that name something unknown or contradict others.",
     params=[strict_option()],
     examples=["rainbowctl get warnings", "rainbowctl get warnings --strict -o json"],

@@ -15,11 +15,16 @@ from ctl.client.transport import Transport
 _PAGE = 500
 
 
-class WriteOptions(TypedDict, total=False):
+class Reasons(TypedDict, total=False):
+    """Why a change is made, and by whom; kept with the revision."""
+
+    message: str | None
+    claimed_by: str | None
+
+
+class WriteOptions(Reasons, total=False):
     """What every change may say beside its content."""
 
-    message: str | None  #: the reason, kept with the revision
-    claimed_by: str | None  #: the author, likewise
     dry_run: bool  #: check everything and answer as usual, but write nothing
 
 

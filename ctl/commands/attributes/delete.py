@@ -11,7 +11,7 @@ from ctl.cli.groups import Command
 from ctl.cli.options import SCOPE_PARAMETERS, option, write_options
 from ctl.cli.prompts import asks, confirm
 from ctl.cli.scopes import place, scope_for
-from ctl.cli.session import Session, local_user
+from ctl.cli.session import Session, reasons
 from ctl.client.answers import Document
 from ctl.client.errors import ClientError, NotFound
 from ctl.client.kinds import Kind
@@ -48,7 +48,6 @@ def delete_attribute(kind: Kind) -> Command:
         _delete(session, kind, scope, None if flags["force"] else row.version, flags)
 
     return Command(
-        kind.noun,
         run,
         help=_HELP.format(description=kind.description or kind.name),
         params=[
@@ -69,14 +68,7 @@ def delete_attribute(kind: Kind) -> Command:
 
 
 def _delete(session: Session, kind: Kind, scope: Scope, version: int | None, flags: Mapping[str, Any]) -> None:
-    change = session.client.delete_attribute(
-        kind,
-        scope,
-        message=flags["message"],
-        claimed_by=local_user(),
-        if_match=version,
-        dry_run=flags["dry_run"],
-    )
+    change = session.client.delete_attribute(kind, scope, **reasons(flags), if_match=version, dry_run=flags["dry_run"])
     session.printer.warnings(change.warnings)
     _answer(session, kind, scope, change.document)
     if flags["dry_run"]:

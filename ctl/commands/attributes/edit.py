@@ -34,7 +34,6 @@ def edit_attribute(kind: Kind) -> Command:
         _Editing(session, kind, scope_for(session, kind, flags), flags).run()
 
     return Command(
-        kind.noun,
         run,
         help=_HELP.format(description=kind.description or kind.name),
         params=[*SCOPE_PARAMETERS, dry_run_option(), MESSAGE, STRICT_WRITE],

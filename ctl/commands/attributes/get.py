@@ -42,7 +42,6 @@ def get_attribute(kind: Kind) -> Command:
             show_value(session, kind, scope, read_value(session, kind, scope, exact=flags["exact"], at=flags["at"]))
 
     return Command(
-        kind.noun,
         run,
         help=_HELP.format(description=kind.description or kind.name, noun=kind.noun),
         params=[

@@ -13,7 +13,7 @@ from ctl.cli.groups import Command
 from ctl.cli.options import GLOBAL_OPTIONS, SCOPE_PARAMETERS, STRICT_WRITE, Option, option, write_options
 from ctl.cli.prompts import asks, check_strict, confirm_write
 from ctl.cli.scopes import default_scope, place, scope_for, typed_scope
-from ctl.cli.session import Session, local_user
+from ctl.cli.session import Session, reasons
 from ctl.client.answers import Attribute, Change
 from ctl.client.errors import InvalidInput, InvalidRequest, NotFound
 from ctl.client.kinds import Kind
@@ -60,7 +60,6 @@ def update_attribute(kind: Kind) -> Command:
     ]
     taken = {name for param in [*own, *GLOBAL_OPTIONS] for name in param.opts} | {"--help"}
     return Command(
-        kind.noun,
         run,
         help=_HELP.format(description=kind.description or kind.name),
         params=[*leaf_options(kind, taken), *own],
@@ -148,14 +147,7 @@ class Update:
 
     def _send(self, edit: Edit, scope: Scope, **conditions: Any) -> Change:
         try:
-            return edit.send(
-                self.session.client,
-                self.kind,
-                scope,
-                message=self.flags["message"],
-                claimed_by=local_user(),
-                **conditions,
-            )
+            return edit.send(self.session.client, self.kind, scope, **reasons(self.flags), **conditions)
         except InvalidRequest as error:
             raise (self.file.locate(error, self.kind) if self.file else error) from None
 

@@ -34,7 +34,6 @@ _NEW_PLAN = "Check them with `rainbowctl history`, then make a new plan."
 
 
 @command(
-    "apply",
     help=_HELP,
     params=[
         Argument("plan", required=False, metavar="[PLAN]", explanation="File that `rainbowctl plan --out` wrote."),

@@ -26,7 +26,6 @@ Exit status: 0 when nothing would change, 1 when something would, 2 for any erro
 
 
 @command(
-    "diff",
     help=_HELP,
     params=DOCUMENT_PARAMETERS,
     examples=[

@@ -33,7 +33,6 @@ into a directory that is not empty: files of an earlier export that are no longe
 
 
 @command(
-    "export",
     help=_HELP,
     params=[
         Argument(

@@ -35,7 +35,6 @@ The author is anonymous while the admin does not know its users; the name that t
 
 
 @command(
-    "history",
     help=_HELP,
     params=[
         kind_argument("[REVISION|FROM..TO|NOUN]", "Number of a revision, two numbers, or a kind.", parameter="word"),

@@ -27,7 +27,6 @@ or not: if one of them has changed since, apply refuses it with exit status 5.
 
 
 @command(
-    "plan",
     help=_HELP,
     params=[
         *DOCUMENT_PARAMETERS,

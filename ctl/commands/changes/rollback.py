@@ -16,7 +16,7 @@ from ctl.cli.options import (
     write_options,
 )
 from ctl.cli.scopes import resolve_scope, typed_scope
-from ctl.cli.session import Session, local_user
+from ctl.cli.session import Session, reasons
 from ctl.client.answers import ChangeSet
 from ctl.client.errors import Conflict, InvalidInput
 from ctl.client.words import count
@@ -37,7 +37,6 @@ confirmation on a terminal; without one, a rollback of more than one scope needs
 
 
 @command(
-    "rollback",
     help=_HELP,
     params=[
         kind_argument("[REVISION|NOUN]", "Revision to undo; with --to a kind.", parameter="word"),
@@ -66,9 +65,8 @@ def rollback(session: Session, word: str | None, **flags: Any) -> None:
     if not is_confirmed(session, flags, trial, _check_size):
         return
     with all_or_nothing(trial.revision):
-        reasons = {"message": flags["message"], "claimed_by": local_user()}
         planned = {} if flags["force"] else {"expected_head": trial.revision}
-        outcome = _send(session, {**target, **reasons, **planned})
+        outcome = _send(session, {**target, **reasons(flags), **planned})
     report_outcome(session, flags, outcome, trial, "Rolled back")
 
 

@@ -64,7 +64,6 @@ def _checked_key(ctx: click.Context, param: click.Parameter, value: str | None) 
 
 
 @command(
-    "execution",
     cls=RunCommand,
     help=_HELP,
     params=[

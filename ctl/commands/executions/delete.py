@@ -39,7 +39,6 @@ is refused where an agent can still end the execution. Asks for confirmation on 
 
 
 @command(
-    "execution",
     help=_HELP,
     params=[
         name_argument(parameter="names", required=False, nargs=-1, metavar="[NAME …]"),

@@ -69,7 +69,6 @@ _LIST_FILTERS: Sequence[click.Parameter] = [
 
 
 @command(
-    "execution",
     help=_HELP,
     params=[
         name_argument(required=False, metavar="[NAME]"),
@@ -224,7 +223,6 @@ def _details(session: Session, execution: Execution) -> None:
 
 
 @command(
-    "execution-event",
     help="Show what happened to an execution, oldest first: each event with its phase, cluster and reason.",
     params=EXECUTION_PARAMETERS,
     examples=[

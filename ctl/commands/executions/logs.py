@@ -37,7 +37,6 @@ output, up to a limit; a warning says if the rest is missing.
 
 
 @command(
-    "logs",
     help=_HELP,
     params=[
         *EXECUTION_PARAMETERS,

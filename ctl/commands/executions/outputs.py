@@ -23,7 +23,6 @@ files, below a directory instead.
 
 
 @command(
-    "output",
     help=_HELP,
     params=[
         name_argument(),

@@ -20,7 +20,6 @@ terminal.
 
 
 @command(
-    "execution",
     help=_HELP,
     params=[
         *EXECUTION_PARAMETERS,

@@ -62,7 +62,6 @@ def _of_phases(phases: frozenset[str]) -> Goal:
 
 
 @command(
-    "execution",
     help=_HELP,
     params=[
         *EXECUTION_PARAMETERS,

@@ -154,7 +154,6 @@ get_cluster, create_cluster, update_cluster, delete_cluster = commands(_CLUSTER)
 
 
 @command(
-    "cluster-event",
     help="Show what happened to a cluster, newest first: registered, ready, lost, cordoned, draining, reported.",
     params=[_NAME, LIMIT],
     examples=["rainbowctl get cluster-event a", "rainbowctl get cluster-events a --limit 100 -o json"],
@@ -171,7 +170,6 @@ def get_cluster_event(session: Session, name: str, limit: int) -> None:
 
 
 @command(
-    "cluster-state",
     help=_STATE_HELP,
     params=[_NAME, Option(["-f", "--file"], metavar="FILE", required=True, help="File with the state; - is stdin.")],
     examples=[

@@ -11,7 +11,7 @@ import click
 from ctl.cli.groups import Command
 from ctl.cli.options import MESSAGE, Argument, Option, definition_completer, dry_run_option
 from ctl.cli.output import Columns
-from ctl.cli.session import Session, local_user
+from ctl.cli.session import Session, reasons
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, InvalidRequest
 from ctl.client.nouns import plural
@@ -56,7 +56,6 @@ def get_definition(noun: FleetNoun) -> Command:
         show(session, noun, definitions, definitions, empty=empty)
 
     return Command(
-        noun.name,
         run,
         help=f"Show {plural(noun.name)}: all of them, or one by its name. {noun.about}",
         params=[name_argument(noun), *noun.filters],
@@ -76,12 +75,7 @@ def create_definition(noun: FleetNoun) -> Command:
         answer = send_write(
             file,
             lambda: session.client.create_definition(
-                noun.name,
-                name,
-                payload,
-                message=flags["message"],
-                claimed_by=local_user(),
-                dry_run=flags["dry_run"],
+                noun.name, name, payload, **reasons(flags), dry_run=flags["dry_run"]
             ),
         )
         session.printer.warnings(answer.get("warnings") or [])
@@ -93,7 +87,6 @@ def create_definition(noun: FleetNoun) -> Command:
         )
 
     return Command(
-        noun.name,
         run,
         help=f"{noun.about}\n\nCreates one from flags or a file. One that exists already is not changed.",
         params=[name_argument(noun), *noun.parameters, FILE, dry_run_option(), MESSAGE],

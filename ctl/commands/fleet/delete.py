@@ -8,7 +8,7 @@ from typing import Any
 from ctl.cli.groups import Command
 from ctl.cli.options import Argument, definition_completer, write_options
 from ctl.cli.prompts import confirm, is_terminal
-from ctl.cli.session import Session, local_user
+from ctl.cli.session import Session, reasons
 from ctl.client.answers import Document
 from ctl.client.errors import Conflict
 from ctl.client.nouns import plural
@@ -40,16 +40,13 @@ def delete_definition(noun: FleetNoun) -> Command:
             confirm(f"Delete {noun.name} {listed(existing)}?", "Not confirmed: nothing was deleted.")
         answers = dict(trials)
         for name in existing:
-            answers[name] = session.client.delete_definition(
-                noun.name, name, force=flags["force"], message=flags["message"], claimed_by=local_user()
-            )
+            answers[name] = session.client.delete_definition(noun.name, name, force=flags["force"], **reasons(flags))
             session.printer.warnings(answers[name].get("warnings") or [])
             outcome = "Deleted" if answers[name].get("changed") else "Someone else already deleted"
             session.printer.note(f"{outcome} {noun.name} {name}.")
         _report(session, noun, answers)
 
     return Command(
-        noun.name,
         run,
         help=_HELP.format(noun=noun.name, nouns=plural(noun.name)),
         params=[

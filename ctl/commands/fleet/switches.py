@@ -76,7 +76,6 @@ def _command(verb: str, *more: click.Parameter, example: str = "") -> Command:
         session.printer.machine_output((f"cluster/{name}" for name in names), document)
 
     return Command(
-        verb,
         run,
         help=f"{switch.about} This is recorded as an event of the cluster (`get cluster-event`), not as a revision.",
         params=[

@@ -34,7 +34,6 @@ _CLUSTER = Argument("cluster", explanation="Name of the cluster.", shell_complet
 
 
 @command(
-    "token",
     help=_GET_HELP,
     params=[_CLUSTER],
     examples=["rainbowctl get token a", "rainbowctl get tokens a -o json"],
@@ -62,7 +61,6 @@ def _second(key: str) -> Callable[[Document], str]:
 
 
 @command(
-    "token",
     help=_ROTATE_HELP,
     params=[
         _CLUSTER,
@@ -125,7 +123,6 @@ def _deliver_token(session: Session, answer: Document, file: str | None) -> None
 
 
 @command(
-    "token",
     help=_DELETE_HELP,
     params=[
         _CLUSTER,

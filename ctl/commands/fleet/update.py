@@ -9,7 +9,7 @@ from ctl.cli.files import check_expected_version
 from ctl.cli.groups import Command
 from ctl.cli.options import write_options
 from ctl.cli.prompts import asks, confirm_write
-from ctl.cli.session import Session, local_user
+from ctl.cli.session import Session, reasons
 from ctl.client.answers import RowChange
 from ctl.client.errors import InvalidInput, NotFound
 from ctl.client.nouns import json_key
@@ -63,13 +63,12 @@ def update_definition(noun: FleetNoun) -> Command:
             report(session, noun, name, trial)
             session.printer.note("Dry run: nothing was written.")
             return
-        answer = send(message=flags["message"], claimed_by=local_user())
+        answer = send(**reasons(flags))
         session.printer.warnings(answer.get("warnings") or [], trial.get("warnings") or [])
         report(session, noun, name, answer)
         session.printer.note(f"Updated {noun.name} {name}: version {answer.get('version')}.")
 
     return Command(
-        noun.name,
         run,
         help=_HELP.format(about=noun.about),
         params=[

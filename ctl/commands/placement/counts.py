@@ -26,7 +26,6 @@ _SHORTEST_BAR = 5
 
 
 @command(
-    "placement-counts",
     help="Show how many executions went where, the largest number first.",
     params=[
         Option(

@@ -25,7 +25,6 @@ The choice among equally good clusters depends on the name of the execution; giv
 
 
 @command(
-    "place",
     cls=RunCommand,
     help=_HELP,
     params=[

@@ -26,7 +26,6 @@ confirmation on a terminal; without one it needs --force.
 
 
 @command(
-    "redecide",
     help=_HELP,
     params=[
         *scope_options(),

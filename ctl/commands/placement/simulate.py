@@ -29,7 +29,6 @@ Nothing is written and nothing moves. {DOCUMENTS}
 
 
 @command(
-    "simulate",
     help=_HELP,
     params=[
         assumed_files_option("Documents to assume. Repeatable."),

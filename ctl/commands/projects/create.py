@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctl.cli.groups import command
-from ctl.cli.session import Session, local_user
+from ctl.cli.session import Session, reasons
 from ctl.client.errors import Conflict, InvalidInput, NotFound
 from ctl.commands.projects.fields import file_fields, flag_fields, ids, one_id, print_projects, project_parameters
 from ctl.files.projects import READ_ONLY
 
 
 @command(
-    "project",
     help="Create a project. Its id cannot be changed; name, description and labels can.",
     params=project_parameters("the new project"),
     examples=[
@@ -30,7 +29,7 @@ def create_project(session: Session, **flags: Any) -> None:
     if flags["dry_run"]:
         _dry_run(session, id, fields)
         return
-    created = session.client.create_project(id, message=flags["message"], claimed_by=local_user(), **fields)
+    created = session.client.create_project(id, **reasons(flags), **fields)
     if session.printer.is_table:
         session.printer.note(f"Created project {id}.")
     else:

@@ -9,7 +9,6 @@ from ctl.commands.projects.fields import id_argument, one_id, print_projects, re
 
 
 @command(
-    "project",
     help="Show projects: all that are active, with -A the archived ones too, or one by its id.",
     params=[
         id_argument(),

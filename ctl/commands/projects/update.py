@@ -9,7 +9,7 @@ from ctl.cli.diffs import show_difference
 from ctl.cli.files import check_expected_version
 from ctl.cli.groups import command
 from ctl.cli.prompts import asks, confirm_write
-from ctl.cli.session import Session, local_user
+from ctl.cli.session import Session, reasons
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
 from ctl.commands.projects.fields import file_fields, flag_fields, ids, one_id, project_parameters, read_project
@@ -25,7 +25,6 @@ difference and asks for confirmation on a terminal. An archived project keeps it
 
 
 @command(
-    "project",
     help=_HELP,
     params=project_parameters("the project"),
     examples=[
@@ -62,13 +61,8 @@ def update_project(session: Session, **flags: Any) -> None:
         _answer(session, id, {**current, **changes})
         session.printer.note("Dry run: nothing was written.")
         return
-    updated = session.client.update_project(
-        id,
-        message=flags["message"],
-        claimed_by=local_user(),
-        if_match=None if flags["force"] else current.get("version"),
-        **changes,
-    )
+    version = None if flags["force"] else current.get("version")
+    updated = session.client.update_project(id, **reasons(flags), if_match=version, **changes)
     _answer(session, id, updated)
     session.printer.note(f"Updated project {id}.")
 

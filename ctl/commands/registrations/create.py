@@ -128,7 +128,6 @@ def _create(noun: str, word: str, examples: Sequence[str], *more: click.Paramete
         _answer(session, word, outcomes)
 
     return Command(
-        word,
         run,
         help=f"Register a {TITLES[noun]} from a file; `kind` may be left out.\n\n{DOCUMENTS}",
         params=[

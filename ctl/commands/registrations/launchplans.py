@@ -81,7 +81,6 @@ _READING = Reading(
 
 
 @command(
-    "launchplan",
     help=_GET_HELP,
     params=[
         *read_parameters("launch plan"),
@@ -101,7 +100,6 @@ def get_launchplan(session: Session, name: str | None, workflow: str | None, **f
 
 
 @command(
-    "launchplan",
     help=_UPDATE_HELP,
     params=[
         Argument("name", explanation="Name of the launch plan."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import click
@@ -60,7 +61,6 @@ def _refused_option(word: str, reason: str) -> click.Option:
 
 
 @command(
-    "files",
     help=_HELP,
     params=[
         Argument(
@@ -171,9 +171,6 @@ def _register_all(
 
 
 def _show(session: Session, results: list[_Result]) -> None:
-    printer = session.printer
     names = ("/".join([fold(result.item.noun), *result.item.id.document().values()]) for result in results)
-    if printer.machine_output(names, [result.document() for result in results]):
-        return
-    rows = [[result.item.title, result.status, result.info] for result in results]
-    printer.table(["NAME", "STATUS", "ADDITIONAL INFO"], rows)
+    columns = {"NAME": attrgetter("item.title"), "STATUS": attrgetter("status"), "ADDITIONAL INFO": attrgetter("info")}
+    session.printer.show(names, results, [result.document() for result in results], columns)

@@ -72,7 +72,6 @@ def _get(noun: str, about: str) -> Command:
         reading.run(session, name, flags)
 
     return Command(
-        noun,
         run,
         help=_HELP.format(noun=noun, about=about),
         params=read_parameters(noun),
