@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from flask import Response
 
@@ -55,16 +56,9 @@ def _register(level: Level) -> None:
         reading = attributes.read_attribute(context(), kind, check_scope(**keys), exact=query["exact"])
         return respond(ReadAnswer.from_reading(reading), etag=None if reading.row is None else reading.row.version)
 
-    @operations.add(
-        "PUT",
-        path,
-        summary=f"Replace an attribute {where}",
-        query=WriteQuery,
-        body=PutBody,
-        answer=WriteAnswer,
-        errors=(409,),
-        headers=WRITE_HEADERS,
-    )
+    change = partial(operations.add, path=path, errors=(409,), headers=WRITE_HEADERS)
+
+    @change("PUT", summary=f"Replace an attribute {where}", query=WriteQuery, body=PutBody, answer=WriteAnswer)
     def put(query: Fields, body: Fields, **keys: str) -> Response:
         scope = check_scope(**keys)
         _check_same_scope(scope, body["attributes"], "attributes.")
@@ -74,15 +68,12 @@ def _register(level: Level) -> None:
         normal = kind.read(payload)
         return _write(kind, scope, lambda _before: normal, change_options(query, body))
 
-    @operations.add(
+    @change(
         "PATCH",
-        path,
         summary=f"Change single fields of an attribute {where}",
         query=PatchQuery,
         body=PatchBody,
         answer=WriteAnswer,
-        errors=(409,),
-        headers=WRITE_HEADERS,
     )
     def patch(query: Fields, body: Fields, **keys: str) -> Response:
         kind = context().settings.kinds.find(query["resource_type"])
@@ -93,15 +84,12 @@ def _register(level: Level) -> None:
 
         return _write(kind, check_scope(**keys), after, change_options(query, body))
 
-    @operations.add(
+    @change(
         "DELETE",
-        path,
         summary=f"Delete an attribute {where}, and nothing below it",
         query=DeleteQuery,
         body=DeleteBody,
         body_optional=True,
-        errors=(409,),
-        headers=WRITE_HEADERS,
     )
     def delete(query: Fields, body: Fields, **keys: str) -> DeleteAnswer:
         scope = check_scope(**keys)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from flask import request
 
 from admin.api.current import context
@@ -15,8 +17,6 @@ from admin.services.creations import Refusal
 from admin.services.run_requests import CreationRequest
 
 operations = Operations("executions")
-
-MOST_BYTES = 4 * 1024 * 1024
 
 
 def _create(request: CreationRequest, *, dry_run: bool) -> CreatedAnswer:
@@ -42,16 +42,18 @@ def _idempotency_key() -> str | None:
     return key
 
 
-@operations.add(
+_add = partial(
+    operations.add,
     "POST",
-    "/executions",
     query=WriteQuery,
-    body=CreationBody,
     errors=(404, 409),
     headers=("Idempotency-Key",),
     for_agents=True,
-    most_bytes=MOST_BYTES,
+    most_bytes=4 * 1024 * 1024,
 )
+
+
+@_add("/executions", body=CreationBody)
 def create_execution(query: Fields, body: CreationBody) -> CreatedAnswer | ManyCreatedAnswer:
     """Create an execution, or many."""
     requests = body.requests()
@@ -61,17 +63,7 @@ def create_execution(query: Fields, body: CreationBody) -> CreatedAnswer | ManyC
 
 
 def _repeat(word: str, mode: str, summary: str) -> None:
-    @operations.add(
-        "POST",
-        f"/executions/{word}",
-        summary=summary,
-        query=WriteQuery,
-        body=RepeatBody,
-        errors=(404, 409),
-        headers=("Idempotency-Key",),
-        for_agents=True,
-        most_bytes=MOST_BYTES,
-    )
+    @_add(f"/executions/{word}", summary=summary, body=RepeatBody)
     def repeat(query: Fields, body: RepeatBody) -> CreatedAnswer:
         request = executions.repeat_request(
             context(), body.id.id(), mode=mode, name=or_none(body.name) or None, changes=body.changes()

@@ -75,6 +75,8 @@ def _operations_of(
     shape: dict[str, fields.Field[Any]] = {noun: fields.Raw(required=True, metadata={"type": "object"})}
     body = cast(type[RequestSchema], AuthorshipFields.from_dict(shape, name=f"{noun.title()}Body"))
 
+    change = partial(operations.add, path=f"/{nouns}/<name>", answer=written, errors=(409,), headers=WRITE_HEADERS)
+
     def answer_write(name: str, changed: Changed) -> WrittenAnswer:
         return written.from_changed(changed, **{noun: _definition(kind, name, changed)})
 
@@ -111,16 +113,7 @@ def _operations_of(
     def get(name: str) -> Answer:
         return _get(kind, name)
 
-    @operations.add(
-        "PUT",
-        f"/{nouns}/<name>",
-        summary=f"Define a {noun}, or define it anew",
-        query=WriteQuery,
-        body=body,
-        answer=written,
-        errors=(409,),
-        headers=WRITE_HEADERS,
-    )
+    @change("PUT", summary=f"Define a {noun}, or define it anew", query=WriteQuery, body=body)
     def put(name: str, query: Fields, body: Fields) -> Answer:
         definition = body[noun]
         named, payload = read_named({"name": name, **definition} if isinstance(definition, dict) else definition, noun)
@@ -129,17 +122,7 @@ def _operations_of(
         changed = fleet.put_definition(context(), kind, name, payload, expectation(), change_options(query, body))
         return answer_write(name, changed)
 
-    @operations.add(
-        "DELETE",
-        f"/{nouns}/<name>",
-        summary=f"Delete a {noun}",
-        query=DeleteQuery,
-        body=AuthorshipFields,
-        body_optional=True,
-        answer=written,
-        errors=(409,),
-        headers=WRITE_HEADERS,
-    )
+    @change("DELETE", summary=f"Delete a {noun}", query=DeleteQuery, body=AuthorshipFields, body_optional=True)
     def delete(name: str, query: Fields, body: Fields) -> Answer:
         changed = fleet.put_definition(context(), kind, name, None, expectation(), change_options(query, body))
         return answer_write(name, changed)

@@ -219,13 +219,8 @@ class ExecutionAnswer(ListedAnswer):
         return cls(
             **asdict(ListedAnswer.from_listed(execution)),
             spec=execution.request["spec"],
-            inputs=content["inputs"],
-            job=content["job"],
-            config=content["config"],
-            queue=content["queue"],
             quality_of_service=quality_of_service or None,
-            plugins=content["plugins"],
-            attributes=content["attributes"],
+            **{name: content[name] for name in ("inputs", "job", "config", "queue", "plugins", "attributes")},
             changed=changed,
         )
 

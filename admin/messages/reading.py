@@ -15,8 +15,8 @@ import msgspec
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, field, inspect
 from msgspec.structs import FieldInfo
 
-from admin.core import names
-from admin.core.problems import Problem, raise_problems, unknown_fields
+from admin.core.fields.leaves import known_keys
+from admin.core.problems import Problem, raise_problems
 from admin.messages.shared import MessageMeta
 
 B = TypeVar("B", bound="Body")
@@ -99,24 +99,16 @@ def _read_fields(body: type[B], data: object, path: str, problems: list[Problem]
     if not isinstance(data, Mapping):
         problems.append(Problem(field=path, reason="is not a mapping: give one with named fields."))
         return None
-    fields, spelling = _fields(body), _spelling(body)
-    present: dict[str, Any] = {}
-    unknown: list[str] = []
-    for key, value in data.items():
-        name = key if key in fields else spelling.get(key)
-        if name is None:
-            unknown.append(str(key))
-        elif name in present:
-            problems.append(Problem(field=_join(path, name), reason="is given twice, in two spellings."))
-        else:
-            present[name] = value
+    fields = _fields(body)
+    wrong_names: list[Problem] = []
+    present = known_keys(data, fields, (path,) if path else (), wrong_names)
     values: dict[str, Any] = {}
     for name, info in fields.items():
         if name in present:
             values[info.name] = _read_value(info.type, present[name], _join(path, name), problems)
         elif info.default is NODEFAULT and info.default_factory is NODEFAULT:
             problems.append(Problem(field=_join(path, name), reason="is missing."))
-    problems.extend(unknown_fields(unknown, fields, path))
+    problems.extend(wrong_names)
     return None if problems else body(**values)
 
 
@@ -142,12 +134,6 @@ def _read_value(type_: Any, value: object, path: str, problems: list[Problem]) -
 @lru_cache(maxsize=256)
 def _fields(body: type[Struct]) -> dict[str, FieldInfo]:
     return {info.encode_name: info for info in msgspec.structs.fields(body)}
-
-
-@lru_cache(maxsize=256)
-def _spelling(body: type[Struct]) -> dict[str, str]:
-    """The name of each field by its camelCase spelling."""
-    return {names.camel(name): name for name in _fields(body)}
 
 
 @lru_cache(maxsize=1024)

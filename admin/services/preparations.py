@@ -27,10 +27,6 @@ class Preparation:
     basis: DecisionBasis
     _templates: dict[str | None, Template] = field(default_factory=dict)  #: by queue
 
-    @property
-    def warnings(self) -> list[dict[str, str]]:
-        return self.resolved.warnings
-
     def place(self, key: str) -> Placement:
         """Where the execution with a key goes."""
         return Placement(run_plan=self.run_plan, decision=choose(self.evaluation, key))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from admin.core import names
 from admin.core.executions.launches import Launch
-from admin.core.executions.plans import RunPlan, draw_key
+from admin.core.executions.plans import RunPlan
 from admin.core.executions.spec import EXECUTION_NAME, EXECUTION_NAME_RULE, read_spec
 from admin.core.jobs.literals import plain_values
 from admin.core.json_text import JsonObject, json_text
@@ -68,7 +68,7 @@ class CreationRequest(NamedTuple):
     @property
     def key(self) -> str:
         """The key by which queues and clusters are drawn."""
-        return draw_key(self.run.project, self.run.domain, self.name or "")
+        return str(self.id)
 
 
 #: Requests that were read before, for they are often alike but for their names; and specs, where inputs differ too.

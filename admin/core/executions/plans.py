@@ -82,16 +82,11 @@ def build_run_plan(launch: Launch, name: str, effective: EffectiveSettings, rule
         attributes=effective.lease_attributes,
         effective=effective,
         workload=Workload(
-            key=draw_key(launch.scope.project, launch.scope.domain, name),
+            key=f"{launch.scope.project}/{launch.scope.domain}/{name}",
             demand=demand(job),
             plugins=tuple(plugins["plugin_id"]) if plugins and must_offer else (),
         ),
     )
-
-
-def draw_key(project: str, domain: str, name: str) -> str:
-    """The key that an execution draws its queue and its cluster by."""
-    return f"{project}/{domain}/{name}"
 
 
 def _with_config(
