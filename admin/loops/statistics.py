@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 from admin.services.context import Context
 from admin.store import statistics
@@ -17,21 +16,14 @@ class StatisticsLoop:
     Without statistics PostgreSQL finds one execution among all of its project and domain, for every report of an agent.
     """
 
-    def __init__(
-        self,
-        context: Context,
-        *,
-        interval: float = _INTERVAL_SECONDS,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, context: Context, *, interval: float = _INTERVAL_SECONDS) -> None:
         self._context = context
         self._interval = interval
-        self._clock = clock
         self._next_look = 0.0
         self._analyzed: set[str] = set()  #: once is enough: from then on autovacuum does, as far as it may
 
     def __call__(self) -> None:
-        now = self._clock()
+        now = time.monotonic()
         if now < self._next_look:
             return
         self._next_look = now + self._interval

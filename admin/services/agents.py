@@ -168,7 +168,7 @@ def cluster_of(context: Context, token: str) -> str:
         )
     if stored.last_used_at is None or stored.last_used_at < now - timedelta(seconds=60):
         with context.database.writing() as connection:
-            tokens.touch(connection, stored.prefix, now)
+            tokens.change(connection, stored.prefix, last_used_at=now)
     elif cached is None:
         context.token_cache.keep(hashed, stored)
     return stored.cluster
@@ -220,7 +220,7 @@ def revoke(context: Context, cluster: str, prefix: str) -> bool:
             raise TokenNotFound()
         if state_of(token, now) in ("revoked", "expired"):
             return False
-        tokens.revoke(connection, prefix, now)
+        tokens.change(connection, prefix, revoked_at=now)
     context.token_cache.forget()
     return True
 

@@ -69,7 +69,7 @@ class CachedCatalog:
             with self._context.database.reading() as connection:
                 return find(self._context, connection, identifier)
 
-        return self._context.creation_cache.registered.find(self._basis, (find, identifier), read)
+        return self._context.creation_cache.registered.find((find, identifier), read, self._basis.registrations)
 
 
 #: Finds what a launch names; an error where it is unknown.

@@ -74,7 +74,7 @@ class CachedView:
         if len(run.text) > MAX_CACHED_BYTES:
             return prepare(self._context, self, request)
         key = (run.project, run.domain, run.text)
-        return self._cache.preparations.find(self.basis, key, lambda: prepare(self._context, self, request))
+        return self._cache.preparations.find(key, lambda: prepare(self._context, self, request), self.basis)
 
     def effective_settings(self, resolved: ResolvedLaunch) -> EffectiveSettings:
         launch = resolved.launch
@@ -83,7 +83,7 @@ class CachedView:
         def resolve() -> EffectiveSettings:
             return resolve_settings(launch, self._rows(launch.scope), self._context.settings.rules)
 
-        return self._cache.effective.find(self.basis, key, resolve)
+        return self._cache.effective.find(key, resolve, self.basis.revision)
 
     def _rows(self, scope: Scope) -> RowsByKind:
         applying = self._context.index.applying(scope)
@@ -97,7 +97,7 @@ class CachedView:
             raise NeedsTransaction
         route, workload = run_plan.route, run_plan.workload
         key = (route.kind, route.name, tuple(workload.demand.items()), workload.plugins)
-        return self._cache.evaluations.find(self.basis, key, lambda: evaluate(route, self.fleet, workload, {}))
+        return self._cache.evaluations.find(key, lambda: evaluate(route, self.fleet, workload, {}), self.basis.fleet)
 
     def is_current(self) -> bool:
         """Whether the database is still at the basis of this view."""

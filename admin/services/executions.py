@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -22,7 +22,7 @@ from admin.core.settings.scopes import Scope
 from admin.errors import ExecutionNotFound, NotRecoverable
 from admin.metrics import count_finished
 from admin.services.context import Context
-from admin.services.run_requests import CreationRequest, RunRequest, run_request_of
+from admin.services.run_requests import CreationRequest, run_request_of
 from admin.services.scopes import check_readable
 from admin.services.waiting import Wait
 from admin.store import decisions, execution_lists, executions
@@ -236,14 +236,7 @@ def repeat_request(
                 spec.pop(field, None)  # the new target replaces the old one
     if name is not None and not names.matches(EXECUTION_NAME, name):
         raise Invalid(Problem(field="name", reason=f"'{shorten(name)}' is not an execution's name."))
-    run = RunRequest(
-        project=execution.project,
-        domain=execution.domain,
-        spec=spec,
-        inputs=inputs,
-        mode=mode,
-        reference=execution.key._asdict(),
-    )
+    run = replace(first, spec=spec, inputs=inputs, mode=mode, reference=execution.key._asdict())
     return CreationRequest(run, name)
 
 

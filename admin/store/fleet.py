@@ -188,11 +188,6 @@ def hold_states(connection: Connection, names: Iterable[str]) -> dict[str, Clust
     }
 
 
-def last_syncs(connection: Connection) -> dict[str, datetime | None]:
-    """The time of the last sync of each cluster's agent."""
-    return {row[0]: row[1] for row in connection.execute(_SELECT_LAST_SYNCS)}
-
-
 def heard(connection: Connection) -> dict[str, HeardCluster]:
     """When each cluster's agent was heard, and what its health is."""
     return {row[0]: HeardCluster(*row[1:]) for row in connection.execute(_SELECT_HEARD)}
@@ -214,7 +209,6 @@ _LOCK_STATES = (
     .order_by(cluster_states.c.name)
     .with_for_update()
 )
-_SELECT_LAST_SYNCS = select(cluster_states.c.name, cluster_states.c.last_sync_at)
 _SELECT_HEARD = select(cluster_states.c.name, *(cluster_states.c[name] for name in HeardCluster._fields))
 _TO_BE_DRAINED = select(cluster_states.c.name).where(
     cluster_states.c.draining, cluster_states.c.drain_deadline <= bindparam("now")

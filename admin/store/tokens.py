@@ -101,17 +101,12 @@ def expire(connection: Connection, prefixes: Iterable[str], at: datetime) -> Non
     )
 
 
-def revoke(connection: Connection, prefix: str, now: datetime) -> None:
-    """Revoke a token."""
-    connection.execute(update(cluster_tokens).where(_columns.prefix == prefix).values(revoked_at=now))
+def change(connection: Connection, prefix: str, **times: datetime) -> None:
+    """Note when a token was revoked or used."""
+    connection.execute(update(cluster_tokens).where(_columns.prefix == prefix).values(**times))
 
 
 def revoke_all(connection: Connection, clusters: Iterable[str], now: datetime) -> None:
     """Revoke every token of some clusters."""
     live = _columns.cluster.in_(list(clusters)), _columns.revoked_at.is_(None)
     connection.execute(update(cluster_tokens).where(*live).values(revoked_at=now))
-
-
-def touch(connection: Connection, prefix: str, now: datetime) -> None:
-    """Note that a token was used."""
-    connection.execute(update(cluster_tokens).where(_columns.prefix == prefix).values(last_used_at=now))

@@ -202,7 +202,7 @@ def test_nobody_asks_the_database_for_one_that_waits(app: Flask, context: Contex
         sync(context, Sync(cluster=name, agent="old", sequence=1))  # that it is there is news by itself
     with waiting(context, *names) as answers:
         with context.database.reading() as connection:
-            before = fleet.last_syncs(connection)
+            before = fleet.heard(connection)
         first = context.cluster_wakeups.polls
         with statements(context) as seen:
             _wait_for_polls(context, 50)  # more than two seconds, which some queries are made after
@@ -211,7 +211,7 @@ def test_nobody_asks_the_database_for_one_that_waits(app: Flask, context: Contex
         assert writes == []
         assert len(seen) <= polls * 5  # one thread polls for all of them
         with context.database.reading() as connection:
-            assert fleet.last_syncs(connection) == before
+            assert fleet.heard(connection) == before
         assert not any(answer.done() for answer in answers.values())
 
 

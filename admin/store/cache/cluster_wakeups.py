@@ -160,7 +160,7 @@ class _ClusterChanges:
 
     def _check(self, connection: Connection) -> None:
         """Read what leaves no event."""
-        self.last_syncs = fleet.last_syncs(connection)
+        self.last_syncs = {name: heard.last_sync_at for name, heard in fleet.heard(connection).items()}
         defined = fleet.clusters_defined_above(connection, self._last_definition)
         self._last_definition = max([self._last_definition, *defined.values()])
         self.clusters |= defined.keys()
