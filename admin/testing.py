@@ -49,7 +49,7 @@ def admin_app(config: Sections | None = None, *, config_file: str | None = None)
         database = dict((config or {}).get("database", {}))
         if "url" not in database:
             path = Path(directory) / "rainbow.db"
-            path.write_bytes(_migrated_database())
+            path.write_bytes(migrated_database())
             database["url"] = f"sqlite:///{path}"
         app = create_app(load_settings(config_file, {}, {**(config or {}), "database": database}))
         try:
@@ -89,7 +89,7 @@ class _QuietHandler(WSGIRequestHandler):
 
 
 @cache
-def _migrated_database() -> bytes:
+def migrated_database() -> bytes:
     """The file of an empty database with the current schema, migrated once in each process."""
     with tempfile.TemporaryDirectory(prefix="rainbow-") as directory:
         path = Path(directory) / "rainbow.db"

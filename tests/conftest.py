@@ -96,8 +96,8 @@ def slurm_clusters() -> Iterator[tuple[SlurmCluster, SlurmCluster]]:
 
 
 @pytest.fixture(scope="session")
-def sqlite_databases(tmp_path_factory: pytest.TempPathFactory) -> SqliteDatabases:
-    return SqliteDatabases(tmp_path_factory.mktemp("template"))
+def sqlite_databases() -> SqliteDatabases:
+    return SqliteDatabases()
 
 
 @pytest.fixture(scope="session")

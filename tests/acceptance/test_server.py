@@ -392,7 +392,7 @@ def test_what_lets_others_read_a_secret_is_warned_of_and_new_files_are_private(t
         (tmp_path / name).chmod(0o644)
     tmp_path.chmod(0o755)
     flags = ("--registrationSecretFile", str(tmp_path / "secret"))
-    with running_admin(tmp_path, "--apiTokenFile", str(tmp_path / "token"), *flags) as admin:
+    with running_admin(tmp_path, "--apiTokenFile", str(tmp_path / "token"), *flags, is_cold=True) as admin:
         lines = [json.loads(line) for line in admin.log.read_text().splitlines()]
         warned = [line["file"] for line in lines if "chmod 600" in line["message"]]
         assert warned == [str(tmp_path / "token"), str(tmp_path / "secret")]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import requests
 
+from tests.support.databases import SqliteDatabases
 from tests.support.postgresql import free_port
 from tests.support.programs import Process, clean_environment, start
 from tests.support.waiting import wait_until
@@ -43,7 +44,12 @@ def running_admin(
     verify: str | bool = True,
     is_cold: bool = False,
 ) -> Iterator[RunningAdmin]:
-    """An admin started from the command line; it is stopped in any case."""
+    """An admin started from the command line; it is stopped in any case.
+
+    A cold one starts as users start it, and sets up its database itself.
+    """
+    if database is None and not is_cold and not (directory / "rainbow.db").exists():
+        database = SqliteDatabases().set_up(directory)
     port = free_port()
     log = directory / f"admin-{port}.log"
     command = ["serve", "--port", str(port), "--database", database or f"sqlite:///{directory / 'rainbow.db'}"]

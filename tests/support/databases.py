@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import shutil
 from functools import cached_property
 from pathlib import Path
 
@@ -11,25 +10,20 @@ import sqlalchemy
 
 from admin.store.database import Database
 from admin.store.schema import migrate
+from admin.testing import migrated_database
 
 
 class SqliteDatabases:
-    """SQLite files; the template lies in a directory of its own."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
+    """SQLite files, one in each directory."""
 
     def empty(self, directory: Path) -> str:
         return f"sqlite:///{directory / 'rainbow.db'}"
 
     def set_up(self, directory: Path) -> str:
-        shutil.copy(self._template, directory / "rainbow.db")
+        path = directory / "rainbow.db"
+        path.touch(mode=0o600)
+        path.write_bytes(migrated_database())
         return self.empty(directory)
-
-    @cached_property
-    def _template(self) -> Path:
-        _migrate(self.empty(self._directory))
-        return self._directory / "rainbow.db"
 
 
 class PostgresqlDatabases:
@@ -48,7 +42,9 @@ class PostgresqlDatabases:
     @cached_property
     def _template(self) -> str:
         url = self.empty()
-        _migrate(url)
+        engine = sqlalchemy.create_engine(url, poolclass=sqlalchemy.NullPool)
+        migrate(Database(engine).engine)
+        engine.dispose()
         return url.rsplit("/", 1)[1]
 
     def _create(self, template: str) -> str:
@@ -56,9 +52,3 @@ class PostgresqlDatabases:
         with self._engine.connect() as connection:
             connection.exec_driver_sql(f"CREATE DATABASE {name} TEMPLATE {template}")
         return f"{self._server}/{name}"
-
-
-def _migrate(url: str) -> None:
-    engine = sqlalchemy.create_engine(url, poolclass=sqlalchemy.NullPool)
-    migrate(Database(engine).engine)
-    engine.dispose()

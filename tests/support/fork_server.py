@@ -22,6 +22,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NoReturn
 
+from tests.support.apps import opened_app
+
 PROGRAMS = {
     "rainbow-admin": "admin.main:main",
     "rainbow-agent": "agent.main:main",
@@ -32,12 +34,15 @@ REQUEST_BYTES = 2**18
 
 
 def preload() -> None:
-    """Import every module of the programs, except those that act on import."""
+    """Import every module of the programs, except those that act on import; make an app, which fills its caches."""
     for package in ("admin", "agent", "ctl"):
         for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
             if "migrations" not in module.name and not module.name.endswith("__main__"):
                 with suppress(Exception):  # an import error shows when the module is needed
                     importlib.import_module(module.name)
+    with tempfile.TemporaryDirectory() as directory, opened_app(f"sqlite:///{directory}/rainbow.db"):
+        pass
+    assert threading.active_count() == 1, "a thread does not survive a fork"
 
 
 class ForkServer:
