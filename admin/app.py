@@ -33,6 +33,7 @@ from admin.gate import Gate, TokenFile
 from admin.messages.reading import prepare_bodies
 from admin.metrics import StateCollector
 from admin.services.agents import RegistrationLimiter, cluster_of
+from admin.services.change_commits import commit_changes
 from admin.services.context import Context
 from admin.services.state import StateSummary
 from admin.services.waiting import WaitingRoom
@@ -64,6 +65,8 @@ _OPERATIONS = (
     service.description,
     service.probes,
 )
+#: Changes in one transaction: as many as there are writers at most times.
+_MOST_CHANGES = 64
 DOCS_PATH = "/api/v1/docs"
 
 
@@ -95,6 +98,7 @@ def create_app(settings: Settings, counter_file: int | None = None) -> Flask:
         index=Index(database, SharedCounter(counter_file), settings.kinds),
         effective_texts=EffectiveTexts(settings.kinds, settings.platform),
         creations=GroupCommit(CreationWriter(database), lock=database.write_lock),
+        changes=GroupCommit(commit_changes, _MOST_CHANGES, database.write_lock),
         write_probe=WriteProbe(database),
         clock=database.clock,
     )

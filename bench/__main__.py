@@ -22,6 +22,7 @@ from bench.promises import judged
 BENCHES = {
     "effective": "bench.effective",
     "attributes": "bench.attributes",
+    "changes": "bench.changes",
     "creations": "bench.creations",
     "leases": "bench.leases",
     "decisions": "bench.decisions",

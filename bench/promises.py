@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bench import ceilings, commands, creations, decisions, effective, leases
+from bench import attributes, ceilings, changes, commands, creations, decisions, effective, leases
 from bench.figures import Figures
 from bench.peers import measured
 
@@ -25,7 +25,7 @@ class Promise:
 
 def judged(figures: Figures) -> list[Promise]:
     """Every promise, beside what was measured."""
-    by_database = (_effective, _creations, _leases, _memory)
+    by_database = (_effective, _attributes, _changes, _creations, _leases, _memory)
     return [
         *(promise for judge in by_database for database in _DATABASES for promise in judge(figures, database)),
         *_decisions(figures),
@@ -43,6 +43,29 @@ def _effective(figures: Figures, database: str) -> Iterator[Promise]:
     yield _at_least(0.6, of_empty, "×", f"{where}, a million stored ÷ empty route")
     slower = _quotient(value(effective.FEW), value(effective.MANY))
     yield _at_most(1.2, slower, "×", f"{where}, a thousand stored ÷ a million stored")
+
+
+def _attributes(figures: Figures, database: str) -> Iterator[Promise]:
+    def value(what: str) -> float | None:
+        return figures.value(attributes.NAME, what, database)
+
+    where = f"attributes, {_DATABASES[database]}"
+    reads = (attributes.READ, attributes.INHERIT)
+    of_empty = _least(_quotient(value(what), value(ceilings.EMPTY)) for what in reads)
+    yield _at_least(0.6, of_empty, "×", f"{where}, read one ÷ empty route")
+    slower = _quotient(value(attributes.PAGE_OF_FEW), value(attributes.PAGE_OF_MANY))
+    yield _at_most(1.2, slower, "×", f"{where}, list 100 of a thousand ÷ of a million")
+    of_insert = _quotient(value(attributes.WRITE), value(ceilings.INSERT))
+    yield _at_least(0.8, of_insert, "×", f"{where}, write one ÷ route that inserts a row")
+    write = figures.find(attributes.NAME, attributes.WRITE, database)
+    yield _at_most(60, None if write is None else write.p99, "ms", f"{where}, write one, p99 with 16 clients")
+
+
+def _changes(figures: Figures, database: str) -> Iterator[Promise]:
+    insert = figures.value(changes.NAME, ceilings.INSERT, database)
+    of_insert = _least(_quotient(figures.value(changes.NAME, what, database), insert) for what in changes.SINGLES)
+    where = f"a project, pool, workflow or launch plan, {_DATABASES[database]}"
+    yield _at_least(0.1, of_insert, "×", f"{where} ÷ route that inserts a row")
 
 
 def _creations(figures: Figures, database: str) -> Iterator[Promise]:

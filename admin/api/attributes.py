@@ -37,7 +37,7 @@ from admin.services.changeable.base import ChangeOptions
 operations = Operations("attributes")
 
 
-def _path(level: Level) -> str:
+def path_of(level: Level) -> str:
     """`/project_domain_attributes/<project>/<domain>`; the last part takes slashes, to be refused by name."""
     *parts, last = level.keys
     noun = level.value.replace("-", "_")
@@ -46,7 +46,7 @@ def _path(level: Level) -> str:
 
 def _register(level: Level) -> None:
     """The four operations of one level."""
-    path, where = _path(level), f"at {level.value} level"
+    path, where = path_of(level), f"at {level.value} level"
 
     @operations.add(
         "GET", path, summary=f"Read an attribute {where}", query=ReadQuery, answer=ReadAnswer, errors=(404,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from admin.core.problems import invalid
@@ -52,6 +53,14 @@ class Authorship:
     claimed_by: str | None = None  #: unverified
     message: str | None = None
     request_id: str | None = None
+
+
+class LastChange(NamedTuple):
+    """When a row was changed last, and by whom."""
+
+    updated_at: datetime
+    updated_by: str
+    claimed_by: str | None  #: unverified
 
 
 Document = Mapping[str, Any]  #: one change of a request, as its schema read it

@@ -8,7 +8,7 @@ from marshmallow import ValidationError, fields, validate
 from msgspec import Meta
 
 from admin.core.settings import trails
-from admin.core.settings.kinds import Kind, Kinds
+from admin.core.settings.kinds import Kind, Kinds, Payload
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import STORED_LEVELS, Level, Scope
 from admin.messages.requests import (
@@ -122,22 +122,25 @@ class ReadAnswer(Answer):
 
     @classmethod
     def from_reading(cls, reading: Reading) -> ReadAnswer:
-        row, resolved = reading.row, reading.resolved
-        payload = row.payload if row else resolved.value
-        attributes = AttributesAnswer.from_attributes(reading, matching_attributes=matching(reading.kind, payload))
+        row, inherited = reading.row, reading.inherited
+
+        def attributes(payload: Payload) -> AttributesAnswer:
+            return AttributesAnswer.from_attributes(reading, matching_attributes=matching(reading.kind, payload))
+
         if row is not None:
             return cls(
-                attributes=attributes,
+                attributes=attributes(row.payload),
                 version=row.version,
                 updated_at=row.updated_at,
                 updated_by=row.updated_by,
                 claimed_by=row.claimed_by or None,
             )
-        assert resolved.most_specific is not None, "a value has an origin"
+        assert inherited is not None
+        assert inherited.most_specific is not None, "a value has an origin"
         return cls(
-            attributes=attributes,
-            inherited_from=trails.origin(resolved.most_specific),
-            origins=trails.origins(resolved.origins),
+            attributes=attributes(inherited.value),
+            inherited_from=trails.origin(inherited.most_specific),
+            origins=trails.origins(inherited.origins),
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from admin.core.changes import Expectation
@@ -15,7 +15,7 @@ from admin.services.changeable.base import ChangeOptions, Policy
 from admin.services.changes import Changed, apply_changes
 from admin.services.context import Context
 from admin.services.revisions import check_number
-from admin.services.scopes import check_existed, check_readable
+from admin.services.scopes import applying, check_existed, check_readable
 from admin.store import attributes, history
 from admin.store.attributes import Filter, StoredAttribute
 
@@ -27,7 +27,7 @@ class Reading:
     kind: Kind
     scope: Scope
     row: StoredAttribute | None
-    resolved: Resolved
+    inherited: Resolved | None  #: where it has no row
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,12 +44,28 @@ def read_attribute(context: Context, kind: Kind, scope: Scope, *, exact: bool = 
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
         rows = {row.scope: row for row in attributes.applying(connection, [kind.name], scope)}
+    return _reading(context, kind, scope, rows, exact=exact)
+
+
+def known_attribute(context: Context, kind: Kind, scope: Scope) -> Reading | None:
+    """The same from memory; None while the index cannot answer and the database must be read."""
+    kind.check_level(scope.level)
+    known = applying(context, scope)
+    return None if known is None else _reading(context, kind, scope, known.rows([kind])[kind.name], exact=False)
+
+
+def _reading(
+    context: Context, kind: Kind, scope: Scope, rows: Mapping[Scope, StoredAttribute], *, exact: bool
+) -> Reading:
+    """What a scope has, of the rows of a kind that apply there."""
     row = rows.get(scope)
-    resolved = resolve(kind, scope, rows, context.settings.platform.at(kind, scope.domain))
-    if row is None and (exact or not resolved.value):
+    if row is not None:
+        return Reading(kind=kind, scope=scope, row=row, inherited=None)
+    inherited = resolve(kind, scope, rows, context.settings.platform.at(kind, scope.domain))
+    if exact or not inherited.value:
         where = f"at {scope}" + ("" if exact else " or above")
         raise AttributeNotFound(f"No {kind.noun} is set {where}. Set one with `rainbowctl update {kind.noun}`.")
-    return Reading(kind=kind, scope=scope, row=row, resolved=resolved)
+    return Reading(kind=kind, scope=scope, row=None, inherited=inherited)
 
 
 def write_attribute(

@@ -16,6 +16,7 @@ from admin.errors import MOST_DETAILS, InUse, VersionConflict
 from admin.metrics import count_write
 from admin.services.changeable.base import Changeable, ChangeOptions, Draft, Mode
 from admin.services.changeable.registry import NOUNS, noun_of
+from admin.services.changeable.views import StoredSettings
 from admin.services.context import Context
 from admin.store import revisions
 
@@ -57,37 +58,76 @@ def apply_changes(context: Context, writes: Writes, options: ChangeOptions) -> C
     return changed
 
 
+@dataclass(frozen=True, kw_only=True)
+class ChangeRequest:
+    """A change that is to be made."""
+
+    context: Context
+    writes: Writes
+    options: ChangeOptions
+
+
+#: What became of a request: an error, also of the database, is that of this request alone.
+ChangeOutcome = Changed | Exception
+
+
 def make_change(context: Context, writes: Writes, options: ChangeOptions) -> Changed:
     """Make a change as one revision, or report what it would do; all of it is written or nothing.
 
     Writes that depend on the state are a function of the connection, so that they see the state that is changed.
+    Changes that are made at the same time share a transaction.
     """
-    with context.database.transaction(dry_run=options.dry_run) as connection:
-        if not options.dry_run:
-            revisions.lock_head(connection)
-        _check_head(connection, options.expected_head)
-        draft = Draft(context=context, connection=connection, options=options)
-        nouns = _draft(draft, writes(connection) if callable(writes) else writes)
-        warnings = _check(draft, nouns)
-        changes = [change for change in draft.changes if change.is_real]
-        revision = revisions.head(connection)
-        if changes and not options.dry_run:
-            now = context.clock()
-            revision = revisions.append(connection, changes, options.authorship, now)
-            for noun in nouns:
-                noun.store(_changes_of(noun, changes), revision, now)
+    if options.dry_run:
+        return _try_change(context, writes, options)
+    outcome: ChangeOutcome
+    [outcome] = context.changes.submit([ChangeRequest(context=context, writes=writes, options=options)])
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
+
+
+def _try_change(context: Context, writes: Writes, options: ChangeOptions) -> Changed:
+    with context.database.reading() as connection:
+        head, view = revisions.head(connection), StoredSettings(context, connection)
+        draft = Draft(context=context, connection=connection, settings_view=view, options=options)
+        drafted = draft_change(draft, writes, head)
         effects: tuple[Effect, ...] = ()
         if options.mode is Mode.PLAN:
-            effects = tuple(effect for noun in nouns for effect in noun.effects(_changes_of(noun, changes)))
-    if changes and not options.dry_run:
-        context.index.announce(revision)
-    return Changed(
-        rows=tuple(_changed_row(write, change, revision, options) for write, change in draft.rows),
-        warnings=warnings,
-        revision=revision,
-        dry_run=options.dry_run,
-        effects=effects,
-    )
+            effects = tuple(effect for noun in drafted.nouns for effect in noun.effects(drafted.changes_of(noun)))
+    return drafted.changed(head, effects)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drafted:
+    """A change that is checked, and not stored yet."""
+
+    draft: Draft
+    nouns: Sequence[Changeable]  #: that have writes
+    warnings: tuple[Warning, ...]
+    changes: Sequence[RowChange]  #: those that are real
+
+    def changes_of(self, noun: Changeable) -> list[RowChange]:
+        return _changes_of(noun, self.changes)
+
+    def changed(self, revision: int, effects: tuple[Effect, ...] = ()) -> Changed:
+        """What it did as a revision, or would do; the last revision where it makes none."""
+        options = self.draft.options
+        return Changed(
+            rows=tuple(_changed_row(write, change, revision, options) for write, change in self.draft.rows),
+            warnings=self.warnings,
+            revision=revision,
+            dry_run=options.dry_run,
+            effects=effects,
+        )
+
+
+def draft_change(draft: Draft, writes: Writes, head: int) -> Drafted:
+    """Draft and check a change after the last revision; Invalid or a RainbowError where it may not be made."""
+    _check_head(head, draft.options.expected_head)
+    nouns = _draft(draft, writes(draft.connection) if callable(writes) else writes)
+    warnings = _check(draft, nouns)
+    changes = [change for change in draft.changes if change.is_real]
+    return Drafted(draft=draft, nouns=nouns, warnings=warnings, changes=changes)
 
 
 def planned_changes(context: Context, proposed: Sequence[RowWrite], *, force: bool = False) -> list[RowChange]:
@@ -102,8 +142,7 @@ def _changed_row(write: RowWrite, change: RowChange, revision: int, options: Cha
     return ChangedRow(change=change, index=write.index, version=None if change.after is None else revision)
 
 
-def _check_head(connection: Connection, expected: int | None) -> None:
-    head = revisions.head(connection)
+def _check_head(head: int, expected: int | None) -> None:
     if expected is not None and expected != head:
         raise VersionConflict(
             f"This was planned at revision {expected}, and revision {head} has been made since. "

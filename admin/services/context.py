@@ -6,10 +6,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from admin.configuration import Settings
 from admin.core.fleet.silence import Watch
+from admin.core.memos import Memo
 from admin.core.settings.effective_text.texts import EffectiveTexts
+from admin.core.settings.warnings import KnownNames
 from admin.services.creation_cache import CreationCache
 from admin.services.waiting import WaitingRoom
 from admin.store.cache.cluster_wakeups import ClusterWakeups
@@ -37,10 +40,12 @@ class Context:
     index: Index  #: attributes and projects in memory
     effective_texts: EffectiveTexts
     creations: GroupCommit[Creation, Outcome]
+    changes: GroupCommit[Any, Any]  #: of `ChangeRequest`s, which know the context and so cannot be known here
     write_probe: WriteProbe
     clock: Callable[[], datetime]  #: the same for all admins of a database
     fleet_cache: FleetCache = field(default_factory=FleetCache)
     creation_cache: CreationCache = field(default_factory=CreationCache)
+    known_names: Memo[KnownNames] = field(default_factory=Memo)  #: by the numbers of registrations and of the fleet
     token_cache: TokenCache = field(default_factory=TokenCache)
     watch: Watch = field(default_factory=Watch)  #: of the clusters, by the process that does the background work
     list_limits: ListLimits = LIST_LIMITS

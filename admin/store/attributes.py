@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,20 +15,19 @@ from sqlalchemy import (
     Index,
     Table,
     Text,
-    and_,
     bindparam,
     delete,
-    insert,
     select,
     tuple_,
-    update,
 )
 
-from admin.core.changes import Authorship, RowChange
+from admin.core.changes import LastChange, RowChange
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import SCOPE_KEYS, Level, Scope
+from admin.store.batches import put_all
 from admin.store.database import UtcDateTime, metadata
 from admin.store.keys import KeyedQuery, scope_columns, scope_of
+from admin.store.revisions import NewRevision
 from admin.store.sql_types import AnyRow, build
 
 attributes = Table(
@@ -49,6 +47,7 @@ _APPLYING = KeyedQuery(
     select(attributes).where(attributes.c.kind.in_(bindparam("kinds", expanding=True))), _SCOPE_COLUMNS
 )
 _EXACTLY = KeyedQuery(select(attributes), _KEY)
+_REMOVE = KeyedQuery(delete(attributes), _KEY)
 
 #: Keys in one statement; databases limit how many values a statement may carry.
 _CHUNK = 1000
@@ -84,9 +83,14 @@ def _stored(row: AnyRow) -> StoredAttribute:
     return build(StoredAttribute, row, scope=scope_of(row))
 
 
-def _at(kind: str, scope: Scope) -> ColumnElement[bool]:
-    """The condition for exactly one row: every column is compared, so that no row below the scope matches."""
-    return and_(*map(operator.eq, _KEY, (kind, *scope.sort_key)))
+def _place(kind: str, scope: Scope) -> tuple[str, ...]:
+    """The key of exactly one row: every column counts, so that no row below the scope matches."""
+    return kind, *scope.sort_key
+
+
+def _chunks(places: Sequence[tuple[str, ...]]) -> Iterator[Sequence[tuple[str, ...]]]:
+    for start in range(0, len(places), _CHUNK):
+        yield places[start : start + _CHUNK]
 
 
 def applying(connection: Connection, kinds: Iterable[str], scope: Scope) -> list[StoredAttribute]:
@@ -95,11 +99,10 @@ def applying(connection: Connection, kinds: Iterable[str], scope: Scope) -> list
     return [_stored(row) for row in _APPLYING.execute(connection, places, kinds=list(kinds))]
 
 
-def touching(connection: Connection, kind: str, scope: Scope) -> list[StoredAttribute]:
-    """The rows of a kind that a change at a scope is checked against: those that apply there, and every domain's."""
-    domains = select(attributes).where(attributes.c.kind == kind, attributes.c.project == "")
-    rows = [*applying(connection, [kind], scope), *(_stored(row) for row in connection.execute(domains))]
-    return list({row.scope: row for row in rows}.values())
+def of_domains(connection: Connection, kind: str) -> list[StoredAttribute]:
+    """The rows of a kind at domain level."""
+    query = select(attributes).where(attributes.c.kind == kind, attributes.c.project == "")
+    return [_stored(row) for row in connection.execute(query)]
 
 
 def page(
@@ -121,7 +124,7 @@ def page(
 
 def page_key(row: Row) -> tuple[str, ...]:
     """The key that `page` goes on after."""
-    return row.kind, *row.scope.sort_key
+    return _place(row.kind, row.scope)
 
 
 def _conditions(filters: Filter) -> Iterator[ColumnElement[bool]]:
@@ -143,15 +146,16 @@ def kinds_in_use(connection: Connection) -> list[str]:
     return list(connection.execute(select(attributes.c.kind).distinct()).scalars())
 
 
-def exactly(connection: Connection, keys: list[tuple[str, Scope]]) -> dict[tuple[str, Scope], StoredAttribute]:
+def exactly(connection: Connection, keys: Iterable[tuple[str, Scope]]) -> list[StoredAttribute]:
     """The rows of some kinds at some exact scopes."""
-    rows: dict[tuple[str, Scope], StoredAttribute] = {}
-    for start in range(0, len(keys), _CHUNK):
-        places = [(kind, *scope.sort_key) for kind, scope in keys[start : start + _CHUNK]]
-        for row in _EXACTLY.execute(connection, places):
-            stored = _stored(row)
-            rows[stored.kind, stored.scope] = stored
-    return rows
+    places = [_place(kind, scope) for kind, scope in keys]
+    return [_stored(row) for chunk in _chunks(places) for row in _EXACTLY.execute(connection, chunk)]
+
+
+def last_changes(connection: Connection) -> dict[int, LastChange]:
+    """When and by whom rows were changed last, by their version."""
+    query = select(*(attributes.c[name] for name in ("version", *LastChange._fields))).distinct()
+    return {row.version: LastChange(*row[1:]) for row in connection.execute(query)}
 
 
 def scopes(connection: Connection) -> list[Scope]:
@@ -166,25 +170,21 @@ def keys_below(connection: Connection, project: str) -> list[tuple[str, Scope]]:
     return [(row.kind, scope_of(row)) for row in rows]
 
 
-def write(
-    connection: Connection, changes: Iterable[RowChange], version: int, authorship: Authorship, now: datetime
-) -> None:
-    """Store changed rows, and delete exactly those that are to go. The head of the revisions must be locked."""
-    new: list[dict[str, object]] = []
-    for change in changes:
-        if change.after is None:
-            connection.execute(delete(attributes).where(_at(change.kind, change.scope)))
-            continue
-        values = {
-            "payload": change.after,
-            "version": version,
-            "updated_at": now,
-            "updated_by": authorship.author,
-            "claimed_by": authorship.claimed_by,
-        }
-        if change.before is not None:
-            connection.execute(update(attributes).where(_at(change.kind, change.scope)).values(values))
-        else:
-            new.append({"kind": change.kind, **change.scope._asdict(), **values})
-    if new:
-        connection.execute(insert(attributes), new)
+def write(connection: Connection, new: Iterable[NewRevision]) -> None:
+    """Store the rows that revisions change, and delete exactly those that go. The head must be locked."""
+    last = {change.key: (revision, change) for revision in new for change in revision.changes if change.is_attribute}
+    stored = [_values(revision, change) for revision, change in last.values() if change.after is not None]
+    removed = [_place(change.kind, change.scope) for _, change in last.values() if change.after is None]
+    put_all(connection, attributes, stored)
+    for places in _chunks(removed):
+        _REMOVE.execute(connection, places)
+
+
+def _values(revision: NewRevision, change: RowChange) -> dict[str, object]:
+    return {
+        "kind": change.kind,
+        **change.scope._asdict(),
+        "payload": change.after,
+        "version": revision.number,
+        **revision.last_change._asdict(),
+    }

@@ -22,7 +22,17 @@ Rows = Sequence[Mapping[str, object]]
 def insert_all(connection: Connection, table: Table, rows: Rows, *, if_new: bool = False) -> None:
     """Insert rows with the same columns; with `if_new` those whose keys are taken are left out."""
     if rows:
-        _insertion(table, tuple(rows[0]), connection.dialect, if_new=if_new).execute(connection, rows)
+        conflict = "ON CONFLICT DO NOTHING" if if_new else ""
+        _insertion(table, tuple(rows[0]), connection.dialect, conflict).execute(connection, rows)
+
+
+def put_all(connection: Connection, table: Table, rows: Rows) -> None:
+    """Insert rows with the same columns, and update those whose primary keys are taken; no key may come twice."""
+    if rows:
+        quote, names, keys = _quote(connection.dialect), tuple(rows[0]), table.primary_key.columns
+        new = ", ".join(f"{quote(name)} = excluded.{quote(name)}" for name in names if name not in keys)
+        conflict = f"ON CONFLICT ({', '.join(quote(key.name) for key in keys)}) DO UPDATE SET {new}"
+        _insertion(table, names, connection.dialect, conflict).execute(connection, rows)
 
 
 def update_all(connection: Connection, table: Table, rows: Rows, key: str = "id") -> None:
@@ -68,13 +78,12 @@ class _Statement:
 
 
 @lru_cache(maxsize=256)
-def _insertion(table: Table, names: tuple[str, ...], dialect: Dialect, *, if_new: bool) -> _Statement:
+def _insertion(table: Table, names: tuple[str, ...], dialect: Dialect, conflict: str) -> _Statement:
     columns = ", ".join(map(_quote(dialect), names))
     source = f"VALUES ({', '.join('?' * len(names))})"
     if is_postgresql(dialect):
         source = f"SELECT {columns} FROM {_recordset(table, names, dialect)}"
-    conflict = " ON CONFLICT DO NOTHING" if if_new else ""
-    return _Statement(f"INSERT INTO {table.name} ({columns}) {source}{conflict}", table, names, dialect)
+    return _Statement(f"INSERT INTO {table.name} ({columns}) {source} {conflict}", table, names, dialect)
 
 
 @lru_cache(maxsize=256)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import ColumnElement, Connection, FromClause, bindparam, func, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Delete, FromClause, bindparam, func, select, tuple_
 
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.store.dialects import is_sqlite
@@ -25,9 +25,9 @@ def scope_of(row: AnyRow) -> Scope:
 
 
 class KeyedQuery:
-    """A query for the rows that have one of some keys; built once, for building it takes longer than executing it."""
+    """Selects or deletes the rows that have one of some keys; built once, for that takes longer than executing it."""
 
-    def __init__(self, query: AnySelect, columns: Sequence[AnyColumn]) -> None:
+    def __init__(self, query: AnySelect | Delete, columns: Sequence[AnyColumn]) -> None:
         key = tuple_(*columns)
         self._query = query.where(key.in_(bindparam(_KEYS, expanding=True)))
         # SQLite uses no index for a list of row values, but does for a subquery.

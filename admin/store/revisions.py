@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -18,16 +18,17 @@ from sqlalchemy import (
     Table,
     Text,
     and_,
+    bindparam,
     exists,
     func,
-    insert,
     select,
     tuple_,
     update,
 )
 
-from admin.core.changes import Authorship, RowChange
+from admin.core.changes import Authorship, LastChange, RowChange
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
+from admin.store.batches import insert_all
 from admin.store.database import UtcDateTime, head_table, metadata
 from admin.store.keys import KeyedQuery, scope_columns, scope_of
 from admin.store.sql_types import AnyRow, build
@@ -65,6 +66,21 @@ _KEY = (_changes.kind, _changes.name, *_SCOPE)
 
 
 @dataclass(frozen=True, kw_only=True)
+class NewRevision:
+    """A change of one or more rows that is to be stored."""
+
+    number: int
+    created_at: datetime
+    authorship: Authorship
+    changes: Sequence[RowChange]  #: which have its number
+
+    @property
+    def last_change(self) -> LastChange:
+        """What its rows tell of it."""
+        return LastChange(self.created_at, self.authorship.author, self.authorship.claimed_by)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Revision:
     """One change of one or more rows: by whom, when and why."""
 
@@ -96,11 +112,6 @@ def head(connection: Connection) -> int:
     return int(connection.execute(select(revision_head.c.number)).scalar_one())
 
 
-def count_above(connection: Connection, number: int) -> int:
-    """How many revisions above a number are stored."""
-    return int(connection.execute(select(func.count()).where(revisions.c.number > number)).scalar_one())
-
-
 def oldest(connection: Connection) -> int:
     """The number of the oldest revision that is kept; 1 before the first."""
     return int(connection.execute(select(func.coalesce(func.min(revisions.c.number), 1))).scalar_one())
@@ -111,18 +122,23 @@ def lock_head(connection: Connection) -> int:
     return int(connection.execute(select(revision_head.c.number).with_for_update()).scalar_one())
 
 
-def append(connection: Connection, changes: list[RowChange], authorship: Authorship, now: datetime) -> int:
-    """Record a change of one or more rows as the next revision. The head must be locked."""
-    number = head(connection) + 1
-    connection.execute(update(revision_head).values(number=number))
-    connection.execute(insert(revisions).values(number=number, created_at=now, **vars(authorship)))
-    connection.execute(insert(revision_changes), [_values(number, *pair) for pair in enumerate(changes)])
-    return number
+def append(connection: Connection, new: Sequence[NewRevision]) -> None:
+    """Record the next revisions. The head must be locked."""
+    connection.execute(_SET_HEAD, {"last": new[-1].number})
+    made = [
+        {"number": revision.number, "created_at": revision.created_at, **vars(revision.authorship)} for revision in new
+    ]
+    insert_all(connection, revisions, made)
+    changes = [_values(*pair) for revision in new for pair in enumerate(revision.changes)]
+    insert_all(connection, revision_changes, changes)
 
 
-def _values(number: int, ordinal: int, change: RowChange) -> dict[str, object]:
+_SET_HEAD = update(revision_head).values(number=bindparam("last"))
+
+
+def _values(ordinal: int, change: RowChange) -> dict[str, object]:
     return {
-        "revision": number,
+        "revision": change.revision,
         "ordinal": ordinal,
         "kind": change.kind,
         "name": change.name,
@@ -195,6 +211,24 @@ def changes_above(
         rows = KeyedQuery(query, _SCOPE).execute(connection, [scope.sort_key for scope in scopes])
     for row in rows:
         yield _change(row)
+
+
+_MADE_ABOVE = (
+    select(revision_changes, revisions.c.created_at, revisions.c.author, revisions.c.claimed_by)
+    .join(revisions)
+    .where(_changes.revision > bindparam("above"))
+    .order_by(_changes.revision, _changes.ordinal)
+)
+
+
+def made_above(connection: Connection, number: int) -> tuple[list[RowChange], dict[int, LastChange]]:
+    """Every change after a revision, oldest first, and when and by whom each of their revisions was made."""
+    changes: list[RowChange] = []
+    made: dict[int, LastChange] = {}
+    for row in connection.execute(_MADE_ABOVE, {"above": number}):
+        changes.append(_change(row))
+        made[row.revision] = LastChange(row.created_at, row.author, row.claimed_by)
+    return changes, made
 
 
 def has_project(connection: Connection, project: str) -> bool:

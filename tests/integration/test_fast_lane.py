@@ -16,6 +16,27 @@ from tests.conftest import MakeApp
 from tests.support.placing import API, DOMAIN, PROJECT, get, ok, put_attribute
 
 PATH = f"{API}/effective_attributes"
+ATTRIBUTES = [
+    f"workflow_attributes/{PROJECT}/{DOMAIN}/core.wf?resource_type=3",
+    f"workflow_attributes/{PROJECT}/{DOMAIN}/other?resource_type=EXECUTION_CLUSTER_LABEL",
+    f"launch_plan_attributes/{PROJECT}/{DOMAIN}/core.wf/lp?resource_type=execution-cluster-label",
+    f"project_domain_attributes/{PROJECT}/{DOMAIN}?resource_type=0",
+    f"project_attributes/{PROJECT}?resource_type=0",
+    f"domain_attributes/{DOMAIN}?resource_type=3",
+]
+UNUSUAL_ATTRIBUTES = [
+    f"workflow_attributes/{PROJECT}/{DOMAIN}/core.wf",
+    f"workflow_attributes/{PROJECT}/{DOMAIN}/core.wf?resource_type=3&exact=true",
+    f"workflow_attributes/{PROJECT}/{DOMAIN}/core.wf?resource_type=nothing",
+    f"workflow_attributes/{PROJECT}/{DOMAIN}/core.wf?resource_type=7",
+    f"workflow_attributes/{PROJECT}/{DOMAIN}/core.wf?resource_type=1",
+    f"workflow_attributes/{PROJECT}/{DOMAIN}/core.wf/lp?resource_type=3",
+    f"workflow_attributes/{PROJECT}/{DOMAIN}?resource_type=3",
+    f"workflow_attributes/{PROJECT}/{DOMAIN}/a%20b?resource_type=3",
+    f"workflow_attributes/{PROJECT}/nowhere/core.wf?resource_type=3",
+    f"workflow_attributes/nobody/{DOMAIN}/core.wf?resource_type=3",
+    f"nothing_attributes/{PROJECT}?resource_type=3",
+]
 WHOLE = f"project={PROJECT}&domain={DOMAIN}&workflow=core.wf&launch_plan=lp"
 PLAIN = [
     WHOLE,
@@ -104,6 +125,36 @@ def test_both_ways_answer_the_same(settled: FlaskClient, query: str) -> None:
         assert lane.data == usual.data
     assert lane.headers["Content-Type"] == usual.headers["Content-Type"]
     assert set(lane.headers.keys()) == set(usual.headers.keys())
+
+
+@pytest.mark.parametrize("path", [*ATTRIBUTES, *UNUSUAL_ATTRIBUTES])
+def test_an_attribute_is_answered_the_same_from_memory(settled: FlaskClient, path: str) -> None:
+    with requests_of_flask(settled.application) as requests:
+        lane = settled.get(f"{API}/{path}")
+    assert bool(requests) is (path in UNUSUAL_ATTRIBUTES)
+    with requests_of_flask(settled.application) as requests:
+        usual = settled.get(f"{API}/{path}{'&' if '?' in path else '?'}")
+    assert requests
+    assert lane.status_code == usual.status_code
+    assert without_id(lane) == without_id(usual)
+    if path in ATTRIBUTES:
+        assert (lane.status_code, lane.data) == (200, usual.data)
+    assert {**lane.headers, "X-Request-Id": ""} == {**usual.headers, "X-Request-Id": ""}
+
+
+def test_an_attribute_is_read_with_who_changed_it_last(make_app: MakeApp) -> None:
+    writer = make_app().test_client()
+    get(writer, f"effective_attributes?domain={DOMAIN}")
+    path = f"{API}/project_attributes/{PROJECT}"
+    body = {"attributes": {"matching_attributes": {"task_resource_attributes": {"limits": {"cpu": "3"}}}}}
+    version = ok(writer.put(path, json={**body, "claimed_by": "jo"}))["version"]
+    for api in (writer, make_app().test_client()):  # one that has applied the revision, and one that has loaded the row
+        get(api, f"effective_attributes?domain={DOMAIN}")
+        with requests_of_flask(api.application) as requests:
+            answer = ok(api.get(f"{path}?resource_type=0"))
+        assert requests == []
+        assert (answer["version"], answer["claimed_by"]) == (version, "jo")
+        assert answer == ok(api.get(f"{path}?resource_type=0&"))
 
 
 def test_a_request_keeps_its_id(settled: FlaskClient) -> None:

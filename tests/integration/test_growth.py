@@ -309,10 +309,10 @@ def test_a_list_of_attributes_follows_the_key(plans: Plans, after: tuple[str, ..
     "call",
     [
         lambda c: attributes.applying(c, ["EXECUTION_QUEUE", "TASK_RESOURCE"], PLACE),
-        lambda c: attributes.touching(c, "EXECUTION_QUEUE", PLACE),
+        lambda c: attributes.of_domains(c, "EXECUTION_QUEUE"),
         lambda c: attributes.exactly(c, [("EXECUTION_QUEUE", PLACE), ("TASK_RESOURCE", PLACE)]),
     ],
-    ids=["applying", "touching", "exactly"],
+    ids=["applying", "of-domains", "exactly"],
 )
 def test_attributes_are_found_by_their_key(plans: Plans, call: Call) -> None:
     plan = plans.of(call)

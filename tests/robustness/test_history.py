@@ -27,6 +27,7 @@ from admin.services.changeable.base import ChangeOptions
 from admin.services.changes import make_change
 from admin.services.context import Context
 from admin.store import attributes, revisions
+from admin.store.revisions import NewRevision
 from tests.conftest import MakeApp
 from tests.robustness.pictures import BASE, refused, sqlite_only, stored
 from tests.robustness.test_changes import change, label, made, project, row_key
@@ -329,13 +330,15 @@ def test_a_kind_that_is_gone_stops_only_what_would_touch_it(make_app: MakeApp) -
 def test_a_revision_of_very_many_rows_is_undone(api: FlaskClient, context: Context) -> None:
     scopes = [Scope(project="flytesnacks", domain="staging", workflow=f"w{number}") for number in range(16_400)]
     rows = [
-        RowChange(kind="EXECUTION_CLUSTER_LABEL", scope=scope, before=None, after={"value": "a"}) for scope in scopes
+        RowChange(kind="EXECUTION_CLUSTER_LABEL", scope=scope, before=None, after={"value": "a"}, revision=1)
+        for scope in scopes
     ]
+    revision = NewRevision(number=1, created_at=datetime.now(UTC), authorship=Authorship(), changes=rows)
     with context.database.writing() as connection:
-        revisions.lock_head(connection)
-        number = revisions.append(connection, rows, Authorship(), datetime.now(UTC))
-        attributes.write(connection, rows, number, Authorship(), datetime.now(UTC))
-    answer = rollback(api, revision=number)
+        assert revisions.lock_head(connection) == 0
+        revisions.append(connection, [revision])
+        attributes.write(connection, [revision])
+    answer = rollback(api, revision=1)
     assert answer.status_code == 200, answer.get_json()
     assert answer.get_json()["counts"]["delete"] == len(rows)
 

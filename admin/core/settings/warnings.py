@@ -76,8 +76,9 @@ class Surroundings:
     def of(cls, rows: Iterable[Row], platform: PlatformValues, known: KnownNames) -> Surroundings:
         """The surroundings that rows of one kind make."""
         by_scope = {row.scope: row for row in rows}
-        domain_rows = tuple(row for row in by_scope.values() if row.scope.level is Level.DOMAIN)
-        return cls(rows=by_scope, domain_rows=domain_rows, platform=platform, known=known)
+        domain_rows = [row for row in by_scope.values() if row.scope.level is Level.DOMAIN]
+        domain_rows.sort(key=lambda row: row.scope)
+        return cls(rows=by_scope, domain_rows=tuple(domain_rows), platform=platform, known=known)
 
     def excesses(self, kind: Kind, row: Row) -> list[Excess]:
         """The defaults above their limit that are in force at a row's scope."""

@@ -12,13 +12,13 @@ from admin.core.changes import ANYTHING, Document, Expectation, RowChange, RowKe
 from admin.core.problems import Invalid, Problem
 from admin.core.projects import projects_after
 from admin.core.settings.kinds import Kind, Payload
-from admin.core.settings.resolution import Effect, Row, effects
+from admin.core.settings.resolution import Effect, effects
 from admin.core.settings.scopes import PLATFORM, Scope, check_scope
 from admin.core.settings.warnings import Surroundings, Warning, WarningCode, check_row, warnings_of
 from admin.errors import MOST_DETAILS, UndeclaredKind
 from admin.services.changeable.base import Changeable, Policy, row_change
 from admin.services.context import Context
-from admin.services.definitions import current_fleet, fleet_after, names_known
+from admin.services.definitions import current_fleet, names_known
 from admin.services.scopes import check_active, check_domain, unknown_project
 from admin.store import attributes, projects
 
@@ -65,9 +65,9 @@ class ChangeableAttributes(Changeable):
                 yield from warnings_of(settings.kinds[name], row, around)
 
     def load(self, writes: Sequence[RowWrite]) -> None:
-        self._before = attributes.exactly(self.connection, [(write.key.kind, write.key.scope) for write in writes])
-        project_ids = {write.key.scope.project for write in writes} - {""}
-        self._projects_before = projects.get_many(self.connection, project_ids)
+        self._view = self.draft.settings_view
+        self._before = self._view.exactly([(write.key.kind, write.key.scope) for write in writes])
+        self._projects_before = self._view.projects({write.key.scope.project for write in writes} - {""})
         self._projects_after = projects_after(self._projects_before, self.draft.changes, self.context.clock())
         self._known_projects: list[str] | None = None  # loaded for the first unknown project
 
@@ -102,15 +102,15 @@ class ChangeableAttributes(Changeable):
 
     def check(self, rows: Sequence[tuple[RowWrite, RowChange]]) -> Iterator[Warning]:
         settings, draft = self.context.settings, self.draft
-        known = names_known(self.context, self.connection, fleet_after(self.context, self.connection, draft.changes))
+        known = self._view.names_known(draft.changes)
         by_kind: dict[str, list[tuple[RowWrite, RowChange]]] = defaultdict(list)
         for write, change in rows:
             if change.after is not None:
                 by_kind[change.kind].append((write, change))
         for name, written in by_kind.items():
             kind = settings.kinds[name]
-            scopes = [change.scope for _, change in written]
-            after = rows_after(self._rows_around(name, scopes), _of_kind(name, draft.changes))
+            rows_before = self._view.touching(name, [change.scope for _, change in written])
+            after = rows_after(rows_before, _of_kind(name, draft.changes))
             around = Surroundings.of(after.values(), settings.platform, known)
             for write, change in written:
                 row = around.rows[change.scope]
@@ -120,14 +120,8 @@ class ChangeableAttributes(Changeable):
                 with draft.collecting_problems(write):
                     yield from check_row(kind, row, around, refuse_unknown_names=settings.refuse_unknown_names)
 
-    def _rows_around(self, kind: str, scopes: Sequence[Scope]) -> Iterable[Row]:
-        """The rows of a kind that changes at some scopes are checked against; all of them for more than one scope."""
-        if len(scopes) == 1:
-            return attributes.touching(self.connection, kind, scopes[0])
-        return attributes.every(self.connection, kind)
-
     def store(self, changes: Sequence[RowChange], revision: int, now: datetime) -> None:
-        attributes.write(self.connection, changes, revision, self.draft.options.authorship, now)
+        """Nothing: they are stored together with those of other revisions."""
 
     def effects(self, changes: Sequence[RowChange]) -> Iterator[Effect]:
         """Which effective values change, at every scope that is known after the change."""

@@ -18,6 +18,7 @@ from admin.core.settings.kinds import Payload
 from admin.core.settings.resolution import Effect
 from admin.core.settings.warnings import Warning
 from admin.errors import InvalidRequest
+from admin.services.changeable.views import SettingsView
 from admin.services.context import Context
 
 
@@ -63,6 +64,7 @@ class Draft:
 
     context: Context
     connection: Connection
+    settings_view: SettingsView  #: what attributes are checked against
     options: ChangeOptions
     rows: list[tuple[RowWrite, RowChange]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -145,7 +147,7 @@ class Changeable(ABC):
 
     @abstractmethod
     def store(self, changes: Sequence[RowChange], revision: int, now: datetime) -> None:
-        """Store the rows that change. The revision is stored already, and its head is locked."""
+        """Store the rows that change, while the head of the revisions is locked."""
 
     def effects(self, changes: Sequence[RowChange]) -> Iterable[Effect]:
         """The effective values that its changed rows change."""

@@ -10,25 +10,25 @@ import gc
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Connection, Text, cast, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from admin.core.changes import RowChange
+from admin.core.changes import LastChange, RowChange
 from admin.core.json_text import json_value
 from admin.core.projects import Project, project_changes
 from admin.core.settings.effective_text.shapes import PackedRows, Shapes, unpack_rows
 from admin.core.settings.kinds import Kind, Kinds
-from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.store import projects, revisions
-from admin.store.attributes import attributes
+from admin.store.attributes import StoredAttribute, attributes, last_changes
 from admin.store.cache.shared_counter import SharedCounter
 from admin.store.database import Database
 from admin.store.dialects.postgresql import answering_soon
+from admin.store.revisions import NewRevision
 from admin.store.sql_types import AnySelect
 
 _log = logging.getLogger("rainbow.index")
@@ -53,14 +53,12 @@ class Applying:
         self.packed = packed  #: the rows at each scope of the chain
         self._scope = scope
 
-    def rows(self, kinds: Iterable[Kind]) -> dict[str, dict[Scope, Row]]:
+    def rows(self, kinds: Iterable[Kind]) -> dict[str, dict[Scope, StoredAttribute]]:
         """The rows of some kinds, by the names of these and by scope."""
-        rows: dict[str, dict[Scope, Row]] = {kind.name: {} for kind in kinds}
+        rows: dict[str, dict[Scope, StoredAttribute]] = {kind.name: {} for kind in kinds}
         for scope, packed in zip(self._scope.chain(), self.packed, strict=True):
-            for shape, version, payload in unpack_rows(packed):
-                name = shape.kind.name
-                if name in rows:
-                    rows[name][scope] = Row(kind=name, scope=scope, payload=json_value(payload), version=int(version))
+            for row in _stored(scope, packed, rows):
+                rows[row.kind][scope] = row
         return rows
 
 
@@ -86,6 +84,7 @@ class Index:
         self._reading = threading.Lock()  #: held briefly, so that no reader sees half of a revision
         self._catching_up = threading.Lock()
         self._scopes: dict[str, PackedRows] | None = None  #: by path; None until all of them are loaded
+        self._domains: set[str] = set()  #: the paths at domain level among them
         self._projects: dict[str, Project] = {}
         self._revision = -1
         self._checked_at = 0.0
@@ -142,15 +141,53 @@ class Index:
 
     def project(self, project_id: str) -> Project | None:
         """A project; None where there is none, or the index cannot answer."""
-        if not self._is_current():
-            return None
-        with self._reading:
-            return self._projects.get(project_id)
+        return self.known_project(project_id) if self._is_current() else None
 
     def catch_up(self) -> None:
         """Apply every revision that is committed by now."""
         self._checked_at = 0.0
         self._is_current()
+
+    def catch_up_to(self, connection: Connection, head: int) -> bool:
+        """Apply the revisions up to a head that a transaction has locked; False where the database must be read.
+
+        `rows`, `domains` and `known_project` are then as of that head, until the transaction ends.
+        """
+        if self._scopes is None or not self._catching_up.acquire(timeout=_RETRY_SECONDS):
+            return False
+        try:
+            return self._scopes is not None and self._catch_up(connection, head)
+        finally:
+            self._catching_up.release()
+
+    def apply(self, new: Sequence[NewRevision]) -> None:
+        """Apply changes of attributes that were just committed; where one before them is missing, it is read later."""
+        if not self._catching_up.acquire(blocking=False):
+            return
+        try:
+            if self._scopes is not None and self._revision == new[0].number - 1:
+                with self._reading:
+                    made = {revision.number: revision.last_change for revision in new}
+                    self._apply([change for revision in new for change in revision.changes], made)
+                    self._revision = new[-1].number
+        finally:
+            self._catching_up.release()
+
+    def rows(self, kind: str, scopes: Iterable[Scope]) -> list[StoredAttribute]:
+        """The rows of a kind at some scopes, as of the last revision that is applied."""
+        with self._reading:
+            packed = [(scope, (self._scopes or {}).get(scope.path, ())) for scope in scopes]
+        return [row for scope, rows in packed for row in _stored(scope, rows, (kind,))]
+
+    def domains(self) -> list[Scope]:
+        """The scopes at domain level that have rows."""
+        with self._reading:
+            return [Scope(domain=path.split("/")[1]) for path in self._domains]
+
+    def known_project(self, project_id: str) -> Project | None:
+        """A project as of the last revision that is applied."""
+        with self._reading:
+            return self._projects.get(project_id)
 
     def start(self) -> None:
         """Load in the background."""
@@ -184,7 +221,7 @@ class Index:
             begun_at = self._monotonic()
             try:
                 with self._database.reading() as connection, answering_soon(connection):
-                    if self._scopes is not None and not self._catch_up(connection):
+                    if self._scopes is not None and not self._catch_up(connection, revisions.head(connection)):
                         self._drop()
                     if self._scopes is None and _is_small(connection, self._few_rows):
                         self._load(connection)
@@ -198,25 +235,24 @@ class Index:
             self.start()
         return self._scopes is not None
 
-    def _catch_up(self, connection: Connection) -> bool:
-        """Apply the revisions that were committed since; False where some of them were pruned."""
-        head = revisions.head(connection)
+    def _catch_up(self, connection: Connection, head: int) -> bool:
+        """Apply the revisions that were committed since, up to the last; False where some of them were pruned."""
         if head == self._revision:
             return True
-        if revisions.count_above(connection, self._revision) != head - self._revision:
+        changes, made = revisions.made_above(connection, self._revision)
+        if len(made) != head - self._revision:
             return False
-        changes = list(revisions.changes_above(connection, self._revision))
         named = list(project_changes(changes))
         known = projects.get_many(connection, named) if named else {}
         with self._reading:
-            self._apply(changes)
+            self._apply(changes, made)
             for project_id in named:
                 self._projects.pop(project_id, None)
             self._projects |= known
             self._revision = head
         return True
 
-    def _apply(self, changes: Iterable[RowChange]) -> None:
+    def _apply(self, changes: Iterable[RowChange], made: Mapping[int, LastChange]) -> None:
         assert self._scopes is not None
         for change in changes:
             if not change.is_attribute:
@@ -226,11 +262,13 @@ class Index:
             shaped = None if change.after is None else self._shapes.of(change.kind, change.after)
             if shaped is not None:
                 shape, payload = shaped
-                packed = (*packed, shape, b"%d" % change.revision, payload)
+                packed = (*packed, shape, b"%d" % change.revision, payload, made[change.revision])
             if packed:
                 self._scopes[key] = packed
             else:
                 self._scopes.pop(key, None)
+            if _is_domain(key):
+                (self._domains.add if packed else self._domains.discard)(key)
 
     def _load_soon(self) -> None:
         try:
@@ -246,17 +284,20 @@ class Index:
         head = revisions.head(connection)
         scopes: dict[str, PackedRows] = {}
         read = lru_cache(maxsize=_CHUNK)(self._shapes.read)  # equal payloads are kept once
-        format_version = lru_cache(maxsize=_CHUNK)(b"%d".__mod__)
+        made = {version: (b"%d" % version, last) for version, last in last_changes(connection).items()}
         for kind, project, domain, workflow, launch_plan, version, text in self._read_rows(connection):
             shaped = read(kind, text)
             if shaped is not None:
                 key = f"{project}/{domain}/{workflow}/{launch_plan}"
-                packed = shaped[0], format_version(version), shaped[1]
+                shape, payload = shaped
+                number, last_change = made[version]
+                packed = shape, number, payload, last_change
                 others = scopes.get(key)
                 scopes[key] = packed if others is None else others + packed
         with self._reading:
             self._projects = {project.id: project for project in projects.every(connection)}
             self._scopes, self._revision = scopes, head
+            self._domains = set(filter(_is_domain, scopes))
             self._checked_at = self._current_at = begun_at
         if len(scopes) > self._few_rows:
             gc.freeze()  # nothing of it is garbage, and scanning a million entries takes long
@@ -267,7 +308,7 @@ class Index:
 
     def _drop(self) -> None:
         with self._reading:
-            self._scopes, self._projects, self._revision = None, {}, -1
+            self._scopes, self._domains, self._projects, self._revision = None, set(), {}, -1
 
 
 _ALL_ATTRIBUTES: AnySelect = select(
@@ -280,6 +321,25 @@ def read_attributes(connection: Connection) -> Iterable[AttributeRow]:
     """Every attribute, a chunk at a time."""
     rows: Iterable[Any] = connection.execute(_ALL_ATTRIBUTES)  # whose rows are tuples of these types
     return rows
+
+
+def _is_domain(path: str) -> bool:
+    """Whether the path of a scope is that of a domain."""
+    return path.startswith("/")
+
+
+def _stored(scope: Scope, packed: PackedRows, kinds: Container[str]) -> Iterator[StoredAttribute]:
+    """The rows of some kinds, by their names, of one scope."""
+    for shape, version, payload, last_change in unpack_rows(packed):
+        name = shape.kind.name
+        if name in kinds:
+            yield StoredAttribute(
+                kind=name,
+                scope=scope,
+                payload=json_value(payload),
+                version=int(version),
+                **last_change._asdict(),
+            )
 
 
 def _without(packed: PackedRows, kind: str) -> PackedRows:

@@ -1,0 +1,111 @@
+"""Change commits: changes that are made at the same time, each a revision of its own, stored in one transaction."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
+
+from admin.core.problems import Invalid
+from admin.errors import RainbowError
+from admin.services.changeable.base import Draft
+from admin.services.changeable.views import KnownSettings, SettingsView, StoredSettings
+from admin.services.changes import ChangeOutcome, ChangeRequest, Drafted, Writes, draft_change
+from admin.services.context import Context
+from admin.store import attributes, revisions
+from admin.store.revisions import NewRevision
+
+#: Rows that are drafted before they are stored.
+_MOST_ROWS = 1000
+
+
+def commit_changes(requests: list[ChangeRequest]) -> list[ChangeOutcome]:
+    """Make changes in their order, each after the ones before it; a refusal of one does not affect the others."""
+    context = requests[0].context
+    if context.index.revision < 0:
+        context.index.current()  # which loads it
+    is_complete = False
+    try:
+        with context.database.writing() as connection:
+            batch = _Batch(context, connection)
+            outcomes = [batch.make(request) for request in requests]
+            batch.store()
+            is_complete = True
+    except SQLAlchemyError as failure:
+        if not is_complete:
+            raise
+        return [failure] * len(requests)  # they may be committed all the same, so that nobody may try them again
+    batch.announce()
+    return outcomes
+
+
+class _Batch:
+    """Changes within one transaction."""
+
+    def __init__(self, context: Context, connection: Connection) -> None:
+        self._context = context
+        self._connection = connection
+        self._head = revisions.lock_head(connection)
+        self._is_in_memory = True  #: whether what was stored is all that memory and `_known` do not know
+        self._known: KnownSettings | None = None
+        self._drafted: list[NewRevision] = []  #: not stored yet
+        self._made: list[NewRevision] = []
+
+    def make(self, request: ChangeRequest) -> ChangeOutcome:
+        """Draft a change as the next revision."""
+        context, connection, options = self._context, self._connection, request.options
+        try:
+            view = self._view(request.writes)
+            draft = Draft(context=context, connection=connection, settings_view=view, options=options)
+            drafted = draft_change(draft, request.writes, self._head)
+        except (Invalid, RainbowError) as refusal:
+            return refusal
+        if drafted.changes:
+            self._append(drafted)
+        return drafted.changed(self._head)
+
+    def _view(self, writes: Writes) -> SettingsView:
+        """Memory for changes of attributes, as long as the batch has no others; else the database."""
+        is_known = not callable(writes) and all(write.key.is_attribute for write in writes)
+        if is_known and self._known is None and self._is_in_memory:
+            self._is_in_memory = self._context.index.catch_up_to(self._connection, self._head)
+            self._known = KnownSettings(self._context, self._connection) if self._is_in_memory else None
+        if is_known and self._known is not None:
+            return self._known
+        self.store()
+        self._known, self._is_in_memory = None, False
+        return StoredSettings(self._context, self._connection)
+
+    def _append(self, drafted: Drafted) -> None:
+        self._head += 1
+        now = self._context.clock()
+        revision = NewRevision(
+            number=self._head,
+            created_at=now,
+            authorship=drafted.draft.options.authorship,
+            changes=[replace(change, revision=self._head) for change in drafted.changes],
+        )
+        self._drafted.append(revision)
+        for noun in drafted.nouns:
+            noun.store(drafted.changes_of(noun), self._head, now)
+        if self._known is not None:
+            self._known.add(revision)
+        if sum(len(new.changes) for new in self._drafted) > _MOST_ROWS:
+            self.store()
+
+    def store(self) -> None:
+        """Store what is drafted."""
+        if self._drafted:
+            revisions.append(self._connection, self._drafted)
+            attributes.write(self._connection, self._drafted)
+            self._made += self._drafted
+            self._drafted = []
+
+    def announce(self) -> None:
+        """Let every worker of this admin know of what was committed."""
+        if not self._made:
+            return
+        self._context.index.announce(self._head)  # first: no worker is to answer with less than another has answered
+        if self._is_in_memory:
+            self._context.index.apply(self._made)

@@ -1,0 +1,116 @@
+"""Settings views: the rows, projects and names that a change of attributes is checked against.
+
+A view reads memory or a transaction; `tests/integration/test_changes.py` compares the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Protocol
+
+from sqlalchemy import Connection
+
+from admin.core.changes import RowChange
+from admin.core.projects import Project
+from admin.core.settings.resolution import Row
+from admin.core.settings.scopes import Scope
+from admin.core.settings.warnings import KnownNames
+from admin.services.context import Context
+from admin.services.definitions import current_fleet, fleet_after, names_known
+from admin.store import attributes, decision_basis, projects
+from admin.store.revisions import NewRevision
+
+Place = tuple[str, Scope]  #: of a row: the name of its kind, and its scope
+
+
+class SettingsView(Protocol):
+    """The state before a change."""
+
+    def exactly(self, places: Sequence[Place]) -> Mapping[Place, Row]:
+        """The rows at some places."""
+
+    def touching(self, kind: str, scopes: Iterable[Scope]) -> Collection[Row]:
+        """The rows that changes of a kind at some scopes are checked against: those that apply, and every domain's."""
+
+    def projects(self, project_ids: Collection[str]) -> Mapping[str, Project]:
+        """The projects that exist of those with some ids."""
+
+    def names_known(self, changes: Sequence[RowChange]) -> KnownNames:
+        """The names that rows may use without a warning once some changes are made."""
+
+
+class StoredSettings:
+    """What a transaction sees."""
+
+    def __init__(self, context: Context, connection: Connection) -> None:
+        self._context = context
+        self._connection = connection
+
+    def exactly(self, places: Sequence[Place]) -> dict[Place, Row]:
+        return {(row.kind, row.scope): row for row in attributes.exactly(self._connection, places)}
+
+    def touching(self, kind: str, scopes: Iterable[Scope]) -> Collection[Row]:
+        places = [(kind, scope) for scope in _chains(scopes)]
+        rows = [*attributes.exactly(self._connection, places), *attributes.of_domains(self._connection, kind)]
+        return {row.scope: row for row in rows}.values()
+
+    def projects(self, project_ids: Collection[str]) -> dict[str, Project]:
+        return projects.get_many(self._connection, project_ids) if project_ids else {}
+
+    def names_known(self, changes: Sequence[RowChange]) -> KnownNames:
+        return names_known(self._context, self._connection, fleet_after(self._context, self._connection, changes))
+
+
+class KnownSettings:
+    """What is in memory while a transaction holds the head of the revisions, and what it is about to store.
+
+    For changes of attributes alone: nothing else that is about to be stored is seen.
+    """
+
+    def __init__(self, context: Context, connection: Connection) -> None:
+        """The index must be as of the head."""
+        self._context = context
+        self._connection = connection
+        self._basis = decision_basis.read(connection)
+        self._new: dict[Place, Row | None] = {}  #: None for rows that go
+
+    def add(self, revision: NewRevision) -> None:
+        """See the changes of a revision that is about to be stored."""
+        for change in revision.changes:
+            place, payload = (change.kind, change.scope), change.after
+            self._new[place] = None
+            if payload is not None:
+                row = Row(kind=change.kind, scope=change.scope, payload=payload, version=revision.number)
+                self._new[place] = row
+
+    def exactly(self, places: Sequence[Place]) -> dict[Place, Row]:
+        return {(row.kind, row.scope): row for kind, scope in places for row in self._rows(kind, [scope])}
+
+    def touching(self, kind: str, scopes: Iterable[Scope]) -> Collection[Row]:
+        new = (place for name, place in self._new if name == kind and not place.project)
+        return self._rows(kind, {*_chains(scopes), *self._context.index.domains(), *new})
+
+    def _rows(self, kind: str, scopes: Collection[Scope]) -> list[Row]:
+        rows: dict[Scope, Row | None] = {row.scope: row for row in self._context.index.rows(kind, scopes)}
+        rows |= {scope: self._new[kind, scope] for scope in scopes if (kind, scope) in self._new}
+        return [row for row in rows.values() if row is not None]
+
+    def projects(self, project_ids: Collection[str]) -> dict[str, Project]:
+        index = self._context.index
+        known = {project_id: index.known_project(project_id) for project_id in project_ids}
+        # Another replica may have created a configured project, which no revision records.
+        missing = [project_id for project_id, project in known.items() if project is None]
+        stored = projects.get_many(self._connection, missing) if missing else {}
+        return stored | {project_id: project for project_id, project in known.items() if project is not None}
+
+    def names_known(self, changes: Sequence[RowChange]) -> KnownNames:
+        def read() -> KnownNames:
+            return names_known(self._context, self._connection, current_fleet(self._context, self._connection))
+
+        basis = self._basis
+        return self._context.known_names.find("names", read, (basis.registrations, basis.fleet))
+
+
+def _chains(scopes: Iterable[Scope]) -> set[Scope]:
+    """The scopes whose rows apply at some scopes."""
+    return {place for scope in scopes for place in scope.chain()}

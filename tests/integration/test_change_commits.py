@@ -1,0 +1,271 @@
+"""Changes that share a transaction: each is its own revision, checked against memory as against the database."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import select
+from werkzeug.test import TestResponse
+
+from admin.core.changes import ANYTHING, Expectation, RowWrite
+from admin.core.problems import Invalid
+from admin.core.settings.kinds import Payload
+from admin.core.settings.scopes import Scope
+from admin.errors import UnknownProject, VersionConflict
+from admin.services.change_commits import commit_changes
+from admin.services.changeable.attributes import attribute_write
+from admin.services.changeable.base import ChangeOptions
+from admin.services.changeable.projects import project_write
+from admin.services.changes import Changed, ChangeOutcome, ChangeRequest
+from admin.services.context import Context
+from admin.store import attributes
+from admin.store.revisions import revision_changes, revision_head, revisions
+from tests.conftest import MakeApp
+from tests.support.placing import API, DOMAIN, PROJECT, ok
+from tests.support.statements import statements
+from tests.support.threads import at_once
+
+DOMAIN_SCOPE, PROJECT_SCOPE = Scope(domain=DOMAIN), Scope(project=PROJECT)
+BELOW = Scope(domain=DOMAIN, project=PROJECT, workflow="wf")
+
+
+def label_write(
+    context: Context, scope: Scope, value: str | None, expectation: Expectation = ANYTHING, project: str = PROJECT
+) -> RowWrite:
+    payload: Payload | None = None if value is None else {"value": value}
+    kind = context.settings.kinds["EXECUTION_CLUSTER_LABEL"]
+    place = scope._replace(project=project) if scope.project else scope
+    return attribute_write(kind, place, lambda _before: payload, expectation)
+
+
+def commit(context: Context, *writes: RowWrite) -> list[ChangeOutcome]:
+    """Make changes of one row each, together."""
+    return commit_changes([ChangeRequest(context=context, writes=[write], options=ChangeOptions()) for write in writes])
+
+
+def state(context: Context) -> tuple[dict[Scope, tuple[Payload, int]], list[tuple[Any, ...]], list[int]]:
+    """The labels with their versions, the changes of all revisions, and the numbers of these with the head."""
+    changes = revision_changes.c
+    with context.database.reading() as connection:
+        rows = {
+            row.scope: (row.payload, row.version) for row in attributes.every(connection, "EXECUTION_CLUSTER_LABEL")
+        }
+        query = select(changes.revision, changes.before, changes.after, changes.before_version)
+        history = [tuple(row) for row in connection.execute(query.order_by(changes.revision, changes.ordinal))]
+        numbers = list(connection.execute(select(revisions.c.number).order_by(revisions.c.number)).scalars())
+        return rows, history, [*numbers, connection.execute(select(revision_head.c.number)).scalar_one()]
+
+
+@pytest.fixture(params=["memory", "database"])
+def either(request: pytest.FixtureRequest, context: Context) -> Context:
+    """An admin that drafts changes from memory, and one whose index is not loaded."""
+    if request.param == "memory":
+        assert context.index.current() == 0
+    else:
+        context.index._few_rows = -1
+        context.index.start = lambda: None  # type: ignore[method-assign]
+    return context
+
+
+def test_each_of_a_batch_sees_those_before_it(either: Context) -> None:
+    first, second, deletion, again, last = commit(
+        either,
+        label_write(either, BELOW, "a"),
+        label_write(either, BELOW, "b"),
+        label_write(either, BELOW, None),
+        label_write(either, BELOW, "c", Expectation(absent=True)),
+        label_write(either, DOMAIN_SCOPE, "d"),
+    )
+    made = [outcome for outcome in (first, second, deletion, again, last) if isinstance(outcome, Changed)]
+    assert [(changed.revision, changed.rows[0].version) for changed in made] == [
+        (1, 1),
+        (2, 2),
+        (3, None),
+        (4, 4),
+        (5, 5),
+    ]
+    rows, history, numbers = state(either)
+    assert rows == {BELOW: ({"value": "c"}, 4), DOMAIN_SCOPE: ({"value": "d"}, 5)}
+    assert history == [
+        (1, None, {"value": "a"}, None),
+        (2, {"value": "a"}, {"value": "b"}, 1),
+        (3, {"value": "b"}, None, 2),
+        (4, None, {"value": "c"}, None),
+        (5, None, {"value": "d"}, None),
+    ]
+    assert numbers == [1, 2, 3, 4, 5, 5]
+
+
+def test_a_refusal_disturbs_nobody_else(either: Context) -> None:
+    unknown = label_write(either, BELOW, "x", project="nobody")
+    outcomes = commit(
+        either,
+        label_write(either, BELOW, "a"),
+        unknown,
+        label_write(either, BELOW, "b", Expectation(version=1)),
+        label_write(either, BELOW, "c", Expectation(version=1)),
+        label_write(either, BELOW, "b"),
+        label_write(either, PROJECT_SCOPE, "p"),
+    )
+    assert [type(outcome) for outcome in outcomes] == [
+        Changed,
+        UnknownProject,
+        Changed,
+        VersionConflict,
+        Changed,
+        Changed,
+    ]
+    conflict, unchanged, last = outcomes[3:]
+    assert isinstance(conflict, VersionConflict)
+    assert conflict.details[0]["current_version"] == 2
+    assert isinstance(unchanged, Changed)
+    assert (unchanged.is_change, unchanged.rows[0].version) == (False, 2)
+    assert isinstance(last, Changed)
+    assert last.revision == 3
+    assert state(either)[2] == [1, 2, 3, 3]
+
+
+def test_what_follows_the_creation_of_a_project_sees_it(either: Context) -> None:
+    outcomes = commit(
+        either,
+        label_write(either, DOMAIN_SCOPE, "d"),
+        label_write(either, BELOW, "early", project="fresh"),
+        project_write("fresh", {"name": "Fresh"}),
+        label_write(either, PROJECT_SCOPE, "p", project="fresh"),
+        label_write(either, BELOW, "late", project="fresh"),
+    )
+    assert [type(outcome) for outcome in outcomes] == [Changed, UnknownProject, Changed, Changed, Changed]
+    assert isinstance(outcomes[3], Changed)
+    assert [warning.code.value for warning in outcomes[3].warnings] == ["unknown_label", "overrides_domain"]
+    assert state(either)[2] == [1, 2, 3, 4, 4]
+    known = either.index.applying(BELOW._replace(project="fresh"))
+    if known is not None:
+        assert (known.revision, known.project is not None) == (4, True)
+
+
+def test_the_second_of_a_batch_is_warned_of_the_first(either: Context) -> None:
+    _, outcome = commit(either, label_write(either, DOMAIN_SCOPE, "d"), label_write(either, PROJECT_SCOPE, "p"))
+    assert isinstance(outcome, Changed)
+    assert [warning.code.value for warning in outcome.warnings] == ["unknown_label", "overrides_domain"]
+
+
+def test_an_invalid_row_is_refused_alone(either: Context) -> None:
+    kind = either.settings.kinds["TASK_RESOURCE"]
+
+    def resources(scope: Scope, payload: Payload) -> RowWrite:
+        return attribute_write(kind, scope, lambda _before: kind.read(payload))
+
+    outcomes = commit(
+        either,
+        resources(PROJECT_SCOPE, {"limits": {"cpu": "2"}}),
+        resources(BELOW, {"defaults": {"cpu": "3"}}),
+        resources(BELOW, {"defaults": {"cpu": "1"}}),
+    )
+    assert [type(outcome) for outcome in outcomes] == [Changed, Invalid, Changed]
+    assert "above the limit of 2 set at project flytesnacks" in str(outcomes[1])
+
+
+PAYLOADS: dict[str, list[Payload]] = {
+    "task_resource_attributes": [
+        {"limits": {"cpu": "2"}},
+        {"defaults": {"cpu": "1"}},
+        {"defaults": {"cpu": "4"}},
+        {"limits": {"cpu": "0"}},
+    ],
+    "execution_cluster_label": [{"value": "mycluster"}, {"value": "nothing"}],
+    "workflow_execution_config": [{"max_parallelism": 3}, {"labels": {"values": {"a": "b"}}}],
+}
+PATHS = [
+    f"domain_attributes/{DOMAIN}",
+    "domain_attributes/staging",
+    f"project_attributes/{PROJECT}",
+    f"project_domain_attributes/{PROJECT}/{DOMAIN}",
+    f"workflow_attributes/{PROJECT}/{DOMAIN}/wf",
+    f"workflow_attributes/nobody/{DOMAIN}/wf",
+    f"launch_plan_attributes/{PROJECT}/{DOMAIN}/wf/lp",
+]
+
+
+def test_memory_and_the_database_judge_alike(app: Flask, context: Context) -> None:
+    """A dry run asks the database, and the change itself memory."""
+    draw = random.Random(16)
+    api = app.test_client()
+    assert context.index.current() == 0
+    seen = set()
+    for _ in range(150):
+        path = f"{API}/{draw.choice(PATHS)}"
+        key = draw.choice(list(PAYLOADS))
+        headers = {"If-Match": str(draw.randrange(1, 40))} if draw.random() < 0.2 else {}
+        if draw.random() < 0.2:
+            numbers = {"task_resource_attributes": 0, "execution_cluster_label": 3, "workflow_execution_config": 6}
+            send, query, body = api.delete, f"?resource_type={numbers[key]}", None
+        else:
+            send, query, body = api.put, "?", {"attributes": {"matching_attributes": {key: draw.choice(PAYLOADS[key])}}}
+        dry = send(f"{path}{query}&dry_run=true", json=body, headers=headers)
+        real = send(f"{path}{query}", json=body, headers=headers)
+        seen.add(real.status_code)
+        assert _judgement(dry) == _judgement(real)
+    assert seen == {200, 400, 409}
+
+
+def _judgement(response: TestResponse) -> tuple[Any, ...]:
+    answer = response.get_json()
+    keys = ("attributes", "before", "warnings", "error", "message", "details")
+    return response.status_code, *(answer.get(key) for key in keys)
+
+
+def test_a_write_from_memory_asks_little_of_the_database(api: FlaskClient, context: Context) -> None:
+    def put(value: str) -> None:
+        body = {"attributes": {"matching_attributes": {"execution_cluster_label": {"value": value}}}}
+        ok(api.put(f"{API}/workflow_attributes/{PROJECT}/{DOMAIN}/wf", json=body))
+
+    put("first")
+    with statements(context) as seen:
+        put("second")
+    asked = [statement.split()[0] for statement in seen]
+    assert asked.count("SELECT") == 2  # the head, and what decisions are based on
+    assert [word for word in asked if word in ("INSERT", "UPDATE", "DELETE")] == [
+        "UPDATE",
+        "INSERT",
+        "INSERT",
+        "INSERT",
+    ]
+
+
+def test_two_admins_that_write_in_turn_see_each_other(make_app: MakeApp) -> None:
+    admins = [make_app().test_client(), make_app().test_client()]
+    path = f"{API}/workflow_attributes/{PROJECT}/{DOMAIN}/wf"
+    before = None
+    for number in range(1, 9):
+        payload = {"value": f"label{number}"}
+        body = {"attributes": {"matching_attributes": {"execution_cluster_label": payload}}}
+        headers = {"If-Match": str(number - 1)} if number > 1 else {}
+        answer = ok(admins[number % 2].put(path, json=body, headers=headers))
+        assert (answer["revision"], answer.get("before")) == (number, before)
+        before = payload
+
+
+def test_writers_at_two_admins_leave_one_order_without_gaps(make_app: MakeApp) -> None:
+    apps = [make_app(), make_app()]
+    writers = 12
+
+    def put(number: int) -> Callable[[FlaskClient], TestResponse]:
+        body = {"attributes": {"matching_attributes": {"execution_cluster_label": {"value": f"label{number}"}}}}
+        path = f"{API}/workflow_attributes/{PROJECT}/{DOMAIN}/wf"
+        return lambda client: apps[number % 2].test_client().put(path, json=body)
+
+    answers = [answer.get_json() for answer in at_once(apps[0], [put(number) for number in range(writers)])]
+    in_order = sorted(answers, key=lambda answer: answer["revision"])
+    assert [answer["revision"] for answer in in_order] == list(range(1, writers + 1))
+    values = [answer["attributes"]["matching_attributes"]["execution_cluster_label"] for answer in in_order]
+    assert [answer.get("before") for answer in in_order] == [None, *values[:-1]]
+    context: Context = apps[0].extensions["rainbow"]
+    rows, history, numbers = state(context)
+    assert rows == {BELOW: (values[-1], writers)}
+    assert [after for _, _, after, _ in history] == values
+    assert numbers == [*range(1, writers + 1), writers]
