@@ -78,11 +78,3 @@ class Backoff:
         if self.pause:
             self._session.printer.note("The admin answers again.")
         self.pause = 0.0
-
-
-def separator(session: Session, is_first: bool) -> None:
-    """Print what separates two values: `---` in YAML, an empty line between tables."""
-    if session.printer.format == "yaml":
-        session.printer.text("---\n")
-    elif session.printer.is_table and not is_first:
-        session.printer.line()

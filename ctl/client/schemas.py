@@ -42,15 +42,6 @@ def types(schema: Schema) -> set[str]:
     return {declared} if isinstance(declared, str) else set(declared)
 
 
-def is_leaf_object(schema: Schema) -> bool:
-    return bool(schema.get("x-rainbow-leaf"))
-
-
-def is_map(schema: Schema) -> bool:
-    """Whether the keys are the user's own: no properties, but a schema for any value."""
-    return "object" in types(schema) and not schema.get("properties") and bool(schema.get("additionalProperties"))
-
-
 def key_property(schema: Schema) -> str | None:
     """The property a list of objects is merged by, where it is merged."""
     return schema.get("x-rainbow-keyed-by")
@@ -66,9 +57,10 @@ def shape_of(schema: Schema) -> str:
     """How values of a schema are written; `branch` for an object that only holds fields."""
     allowed = types(schema)
     if "object" in allowed:
-        if is_map(schema):
+        # The keys of a map are the user's own: it has no properties, but a schema for any value.
+        if not schema.get("properties") and schema.get("additionalProperties"):
             return "map"
-        return "object" if is_leaf_object(schema) else "branch"
+        return "object" if schema.get("x-rainbow-leaf") else "branch"
     if "array" in allowed:
         if key_property(schema):
             return "keyed"

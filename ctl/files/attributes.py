@@ -116,12 +116,9 @@ def parse_flow(text: str, schema: Schema, name: str) -> Any:
     value = converter.value(node, schema, "")
     problems += converter.problems
     if problems or value is BAD:
-        raise InvalidInput(sentence(f"{name}: {listed(_in_words(problem) for problem in problems)}"))
+        reasons = (": ".join(filter(None, (problem.field, problem.reason))) for problem in problems)
+        raise InvalidInput(sentence(f"{name}: {listed(reasons)}"))
     return value
-
-
-def _in_words(problem: Problem) -> str:
-    return f"{problem.field}: {problem.reason}" if problem.field else problem.reason
 
 
 def _scope(frame: Mapping[str, Any], kind: Kind, converter: Converter) -> Scope:

@@ -36,7 +36,7 @@ def descendants(root: int) -> set[int]:
     return pids
 
 
-def marked(key: str, except_pid: int = 0) -> set[int]:
+def marked(key: str) -> set[int]:
     """Every process with a job's mark in its environment that has not ended, whatever its parent or session is."""
     mark = f"{MARK}={key}".encode()
     pids = set()
@@ -45,7 +45,7 @@ def marked(key: str, except_pid: int = 0) -> set[int]:
             variables = (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
         except OSError:
             continue
-        fields = _stat(pid) if mark in variables and pid not in (except_pid, os.getpid()) else None
+        fields = _stat(pid) if mark in variables and pid != os.getpid() else None
         if fields and fields[0] not in ("Z", "X"):
             pids.add(pid)
     return pids

@@ -140,7 +140,7 @@ def _row(session: Session, kind: Kind, scope: Scope, version: int | None) -> Att
 
 def watch_value(session: Session, kind: Kind, scope: Scope, *, exact: bool) -> None:
     """Print the value, and again whenever it changes."""
-    from ctl.cli.watching import separator, watch
+    from ctl.cli.watching import watch
 
     def read() -> Attribute | Effective | None:
         try:
@@ -149,7 +149,10 @@ def watch_value(session: Session, kind: Kind, scope: Scope, *, exact: bool) -> N
             return None
 
     def show(value: Attribute | Effective | None, before: Attribute | Effective | None, is_first: bool) -> None:
-        separator(session, is_first)
+        if session.printer.format == "yaml":
+            session.printer.text("---\n")
+        elif session.printer.is_table and not is_first:
+            session.printer.line()
         if value is None:
             session.printer.note(_nothing(kind, scope, exact).message)
         else:

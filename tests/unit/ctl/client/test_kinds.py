@@ -29,7 +29,7 @@ def test_a_noun_that_ends_in_y_has_both_plurals() -> None:
     assert by_word([PRIORITY], "workflow-prioritys") == by_word([PRIORITY], "workflow-priorities") == PRIORITY
 
 
-@pytest.mark.parametrize("word", ["3", "EXECUTION_CLUSTER_LABEL", "execution_cluster_label", "execution-cluster-label"])
+@pytest.mark.parametrize("word", ["3", "EXECUTION_CLUSTER_LABEL", "execution_cluster_label", "executionClusterLabels"])
 def test_a_kind_is_known_by_noun_name_payload_key_and_number(word: str) -> None:
     assert by_word(built_in(), word) == kind("execution-cluster-label")
 
