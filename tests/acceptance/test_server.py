@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 import requests
-import trustme
 from sqlalchemy import create_engine
 
 from admin.configuration import load_settings
 from admin.server.startup import warn_of_exposure
 from admin.store.schema import known_revisions, latest_revision
 from tests.support.admins import RunningAdmin, running_admin
+from tests.support.certificates import write_certificate
 from tests.support.programs import BIN, Process, clean_environment, run, start
 from tests.support.waiting import wait_until
 
@@ -69,6 +69,17 @@ def test_every_log_line_is_json_and_a_request_keeps_its_id(admin: RunningAdmin) 
         404,
         "info",
     )
+
+
+@pytest.mark.parametrize("style", ["json", "text"])
+def test_a_name_in_a_path_forges_no_line_of_the_log(tmp_path: Path, style: str) -> None:
+    forged = "a%0A12:00:00%20error%20%20%20forged%1B%5B2J%C2%9B%E2%80%A8%7F"
+    with running_admin(tmp_path, "--log-format", style) as admin:
+        assert admin.get(f"/api/v1/projects/{forged}").status_code in (400, 404)
+        wait_until(lambda: "forged" in admin.log.read_text())
+        [line] = [line for line in admin.log.read_text().split("\n") if "forged" in line]
+    assert line.isprintable()
+    assert "request" in line
 
 
 def test_metrics_are_the_same_totals_whichever_worker_answers(admin: RunningAdmin) -> None:
@@ -225,13 +236,7 @@ def test_without_a_token_an_admin_listens_on_loopback_only(tmp_path: Path) -> No
 
 
 def test_https_with_a_certificate_of_ones_own(tmp_path: Path) -> None:
-    authority = trustme.CA()
-    certificate = authority.issue_cert("127.0.0.1", "localhost")
-    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
-    certificate.private_key_pem.write_to_path(tmp_path / "key.pem")
-    for number, part in enumerate(certificate.cert_chain_pems):
-        part.write_to_path(tmp_path / "cert.pem", append=number > 0)
-    tls = ("--tlsCertFile", "cert.pem", "--tlsKeyFile", "key.pem")
+    tls = write_certificate(tmp_path)
     with running_admin(tmp_path, *tls, scheme="https", verify=str(tmp_path / "ca.pem")) as admin:
         with pytest.raises(requests.exceptions.SSLError):
             admin.get("/healthz")

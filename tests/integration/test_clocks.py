@@ -358,6 +358,32 @@ def test_six_seconds_at_four_hundred_days_ahead_delete_nothing(
     assert [row["id"]["name"] for row in get(api, f"executions/{PROJECT}/{DOMAIN}")["executions"]] == ["newest"]
 
 
+def test_after_a_jump_nothing_is_pruned_for_one_lease(make_app: MakeApp) -> None:
+    app = make_app(retention={"executions": "90d", "interval": "1m"})
+    clock = WatchedClock(app)
+    context, api = app.extensions["rainbow"], app.test_client()
+    loop = RetentionLoop(context, clock=clock.monotonic)
+    agent = played_agent(api, context, "a")
+    created(api, "e", cluster="a")
+    agent.start()
+    agent.finish(["e"])
+
+    def is_kept_after(seconds: int) -> bool:
+        for _ in range(seconds):
+            clock.advance(1)
+            loop()
+        return "e" in [row["id"]["name"] for row in get(api, f"executions/{PROJECT}/{DOMAIN}")["executions"]]
+
+    created(api, "newest", cluster="a")
+    is_kept_after(LEASE + 60)
+    with context.database.writing() as connection:
+        connection.execute(update(executions).values(finished_at=clock() - timedelta(days=90) + timedelta(hours=1)))
+    assert is_kept_after(60)
+    clock.step(2 * HOUR)
+    assert is_kept_after(LEASE - 1)
+    assert not is_kept_after(LEASE + 60)
+
+
 def test_an_operator_may_say_that_the_clock_is_right(make_app: MakeApp) -> None:
     app = make_app(retention={"executions": "90d"})
     clock = WatchedClock(app)

@@ -18,6 +18,7 @@ import requests
 
 from tests.conftest import Scale
 from tests.support.admins import RunningAdmin, running_admin
+from tests.support.certificates import write_certificate
 from tests.support.http_agents import HttpAgent, write_configuration
 from tests.support.placing import DOMAIN, PROJECT
 from tests.support.raw_requests import connect, exchange, read_all, read_until_closed, request, statuses
@@ -118,6 +119,17 @@ def test_half_sent_requests_are_given_up_and_keep_nobody_out(
     assert [answer for answer in answers if answer is None or statuses(answer) not in ([], expected)] == []
     if expected:
         assert any(answer and statuses(answer) == [408] and b'"body_timeout"' in answer for answer in answers)
+
+
+def test_handshakes_that_are_not_finished_keep_nobody_out(tmp_path: Path, scale: Scale) -> None:
+    tls, verify = write_certificate(tmp_path), str(tmp_path / "ca.pem")
+    with running_admin(tmp_path, *tls, scheme="https", verify=verify) as admin, ExitStack() as stack:
+        for number in range(scale(400, full=2600)):
+            stack.enter_context(connect(admin.url, b"\x16\x03\x01\x02\x00\x01" if number % 2 else b""))
+        for _ in range(scale(2, full=20)):
+            begin = time.monotonic()
+            assert requests.get(f"{admin.url}/healthz", timeout=10, verify=verify).status_code == 200
+            assert time.monotonic() - begin < scale(5, full=1)
 
 
 def test_bodies_that_arrive_byte_by_byte_are_given_up_and_keep_nobody_out(admin: RunningAdmin, scale: Scale) -> None:

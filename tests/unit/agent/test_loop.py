@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import logging
 import platform
@@ -17,6 +18,7 @@ from agent.config import Config
 from agent.intents import Intent, Stage
 from agent.loop import Agent
 from agent.state_directory import StateDirectory
+from agent.status import StatusLine
 from agent.testing import RUNNING, SUCCEEDED, FakeClock, FakeEngine
 from agent.transport import AdminClient, Token
 from tests.support.agent_scripts import ScriptedAdmin, answer, error
@@ -95,6 +97,19 @@ def test_the_first_sync_describes_the_cluster(bench: Bench) -> None:
         "properties": {},
     }
     assert ("report" in second, second["sequence"], second["agent"]) == (False, 2, first["agent"])
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_what_an_engine_says_cannot_control_the_terminal_by_the_status_line(bench: Bench) -> None:
+    terminal = Terminal()
+    bench.agent.work.problem = "no\x1b[2J\nforged"
+    StatusLine(terminal).update(bench.agent)
+    status = terminal.getvalue().removeprefix("\r\x1b[K")
+    assert (status.isprintable(), "no\\x1b[2J\\nforged" in status) == (True, True)
 
 
 def test_each_sync_says_which_agent_it_is_from_and_how_far_it_has_seen_the_admin(bench: Bench) -> None:
