@@ -1,6 +1,6 @@
-"""Every configuration key: what it means and what it takes.
+"""Every configuration key: what it takes, and its default if it is a single value.
 
-`config/rainbow.yaml` explains the same keys to people; a test keeps the two together.
+`config/rainbow.yaml` says what each of them means; a test keeps the two together.
 """
 
 from __future__ import annotations
@@ -85,48 +85,36 @@ CONFIGURATION = Section(
     fields={
         "server": Section(
             fields={
-                "host": Text(description="Address to listen on."),
-                "port": Integer(minimum=0, maximum=65535, description="Port to listen on."),
-                "workers": Integer(minimum=1, maximum=64, description="Processes that answer requests."),
-                "threads": Integer(minimum=1, maximum=4096, description="Requests that one worker answers at once."),
-                "apiTokenFile": Text(description="File with the bearer token that clients must send."),
-                "allowedHosts": ListOf(
-                    item=Text(max_length=255), description="Names that requests may call the admin by; '*' for any."
-                ),
-                "maxBodyBytes": Integer(minimum=1024, maximum=2**30, description="Largest request body."),
-                "receiveSeconds": Integer(
-                    minimum=1,
-                    maximum=3600,
-                    description="How long the head of a request, or a piece of its body, may take to arrive.",
-                ),
-                "gracefulShutdownSeconds": Integer(
-                    minimum=0, maximum=3600, description="How long requests in flight may take to finish on shutdown."
-                ),
+                "host": Text(default="127.0.0.1"),
+                "port": Integer(minimum=0, maximum=65535, default=8088),
+                "workers": Integer(minimum=1, maximum=64, default=2),
+                "threads": Integer(minimum=1, maximum=4096, default=1100),
+                "apiTokenFile": Text(),
+                "allowedHosts": ListOf(item=Text(max_length=255)),
+                "maxBodyBytes": Integer(minimum=1024, maximum=2**30, default=1024 * 1024),
+                "receiveSeconds": Integer(minimum=1, maximum=3600, default=15),
+                "gracefulShutdownSeconds": Integer(minimum=0, maximum=3600, default=10),
                 "tls": Section(
                     fields={
-                        "certFile": Text(description="PEM certificate chain; with keyFile, the admin speaks https."),
-                        "keyFile": Text(description="PEM private key of the certificate."),
+                        "certFile": Text(),
+                        "keyFile": Text(),
                     }
                 ),
             }
         ),
         "database": Section(
             fields={
-                "url": Text(description="SQLAlchemy URL: sqlite:///file.db or postgresql+psycopg://…"),
-                "poolSize": Integer(minimum=1, maximum=1000, description="Database connections a worker may hold."),
-                "connectTimeoutSeconds": Integer(minimum=2, maximum=300, description="Time to connect to PostgreSQL."),
-                "statementTimeoutSeconds": Integer(
-                    minimum=1, maximum=3600, description="Time that PostgreSQL may take for one statement."
-                ),
-                "lockTimeoutSeconds": Integer(
-                    minimum=1, maximum=3600, description="Wait for a lock of the database, or a free connection."
-                ),
+                "url": Text(),
+                "poolSize": Integer(minimum=1, maximum=1000, default=10),
+                "connectTimeoutSeconds": Integer(minimum=2, maximum=300, default=5),
+                "statementTimeoutSeconds": Integer(minimum=1, maximum=3600, default=30),
+                "lockTimeoutSeconds": Integer(minimum=1, maximum=3600, default=10),
             }
         ),
         "logging": Section(
             fields={
-                "level": Choice(words=("debug", "info", "warning", "error"), description="Least severity logged."),
-                "format": Choice(words=("json", "text"), description="One JSON object a line, or plain text."),
+                "level": Choice(words=("debug", "info", "warning", "error"), default="info"),
+                "format": Choice(words=("json", "text"), default="json"),
             }
         ),
         "domains": ListOf(item=NamedRecord(required=("id",), fields={"id": DNS_LABEL, "name": Text(max_length=64)})),
@@ -143,129 +131,82 @@ CONFIGURATION = Section(
                 },
             ),
         ),
-        "attributes": Section(
-            fields={
-                "unknownNames": Choice(
-                    words=("warn", "refuse"), description="What a write that names an unknown label, pool or tag gets."
-                )
-            }
-        ),
-        "task_resources": Section(fields=TASK_RESOURCE.payload.fields, description=TASK_RESOURCE.description),
-        "workflow_execution_config": Section(
-            fields=WORKFLOW_EXECUTION_CONFIG.payload.fields, description=WORKFLOW_EXECUTION_CONFIG.description
-        ),
+        "attributes": Section(fields={"unknownNames": Choice(words=("warn", "refuse"), default="warn")}),
+        "task_resources": Section(fields=TASK_RESOURCE.payload.fields),
+        "workflow_execution_config": Section(fields=WORKFLOW_EXECUTION_CONFIG.payload.fields),
         "cluster_resources": Section(
             fields={
-                "templateData": TemplateData(description="Template variables for every project and domain."),
-                "customData": ListedMap(value=TemplateData(), description="Template variables by domain."),
+                "templateData": TemplateData(),
+                "customData": ListedMap(value=TemplateData()),
             }
         ),
         "queues": Section(
             fields={
                 "executionQueues": ListOf(
                     min_items=0,
-                    description="Queues and the tags they serve.",
                     item=Record(
                         required=("dynamic",), fields={"dynamic": ENTITY_NAME, "attributes": ListOf(item=Text())}
                     ),
                 ),
                 "workflowConfigs": ListOf(
                     min_items=0,
-                    description="Tags for executions that no attribute gives any, by domain or for all.",
                     item=Record(required=("tags",), fields={"domain": DNS_LABEL, "tags": ListOf(item=Text())}),
                 ),
             }
         ),
         "qualityOfService": Section(
             fields={
-                "tierExecutionValues": ListedMap(
-                    value=Record(fields={"queueingBudget": Duration()}), description="What each tier means."
-                ),
-                "defaultTiers": ListedMap(
-                    value=Choice(words=("UNDEFINED", "HIGH", "MEDIUM", "LOW")), description="The tier of each domain."
-                ),
+                "tierExecutionValues": ListedMap(value=Record(fields={"queueingBudget": Duration()})),
+                "defaultTiers": ListedMap(value=Choice(words=("UNDEFINED", "HIGH", "MEDIUM", "LOW"))),
             }
         ),
         "clusters": Section(
             fields={
-                "poolNameClusterMap": ListedMap(value=MEMBERS, description="Pools: their clusters and weights."),
-                "labelClusterMap": ListedMap(value=MEMBERS, description="Labels: their clusters and weights."),
-                "poolStrategies": ListedMap(value=STRATEGY, description="How each pool chooses; weighted."),
-                "registration": Choice(
-                    words=("open", "declared", "approve"),
-                    description="Which names may register: any, those that are declared, or any once it is admitted.",
-                ),
-                "registrationSecretFile": Text(description="File with the secret that agents register with."),
+                "registration": Choice(words=("open", "declared", "approve"), default="open"),
+                "registrationSecretFile": Text(),
+                "poolNameClusterMap": ListedMap(value=MEMBERS),
+                "labelClusterMap": ListedMap(value=MEMBERS),
+                "poolStrategies": ListedMap(value=STRATEGY),
                 "clusterConfigs": ListOf(
                     min_items=0,
                     max_items=10_000,
-                    description="The clusters.",
                     item=Record(required=("name",), fields=_CLUSTER),
                 ),
-                "defaultExecutionLabel": Text(description="The label of executions that nothing else places."),
-                "defaultClusterPool": Text(description="The pool of executions that nothing else places."),
+                "defaultExecutionLabel": Text(),
+                "defaultClusterPool": Text(),
             }
         ),
         "clusterPools": Section(
-            fields={
-                "clusterPoolAssignments": ListedMap(
-                    value=Record(required=("pool",), fields={"pool": ENTITY_NAME}),
-                    description="The pool of each domain.",
-                )
-            }
+            fields={"clusterPoolAssignments": ListedMap(value=Record(required=("pool",), fields={"pool": ENTITY_NAME}))}
         ),
-        "placement": Section(
-            fields={
-                "requestMayOverride": ByDomain(
-                    description="Whether a request may override where settings place it; by domain or for all."
-                )
-            }
-        ),
+        "placement": Section(fields={"requestMayOverride": ByDomain(default=True)}),
         "agents": Section(
             fields={
-                "leaseSeconds": Integer(
-                    minimum=1, maximum=86_400, description="How long an agent may go on without being heard."
-                ),
-                "waitSeconds": Integer(minimum=0, maximum=60, description="How long a sync waits for news."),
-                "unreachableSeconds": Integer(
-                    minimum=1, maximum=86_400, description="Silence after which a cluster gets no new work."
-                ),
-                "lostSeconds": Integer(
-                    minimum=2, maximum=604_800, description="Silence after which a cluster counts as lost."
-                ),
-                "giveUpAfter": Age(description="Silence after which nothing waits for a cluster any more."),
-                "evictionsPerSecond": Integer(
-                    minimum=1,
-                    maximum=100_000,
-                    description="The most executions of lost clusters decided again each second.",
-                ),
-                "logLimitBytes": Integer(
-                    minimum=0, maximum=2**30, description="Bytes kept of each stream of each attempt."
-                ),
-                "outputLimitBytes": Integer(
-                    minimum=0, maximum=2**24, description="Bytes kept of each declared output file."
-                ),
+                "leaseSeconds": Integer(minimum=1, maximum=86_400, default=60),
+                "waitSeconds": Integer(minimum=0, maximum=60, default=30),
+                "unreachableSeconds": Integer(minimum=1, maximum=86_400, default=90),
+                "lostSeconds": Integer(minimum=2, maximum=604_800, default=300),
+                "giveUpAfter": Age(default="24h"),
+                "evictionsPerSecond": Integer(minimum=1, maximum=100_000, default=50),
+                "logLimitBytes": Integer(minimum=0, maximum=2**30, default=1024 * 1024),
+                "outputLimitBytes": Integer(minimum=0, maximum=2**24, default=64 * 1024),
             }
         ),
         "loops": Section(
             fields={
-                "intervalMilliseconds": Integer(
-                    minimum=10, maximum=60_000, description="How often the leader looks whether the fleet has changed."
-                ),
-                "leaseSeconds": Integer(
-                    minimum=1, maximum=600, description="How long background work stands still when its leader dies."
-                ),
+                "intervalMilliseconds": Integer(minimum=10, maximum=60_000, default=100),
+                "leaseSeconds": Integer(minimum=1, maximum=600, default=5),
             }
         ),
         "retention": Section(
             fields={
-                "executions": Age(description="How long executions, with events and logs, are kept after their end."),
-                "events": Age(description="How long events are kept: of executions after their end, of clusters."),
-                "logs": Age(description="How long logs and output files are kept after the end of their execution."),
-                "revisions": Age(description="How long revisions are kept; the last one always is."),
-                "interval": Age(description="How often expired records are deleted."),
+                "executions": Age(),
+                "events": Age(),
+                "logs": Age(),
+                "revisions": Age(),
+                "interval": Age(default="1h"),
             }
         ),
-        "kinds": MapOf(value=FreeForm(), max_entries=200, description="Kinds of the platform team's own."),
+        "kinds": MapOf(value=FreeForm(), max_entries=200),
     }
 )

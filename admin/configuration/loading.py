@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from admin.configuration.checks import check_document, check_task_resources
-from admin.configuration.defaults import DEFAULTS
+from admin.configuration.defaults import default_document
 from admin.configuration.environment import read_environment
 from admin.configuration.keys import CONFIGURATION
 from admin.configuration.platform_values import platform_values
@@ -35,7 +35,7 @@ def load_settings(
 ) -> Settings:
     """Settings from a file, the environment and the command line; Invalid with every problem found."""
     file = read_mapping(Path(config_file)) if config_file else {}
-    document = DEFAULTS
+    document = default_document()
     for layer in (file, read_environment(environment or {}), overrides or {}):
         document = _join(CONFIGURATION, document, read(CONFIGURATION, layer))
     return _build_settings(document)
