@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import random
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -195,8 +194,10 @@ class Load:
     pause_seconds: float = 0.15  #: between two operations of a client, on average
     created: dict[str, str] = field(default_factory=dict)  #: tokens that may have been created, by name
     generation: Callable[[], int] = lambda: 0  #: raised with each restore, after which names are used again
+    kept_until: Callable[[], float] = lambda: 0.0  #: when the backup that was restored last was made
     long_seconds: float = 15.0  #: of a job that outlives a lease
     long_until: float = 0.0  #: until when such jobs are created
+    _begun: dict[str, float] = field(default_factory=dict)  #: when each name was first used
     _stop: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
 
@@ -220,21 +221,26 @@ class Load:
         thread.start()
 
     def _act(self, client: Client, rng: random.Random, number: int) -> None:
-        counters: defaultdict[int, itertools.count[int]] = defaultdict(lambda: itertools.count(1))
+        values, counters = itertools.count(1), {0: itertools.count(1)}
         while not self._stop.wait(rng.expovariate(1 / self.pause_seconds)):
             generation = self.generation()
             names = [name for name in list(self.created) if name.startswith("x")]
             action = rng.choices(("create", "get", "abort", "set", "effective"), (5, 4, 0.5, 2, 3))[0]
             if action == "create" or not names:
-                self._create(client, rng, f"x{number}-{next(counters[generation])}", generation)
+                counter = counters.setdefault(generation, itertools.count(self._count_kept(number) + 1))
+                self._create(client, rng, f"x{number}-{next(counter)}", generation)
             elif action == "get":
                 client.get(rng.choice(names), rng.choice((0, 0, 1, 2, 3)))
             elif action == "abort":
                 client.abort(rng.choice(names))
             elif action == "set":
-                client.set(rng.choice(_SCOPES), number * 10**6 + next(counters[-1]))
+                client.set(rng.choice(_SCOPES), number * 10**6 + next(values))
             else:
                 client.effective(rng.choice(_SCOPES))
+
+    def _count_kept(self, number: int) -> int:
+        """How many names of a client a restored backup has; those after them are used again."""
+        return sum(name.startswith(f"x{number}-") and at < self.kept_until() for name, at in list(self._begun.items()))
 
     def _create(self, client: Client, rng: random.Random, name: str, generation: int) -> None:
         on_lost = rng.choice(ON_LOST)
@@ -250,6 +256,7 @@ class Load:
         attempts = rng.choice((2, 3)) if on_lost == "retry" else rng.choice((1, 1, 2))
         for _ in range(3):  # a creation without an answer is repeated, which changes nothing
             self.created[name] = job.token
+            self._begun.setdefault(name, now())
             operation = client.create(name, job, self.directory, on_lost, attempts, **where)
             if operation.status is not None or self.generation() != generation or self._stop.wait(0.5):
                 return

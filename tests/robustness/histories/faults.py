@@ -93,7 +93,7 @@ def leap_admin_clock(system: System, rng: random.Random) -> None:
 def restore_backup(system: System, rng: random.Random) -> None:
     """Put an earlier state of the database back."""
     backup = system.back_up()
-    time.sleep(rng.uniform(3, 6))
+    time.sleep(rng.uniform(1, 4))
     system.restore(*backup)
 
 

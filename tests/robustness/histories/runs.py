@@ -19,6 +19,8 @@ from tests.robustness.histories.systems import POOL, System, running_system
 from tests.support.waiting import wait_until
 
 _SETTLING_SECONDS = 180.0
+#: How long clients go on after the last fault, and meet what it has left.
+_CALM_SECONDS = 2.0
 _UNFINISHED = "value_in(phase,QUEUED;RUNNING;ABORTING)"
 
 
@@ -44,12 +46,14 @@ class Run:
                 clusters=tuple(cluster.name for cluster in system.clusters),
                 pool=POOL,
                 generation=lambda: system.generation,
+                kept_until=lambda: system.kept_until,
                 long_until=now() + self.seconds / 2,
             )
             clients.start(self.clients)
             try:
                 with under_faults(system, self.seed, self.faults):
                     time.sleep(self.seconds)
+                time.sleep(_CALM_SECONDS)
             finally:
                 clients.stop()
             conclude(system, clients.created)

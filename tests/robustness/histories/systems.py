@@ -132,6 +132,7 @@ class System:
     recorder: Recorder
     has_clocks: bool = False  #: whether the admin and each agent have clocks of their own
     generation: int = 0  #: raised by each restore
+    kept_until: float = 0.0  #: when the backup that was restored last was made
     clusters: list[Cluster] = field(default_factory=list)
     _admins: ExitStack = field(default_factory=ExitStack)
     _admin: RunningAdmin | None = None
@@ -208,6 +209,7 @@ class System:
         with self.recorder.fault("restore", "database", backup=begun):
             self.kill_admin()
             self.database = copy_database(backup, self.directory / f"restored-{now():.0f}.db")
+            self.kept_until = begun
             self.generation += 1
             self.start_admin()
 
