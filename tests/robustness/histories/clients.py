@@ -244,7 +244,7 @@ class Load:
 
     def _create(self, client: Client, rng: random.Random, name: str, generation: int) -> None:
         on_lost = rng.choice(ON_LOST)
-        is_long = rng.random() < 0.3 and now() < self.long_until
+        is_long = rng.random() < 0.5 and now() < self.long_until
         job = Job(
             token=f"{name}.{generation}",
             seconds=self.long_seconds if is_long else rng.uniform(0.05, self.longest_seconds),

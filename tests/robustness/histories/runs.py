@@ -47,7 +47,7 @@ class Run:
                 pool=POOL,
                 generation=lambda: system.generation,
                 kept_until=lambda: system.kept_until,
-                long_until=now() + self.seconds / 2,
+                long_until=now() + self.seconds * 2 / 3,
             )
             clients.start(self.clients)
             try:
