@@ -108,9 +108,9 @@ def kill_agent(cluster: Cluster, rng: random.Random) -> None:
 
 
 def leave_agent_dead(cluster: Cluster, rng: random.Random) -> None:
-    """Kill the agent, and start it again when the cluster is lost; its jobs go on."""
+    """Kill the agent, and start it again when the cluster is lost and others have its work; its jobs go on."""
     cluster.kill()
-    time.sleep(LOST_SECONDS + 3)
+    time.sleep(LOST_SECONDS + 5)
     cluster.start()
 
 
