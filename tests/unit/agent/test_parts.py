@@ -5,17 +5,27 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import time
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
+import agent
 from agent.calls import Backoff
+from agent.clocks import SYSTEM_CLOCK
 from agent.crashes import STEPS, VARIABLE, check_crash_variable
 from agent.engines.base import OptionError, find_engine
 from agent.engines.local import LocalEngine
 from agent.guard import LeaseGuard
 from agent.quantities import parse_quantity
 from agent.tasks import key_of
+
+
+def test_nothing_is_measured_by_a_clock_that_somebody_may_set() -> None:
+    assert abs(SYSTEM_CLOCK.steady() - time.clock_gettime(time.CLOCK_BOOTTIME)) < 60
+    modules = [path for path in Path(agent.__file__).parent.rglob("*.py") if "time.time(" in path.read_text()]
+    assert {path.name for path in modules} <= {"command_engine.py"}  # which compares it with the times of files
 
 
 @pytest.mark.parametrize("uid", ["", "0123456789abcdef"])
