@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Callable, Generator, Iterator
@@ -40,6 +41,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             by_scale["scale" in getattr(item, "fixturenames", ())].append(item)
         config.hook.pytest_deselected(items=by_scale[False])
         items[:] = by_scale[True]
+
+
+def pytest_collection_finish() -> None:
+    """Collect no garbage among what is loaded by now: it stays, and going through it takes a seventh of a run."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
 
 
 class Scale:
