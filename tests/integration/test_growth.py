@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -79,6 +80,22 @@ class Plans:
 DATABASES = ["sqlite", "sqlite, analyzed", "postgresql", "postgresql, analyzed"]
 
 
+@pytest.fixture(scope="session")
+def filled_sqlite(sqlite_databases: SqliteDatabases, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file in which much has ended."""
+    directory = tmp_path_factory.mktemp("filled")
+    add_finished(sqlite_databases.set_up(directory), FINISHED)
+    return directory / "rainbow.db"
+
+
+@pytest.fixture(scope="session")
+def filled_postgresql(postgresql_databases: PostgresqlDatabases) -> str:
+    """The same on a server."""
+    url = postgresql_databases.set_up()
+    add_finished(url, FINISHED)
+    return url
+
+
 @pytest.fixture(scope="module", params=DATABASES)
 def plans(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plans]:
     """A database in which much has ended and little waits, of which its statistics may not know."""
@@ -107,11 +124,11 @@ def _planned(
 ) -> Iterator[Plans]:
     if request.param.startswith("postgresql"):
         server: PostgresqlDatabases = request.getfixturevalue("postgresql_databases")
-        url = server.set_up()
+        url = server.copy(request.getfixturevalue("filled_postgresql"))
     else:
-        files: SqliteDatabases = request.getfixturevalue("sqlite_databases")
-        url = files.set_up(Path(tmp_path_factory.mktemp("growth")))
-    add_finished(url, FINISHED)
+        directory = tmp_path_factory.mktemp("growth")
+        shutil.copy(request.getfixturevalue("filled_sqlite"), directory)
+        url = SqliteDatabases().empty(directory)
     engine = create_engine(url)
     database = Database(engine)
     with database.writing() as connection:

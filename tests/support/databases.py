@@ -39,6 +39,10 @@ class PostgresqlDatabases:
     def set_up(self) -> str:
         return self._create(self._template)
 
+    def copy(self, url: str) -> str:
+        """A copy of one of its databases, its statistics included; nobody may be connected to that."""
+        return self._create(url.rsplit("/", 1)[1])
+
     @cached_property
     def _template(self) -> str:
         url = self.empty()
