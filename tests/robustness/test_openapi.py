@@ -36,6 +36,7 @@ from schemathesis.checks import (
 )
 
 from admin.app import all_operations
+from tests.conftest import Scale
 from tests.support.apps import opened_app
 from tests.support.databases import SqliteDatabases
 
@@ -95,13 +96,15 @@ def bounded(examples: int) -> settings:
 
 @every_operation
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
-def test_an_operation_answers_as_documented(api_schema: Any, path: str, method: str, mode: GenerationMode) -> None:
+def test_an_operation_answers_as_documented(
+    api_schema: Any, path: str, method: str, mode: GenerationMode, scale: Scale
+) -> None:
     operation = api_schema[path][method]
     if mode is GenerationMode.NEGATIVE and not (operation.query or operation.body or operation.path_parameters):
         return  # it takes nothing, so nothing can be wrong
 
     @given(case=operation.as_strategy(generation_mode=mode))
-    @bounded(6)
+    @bounded(scale(3, full=6))
     def check(case: schemathesis.Case[Any]) -> None:
         case.call_and_validate(headers=HEADERS, checks=CHECKS)
 
@@ -109,11 +112,13 @@ def test_an_operation_answers_as_documented(api_schema: Any, path: str, method: 
 
 
 @every_operation
-def test_an_operation_answers_as_documented_where_the_names_exist(api_schema: Any, path: str, method: str) -> None:
+def test_an_operation_answers_as_documented_where_the_names_exist(
+    api_schema: Any, path: str, method: str, scale: Scale
+) -> None:
     names = st.fixed_dictionaries({name: st.sampled_from(real) for name, real in REAL.items()})
 
     @given(case=api_schema[path][method].as_strategy(), chosen=names)
-    @bounded(8)
+    @bounded(scale(5, full=8))
     def check(case: schemathesis.Case[Any], chosen: dict[str, str]) -> None:
         case.path_parameters = {name: chosen[name] for name in case.path_parameters or {}}
         if case.query and "resource_type" in case.query:
