@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from flask.testing import FlaskClient
-from sqlalchemy import func, select
 from werkzeug.test import TestResponse
 
 from admin.services.context import Context
@@ -148,11 +147,9 @@ def register_plan(
 
 def row_counts(context: Context) -> dict[str, int]:
     """How many rows every table has."""
+    counts = ", ".join(f"(SELECT count(*) FROM {table}) AS {table}" for table in metadata.tables)
     with context.database.reading() as connection:
-        return {
-            name: connection.execute(select(func.count()).select_from(table)).scalar_one()
-            for name, table in metadata.tables.items()
-        }
+        return dict(connection.exec_driver_sql(f"SELECT {counts}").one()._mapping)
 
 
 @contextmanager
