@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from admin.core.executions.lifecycle import Phase
 from admin.core.quantities import parse_age
@@ -66,17 +66,16 @@ def _latest(*moments: datetime | None) -> datetime | None:
     return max((moment for moment in moments if moment is not None), default=None)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Lifespan:
+class Lifespan(NamedTuple):
     """When an execution was created, and when it finished."""
 
     created_at: datetime
-    phase: Phase
+    phase: str
     finished_at: datetime | None
 
     def is_due(self, cutoff: datetime) -> bool:
         """Whether it finished before a time; an unfinished execution is never deleted."""
-        return self.phase.is_finished and self.finished_at is not None and self.finished_at < cutoff
+        return Phase(self.phase).is_finished and self.finished_at is not None and self.finished_at < cutoff
 
     def is_later(self, cutoff: datetime) -> bool:
         """Whether it was created at a time or later."""

@@ -215,13 +215,8 @@ class HeldAnswer(Answer):
     reason: str | None = None
 
     @classmethod
-    def from_lease(cls, lease: LeasedExecution, reason: str | None = None) -> HeldAnswer:
-        id = ExecutionIdAnswer.from_execution(lease)
-        return cls(id=id, attempt=lease.attempt, uid=lease.uid, reason=reason)
-
-    @classmethod
-    def from_held(cls, held: Held, reason: str | None = None) -> HeldAnswer:
-        id = ExecutionIdAnswer.from_execution(held.id)
+    def from_held(cls, held: Held | LeasedExecution, reason: str | None = None) -> HeldAnswer:
+        id = ExecutionIdAnswer.from_execution(held.id if isinstance(held, Held) else held)
         return cls(id=id, attempt=held.attempt, uid=held.uid, reason=reason)
 
 
@@ -332,12 +327,9 @@ class SyncAnswer(Answer):
         return cls(
             position=answer.state.syncs,
             leases=[LeaseAnswer.from_lease(lease, settings) for lease in answer.leases],
-            confirmed=[
-                *(HeldAnswer.from_lease(lease) for lease in answer.confirmed),
-                *(HeldAnswer.from_held(held) for held in answer.kept),
-            ],
+            confirmed=[*map(HeldAnswer.from_held, answer.confirmed), *map(HeldAnswer.from_held, answer.kept)],
             lost=[HeldAnswer.from_held(held, reason) for held, reason in answer.lost],
-            cancels=[HeldAnswer.from_lease(lease, lease.reason_message) for lease in answer.cancels],
+            cancels=[HeldAnswer.from_held(lease, lease.reason_message) for lease in answer.cancels],
             questions=[QuestionAnswer.from_lease(lease) for lease in answer.questions],
             accepted=answer.accepted,
             refused=[RefusedAnswer(event=event, reason=reason) for event, reason in answer.refused],

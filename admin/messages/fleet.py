@@ -125,7 +125,7 @@ class ClusterAnswer(Answer):
             endpoint=payload.get("endpoint"),
             auth=payload.get("auth"),
             enabled=cluster.enabled,
-            cordoned=cluster.cordoned,
+            cordoned=state.cordoned,
             cordon_reason=state.cordon_reason,
             draining=state.draining,
             drain_deadline=state.drain_deadline,

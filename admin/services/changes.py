@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from admin.core.changes import RowChange, RowKey, RowWrite
-from admin.core.problems import Invalid, Problem
+from admin.core.problems import Problem, raise_problems
 from admin.core.settings.resolution import Effect
 from admin.core.settings.scopes import SCOPE_KEYS
 from admin.core.settings.warnings import Warning
@@ -175,8 +175,7 @@ def _check_unique(writes: Sequence[RowWrite]) -> None:
             reason = f"{write.key} is in the change twice, {where}; keep one."
             problems.append(Problem(field="", reason=reason, index=write.index))
         positions[write.key] = write.index
-    if problems:
-        raise Invalid(*problems)
+    raise_problems(problems)
 
 
 def _check(draft: Draft, nouns: Sequence[Changeable]) -> tuple[Warning, ...]:
@@ -187,8 +186,7 @@ def _check(draft: Draft, nouns: Sequence[Changeable]) -> tuple[Warning, ...]:
         warnings += noun.check([(write, change) for write, change in draft.rows if noun_of(change.key) is type(noun)])
     for noun in nouns:
         draft.problems += noun.check_removals(_changes_of(noun, removed))
-    if draft.problems:
-        raise Invalid(*draft.problems)
+    raise_problems(draft.problems)
     _check_expectations(draft)
     if not draft.options.force:
         _check_unused(nouns, removed)

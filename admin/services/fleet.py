@@ -174,7 +174,7 @@ def set_cordoned(
 
     def new_state(cluster: Cluster) -> ClusterState | None:
         cordon_reason = reason if cordoned else None
-        if cluster.cordoned is cordoned and cordon_reason in (None, cluster.state.cordon_reason):
+        if cluster.state.cordoned is cordoned and cordon_reason in (None, cluster.state.cordon_reason):
             return None
         state = replace(cluster.state, cordoned=cordoned, cordon_reason=cordon_reason)
         return state if cordoned else replace(state, draining=False, drain_deadline=None)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
-from admin.core.retention import MINIMUM_EVENT_AGE, Cutoffs, Retention, batches
+from admin.core.retention import MINIMUM_EVENT_AGE, Cutoffs, Lifespan, Retention, batches
 from admin.metrics import count_pruned
 from admin.services.context import Context
 from admin.store import executions, fleet, retention
@@ -75,7 +75,8 @@ def _prune(
 def is_log_past(context: Context, execution: Execution) -> bool:
     """Whether an execution ended longer ago than logs and output files are kept by configuration."""
     limit = context.settings.retention.cutoffs(context.clock()).logs
-    return limit is not None and retention.life_of(execution).is_due(limit)
+    life = Lifespan(execution.created_at, execution.phase, execution.finished_at)
+    return limit is not None and life.is_due(limit)
 
 
 def _walk(

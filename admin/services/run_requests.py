@@ -14,7 +14,7 @@ from admin.core.jobs.literals import plain_values
 from admin.core.json_text import JsonObject, json_text
 from admin.core.memos import Memo
 from admin.core.placement.decisions import Decision
-from admin.core.problems import Invalid, Problem, shorten
+from admin.core.problems import Invalid, Problem, raise_problems, shorten
 from admin.core.registrations import Identifier
 from admin.core.settings.scopes import Scope, check_scope
 from admin.core.settings.trails import digest
@@ -96,8 +96,7 @@ def _read_run(project: str, domain: str, name: str | None, spec: object, inputs:
     check_name(name)
     problems: list[Problem] = []
     values = plain_values({} if inputs is None else inputs, ("inputs",), problems)
-    if problems:
-        raise Invalid(*problems)
+    raise_problems(problems)
     return RunRequest(project=project, domain=domain, spec=_read_spec(spec), inputs=values)
 
 

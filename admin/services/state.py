@@ -83,5 +83,5 @@ class StateSummary:
                 warnings={**self._warnings, **about_admin},
                 revision=head,
                 executions=unfinished,
-                clusters={name: cluster.enabled and not cluster.cordoned for name, cluster in clusters.items()},
+                clusters={name: cluster.enabled and not cluster.state.cordoned for name, cluster in clusters.items()},
             )

@@ -14,11 +14,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, delete, func, literal, select, tuple_
 
-from admin.core.executions.lifecycle import Phase
 from admin.core.retention import Lifespan
 from admin.store.decisions import decisions, trails
 from admin.store.execution_tables import execution_events, executions
-from admin.store.executions import Execution
 from admin.store.fleet import bump_generation, cluster_events
 from admin.store.logs import execution_logs, execution_outputs
 from admin.store.revisions import lock_head, revision_changes, revisions
@@ -80,7 +78,7 @@ class Executions:
     def find(self, connection: Connection, after: Key | None, limit: datetime, page: int) -> Step:
         columns = [executions.c[name] for name in ("created_at", "phase", "finished_at", "decisions")]
         query = _next(executions, after, page, *columns)
-        rows = [(row, _life(row.created_at, row.phase, row.finished_at)) for row in connection.execute(query)]
+        rows = [(row, Lifespan(row.created_at, row.phase, row.finished_at)) for row in connection.execute(query)]
         due = [(row.id, 2 + row.decisions) for row, life in rows if life.is_due(limit)]
         is_over = all(life.is_later(limit) for _, life in rows)
         return Step(due=due, last=None if is_over else rows[-1][0].id)
@@ -175,21 +173,12 @@ def _delete(connection: Connection, table: Table, condition: ColumnElement[bool]
     return connection.execute(delete(table).where(condition)).rowcount
 
 
-def life_of(execution: Execution) -> Lifespan:
-    """When an execution began, and when it ended."""
-    return _life(execution.created_at, execution.phase, execution.finished_at)
-
-
-def _life(created_at: datetime, phase: str, finished_at: datetime | None) -> Lifespan:
-    return Lifespan(created_at=created_at, phase=Phase(phase), finished_at=finished_at)
-
-
 def _lives(connection: Connection, condition: ColumnElement[bool], *, hold: bool = False) -> dict[int, Lifespan]:
     columns = executions.c
     query = select(columns.id, columns.created_at, columns.phase, columns.finished_at).where(condition)
     if hold:  # locked executions are left for the next run
         query = query.order_by(columns.id).with_for_update(skip_locked=True)
-    return {id: _life(*life) for id, *life in connection.execute(query)}
+    return {id: Lifespan(*life) for id, *life in connection.execute(query)}
 
 
 def _deletable(connection: Connection, among: ColumnElement[bool], limit: datetime, *, hold: bool = False) -> list[int]:

@@ -107,10 +107,6 @@ class Cluster:
             return self.state.enabled
         return bool(self.definition.payload.get("enabled", True))
 
-    @property
-    def cordoned(self) -> bool:
-        return self.state.cordoned
-
     @cached_property
     def health(self) -> Health:
         if self.state.health == Health.EXPECTED.value and self.state.reported_at is not None:

@@ -48,14 +48,14 @@ def test_an_age_beyond_the_first_date_keeps_everything(age: str) -> None:
 def test_an_unfinished_execution_is_never_due(
     phase: Phase, created_at: datetime, finished_at: datetime | None, cutoff: datetime
 ) -> None:
-    assert not Lifespan(created_at=created_at, phase=phase, finished_at=finished_at).is_due(cutoff)
+    assert not Lifespan(created_at=created_at, phase=phase.value, finished_at=finished_at).is_due(cutoff)
 
 
 @given(st.sampled_from(FINISHED), times, times, times)
 def test_a_finished_execution_is_due_by_its_end(
     phase: Phase, created_at: datetime, finished_at: datetime, cutoff: datetime
 ) -> None:
-    lifespan = Lifespan(created_at=created_at, phase=phase, finished_at=max(created_at, finished_at))
+    lifespan = Lifespan(created_at=created_at, phase=phase.value, finished_at=max(created_at, finished_at))
     assert lifespan.is_due(cutoff) == (max(created_at, finished_at) < cutoff)
     assert not (lifespan.is_due(cutoff) and lifespan.is_later(cutoff))
 
