@@ -13,6 +13,9 @@ from tests.support.admins import RunningAdmin
 from tests.support.agent_processes import Site, admin_of_agents, waiting_for
 from tests.support.waiting import wait_until
 
+#: The engines that end a job whose lease is over without an agent.
+GUARDING = ("local", "slurm")
+
 
 @pytest.fixture(scope="module")
 def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAdmin]:
@@ -30,6 +33,7 @@ def create(site: Site, on_lost: str) -> tuple[str, Path]:
     return name, began
 
 
+@pytest.mark.parametrize("site", GUARDING, indirect=True)
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
 def test_a_guarded_job_is_ended_on_its_node_when_there_is_no_agent(site: Site, end: signal.Signals) -> None:
     name, began = create(site, "fail")
