@@ -145,6 +145,14 @@ POSSIBLE = {
     "it could not be started on a full disk": history(
         create(), fault("fill_agent_disk", 5, 9), final("FAILED", reason="NOT_STARTED"), *syncs()
     ),
+    "it was started when an older database had been restored, and ended": history(
+        create(2),
+        Fault(name="restore", target="admin", begun=5, ended=6, backup=1),
+        start(),
+        end(code=143),
+        final(status=404),
+        *syncs(),
+    ),
     "it goes on when an older database was restored": history(
         create(20, on_lost="wait"), start(), RESTORE, final(status=404), *syncs()
     ),

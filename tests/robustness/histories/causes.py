@@ -20,13 +20,9 @@ class Causes:
 
     def of_loss(self, cluster: str, since: float, until: float) -> bool:
         """Whether work that a cluster had between two times may have been lost: the cluster was silent meanwhile."""
-        return (
-            self.has_restore(since)
-            or self.silences.is_unanswered(cluster, since, until)
-            or any(
-                fault.target == cluster and fault.name in _SILENCING and fault.begun <= until and fault.ended >= since
-                for fault in self._faults
-            )
+        return self.silences.is_unanswered(cluster, since, until) or any(
+            fault.target == cluster and fault.name in _SILENCING and fault.begun <= until and fault.ended >= since
+            for fault in self._faults
         )
 
     def of_no_start(self, cluster: str) -> bool:
@@ -34,5 +30,5 @@ class Causes:
         return any(fault.target == cluster and fault.name == "fill_agent_disk" for fault in self._faults)
 
     def has_restore(self, since: float) -> bool:
-        """Whether a backup was restored after some time."""
+        """Whether a backup was restored after some time: agents may have work then that the admin does not know."""
         return any(restore.ended >= since for restore in self._restores)

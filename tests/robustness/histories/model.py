@@ -109,10 +109,11 @@ class Processes:
             if policy.may_be_ended or any(end.code == policy.code for end in ends):
                 continue
             was = f"attempt {start.attempt} of {token} ({policy.on_lost}) was ended, and nobody aborted it"
-            if policy.on_lost == "wait" and (ends or not causes.has_restore(start.at)):
+            is_restored = causes.has_restore(policy.created_at)
+            if policy.on_lost == "wait" and (ends or not is_restored):
                 raise Impossible(was)
             until = ends[0].at if ends else following.at if following else now
-            if not causes.of_loss(start.cluster, start.at, until):
+            if not is_restored and not causes.of_loss(start.cluster, start.at, until):
                 raise Impossible(f"{was}, nor was {start.cluster} silent between {start.at} and {until}")
 
     def check_result(self, token: str, policy: Policy, result: Mapping[str, Any], causes: Causes, now: float) -> None:
@@ -128,7 +129,7 @@ class Processes:
         starts = [start for start in self.starts[token] if start.attempt == attempt]
         if phase == "FAILED" and result["reason"] == "CLUSTER_LOST" and policy.may_be_lost:
             since = min((start.at for start in starts), default=policy.created_at)
-            if not causes.of_loss(result["cluster"], since, now):
+            if not causes.has_restore(policy.created_at) and not causes.of_loss(result["cluster"], since, now):
                 raise Impossible(f"{reported}, but {result['cluster']} was not silent after {since}")
             return
         if phase == "FAILED" and result["reason"] == "SUPERVISOR_LOST" and policy.is_hit:
