@@ -175,6 +175,14 @@ def test_a_bad_pool_or_label_is_refused_by_field_and_nothing_is_stored(
         assert answer["details"][0]["index"] == 0
 
 
+@pytest.mark.parametrize("noun", ["pool", "label"])
+def test_every_problem_of_a_pool_or_label_is_named_at_once(shared: FlaskClient, noun: str) -> None:
+    body = {"members": [{"id": "a"}, {"id": "a"}, {"id": "b", "weight": -1}], "wieghts": 1}
+    answer = refused(shared.put(f"{API}/{noun}s/bad", json={noun: body}), 400, "invalid_request")
+    assert [detail["field"] for detail in answer["details"]] == ["wieghts", "members.2.weight", "members"]
+    assert "the cluster 'a' is listed twice" in answer["message"]
+
+
 @pytest.mark.parametrize("weight", [math.nan, math.inf, -math.inf])
 def test_a_weight_that_is_no_finite_number_is_refused(
     shared: FlaskClient, shared_context: Context, weight: float

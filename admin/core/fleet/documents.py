@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from admin.core import names
-from admin.core.fields.branches import Section, read
+from admin.core.fields.branches import Section
 from admin.core.fields.compounds import FreeForm, ListOf, Record
 from admin.core.fields.leaves import ENTITY_NAME, Boolean, Choice, Number, Text
 from admin.core.fleet.definitions import FleetKind
 from admin.core.placement.scores import STRATEGIES
-from admin.core.problems import Path, Problem, invalid, raise_problems, repeated
+from admin.core.problems import Path, Problem, raise_problems, repeated
 from admin.core.resources import CLUSTER_RESOURCES
 
 _DESCRIPTION = Text(max_length=1000, description="For people.")
@@ -54,23 +54,32 @@ DEFINITIONS: Mapping[FleetKind, Section] = {
 
 def read_definition(kind: FleetKind, name: str, payload: Any) -> dict[str, Any]:
     """A definition in its normal form; Invalid with every problem in it."""
-    normal: dict[str, Any] = read(DEFINITIONS[kind], payload)
-    normal = {key: value for key, value in normal.items() if value is not None}
+    problems: list[Problem] = []
+    normal: dict[str, Any] = DEFINITIONS[kind].read(payload, (), problems)
     if not names.is_entity_name(name):
-        raise invalid("name", f"is not a {kind.noun}'s name: use {names.ENTITY_NAME_RULE}.")
-    if kind is FleetKind.CLUSTER:
-        return normal
-    if "members" not in normal:
-        raise invalid("members", f"is missing: a {kind.noun} is a list of clusters.")
-    raise_problems(list(member_problems(normal["members"], ("members",))))
-    normal["members"] = [{"id": member["id"], "weight": member.get("weight", 1)} for member in normal["members"]]
+        problems.append(Problem(field="name", reason=f"is not a {kind.noun}'s name: use {names.ENTITY_NAME_RULE}."))
+    if kind is not FleetKind.CLUSTER:
+        problems += _group_problems(kind, normal.get("members"), problems)
+    raise_problems(problems)
+    normal = {key: value for key, value in normal.items() if value is not None}
+    if kind is not FleetKind.CLUSTER:
+        normal["members"] = [{"id": member["id"], "weight": member.get("weight", 1)} for member in normal["members"]]
     return normal
+
+
+def _group_problems(kind: FleetKind, members: list[Any] | None, known: list[Problem]) -> list[Problem]:
+    """Problems of a pool's or label's members beyond the known ones of each field."""
+    if members is not None:
+        return list(member_problems([member or {} for member in members], ("members",)))
+    if any(problem.field == "members" for problem in known):
+        return []
+    return [Problem(field="members", reason=f"is missing: a {kind.noun} is a list of clusters.")]
 
 
 def member_problems(members: list[dict[str, Any]], path: Path) -> Iterator[Problem]:
     """Problems of a member list: a cluster listed twice, no weight above zero."""
     field = ".".join(path)
-    for cluster in repeated(member["id"] for member in members):
+    for cluster in repeated(member["id"] for member in members if "id" in member):
         yield Problem(field=field, reason=f"the cluster '{cluster}' is listed twice.")
     if not any(member.get("weight", 1) for member in members):
         yield Problem(field=field, reason="every weight is 0: nothing could ever be chosen.")

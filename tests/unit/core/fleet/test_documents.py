@@ -57,6 +57,18 @@ def test_every_problem_is_named_at_once() -> None:
     ]
 
 
+def test_problems_of_fields_of_members_and_of_the_name_are_named_together() -> None:
+    members = [{"id": "a", "weight": 0}, {"id": "a", "weight": 0}]
+    listed = problems(FleetKind.POOL, {"members": members, "colour": "red"}, name="a b")
+    assert [field for field, _ in listed] == ["colour", "name", "members", "members"]
+    assert [reason.partition(":")[0] for _, reason in listed[2:]] == [
+        "the cluster 'a' is listed twice.",
+        "every weight is 0",
+    ]
+    assert [field for field, _ in problems(FleetKind.POOL, {"colour": "red"})] == ["colour", "members"]
+    assert [field for field, _ in problems(FleetKind.POOL, {"members": "a"})] == ["members"]
+
+
 @pytest.mark.parametrize(
     ("payload", "field"),
     [
