@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import Any
 
 from agent.clocks import SYSTEM_CLOCK, Clock
@@ -29,6 +30,7 @@ class Reporter:
         self._due_at = 0.0
         self._eta_due_at = 0.0
         self._eta: str | None = None
+        self._version = version("rainbow")
 
     def measure(self, work: Work) -> None:
         """Update the report if it is due."""
@@ -38,7 +40,7 @@ class Reporter:
         self._due_at = now + _INTERVAL_SECONDS
         try:
             capacity, free = self._engine.capacity()
-            version = self._engine.version()
+            engine_version = self._engine.version()
             if now >= self._eta_due_at:
                 self._eta_due_at = now + _ETA_INTERVAL_SECONDS
                 self._eta = self._ask_eta()
@@ -48,12 +50,12 @@ class Reporter:
         slots = self._config.slots
         report = {
             "engine": self._engine.name,
-            "engine_version": version,
+            "engine_version": engine_version,
             "capacity": {**capacity, "executions": slots},
             "free": {**free, "executions": max(0, slots - work.intents.active)},
             "eta": self._eta,
             "plugins": list(self._config.plugins),
-            "properties": dict(self._config.properties),
+            "properties": {"agent_version": self._version, **self._config.properties},
         }
         self.report = {name: value for name, value in report.items() if value is not None}
 

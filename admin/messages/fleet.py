@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, Self
 
 from marshmallow import fields, validate
 from msgspec import Meta
@@ -85,6 +86,12 @@ class GroupAnswer(Answer):
         )
 
 
+def _agent_version(report: Mapping[str, Any]) -> str | None:
+    """The version that an agent reports among the properties, where any admin accepts it."""
+    version = report.get("properties", {}).get("agent_version")
+    return version if isinstance(version, str) else None
+
+
 class ClusterAnswer(Answer):
     name: str
     endpoint: str | None = None
@@ -96,6 +103,10 @@ class ClusterAnswer(Answer):
     drain_deadline: Time | None = None
     last_sync_at: Time | None = None
     agent: Annotated[str | None, Meta(description="The process that synced last.")] = None
+    agent_instance: Annotated[str | None, Meta(description="The id of its state directory.")] = None
+    agent_host: Annotated[str | None, Meta(description="The machine that it runs on.")] = None
+    agent_since: Annotated[Time | None, Meta(description="When this process first synced.")] = None
+    agent_version: str | None = None
     leases: int
     state: Annotated[str, one_of("pending", *(health.value for health in Health))]
     cost: float | None = None
@@ -131,6 +142,10 @@ class ClusterAnswer(Answer):
             drain_deadline=state.drain_deadline,
             last_sync_at=state.last_sync_at,
             agent=state.agent,
+            agent_instance=state.agent_instance or None,
+            agent_host=state.agent_host or None,
+            agent_since=state.agent_since,
+            agent_version=_agent_version(report),
             leases=view.leases,
             state=cluster.health.value if state.admitted else "pending",
             cost=cluster.cost,

@@ -48,6 +48,23 @@ def cluster_events(agent: PlayedAgent) -> list[dict[str, Any]]:
 # A second process
 
 
+def test_a_cluster_shows_the_agent_that_speaks_for_it(agent: PlayedAgent, clock: Clock) -> None:
+    def speaker() -> list[Any]:
+        cluster = get(agent.client, f"clusters/{agent.cluster}")
+        return [cluster.get(f"agent{part}") for part in ("", "_instance", "_host", "_version")]
+
+    agent.sync(report={"properties": {"agent_version": "1.2"}})
+    assert speaker() == ["agent-1", "first", "host-of-first", "1.2"]
+    since = get(agent.client, f"clusters/{agent.cluster}")["agent_since"]
+    clock.advance(30)
+    agent.sync()
+    cluster = get(agent.client, f"clusters/{agent.cluster}")
+    assert cluster["agent_since"] == since < cluster["last_sync_at"]
+    process(agent, "second").sync(take_over=True, report={"properties": {"agent_version": 2}})
+    assert speaker() == ["agent-2", "second", "host-of-second", None]  # a version is text
+    assert get(agent.client, f"clusters/{agent.cluster}")["agent_since"] == cluster["last_sync_at"]
+
+
 def test_a_second_process_with_the_same_token_is_refused_while_the_first_is_heard(
     agent: PlayedAgent, clock: Clock
 ) -> None:

@@ -24,6 +24,9 @@ The file is YAML or JSON with any of capacity, free (both of cpu, memory, gpu, e
 eta (30s), plugins, engine, engine_version and properties. It replaces the state that was reported before.
 """
 
+#: Characters of an agent's id that a table shows; `-o json` has all of them.
+_SHOWN_ID = 12
+
 _NAME = Argument("name", explanation="Name of the cluster.", shell_complete=definition_completer("cluster"))
 
 _PARAMETERS = [
@@ -102,6 +105,10 @@ _COLUMNS: Columns = {
 }
 _WIDE_COLUMNS: Columns = {
     "ENGINE VERSION": "engine_version",
+    "AGENT": lambda cluster: (cluster.get("agent") or "")[:_SHOWN_ID],
+    "AGENT HOST": "agent_host",
+    "AGENT SINCE": lambda cluster: age(cluster.get("agent_since")),
+    "AGENT VERSION": "agent_version",
     "RUNNING": "running",
     "LABELS": lambda cluster: ", ".join(cluster.get("labels") or []),
     "CORDON REASON": "cordon_reason",

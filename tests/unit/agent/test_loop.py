@@ -8,6 +8,7 @@ import logging
 import platform
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,7 @@ def test_the_first_sync_describes_the_cluster(bench: Bench) -> None:
         "free": {"cpu": "2", "executions": 3},
         "eta": "1500ms",
         "plugins": [],
-        "properties": {},
+        "properties": {"agent_version": version("rainbow")},
     }
     assert ("report" in second, second["sequence"], second["agent"]) == (False, 2, first["agent"])
 
