@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from msgspec import field
+from msgspec import Meta, field
 
 from admin.core.problems import shorten
 from admin.messages.executions import MOST_SHOWN, ExecutionIdAnswer, ReasonAnswer
@@ -35,8 +35,19 @@ class DecisionAnswer(Answer):
         return cls.from_attributes(decision, reason=reason)
 
 
+class SilenceAnswer(Answer):
+    """What it means for an execution that its cluster is silent."""
+
+    since: Annotated[Time, Meta(description="When its cluster was last heard.")]
+    on_lost: str
+    lease_expires_at: Time | None = None
+    next_at: Annotated[Time | None, Meta(description="When it is judged if the cluster stays silent.")] = None
+    message: str
+
+
 class ExplanationAnswer(Answer):
     id: ExecutionIdAnswer
+    silence: Annotated[SilenceAnswer | None, Meta(description="While its cluster is silent.")] = None
     cluster: str | None = None
     reason: ReasonAnswer
     pool: str | None = None
@@ -56,10 +67,11 @@ class ExplanationAnswer(Answer):
 
     @classmethod
     def from_explanation(cls, explanation: Explanation) -> ExplanationAnswer:
-        decision, history = explanation.decision, explanation.history
+        decision, history, silence = explanation.decision, explanation.history, explanation.silence
         return cls.from_attributes(
             explanation,
             id=ExecutionIdAnswer.from_execution(explanation.id),
+            silence=silence and SilenceAnswer.from_attributes(silence),
             reason=ReasonAnswer(code=explanation.reason, message=explanation.reason_message),
             decided_at=decision and decision.decided_at,
             decision=decision and decision.number,

@@ -24,6 +24,7 @@ from admin.metrics import count_finished
 from admin.services.context import Context
 from admin.services.run_requests import CreationRequest, run_request_of
 from admin.services.scopes import check_readable
+from admin.services.silences import SilenceView, view_silence
 from admin.services.waiting import Wait
 from admin.store import decisions, execution_lists, executions
 from admin.store.decisions import StoredDecision
@@ -260,6 +261,7 @@ class Explanation:
     warnings: list[dict[str, str]]
     decision: StoredDecision | None = None  #: None where nothing was decided yet
     history: list[StoredDecision] | None = None
+    silence: SilenceView | None = None  #: of its cluster, while it waits or runs there
 
 
 def explain(context: Context, key: ExecutionId, number: int | None = None) -> Explanation:
@@ -273,6 +275,8 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         decision = history[(number or len(history)) - 1]
         settings = decisions.trail(connection, decision.settings_trail)
         trail = decisions.trail(connection, decision.placement_trail)
+        is_current = decision is history[-1]
+        silence = view_silence(context, connection, execution) if is_current else None
     winner = next(rung for rung in settings["rungs"] if rung["state"] == "wins")
     return Explanation(
         id=execution.key,
@@ -291,4 +295,5 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         warnings=request_warnings(execution.request["spec"]),
         decision=decision,
         history=history,
+        silence=silence,
     )

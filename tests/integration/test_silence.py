@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
+from admin.services.clocks import accept_clock, follow_clock
 from admin.services.context import Context
 from admin.services.evictions import evict_from_lost, judge_health
+from admin.services.reconciliations import end_reconciliation
 from admin.services.redecisions import decide_undecided
+from admin.store import reconciliations
 from tests.support.agents import (
     Clock,
     PlayedAgent,
@@ -24,7 +28,7 @@ from tests.support.agents import (
     shown,
     types,
 )
-from tests.support.placing import API, DOMAIN, create, created, get, ok, pool, put_pool, refused
+from tests.support.placing import API, DOMAIN, create, created, explanation, get, ok, pool, put_pool, refused
 
 UNREACHABLE, LOST, LEASE, GIVE_UP = 9, 30, 6, 200
 SECTIONS = {
@@ -259,3 +263,66 @@ def test_many_are_given_up_by_a_selector_and_others_left_alone(
     answer = ok(shared.post(f"{API}/executions/terminate", json=body))
     assert (answer["matched"], answer["terminated"]) == (2, 2)
     assert [phase(silent, name)[0] for name in ("e0", "e1", "waits", "f")] == ["FAILED", "FAILED", "QUEUED", "RUNNING"]
+
+
+# Explaining
+
+
+def silence_of(agent: PlayedAgent, name: str) -> Any:
+    return explanation(agent.client, name, project=agent.project).get("silence")
+
+
+def seconds_after(agent: PlayedAgent, seconds: float) -> str:
+    """A time after the last sync of a cluster, as answers show it."""
+    last = datetime.fromisoformat(get(agent.client, f"clusters/{agent.cluster}")["last_sync_at"])
+    return (last + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
+
+
+def test_an_explanation_says_what_the_silence_of_a_cluster_means(
+    agent: PlayedAgent, context: Context, clock: Clock
+) -> None:
+    add(agent, "waits")
+    add(agent, "fails", retry={"on_lost": "fail"})
+    add(agent, "again", retry={"on_lost": "retry"})
+    agent.start(3)
+    add(agent, "offered")
+    agent.offered()
+    assert silence_of(agent, "waits") is None
+    since, lease, lost, given_up = (seconds_after(agent, seconds) for seconds in (0, LEASE, LOST, GIVE_UP))
+    pass_time(context, clock, UNREACHABLE + 1)
+    waits = silence_of(agent, "waits")
+    assert {**waits, "message": ""} == {
+        "since": since,
+        "on_lost": "wait",
+        "lease_expires_at": lease,
+        "next_at": given_up,
+        "message": "",
+    }
+    assert f"Cluster '{agent.cluster}' has been silent since {since[:19]}Z." in waits["message"]
+    assert f"it ends FAILED (CLUSTER_LOST) at {given_up[:19]}Z (agents.giveUpAfter)" in waits["message"]
+    assert f"`rainbowctl delete execution {agent.project}/{DOMAIN}/waits --giveUp` ends it" in waits["message"]
+    fails, again = silence_of(agent, "fails"), silence_of(agent, "again")
+    assert (fails["on_lost"], fails["next_at"], again["next_at"]) == ("fail", lost, lost)
+    assert f"it ends FAILED (CLUSTER_LOST) at {lost[:19]}Z, when the cluster is lost." in fails["message"]
+    assert f"another attempt follows at {lost[:19]}Z" in again["message"]
+    assert f"It had not started there, and is decided again at {lost[:19]}Z." in silence_of(agent, "offered")["message"]
+    pass_time(context, clock, LOST)
+    assert silence_of(agent, "fails") is None  # it has ended
+    agent.sync()
+    assert silence_of(agent, "waits") is None
+
+
+def test_an_explanation_says_why_nothing_is_judged(agent: PlayedAgent, context: Context, clock: WatchedClock) -> None:
+    add(agent, "e")
+    agent.start()
+    pass_time(context, clock, UNREACHABLE + 1)
+    with context.database.writing() as connection:
+        reconciliations.begin(connection, agent.cluster, clock())
+    assert silence_of(agent, "e")["message"].endswith("reconciled: `rainbowctl get reconciliation`.")
+    end_reconciliation(context, [], every=True)
+    follow_clock(context, clock(), 0)
+    clock.step(2 * 86400)
+    message = silence_of(agent, "e")["message"]
+    assert "it ends FAILED (CLUSTER_LOST) any moment now" in message
+    assert message.endswith("while the clock is not believed: `rainbowctl get clock`.")
+    accept_clock(context)

@@ -39,6 +39,16 @@ class AttemptState(Protocol):
     avoid: list[str]
 
 
+class Startable(Protocol):
+    """The fields of an execution by which it may have started."""
+
+    @property
+    def phase(self) -> str: ...
+
+    @property
+    def confirmed(self) -> bool: ...
+
+
 @dataclass(kw_only=True, slots=True)
 class Reporter:
     """Who reports."""
@@ -226,7 +236,7 @@ def is_same(uid: str, stored: str) -> bool:
     return not uid or not stored or uid == stored
 
 
-def may_have_started(execution: AttemptState) -> bool:
+def may_have_started(execution: Startable) -> bool:
     """Whether its agent may have started it: it has left the queue, or its lease was confirmed."""
     return execution.phase != Phase.QUEUED.value or execution.confirmed
 

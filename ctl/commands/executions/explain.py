@@ -81,8 +81,10 @@ def _heading(explanation: Document) -> list[str]:
     by += [f"strategy {explanation['strategy']}"] if explanation.get("strategy") else []
     where = f"cluster {explanation['cluster']}" if explanation.get("cluster") else "no cluster"
     where += f" ({', '.join(by)})" if by else ""
+    silence = explanation.get("silence")
     lines = [
         f"execution {ExecutionId.from_document(id)}",
+        *([f"silence   {silence['message']}"] if silence else []),
         f"decision  {where}",
         f"reason    {': '.join(str(reason[key]) for key in ('code', 'message') if reason.get(key))}",
     ]

@@ -1,0 +1,73 @@
+"""Silences: what an execution at a silent cluster has to expect, and when."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from admin.core.executions.silences import Silence
+
+SINCE = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+LEASE, LOST, GIVE_UP = (SINCE + timedelta(seconds=seconds) for seconds in (60, 300, 86400))
+NOW = SINCE + timedelta(seconds=100)
+WAITS = Silence(
+    cluster="a",
+    since=SINCE,
+    on_lost="wait",
+    lease_expires_at=LEASE,
+    lost_at=LOST,
+    given_up_at=GIVE_UP,
+    has_started=True,
+    is_aborting=False,
+    is_retried=False,
+    command="give e up",
+)
+START = "Cluster 'a' has been silent since 2026-03-01T12:00:00Z."
+
+
+@pytest.mark.parametrize(
+    ("silence", "next_at", "message"),
+    [
+        (
+            WAITS,
+            GIVE_UP,
+            "Its job may still run, and its result counts when the agent returns (on_lost: wait); else it ends FAILED "
+            "(CLUSTER_LOST) at 2026-03-02T12:00:00Z (agents.giveUpAfter). `give e up` ends it without the agent.",
+        ),
+        (
+            replace(WAITS, lease_expires_at=NOW + timedelta(seconds=20), is_aborting=True),
+            GIVE_UP,
+            "Its job may still run, and it is ended when the agent returns (on_lost: wait); else it ends ABORTED at "
+            "2026-03-02T12:00:00Z (agents.giveUpAfter). `give e up` ends it without the agent from "
+            "2026-03-01T12:02:00Z on.",
+        ),
+        (
+            replace(WAITS, on_lost="fail"),
+            LOST,
+            "Its job is ended on its node before its lease is over at 2026-03-01T12:01:00Z (on_lost: fail); it ends "
+            "FAILED (CLUSTER_LOST) at 2026-03-01T12:05:00Z, when the cluster is lost. `give e up` ends it without the "
+            "agent.",
+        ),
+        (
+            replace(WAITS, on_lost="retry", is_retried=True, lost_at=NOW),
+            NOW,
+            "Its job is ended on its node before its lease is over at 2026-03-01T12:01:00Z (on_lost: retry); another "
+            "attempt follows any moment now, when the cluster is lost. `give e up` ends it without the agent.",
+        ),
+        (
+            replace(WAITS, has_started=False),
+            LOST,
+            "It had not started there, and is decided again at 2026-03-01T12:05:00Z.",
+        ),
+        (
+            replace(WAITS, has_started=False, lease_expires_at=None),
+            None,
+            "It had not started there, and is decided again any moment now.",
+        ),
+    ],
+)
+def test_what_silence_means_goes_by_the_policy(silence: Silence, next_at: datetime | None, message: str) -> None:
+    assert silence.next_at == next_at
+    assert silence.describe(NOW) == f"{START} {message}"
