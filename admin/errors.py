@@ -174,6 +174,10 @@ class TokenNotFound(NotFound, name="token_not_found"):
     """No such token. `rainbowctl get token CLUSTER` lists them."""
 
 
+class ReconciliationNotFound(NotFound, name="reconciliation_not_found"):
+    """Nothing to reconcile with that cluster. `rainbowctl get reconciliation` lists what there is."""
+
+
 class PathNotFound(NotFound, name="path_not_found"):
     """No such path. /api/v1/openapi.json lists the paths, /api/v1/docs/ shows them."""
 

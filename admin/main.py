@@ -7,6 +7,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from getpass import getuser
 from typing import Any
 
 import click
@@ -163,7 +164,8 @@ def prune_command(config_file: str | None, dry_run: bool, accepts_clock: bool, *
     context = app.extensions["rainbow"]
     try:
         if accepts_clock:
-            click.echo(f"the clock is believed: {accept_clock(context).isoformat(timespec='seconds')}")
+            clock, _ = accept_clock(context, claimed_by=_local_user())
+            click.echo(f"the clock is believed: {clock.time.isoformat(timespec='seconds')}")
         now = context.clock()
         problem = None if dry_run else follow_clock(context, now, 0)
         if problem is not None:
@@ -187,8 +189,9 @@ def reconcile_command(config_file: str | None, database: str | None, clusters: t
     """Count clusters as reconciled with a database that was restored from a backup.
 
     An admin finds out by itself that its database was restored, and gives nothing away and ends nothing until the
-    agent of every cluster has synced; `rainbowctl get warnings` lists those that are missing. Name the clusters whose
-    agents will not come back. Work that an agent has and the database does not know is ended by the agent afterwards.
+    agent of every cluster has synced; `rainbowctl get reconciliation` lists those that are missing. Name the clusters
+    whose agents will not come back. Work that an agent has and the database does not know is ended by the agent
+    afterwards. `rainbowctl delete reconciliation` does the same from elsewhere.
 
     \b
     Examples:
@@ -202,11 +205,19 @@ def reconcile_command(config_file: str | None, database: str | None, clusters: t
         raise click.UsageError("Name the clusters that count as reconciled, or say --all.")
     app = open_app(load_settings(config_file, os.environ, _overrides(database=database)))
     check_schema(app)
-    ended = end_reconciliation(app.extensions["rainbow"], clusters, every=every)
+    ended = end_reconciliation(app.extensions["rainbow"], clusters, every=every, claimed_by=_local_user())
     for name in ended:
         click.echo(f"reconciled {name}")
     for name in sorted({*clusters} - {*ended}):
         click.echo(f"nothing to reconcile: {name}", err=True)
+
+
+def _local_user() -> str | None:
+    """The user who runs the command; None if the system has no name for it."""
+    try:
+        return getuser()
+    except (OSError, KeyError):
+        return None
 
 
 def _total(steps: Iterable[Mapping[str, int]]) -> Counter[str]:

@@ -67,6 +67,7 @@ def root() -> Group:
             "undrain": Entry(summary="Give drained clusters new work again", place="fleet.switches"),
             "admit": Entry(summary="Admit pending clusters", place="fleet.switches"),
             "rotate": Entry(summary="Replace a cluster's token", place="verbs"),
+            "accept": Entry(summary="Say that the admin's clock is right", place="verbs"),
             "config": Entry(summary="Contexts: endpoint, token, project and domain", place="config"),
             "completion": Entry(summary="Completion for bash, zsh and fish", place="completion"),
             "version": Entry(summary="Versions of client and admin", place="version", aliases=("versions",)),

@@ -33,6 +33,7 @@ PAGES = {
     "pools": ("fleet.pools",),
     "labels": ("fleet.labels",),
     "tokens": ("fleet.tokens",),
+    "operations": ("reconciliations", "clock"),
     "client": ("config", "completion", "version"),
 }
 

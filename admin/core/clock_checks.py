@@ -34,8 +34,8 @@ class ClockCheck:
             return None
         return (
             f"The clock says {_text(now)}, but was last seen right at {_text(self.believed_at)}: nothing is pruned "
-            "or given up until it is set right or has run on for a day. If it is right, run `rainbow-admin prune "
-            "--acceptClock`."
+            "or given up until it is set right or has run on for a day. If it is right, run `rainbowctl accept clock` "
+            "or `rainbow-admin prune --acceptClock`."
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Connection
@@ -50,18 +51,42 @@ def follow_clock(context: Context, now: datetime, seconds: float) -> str | None:
     return check.problem(now)
 
 
-def accept_clock(context: Context) -> datetime:
-    """Believe the clock as it is, by an operator's word; returns its time."""
-    now = context.clock()
+@dataclass(frozen=True, kw_only=True)
+class ClockView:
+    """The clock, and whether anything is deleted or given up by it."""
+
+    time: datetime
+    believed_at: datetime  #: when it was last believed
+    problem: str | None  #: why nothing is deleted or given up by it, if so
+
+
+def read_clock(context: Context) -> ClockView:
+    """The clock as it is now."""
+    with context.database.reading() as connection:
+        return _view(context, connection)
+
+
+def accept_clock(context: Context, reason: str | None = None, claimed_by: str | None = None) -> tuple[ClockView, bool]:
+    """Believe the clock as it is, by an operator's word; the second value says whether it was not believed."""
     with context.database.writing() as connection:
-        clock_checks.save(connection, ClockCheck(believed_at=now, seen_at=now))
-    return now
+        before = _view(context, connection)
+        if before.problem is None:
+            return before, False
+        clock_checks.save(connection, ClockCheck(believed_at=before.time, seen_at=before.time))
+    extra = {"before": before.believed_at.isoformat(), "reason": reason, "claimed_by": claimed_by}
+    _log.info("an operator says that the clock is right", extra=extra)
+    return ClockView(time=before.time, believed_at=before.time, problem=None), True
 
 
 def clock_warnings(context: Context, connection: Connection) -> list[Warning]:
     """The warning that nothing is pruned or given up because of the clock, if that is so."""
-    now = context.clock()
-    problem = clock_checks.get(connection, now).problem(now)
+    problem = _view(context, connection).problem
     if problem is None:
         return []
     return [Warning(code=WarningCode.CLOCK_LEAPT, message=problem, kind="CLOCK", scope=Scope(), field="")]
+
+
+def _view(context: Context, connection: Connection) -> ClockView:
+    now = context.clock()
+    check = clock_checks.get(connection, now)
+    return ClockView(time=now, believed_at=check.believed_at, problem=check.problem(now))

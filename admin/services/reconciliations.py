@@ -11,8 +11,10 @@ from sqlalchemy import Connection
 
 from admin.core.executions.adoptions import adopt, may_adopt
 from admin.core.executions.attempts import Reporter, is_same
+from admin.core.problems import shorten
 from admin.core.settings.scopes import Scope
 from admin.core.settings.warnings import Warning, WarningCode
+from admin.errors import ReconciliationNotFound
 from admin.services.context import Context
 from admin.services.exchanges import Exchange
 from admin.services.reports import Held
@@ -25,7 +27,7 @@ from admin.store.reconciliations import Reconciliation, Restoration, UnknownAtte
 _log = logging.getLogger("rainbow.agents")
 RESTORED = (
     "The database was restored from a backup: nothing is given away or ended until every agent has synced. "
-    "`rainbowctl get warnings` says which are missing."
+    "`rainbowctl get reconciliation` says which are missing."
 )
 #: How many of the executions that a cluster holds a warning names.
 _NAMED = 10
@@ -44,7 +46,7 @@ def find_restoration(
         restoration = reconciliations.load(connection)
     for cluster in clusters_ahead:
         known = restoration.open.get(cluster)
-        if known is not None and known.synced_at is None:
+        if known is not None and known.is_waiting:
             continue  # found before, by another cluster
         reconciliations.begin(connection, cluster, now)
         restoration = reconciliations.load(connection)
@@ -120,7 +122,26 @@ def is_waiting(context: Context) -> bool:
         return reconciliations.load(connection).is_waiting
 
 
-def end_reconciliation(context: Context, clusters: Iterable[str], *, every: bool) -> list[str]:
+def list_reconciliations(context: Context) -> list[Reconciliation]:
+    """Every cluster that is not reconciled yet, by name."""
+    with context.database.reading() as connection:
+        return list(reconciliations.load(connection).open.values())
+
+
+def get_reconciliation(context: Context, cluster: str) -> Reconciliation:
+    """How far one cluster is reconciled; ReconciliationNotFound where nothing is left to reconcile."""
+    for reconciliation in list_reconciliations(context):
+        if reconciliation.cluster == cluster:
+            return reconciliation
+    raise ReconciliationNotFound(
+        f"There is nothing to reconcile with cluster '{shorten(cluster)}'. `rainbowctl get reconciliation` lists the "
+        "clusters that are not reconciled yet."
+    )
+
+
+def end_reconciliation(
+    context: Context, clusters: Iterable[str], *, every: bool, reason: str | None = None, claimed_by: str | None = None
+) -> list[str]:
     """Count clusters as reconciled by an operator's word; returns those that were not."""
     wanted = set(clusters)
     with context.database.writing() as connection:
@@ -128,10 +149,19 @@ def end_reconciliation(context: Context, clusters: Iterable[str], *, every: bool
         before, now = reconciliations.load(connection), context.clock()
         ended = [name for name in before.open if every or name in wanted]
         reconciliations.end(connection, ended)
-        reason = "By an operator's word, although its agent had not said or had more than is stored."
-        _add_events(connection, ended, now, "RECONCILED", reason)
+        for name in ended:
+            text = _outcome(before.open[name]) + (f" Reason: {reason}" if reason else "")
+            event = ClusterEvent(cluster=name, at=now, type="RECONCILED", reason=text, claimed_by=claimed_by)
+            fleet.add_event(connection, event)
         note_end(connection, before, now)
     return ended
+
+
+def _outcome(reconciliation: Reconciliation) -> str:
+    """What it means that an operator counts a cluster as reconciled."""
+    if reconciliation.unknown:
+        return f"An operator lets its agent end what the database does not know: {_shown_all(reconciliation)}."
+    return "An operator waits for its agent no longer."
 
 
 def restoration_warnings(connection: Connection) -> list[Warning]:
@@ -143,19 +173,24 @@ def restoration_warnings(connection: Connection) -> list[Warning]:
         message = (
             "The database was restored from a backup. Nothing is given away or ended until the agents of these "
             f"clusters have synced: {', '.join(unsynced)}. If they are gone for good, run "
-            f"`rainbow-admin reconcile {' '.join(unsynced)}`."
+            f"`rainbowctl delete reconciliation {' '.join(unsynced)}`."
         )
         warnings.append(_warning(WarningCode.DATABASE_RESTORED, message))
     for name, reconciliation in restoration.open.items():
         if reconciliation.unknown:
-            shown = ", ".join(_shown(unknown) for unknown in reconciliation.unknown[:_NAMED])
-            more = len(reconciliation.unknown) - _NAMED
             message = (
-                f"Its agent has work that the restored database does not know, and that goes on: {shown}"
-                f"{f' and {more} more' if more > 0 else ''}. `rainbow-admin reconcile {name}` lets the agent end it."
+                "Its agent has work that the restored database does not know, and that goes on: "
+                f"{_shown_all(reconciliation)}. `rainbowctl delete reconciliation {name}` lets the agent end it."
             )
             warnings.append(_warning(WarningCode.UNKNOWN_WORK, message, name))
     return warnings
+
+
+def _shown_all(reconciliation: Reconciliation) -> str:
+    """The first executions that the database does not know, and how many more there are."""
+    shown = ", ".join(_shown(unknown) for unknown in reconciliation.unknown[:_NAMED])
+    more = len(reconciliation.unknown) - _NAMED
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def _shown(unknown: UnknownAttempt) -> str:

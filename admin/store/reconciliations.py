@@ -41,6 +41,11 @@ class Reconciliation:
     synced_at: datetime | None = None  #: None until its agent has said what it holds
     unknown: list[UnknownAttempt] = field(default_factory=list)  #: what it holds and the database does not know
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether nothing is given away or ended, because its agent has not said yet what it holds."""
+        return self.synced_at is None
+
 
 @dataclass(frozen=True, kw_only=True)
 class Restoration:
@@ -56,7 +61,7 @@ class Restoration:
     @property
     def unsynced(self) -> list[str]:
         """The clusters whose agents have not said yet what they have."""
-        return [name for name, reconciliation in self.open.items() if reconciliation.synced_at is None]
+        return [name for name, reconciliation in self.open.items() if reconciliation.is_waiting]
 
 
 def load(connection: Connection) -> Restoration:

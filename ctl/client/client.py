@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Self
 
 from ctl.client.answers import Document
 from ctl.client.calls.attributes import AttributeCalls
+from ctl.client.calls.clocks import ClockCalls
 from ctl.client.calls.executions import ExecutionCalls
 from ctl.client.calls.fleet import FleetCalls
 from ctl.client.calls.projects import ProjectCalls
+from ctl.client.calls.reconciliations import ReconciliationCalls
 from ctl.client.calls.registrations import RegistrationCalls
 from ctl.client.transport import Transport
 
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
     from ctl.client.contexts import Settings
 
 
-class Client(AttributeCalls, ProjectCalls, FleetCalls, RegistrationCalls, ExecutionCalls):
+class Client(
+    AttributeCalls, ProjectCalls, FleetCalls, RegistrationCalls, ExecutionCalls, ReconciliationCalls, ClockCalls
+):
     """Talks to one admin; a context manager that closes its connections."""
 
     def __init__(

@@ -138,6 +138,10 @@ get = KindGroup(
         "domain": Entry(summary="Domains", place="domains"),
         "kind": Entry(summary="Kinds: what can be set, and their fields", place="kinds"),
         "warnings": Entry(summary="Warnings about stored settings", place="warnings"),
+        "reconciliation": Entry(
+            summary="Clusters that a restored database does not agree with yet", place="reconciliations"
+        ),
+        "clock": Entry(summary="The admin's clock, and whether it is believed", place="clock"),
         "execution": Entry(summary="Executions", place="executions.get"),
         "execution-event": Entry(summary="What happened to an execution", place="executions.get"),
         "output": Entry(summary="Output files of an execution", place="executions.outputs"),
@@ -207,6 +211,9 @@ delete = KindGroup(
         "execution": Entry(summary="End executions", place="executions.delete"),
         **_FLEET,
         "token": Entry(summary="Revoke a token of a cluster's agent", place="fleet.tokens"),
+        "reconciliation": Entry(
+            summary="Count clusters as reconciled with a restored database", place="reconciliations"
+        ),
     },
     examples=[
         "rainbowctl delete execution-cluster-label -p flyteexamples -d development",
@@ -220,6 +227,13 @@ rotate = NounGroup(
     help="Replace a secret by a new one.",
     entries={"token": Entry(summary="The token of a cluster's agent", place="fleet.tokens")},
     examples=["rainbowctl rotate token a --newTokenFile a.token"],
+)
+
+accept = NounGroup(
+    "accept",
+    help="Say that something is right which the admin doubts.",
+    entries={"clock": Entry(summary="The admin's clock, after it has leapt", place="clock")},
+    examples=["rainbowctl accept clock"],
 )
 
 wait = NounGroup(

@@ -50,7 +50,7 @@ def test_jobs_go_on_when_an_older_database_is_restored(tmp_path: Path) -> None:
         assert "flytesnacks/development/unknown (attempt 1)" in warnings(second)["unknown_work"]
         assert "the database was restored from a backup" in second.log.read_text()
         listed = run("rainbowctl", "get", "warnings", "--endpoint", second.url).stdout
-        assert f"rainbow-admin reconcile {site.cluster}".encode() in listed
+        assert f"rainbowctl delete reconciliation {site.cluster}".encode() in listed
         assert site.phase("known") == "RUNNING"
         assert is_alive(tmp_path / "known.pid")
         assert is_alive(tmp_path / "unknown.pid")

@@ -109,7 +109,7 @@ def test_a_clock_that_has_leapt_is_not_believed_until_somebody_says_so(admin: Ru
     assert (
         b"but was last seen right at 2020-01-01T00:00:00+00:00: nothing is pruned or given up until" in refused.stderr
     )
-    assert b"If it is right, run `rainbow-admin prune --acceptClock`" in refused.stderr
+    assert b"If it is right, run `rainbowctl accept clock` or `rainbow-admin prune --acceptClock`" in refused.stderr
     assert names(admin) == {"a", "last", "newest"}
     assert counts(prune(tmp_path, "--executions", "1ms", "--dryRun"))["would be deleted"] > 0
     accepted = prune(tmp_path, "--acceptClock")

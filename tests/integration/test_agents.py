@@ -371,9 +371,13 @@ def test_a_cluster_token_opens_its_own_syncs_and_executions_and_nothing_else(mak
         ("POST", "executions/terminate", {"selector": {"project": PROJECT}}),
         ("POST", "projects", {"project": {"id": "mine"}}),
         ("GET", "revisions", None),
+        ("GET", "reconciliations", None),
+        ("DELETE", "reconciliations/a", {}),
+        ("POST", "clock/accept", {}),
     ]
     for method, path, body in forbidden:
         refused(call(method, path, body), 403, "forbidden")
+        refused(call(method, path, body, {}), 401, "unauthenticated")
     refused(call("POST", "clusters/a/sync", {"agent": "x", "sequence": 2}, operator), 401, "unauthenticated")
     refused(call("GET", "executions", headers=bearer("nobody")), 401, "unauthenticated")
     refused(call("GET", "executions", headers={}), 401, "unauthenticated")

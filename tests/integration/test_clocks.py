@@ -27,7 +27,18 @@ from admin.store.execution_tables import executions
 from tests.conftest import MakeApp
 from tests.support.agents import PlayedAgent, WatchedClock, closure, event_types, names, played_agent
 from tests.support.apps import context_of
-from tests.support.placing import DOMAIN, PROJECT, created, execution, get, put_attribute, row_counts
+from tests.support.placing import (
+    API,
+    DOMAIN,
+    PROJECT,
+    created,
+    execution,
+    get,
+    ok,
+    put_attribute,
+    refused,
+    row_counts,
+)
 from tests.support.postgresql import free_port
 
 LEASE, UNREACHABLE, LOST = 60, 90, 300
@@ -391,9 +402,38 @@ def test_an_operator_may_say_that_the_clock_is_right(make_app: MakeApp) -> None:
     assert follow_clock(context, clock(), 0) is None
     clock.step(2 * DAY)
     assert follow_clock(context, clock(), 0) is not None
-    assert accept_clock(context) == clock()
+    clock_view, is_change = accept_clock(context)
+    assert (clock_view.time, is_change) == (clock(), True)
     assert follow_clock(context, clock(), 0) is None
     assert get(app.test_client(), "warnings")["warnings"] == []
+
+
+def test_the_clock_is_read_and_accepted_over_http(make_app: MakeApp, caplog: pytest.LogCaptureFixture) -> None:
+    app = make_app(retention={"executions": "90d"})
+    clock, api = WatchedClock(app), app.test_client()
+    context: Context = app.extensions["rainbow"]
+    follow_clock(context, clock(), 0)
+    right = clock()
+    assert get(api, "clock") == {"time": shown(right), "suspended": False, "believed_at": shown(right)}
+    accepted = ok(api.post(f"{API}/clock/accept"))
+    assert (accepted["changed"], accepted["clock"]["suspended"]) == (False, False)
+    clock.step(2 * DAY)
+    leapt = get(api, "clock")
+    assert (leapt["time"], leapt["suspended"], leapt["believed_at"]) == (shown(clock()), True, shown(right))
+    assert "`rainbowctl accept clock`" in leapt["message"]
+    refused(api.post(f"{API}/clock/accept", json={"why": "x"}), 400, "invalid_request", "why")
+    assert get(api, "clock") == leapt
+    with caplog.at_level(logging.INFO, logger="rainbow.loops"):
+        accepted = ok(api.post(f"{API}/clock/accept", json={"reason": "a long weekend", "claimed_by": "ops"}))
+    assert accepted["changed"] is True
+    assert accepted["clock"] == {"time": shown(clock()), "suspended": False, "believed_at": shown(clock())}
+    [record] = [record for record in caplog.records if "the clock is right" in record.message]
+    assert (record.__dict__["claimed_by"], record.__dict__["reason"]) == ("ops", "a long weekend")
+    assert follow_clock(context, clock(), 0) is None
+
+
+def shown(time: datetime) -> str:
+    return time.isoformat().replace("+00:00", "Z")
 
 
 def test_before_the_clock_was_ever_checked_what_was_stored_last_tells(make_app: MakeApp) -> None:

@@ -226,6 +226,35 @@ def test_an_operator_may_let_go_of_what_is_not_known(restored: Site) -> None:
     assert restored.warnings() == {}
 
 
+def test_reconciliations_are_listed_and_ended_over_http(restored: Site) -> None:
+    api = restored.api
+    assert get(api, "reconciliations") == {"reconciliations": [], "held": False}
+    restored.agents["b"].sync()
+    listed = get(api, "reconciliations")
+    assert listed["held"] is True
+    a, b = listed["reconciliations"]
+    assert (a["cluster"], a["state"], a["unknown"], "synced_at" in a) == ("a", "waiting", [], False)
+    assert "has not synced since the database was restored" in a["message"]
+    assert (b["cluster"], b["state"], b["synced_at"]) == ("b", "unknown_work", b["began_at"])
+    uid = restored.agents["b"].uids["new"]
+    assert b["unknown"] == [{"id": restored.agents["b"].key("new"), "attempt": 1, "uid": uid}]
+    assert get(api, "reconciliations/b") == b
+
+    body = {"reason": "the rack burnt down", "claimed_by": "ops"}
+    refused(api.delete(f"{API}/reconciliations/a", json={"why": "x"}), 400, "invalid_request", "why")
+    for cluster in ("a", "b"):
+        assert ok(api.delete(f"{API}/reconciliations/{cluster}", json=body)) == {"cluster": cluster, "changed": True}
+        # For cluster a, the end of all waiting is an event of its own.
+        last = next(e for e in get(api, f"clusters/{cluster}/events")["events"] if "claimed_by" in e)
+        assert (last["type"], last["claimed_by"]) == ("RECONCILED", "ops")
+        assert last["reason"].endswith("Reason: the rack burnt down")
+    assert f"{PROJECT}/{DOMAIN}/new (attempt 1)" in last["reason"]
+    assert ok(api.delete(f"{API}/reconciliations/a")) == {"cluster": "a", "changed": False}
+    message = refused(api.get(f"{API}/reconciliations/a"), 404, "reconciliation_not_found")["message"]
+    assert "`rainbowctl get reconciliation` lists" in message
+    assert names(restored.agents["b"].sync()["lost"]) == ["new"]
+
+
 def test_an_operator_may_declare_the_rest_reconciled(restored: Site) -> None:
     b = restored.agents["b"]
     b.sync()

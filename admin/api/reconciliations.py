@@ -1,0 +1,33 @@
+"""Reconciliations over HTTP."""
+
+from __future__ import annotations
+
+from admin.api.current import context
+from admin.api.operations import Operations
+from admin.messages.fleet import SwitchBody
+from admin.messages.reconciliations import ReconciledAnswer, ReconciliationAnswer, ReconciliationsAnswer
+from admin.messages.requests import Fields
+from admin.services import reconciliations
+
+operations = Operations("reconciliations")
+
+
+@operations.add("GET", "/reconciliations")
+def list_reconciliations() -> ReconciliationsAnswer:
+    """List the clusters that are not reconciled with a restored database yet."""
+    return ReconciliationsAnswer.from_reconciliations(reconciliations.list_reconciliations(context()))
+
+
+@operations.add("GET", "/reconciliations/<name>", errors=(404,))
+def get_reconciliation(name: str) -> ReconciliationAnswer:
+    """How far a cluster is reconciled with a restored database."""
+    return ReconciliationAnswer.from_reconciliation(reconciliations.get_reconciliation(context(), name))
+
+
+@operations.add("DELETE", "/reconciliations/<name>", body=SwitchBody, body_optional=True)
+def end_reconciliation(name: str, body: Fields) -> ReconciledAnswer:
+    """Count a cluster as reconciled, whether or not its agent has synced."""
+    ended = reconciliations.end_reconciliation(
+        context(), [name], every=False, reason=body.get("reason"), claimed_by=body.get("claimed_by")
+    )
+    return ReconciledAnswer(cluster=name, changed=bool(ended))

@@ -1,0 +1,58 @@
+"""Reconciliations: the clusters whose agents know more than a restored database, until both agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from msgspec import Meta
+
+from admin.messages.agents import HeldAnswer
+from admin.messages.executions import ExecutionIdAnswer
+from admin.messages.shared import Answer, Time, one_of
+from admin.store.reconciliations import Reconciliation
+
+_WAITS = "Its agent has not synced since the database was restored: nothing is given away or ended until it has."
+_UNKNOWN = "Its agent has work that the restored database does not know, and that goes on."
+
+
+class ReconciliationAnswer(Answer):
+    """How far a cluster is reconciled with a restored database."""
+
+    cluster: str
+    state: Annotated[str, one_of("waiting", "unknown_work")]
+    message: str
+    began_at: Time
+    synced_at: Annotated[Time | None, Meta(description="When its agent first said what it has.")] = None
+    unknown: Annotated[list[HeldAnswer], Meta(description="What its agent has and the database does not know.")]
+
+    @classmethod
+    def from_reconciliation(cls, reconciliation: Reconciliation) -> ReconciliationAnswer:
+        return cls.from_attributes(
+            reconciliation,
+            state="waiting" if reconciliation.is_waiting else "unknown_work",
+            message=_WAITS if reconciliation.is_waiting else _UNKNOWN,
+            unknown=[
+                HeldAnswer(
+                    id=ExecutionIdAnswer(project=held["project"], domain=held["domain"], name=held["name"]),
+                    attempt=held["attempt"],
+                    uid=held["uid"],
+                )
+                for held in reconciliation.unknown
+            ],
+        )
+
+
+class ReconciliationsAnswer(Answer):
+    reconciliations: list[ReconciliationAnswer]
+    held: Annotated[bool, Meta(description="Whether nothing is given away or ended at any cluster.")]
+
+    @classmethod
+    def from_reconciliations(cls, reconciliations: Sequence[Reconciliation]) -> ReconciliationsAnswer:
+        answers = [ReconciliationAnswer.from_reconciliation(reconciliation) for reconciliation in reconciliations]
+        return cls(reconciliations=answers, held=any(reconciliation.is_waiting for reconciliation in reconciliations))
+
+
+class ReconciledAnswer(Answer):
+    cluster: str
+    changed: bool

@@ -1,0 +1,18 @@
+"""The calls of the client that are about the admin's clock."""
+
+from __future__ import annotations
+
+from ctl.client.answers import Document
+from ctl.client.calls.base import Calls, non_empty
+
+
+class ClockCalls(Calls):
+    """Part of the client; see `ctl.client.Client`."""
+
+    def clock(self) -> Document:
+        """The admin's `time`, and whether pruning and giving up are `suspended` because its clock has leapt."""
+        return self._read("clock")
+
+    def accept_clock(self, *, reason: str | None = None, claimed_by: str | None = None) -> Document:
+        """Say that the admin's clock is right; `changed` tells whether it was not believed."""
+        return self._write("POST", "clock/accept", non_empty({"reason": reason, "claimed_by": claimed_by}))

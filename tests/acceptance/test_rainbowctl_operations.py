@@ -1,0 +1,139 @@
+"""What operators do about a restored database, a clock that has leapt and a silent cluster; tests play the agents."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.acceptance.test_rainbowctl_fleet import cells
+from tests.support.admins import running_admin
+from tests.support.http_agents import HttpAgent, write_configuration
+from tests.support.shells import Shell
+
+HERE = "-p flytesnacks -d development"
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    with running_admin(tmp_path, "--config", str(write_configuration(tmp_path))) as admin:
+        yield Shell(admin, tmp_path)
+
+
+def played_agent(shell: Shell, cluster: str, **fields: Any) -> HttpAgent:
+    agent = HttpAgent(url=shell.admin.url, cluster=cluster)
+    agent.register()
+    agent.sync(**fields)
+    return agent
+
+
+def change_database(directory: Path, statement: str) -> None:
+    """Do to the admin's database what would take days."""
+    with closing(sqlite3.connect(directory / "rainbow.db", timeout=60)) as database, database:
+        database.execute(statement)
+
+
+def unknown(name: str) -> dict[str, Any]:
+    return {"id": {"project": "flytesnacks", "domain": "development", "name": name}, "attempt": 2}
+
+
+def test_the_clusters_of_a_restored_database_are_shown_and_released(shell: Shell) -> None:
+    assert shell.run("rainbowctl get reconciliation").err.startswith("Nothing to reconcile")
+    played_agent(shell, "missing")
+    agent = played_agent(shell, "back")
+    # It has seen more of the admin than is stored, and holds what nobody knows.
+    agent.sync(seen=1000, holding=[unknown("e"), unknown("f")])
+    [header, *rows] = cells(shell.ok("rainbowctl get reconciliations"))
+    assert header == ["CLUSTER", "STATE", "SINCE", "SYNCED", "UNKNOWN", "WHY"]
+    assert [(row[0], row[1], row[4]) for row in rows] == [("back", "unknown_work", "2"), ("missing", "waiting", "0")]
+    assert "flytesnacks/development/e" in shell.ok("rainbowctl get reconciliation -o wide")
+    detail = cells(shell.ok("rainbowctl get reconciliation back"))
+    assert ["flytesnacks", "development", "f", "2", "-"] in detail
+    assert json.loads(shell.ok("rainbowctl get reconciliation back -o json")) == shell.rest(
+        "GET", "reconciliations/back"
+    )
+    listed = shell.rest("GET", "reconciliations")["reconciliations"]
+    assert yaml.safe_load(shell.ok("rainbowctl get reconciliation -o yaml")) == listed
+    assert shell.ok("rainbowctl get reconciliation -o name") == "reconciliation/back\nreconciliation/missing\n"
+    assert "`rainbowctl delete reconciliation missing`" in shell.ok("rainbowctl get warnings")
+    assert "nothing to reconcile with cluster 'other'" in shell.refused(3, "rainbowctl get reconciliation other")
+
+    for words in ("", "back --all"):
+        assert "give one of the two" in shell.refused(2, f"rainbowctl delete reconciliation {words}")
+    assert "use --force. Nothing was changed" in shell.refused(2, "rainbowctl delete reconciliation --all")
+    with shell.at_terminal("rainbowctl delete reconciliation --all") as terminal:
+        terminal.wait_for("Count cluster back and missing as reconciled?")
+        terminal.type("n\n")
+        assert terminal.finish().status != 0
+    assert shell.rest("GET", "reconciliations")["reconciliations"] == listed
+
+    done = shell.run("rainbowctl delete reconciliation missing other --reason 'the rack burnt down'")
+    assert (done.status, done.out) == (0, "")
+    assert done.err == (
+        "Reconciled cluster missing: its agent is not waited for any longer.\n"
+        "No changes: there is nothing to reconcile with cluster other.\n"
+    )
+    events = json.loads(shell.ok("rainbowctl get cluster-event missing -o json"))
+    [event] = [event for event in events if event.get("claimed_by")]
+    assert event["type"] == "RECONCILED"
+    assert event["reason"] == "An operator waits for its agent no longer. Reason: the rack burnt down"
+    assert json.loads(shell.ok("rainbowctl delete reconciliation --all --force -o json")) == [
+        {"cluster": "back", "changed": True}
+    ]
+    assert [held["id"]["name"] for held in agent.sync(holding=[unknown("e")])["lost"]] == ["e"]
+    assert shell.run("rainbowctl delete reconciliation --all").err == "Nothing to reconcile.\n"
+    assert shell.run("rainbowctl get warnings").err == "No warnings.\n"
+
+
+def test_a_clock_that_has_leapt_is_shown_and_accepted(shell: Shell, tmp_path: Path) -> None:
+    assert cells(shell.ok("rainbowctl get clock"))[1][1] == "right"
+    done = shell.run("rainbowctl accept clock")
+    assert (done.status, done.err.startswith("No changes: the clock was believed already.")) == (0, True)
+    long_ago = "2020-01-01 00:00:00.000000"
+    change_database(tmp_path, "DELETE FROM clock_checks")
+    change_database(tmp_path, f"INSERT INTO clock_checks VALUES (1, '{long_ago}', '{long_ago}', 0)")
+    [_, row] = cells(shell.ok("rainbowctl get clock"))
+    assert (row[1], row[2]) == ("leapt", "2020-01-01T00:00:00Z")
+    assert "`rainbowctl accept clock`" in row[3]
+    clock = json.loads(shell.ok("rainbowctl get clock -o json"))
+    assert (clock["suspended"], clock["believed_at"]) == (True, "2020-01-01T00:00:00Z")
+    with shell.at_terminal("rainbowctl accept clock") as terminal:
+        terminal.wait_for("is that right? [y/N]")
+        terminal.type("n\n")
+        assert terminal.finish().status != 0
+    assert shell.rest("GET", "clock")["suspended"] is True
+    done = shell.run("rainbowctl accept clock --reason 'a long weekend'")
+    assert (done.status, done.err.startswith("The clock is believed: it is ")) == (0, True)
+    assert shell.rest("GET", "clock")["suspended"] is False
+    assert "a long weekend" in shell.admin.log.read_text()
+
+
+def test_the_agent_of_a_cluster_and_what_its_silence_means_are_shown(shell: Shell, tmp_path: Path) -> None:
+    agent = played_agent(
+        shell, "local", instance="state-1", host="login-1", report={"properties": {"agent_version": "0.9"}}
+    )
+    cluster = shell.rest("GET", "clusters/local")
+    assert (cluster["agent"], cluster["agent_instance"], cluster["agent_host"]) == (agent.agent, "state-1", "login-1")
+    assert (cluster["agent_since"], cluster["agent_version"]) == (cluster["last_sync_at"], "0.9")
+    [header, row] = cells(shell.ok("rainbowctl get cluster local -o wide"))
+    shown = dict(zip(header, row, strict=True))
+    assert (shown["AGENT"], shown["AGENT HOST"], shown["AGENT VERSION"]) == (agent.agent, "login-1", "0.9")
+    assert shown["AGENT SINCE"].endswith(" ago")
+    assert "AGENT HOST" not in shell.ok("rainbowctl get cluster local")
+
+    shell.ok(f"rainbowctl create execution e {HERE} --cluster local -- work")
+    [lease] = agent.take()
+    agent.report(lease, "RUNNING")
+    assert "\nsilence   " not in shell.ok(f"rainbowctl explain execution e {HERE}")
+    change_database(tmp_path, "UPDATE cluster_states SET health = 'unreachable'")
+    [first, second, *_] = shell.ok(f"rainbowctl explain execution e {HERE}").splitlines()
+    assert first == "execution flytesnacks/development/e"
+    assert "`rainbowctl delete execution flytesnacks/development/e --giveUp` ends it without the agent" in second
+    silence = json.loads(shell.ok(f"rainbowctl explain execution e {HERE} -o json"))["silence"]
+    assert (silence["on_lost"], second) == ("wait", f"silence   {silence['message']}")
