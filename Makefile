@@ -9,7 +9,7 @@ INSTALLED_BENCH := $(VENV)/.installed-bench
 RUN_DIR := .rainbow
 RUN_PORT := 8088
 
-.PHONY: help setup run test test-large check facts docs bench bench-large clean
+.PHONY: help setup run test pytest test-large check facts docs bench bench-large clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -47,8 +47,11 @@ check: $(INSTALLED_DEV) ## Lint, check types and spelling
 
 # Tests start many processes, which need not compile again; and many of them wait, so that three keep two cores busy.
 test test-large: export PYTHONDONTWRITEBYTECODE :=
-test: $(INSTALLED_DEV) check ## Install what the tests need, start it, run all tests
+test: $(INSTALLED_DEV) ## Install what the tests need, start it, run all tests, and check beside them
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/install-servers
+	@$(MAKE) --no-print-directory --jobs 2 check pytest
+
+pytest: $(INSTALLED_DEV)
 	$(BIN)/pytest -n 3 --dist worksteal
 
 test-large: $(INSTALLED_DEV) ## Run the tests that `make test` runs reduced at their full size
