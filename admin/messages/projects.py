@@ -11,10 +11,8 @@ from msgspec import Meta
 from admin.configuration.settings import Domain
 from admin.core import names
 from admin.core.projects import Project, ProjectState
-from admin.messages.requests import AuthorshipFields, PageQuery, Pattern, RequestSchema, Word
+from admin.messages.requests import PRINTABLE, AuthorshipFields, PageQuery, Pattern, RequestSchema, Word
 from admin.messages.shared import Answer, Time, one_of
-
-_TEXT = Pattern(r"^[^\x00-\x1f\x7f]*$", error="control characters are not allowed.")
 
 
 class LabelsBody(RequestSchema):
@@ -22,8 +20,8 @@ class LabelsBody(RequestSchema):
 
 
 class ProjectFields(RequestSchema):
-    name = fields.String(validate=[validate.Length(min=1, max=64), _TEXT])
-    description = fields.String(validate=[validate.Length(max=300), _TEXT])
+    name = fields.String(validate=[validate.Length(min=1, max=64), PRINTABLE])
+    description = fields.String(validate=[validate.Length(max=300), PRINTABLE])
     labels = fields.Nested(LabelsBody)
     state = Word("ACTIVE", "ARCHIVED", read=ProjectState)
 

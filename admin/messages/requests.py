@@ -26,8 +26,8 @@ class Pattern(validate.Regexp):
 
 #: Free text that people write for people; no control characters but a line break or a tab.
 PRINTABLE_LINES = Pattern(r"^[^\x00-\x08\x0b-\x1f\x7f]*$", error="control characters are not allowed.")
-_PRINTABLE = Pattern(r"^[^\x00-\x1f\x7f]*$", error="control characters are not allowed.")
-NAME = [validate.Length(max=255), _PRINTABLE]
+PRINTABLE = Pattern(r"^[^\x00-\x1f\x7f]*$", error="control characters are not allowed.")
+NAME = [validate.Length(max=255), PRINTABLE]
 
 # Said to people who cannot see our code, so: what is wrong, and what to do.
 fields.Field.default_error_messages |= {"required": "is missing.", "null": "is null; leave it out instead."}
@@ -114,9 +114,7 @@ class AuthorshipFields(RequestSchema):
     message = fields.String(
         validate=[validate.Length(max=1000), PRINTABLE_LINES], metadata={"description": "Why, for the history."}
     )
-    claimed_by = fields.String(
-        validate=[validate.Length(max=255), _PRINTABLE], metadata={"description": "Who, by their own word."}
-    )
+    claimed_by = fields.String(validate=NAME, metadata={"description": "Who, by their own word."})
 
 
 class Flag(fields.Boolean):

@@ -48,11 +48,6 @@ Result = TypeVar("Result")
 Write = Callable[[Connection, list[Item]], list[Result]]
 
 
-def system_clock() -> datetime:
-    """The time now by the machine's clock, in UTC."""
-    return datetime.now(UTC)
-
-
 class UtcDateTime(TypeDecorator[datetime]):
     """An aware time in UTC, also on databases that store no zone."""
 
@@ -88,7 +83,7 @@ class Database:
         limits = limits or TimeLimits()
         self.engine = engine
         self.write_lock: AbstractContextManager[object] = nullcontext()  #: held by every writer
-        self.clock: Callable[[], datetime] = system_clock  #: the same for every admin of this database
+        self.clock: Callable[[], datetime] = lambda: datetime.now(UTC)  #: the same for every admin of this database
         if is_sqlite(engine):
             self.write_lock = sqlite.WriteLock(engine.url.database, limits.lock)
             sqlite.set_up(engine, limits)
