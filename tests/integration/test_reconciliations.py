@@ -290,6 +290,20 @@ def test_what_somebody_aborted_before_the_agents_came_back_is_ended_there(site: 
     assert names(a.sync()["lost"]) == ["e"]
 
 
+def test_what_was_being_aborted_goes_on_until_every_agent_has_synced(site: Site) -> None:
+    a, b = site.agents.values()
+    created(site.api, "e", cluster="a")
+    a.start()
+    ok(site.api.delete(f"{API}/executions/{PROJECT}/{DOMAIN}/e", json={}))
+    backup = site.back_up()
+    assert names(a.sync()["cancels"]) == ["e"]
+    site.restore(backup)
+    answer = a.sync()
+    assert (names(answer["cancels"]), names(answer["confirmed"])) == ([], ["e"])
+    b.sync()
+    assert names(a.sync()["cancels"]) == ["e"]
+
+
 def test_results_that_arrive_while_a_database_is_reconciled_count(site: Site) -> None:
     a = site.agents["a"]
     created(site.api, "e", cluster="a", retry=RETRY)
