@@ -64,7 +64,7 @@ def _attributes(figures: Figures, database: str) -> Iterator[Promise]:
 def _changes(figures: Figures, database: str) -> Iterator[Promise]:
     insert = figures.value(changes.NAME, ceilings.INSERT, database)
     of_insert = _least(_quotient(figures.value(changes.NAME, what, database), insert) for what in changes.SINGLES)
-    where = f"a project, pool, workflow or launch plan, {_DATABASES[database]}"
+    where = f"project, pool, workflow, launch plan, {_DATABASES[database]}"
     yield _at_least(0.1, of_insert, "×", f"{where} ÷ route that inserts a row")
 
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import __main__ as bench
-from bench import ceilings, creations, effective, load, report, results
+from bench import attributes, ceilings, changes, creations, effective, load, report, results
 from bench.figures import Figure, Figures
 from bench.load import Call, Pace, Rate, measure_in_turns
 from bench.promises import judged
@@ -134,6 +134,14 @@ def test_promises_are_judged_by_the_worse_of_two_figures() -> None:
             _figure(creations.NAME, creations.PLAN, 600, p99=40.0),
             _figure(effective.NAME, ceilings.EMPTY, 1000),
             _figure(effective.NAME, effective.MANY, 650),
+            _figure(attributes.NAME, ceilings.EMPTY, 1000),
+            _figure(attributes.NAME, attributes.READ, 900),
+            _figure(attributes.NAME, attributes.INHERIT, 500),
+            _figure(attributes.NAME, ceilings.INSERT, 100),
+            _figure(attributes.NAME, attributes.WRITE, 90, p99=70.0),
+            _figure(changes.NAME, ceilings.INSERT, 100),
+            _figure(changes.NAME, changes.PROJECT, 30),
+            _figure(changes.NAME, changes.POOL, 20),
         ]
     )
     kept = {
@@ -141,6 +149,10 @@ def test_promises_are_judged_by_the_worse_of_two_figures() -> None:
     }
     assert kept == {
         "effective attributes, SQLite, a million stored ÷ empty route: at least 0.60 ×": ("0.65 ×", True),
+        "attributes, SQLite, read one ÷ empty route: at least 0.60 ×": ("0.50 ×", False),
+        "attributes, SQLite, write one ÷ route that inserts a row: at least 0.80 ×": ("0.90 ×", True),
+        "attributes, SQLite, write one, p99 with 16 clients: at most 60 ms": ("70 ms", False),
+        "project, pool, workflow, launch plan, SQLite ÷ route that inserts a row: at least 0.10 ×": ("0.20 ×", True),
         "creation, SQLite, one by one ÷ route that inserts a row: at least 0.70 ×": ("0.60 ×", False),
         "creation, SQLite, p99 with 16 clients: at most 50 ms": ("40 ms", True),
     }
