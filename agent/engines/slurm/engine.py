@@ -95,7 +95,6 @@ class SlurmEngine(CommandEngine):
     def submit(self, task: Task) -> Handle:
         """Submit the job with sbatch."""
         directory, work = self._make_directories(task)
-        (directory / CANCELLED).unlink(missing_ok=True)  # of an earlier job of this attempt, which did not start
         record = {"work": str(work), "command": task.job["command"][0], "time_limit_seconds": task.time_limit_seconds}
         write_json(directory / TASK, record)
         if task.lease_seconds is not None:
