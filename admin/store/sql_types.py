@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from sqlalchemy import Column, ColumnElement, CursorResult, Row, Select
@@ -16,5 +17,12 @@ Value = TypeVar("Value")
 
 def build(value: type[Value], row: AnyRow, **fields: object) -> Value:
     """A dataclass from the columns of a row that have the names of its fields, but for the given fields."""
-    names = vars(value)["__dataclass_fields__"].keys() - fields.keys()
-    return value(**{name: column for name, column in row._mapping.items() if name in names}, **fields)
+    columns = row._mapping
+    names = _names(tuple(vars(value)["__dataclass_fields__"]), row._fields, tuple(fields))
+    return value(**{name: columns[name] for name in names}, **fields)
+
+
+@lru_cache(maxsize=64)
+def _names(fields: tuple[str, ...], columns: tuple[str, ...], given: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns that are fields and not given; found once for all rows of a query."""
+    return tuple(name for name in columns if name in fields and name not in given)
