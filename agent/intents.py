@@ -89,6 +89,13 @@ class Intent:
         is_same = self.id == reference["id"] and self.attempt == reference["attempt"]
         return is_same and (not self.uid or reference.get("uid", "") in ("", self.uid))
 
+    def take_ending(self, past: Intent) -> None:
+        """Take over why the agent ended the same attempt before: for a reason of its own, nobody aborted it."""
+        if past.ending not in (None, Ending.CANCEL):
+            # A lease that was another's before the admin's database was restored is not any more.
+            self.ending = Ending.EXPIRED if past.ending is Ending.LOST else past.ending
+            self.ending_message = past.ending_message
+
     def to_document(self) -> dict[str, Any]:
         """The intent as it is stored."""
         ending = self.ending.value if self.ending else None

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from agent.clocks import SYSTEM_CLOCK, Clock, boot_id
 from agent.crashes import crash_point
-from agent.engines.base import EngineUnavailable, NativePhase, NativeState, SubmitRefused, Task
+from agent.engines.base import EngineUnavailable, Handle, NativePhase, NativeState, SubmitRefused, Task
 from agent.engines.safe import SafeEngine
 from agent.events import Event, build_event, final_event, read_outputs, running_event
 from agent.guard import LeaseGuard
@@ -207,6 +207,10 @@ class Work:
 
     def _start(self, intent: Intent) -> None:
         handle = self.engine.find(intent.key)
+        past = self._state.load_past_intent(intent.key)
+        if past is not None:
+            self._resume_past(intent, past, handle)
+            return
         try:
             if handle is None:
                 directory = self._task(intent).directory
@@ -228,6 +232,16 @@ class Work:
         intent.native_id = handle.native_id
         self._move(intent, Stage.SUBMITTED)
         log.info("%s: submitted as %s", intent.key, handle.native_id)
+
+    def _resume_past(self, intent: Intent, past: Intent, handle: Handle | None) -> None:
+        """Report an attempt that was over before the admin's database was restored; it is never started again."""
+        if handle is None:
+            message = "It was over here before, without a job: another attempt can start."
+            self._mark_ended(intent, self._event(intent.reference, "RELEASED", message=message))
+            return
+        intent.native_id = handle.native_id
+        intent.take_ending(past)
+        self._move(intent, Stage.SUBMITTED)
 
     def _task(self, intent: Intent, lease_seconds: float | None = None) -> Task:
         return build_task(
@@ -291,11 +305,7 @@ class Work:
         known = {name: question[name] for name in ("id", "attempt", "uid", "on_lost") if question.get(name)}
         past = self._state.load_past_intent(key_of(question)) or Intent(lease={**known, "job": {}})
         intent = Intent(lease={**past.lease, **known}, stage=Stage.SUBMITTED, native_id=native_id)
-        if past.ending not in (None, Ending.CANCEL):
-            # What the agent ended for a reason of its own was not aborted by anybody; a lease that was another's
-            # before the database was restored is not any more.
-            intent.ending = Ending.EXPIRED if past.ending is Ending.LOST else past.ending
-            intent.ending_message = past.ending_message
+        intent.take_ending(past)
         self._state.save(intent, is_durable=True)
         self.intents[intent.key] = intent
         # The admin asks only about leases of this cluster.

@@ -80,7 +80,6 @@ class CommandEngine:
         """The task's directory, and below it the working directory, unless the job names an absolute path."""
         directory = self.directory / task.key
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (directory / _FORGOTTEN).unlink(missing_ok=True)
         work = Path(os.path.normpath(directory / "work" / (task.job.get("working_directory") or "")))
         if work.is_relative_to(directory / "work"):
             work.mkdir(mode=0o700, parents=True, exist_ok=True)

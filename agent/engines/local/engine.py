@@ -119,8 +119,6 @@ class LocalEngine(CommandEngine):
         lock = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # A restored admin may give an attempt away again that was cancelled before it started.
-            (directory / CANCEL).unlink(missing_ok=True)
             supervisor = _spawn(directory, lock)
         except OSError as error:
             raise EngineUnavailable(f"the job cannot be started on this machine now: {error.strerror}") from error

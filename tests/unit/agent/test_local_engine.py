@@ -18,7 +18,7 @@ import pytest
 
 from agent.engines.base import EngineUnavailable, Handle, NativePhase, NativeState, OptionError, Task
 from agent.engines.local import LocalEngine, cgroups, processes
-from agent.engines.local.job_files import LEASE, TASK, read_lease, write_lease
+from agent.engines.local.job_files import LEASE, read_lease, write_lease
 from agent.files import read_json
 from agent.testing import FakeClock, check_engine
 from tests.support.waiting import wait_until
@@ -279,19 +279,6 @@ def test_processes_that_the_command_leaves_behind_are_ended(engine: LocalEngine)
     handle, state = run(engine, "sh", "-c", "setsid sleep 600 & exit 3")
     assert (state.phase, state.exit_code) == (NativePhase.FAILED, 3)
     assert processes.marked(handle.key) == set()
-
-
-def test_a_job_that_was_cancelled_before_it_started_can_be_submitted_again(engine: LocalEngine) -> None:
-    """As by an admin whose database was restored, and that gives the same attempt away again."""
-    directory = engine.directory / KEY
-    directory.mkdir()
-    (directory / TASK).write_text("{}")
-    engine.cancel(Handle(KEY, "1"))
-    assert engine.states([Handle(KEY, "1")])[KEY].phase is NativePhase.ABORTED
-    engine.forget(Handle(KEY, "1"))
-    _, state = run(engine, "true")
-    assert state.phase is NativePhase.SUCCEEDED
-    assert not (directory / "forgotten").exists()  # else it would be removed while it runs
 
 
 def test_cancel_of_an_ended_or_unknown_job_changes_nothing(engine: LocalEngine) -> None:

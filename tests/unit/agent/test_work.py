@@ -729,6 +729,26 @@ def test_a_job_that_the_agent_ended_is_not_reported_as_aborted_when_a_restored_a
     assert (event["type"], event.get("reason")) == expected
 
 
+@pytest.mark.parametrize(
+    ("native", "expected"),
+    [(None, ["RELEASED"]), (ABORTED_IN_QUEUE, ["RELEASED"]), (SUCCEEDED, ["RUNNING", "SUCCEEDED"])],
+)
+def test_an_attempt_that_was_over_is_not_started_again_when_a_restored_admin_gives_it_away_again(
+    work: Work, engine: FakeEngine, clock: FakeClock, native: NativeState | None, expected: list[str]
+) -> None:
+    started(work, clock)
+    work.end_lost([{**REFERENCE, "reason": "LEASE_EXPIRED"}])
+    engine.jobs[KEY] = native or ABORTED_IN_QUEUE
+    work.step()
+    assert work.intents == {}
+    if native is None:
+        del engine.jobs[KEY]
+    started(work, clock)
+    work.step()
+    assert event_types(work) == expected
+    assert len(engine.submitted) == 1
+
+
 def test_outputs_of_a_finished_job_are_read_again_when_a_restored_admin_asks_for_it(
     work: Work, engine: FakeEngine, clock: FakeClock
 ) -> None:
