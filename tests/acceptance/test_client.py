@@ -336,3 +336,11 @@ def test_an_admin_that_is_not_there_is_unreachable_for_reads_and_writes() -> Non
             with pytest.raises(Unreachable, match="connection refused") as caught:
                 call()
             assert not isinstance(caught.value, Unanswered)
+
+
+def test_a_misspelt_option_is_refused_before_anything_is_written(admin: RunningAdmin) -> None:
+    with Client(admin.url) as client:
+        options: dict[str, Any] = {"dryrun": True}
+        with pytest.raises(TypeError, match="dryrun"):
+            client.put_attribute("execution-cluster-label", Scope(domain="staging"), {"value": "x"}, **options)
+        assert list(client.list_attributes("execution-cluster-label")) == []

@@ -48,7 +48,7 @@ class AttributeCalls(KindCalls):
         everything and answers as usual, but writes nothing.
         """
         wrapped = {"matching_attributes": {self.kind(kind).payload_key: payload}}
-        return Change.from_document(self._change("PUT", scope.path, {"attributes": wrapped}, options))
+        return Change.from_document(self._change("PUT", scope.path, {"attributes": wrapped}, **options))
 
     def patch_attribute(
         self,
@@ -70,12 +70,12 @@ class AttributeCalls(KindCalls):
         body: Document = {"set": dict(set or {}), "unset": list(unset), "inherit": list(inherit)}
         body = {key: value for key, value in body.items() if value}
         query = {"resource_type": self.kind(kind).name}
-        return Change.from_document(self._change("PATCH", scope.path, body, options, query=query))
+        return Change.from_document(self._change("PATCH", scope.path, body, **options, query=query))
 
     def delete_attribute(self, kind: KindLike, scope: Scope, **options: Unpack[VersionOptions]) -> Change:
         """Delete the row at exactly this scope; `changed` tells whether there was one."""
         query = {"resource_type": self.kind(kind).name}
-        return Change.from_document(self._change("DELETE", scope.path, {}, options, query=query))
+        return Change.from_document(self._change("DELETE", scope.path, {}, **options, query=query))
 
     def list_attributes(
         self,

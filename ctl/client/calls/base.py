@@ -83,21 +83,25 @@ class Calls:
         method: str,
         path: str,
         body: Document,
-        options: Mapping[str, object],
         *,
+        message: str | None = None,
+        claimed_by: str | None = None,
+        dry_run: bool = False,
+        if_match: int | None = None,
+        if_none_match: bool = False,
         query: Mapping[str, Any] | None = None,
         more_seconds: float = 0.0,
     ) -> Document:
         """The answer to a change with the options of one of the types above."""
-        reasons = {key: text for key in ("message", "claimed_by") if (text := options.get(key))}
-        headers = {"If-None-Match": "*"} if options.get("if_none_match") else {}
-        if options.get("if_match") is not None:
-            headers = {"If-Match": f'"{options["if_match"]}"'}
+        reasons = {key: text for key, text in (("message", message), ("claimed_by", claimed_by)) if text}
+        headers = {"If-None-Match": "*"} if if_none_match else {}
+        if if_match is not None:
+            headers = {"If-Match": f'"{if_match}"'}
         return self._write(
             method,
             path,
             {**body, **reasons} or None,
-            dry_run=bool(options.get("dry_run")),
+            dry_run=dry_run,
             query=query,
             headers=headers,
             more_seconds=more_seconds,

@@ -43,7 +43,7 @@ class ChangeCalls(KindCalls):
         query = non_empty({"limit": page_size})
         more_seconds = len(changes) * _SECONDS_PER_CHANGE
         return ChangeSet.from_document(
-            self._change("POST", "attribute_changes", body, options, query=query, more_seconds=more_seconds)
+            self._change("POST", "attribute_changes", body, **options, query=query, more_seconds=more_seconds)
         )
 
     def roll_back(
@@ -68,7 +68,9 @@ class ChangeCalls(KindCalls):
             body |= scope.document() if scope is not None else {"everything": True}
             body |= {"resource_type": self.kind(kind).name} if kind is not None else {}
         body |= {"expected_head": expected_head} if expected_head is not None else {}
-        return ChangeSet.from_document(self._change("POST", "rollbacks", body, options, more_seconds=_ROLLBACK_SECONDS))
+        return ChangeSet.from_document(
+            self._change("POST", "rollbacks", body, **options, more_seconds=_ROLLBACK_SECONDS)
+        )
 
     def effective_with(
         self, scope: Scope, kind: KindLike | None = None, *, changes: Sequence[Mapping[str, Any]]

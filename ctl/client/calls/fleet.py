@@ -48,20 +48,20 @@ class FleetCalls(ChangeCalls):
     ) -> Document:
         """Define a new cluster, pool or label; Conflict if there is one of that name."""
         check_name(noun, name)
-        return self._change("POST", collection(noun), {json_key(noun): {"name": name, **payload}}, options)
+        return self._change("POST", collection(noun), {json_key(noun): {"name": name, **payload}}, **options)
 
     def put_definition(
         self, noun: str, name: str, payload: Mapping[str, Any], **options: Unpack[PutOptions]
     ) -> Document:
         """Replace the whole definition, or make it where there is none; the rest is as in `put_attribute`."""
-        return self._change("PUT", _path(noun, name), {json_key(noun): dict(payload)}, options)
+        return self._change("PUT", _path(noun, name), {json_key(noun): dict(payload)}, **options)
 
     def delete_definition(
         self, noun: str, name: str, *, force: bool = False, **options: Unpack[VersionOptions]
     ) -> Document:
         """Delete a definition; Conflict while it is in use, unless forced. `changed` tells whether there was one."""
         query = {"force": "true"} if force else {}
-        return self._change("DELETE", _path(noun, name), {}, options, query=query)
+        return self._change("DELETE", _path(noun, name), {}, **options, query=query)
 
     def switch_cluster(
         self,

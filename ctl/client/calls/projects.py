@@ -26,8 +26,8 @@ class ProjectCalls(Calls):
     ) -> Document:
         """Create a project; fields are name, description and labels (`{"values": {…}}`)."""
         check_name("project", id)
-        reasons = {"message": message, "claimed_by": claimed_by}
-        return self._change("POST", "projects", {"project": {"id": id, **fields}}, reasons)
+        body = {"project": {"id": id, **fields}}
+        return self._change("POST", "projects", body, message=message, claimed_by=claimed_by)
 
     def update_project(
         self,
@@ -39,8 +39,8 @@ class ProjectCalls(Calls):
         **fields: Any,
     ) -> Document:
         """Change some of name, description, labels and state; the others stay. The rest is as in `put_attribute`."""
-        options = {"message": message, "claimed_by": claimed_by, "if_match": if_match}
-        return self._change("PATCH", resource_path("projects", project=id), fields, options)
+        path = resource_path("projects", project=id)
+        return self._change("PATCH", path, fields, message=message, claimed_by=claimed_by, if_match=if_match)
 
     def domains(self) -> list[Document]:
         """The domains every project has."""
