@@ -126,16 +126,22 @@ class StateDirectory:
         with contextlib.suppress(OSError):
             try:
                 path.replace(self.jobs / intent.key / _PAST_INTENT)
-            except (FileNotFoundError, NotADirectoryError):
+            except OSError:
                 path.unlink(missing_ok=True)
 
     def load_past_intent(self, key: str) -> Intent | None:
-        """The intent of a job that was over, while the engine keeps the job's directory."""
+        """Why the agent ended a job that was over, and its declared outputs, while the engine keeps its directory.
+
+        A job of the agent's own user may have written there, so that nothing else of it is used.
+        """
         try:
-            document = read_json(self.jobs / key / _PAST_INTENT)
-            return None if document is None else Intent.from_document(document)
-        except (OSError, ValueError, KeyError, TypeError):
-            return None  # a job of the agent's own user may have written there
+            document = read_json(self.jobs / key / _PAST_INTENT) or {}
+            past = Intent.from_document(document)
+            outputs = [str(path) for path in past.lease["job"].get("outputs") or ()]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return None
+        lease = {"job": {"outputs": outputs}}
+        return Intent(lease=lease, key=key, ending=past.ending, ending_message=str(past.ending_message))
 
     def save_renewal(self, boot: str, sent_at: float, lease_seconds: float) -> None:
         """Store when leases were renewed; not synced to disk, because it counts within one boot only."""

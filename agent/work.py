@@ -303,7 +303,7 @@ class Work:
 
     def _adopt(self, question: Mapping[str, Any], native_id: str) -> None:
         known = {name: question[name] for name in ("id", "attempt", "uid", "on_lost") if question.get(name)}
-        past = self._state.load_past_intent(key_of(question)) or Intent(lease={**known, "job": {}})
+        past = self._state.load_past_intent(key_of(question)) or Intent(lease={"job": {}}, key=key_of(question))
         intent = Intent(lease={**past.lease, **known}, stage=Stage.SUBMITTED, native_id=native_id)
         intent.take_ending(past)
         self._state.save(intent, is_durable=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -731,7 +732,12 @@ def test_a_job_that_the_agent_ended_is_not_reported_as_aborted_when_a_restored_a
 
 @pytest.mark.parametrize(
     ("native", "expected"),
-    [(None, ["RELEASED"]), (ABORTED_IN_QUEUE, ["RELEASED"]), (SUCCEEDED, ["RUNNING", "SUCCEEDED"])],
+    [
+        (None, ["RELEASED"]),
+        (ABORTED_IN_QUEUE, ["RELEASED"]),
+        (ABORTED, ["RUNNING", "FAILED"]),
+        (SUCCEEDED, ["RUNNING", "SUCCEEDED"]),
+    ],
 )
 def test_an_attempt_that_was_over_is_not_started_again_when_a_restored_admin_gives_it_away_again(
     work: Work, engine: FakeEngine, clock: FakeClock, native: NativeState | None, expected: list[str]
@@ -747,6 +753,23 @@ def test_an_attempt_that_was_over_is_not_started_again_when_a_restored_admin_giv
     work.step()
     assert event_types(work) == expected
     assert len(engine.submitted) == 1
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": 2, "lease": []}', '{"format": 2, "lease": {"job": 5}}'])
+def test_a_past_intent_that_a_job_overwrote_is_ignored(
+    work: Work, engine: FakeEngine, clock: FakeClock, state: StateDirectory, text: str
+) -> None:
+    started(work, clock)
+    work.end_lost([{**REFERENCE, "reason": "LEASE_EXPIRED"}])
+    engine.jobs[KEY] = ABORTED
+    work.step()
+    path = state.jobs / KEY / "intent.json"
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({**document, **json.loads(text)}) if text.startswith('{"') else text)
+    work.answer([REFERENCE])
+    clock.advance(1)
+    work.step()
+    assert event_types(work) == ["RUNNING", "ABORTED"]
 
 
 def test_outputs_of_a_finished_job_are_read_again_when_a_restored_admin_asks_for_it(
