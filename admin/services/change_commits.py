@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import SQLAlchemyError
 
 from admin.core.problems import Invalid
 from admin.errors import RainbowError
@@ -32,7 +31,7 @@ def commit_changes(requests: list[ChangeRequest]) -> list[ChangeOutcome]:
             outcomes = [batch.make(request) for request in requests]
             batch.store()
             is_complete = True
-    except SQLAlchemyError as failure:
+    except Exception as failure:
         if not is_complete:
             raise
         return [failure] * len(requests)  # they may be committed all the same, so that nobody may try them again

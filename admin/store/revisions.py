@@ -112,6 +112,11 @@ def head(connection: Connection) -> int:
     return int(connection.execute(select(revision_head.c.number)).scalar_one())
 
 
+def made_at(connection: Connection, number: int) -> datetime | None:
+    """When a revision was made; None where it does not exist, or was pruned."""
+    return connection.execute(_MADE_AT, {"number": number}).scalar_one_or_none()
+
+
 def oldest(connection: Connection) -> int:
     """The number of the oldest revision that is kept; 1 before the first."""
     return int(connection.execute(select(func.coalesce(func.min(revisions.c.number), 1))).scalar_one())
@@ -133,6 +138,7 @@ def append(connection: Connection, new: Sequence[NewRevision]) -> None:
     insert_all(connection, revision_changes, changes)
 
 
+_MADE_AT = select(revisions.c.created_at).where(revisions.c.number == bindparam("number"))
 _SET_HEAD = update(revision_head).values(number=bindparam("last"))
 
 

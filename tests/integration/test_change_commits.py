@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import select
+from sqlalchemy import select, text
 from werkzeug.test import TestResponse
 
-from admin.core.changes import ANYTHING, Expectation, RowWrite
+from admin.core.changes import ANYTHING, Authorship, Expectation, RowWrite
 from admin.core.problems import Invalid
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import Scope
@@ -24,6 +24,7 @@ from admin.services.changeable.projects import project_write
 from admin.services.changes import Changed, ChangeOutcome, ChangeRequest
 from admin.services.context import Context
 from admin.store import attributes
+from admin.store import revisions as revisions_store
 from admin.store.revisions import revision_changes, revision_head, revisions
 from tests.conftest import MakeApp
 from tests.support.placing import API, DOMAIN, PROJECT, ok
@@ -228,7 +229,7 @@ def test_a_write_from_memory_asks_little_of_the_database(api: FlaskClient, conte
     with statements(context) as seen:
         put("second")
     asked = [statement.split()[0] for statement in seen]
-    assert asked.count("SELECT") == 2  # the head, and what decisions are based on
+    assert asked.count("SELECT") == 3  # the head, when it was made, and what decisions are based on
     assert [word for word in asked if word in ("INSERT", "UPDATE", "DELETE")] == [
         "UPDATE",
         "INSERT",
@@ -269,3 +270,47 @@ def test_writers_at_two_admins_leave_one_order_without_gaps(make_app: MakeApp) -
     assert rows == {BELOW: (values[-1], writers)}
     assert [after for _, _, after, _ in history] == values
     assert numbers == [*range(1, writers + 1), writers]
+
+
+def lose_last_revision(context: Context) -> None:
+    """Take the last revision back, as a failover to a server that had not received it does."""
+    with context.database.writing() as connection:
+        for statement in (
+            "DELETE FROM revision_changes WHERE revision = (SELECT number FROM revision_head)",
+            "DELETE FROM revisions WHERE number = (SELECT number FROM revision_head)",
+            "DELETE FROM attributes WHERE version = (SELECT number FROM revision_head)",
+            "UPDATE revision_head SET number = number - 1",
+        ):
+            connection.execute(text(statement))
+
+
+@pytest.mark.parametrize("is_overtaken", [False, True])
+def test_memory_is_not_believed_after_the_database_has_lost_a_revision(context: Context, is_overtaken: bool) -> None:
+    commit(context, label_write(context, DOMAIN_SCOPE, "a"))
+    commit(context, label_write(context, BELOW, "lost"))
+    assert context.index.current() == 2
+    lose_last_revision(context)
+    if is_overtaken:
+        with context.database.writing() as connection:  # as another admin does
+            revision = revisions_store.NewRevision(
+                number=2, created_at=context.clock(), authorship=Authorship(), changes=[]
+            )
+            revisions_store.append(connection, [revision])
+    (again,) = commit(context, label_write(context, BELOW, "lost"))
+    assert isinstance(again, Changed)
+    assert again.is_change
+    rows, _, _ = state(context)
+    assert rows[BELOW][0] == {"value": "lost"}
+
+
+def test_a_failure_after_the_commit_repeats_nothing(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit(context, label_write(context, DOMAIN_SCOPE, "a"))
+    assert context.index.current() == 1
+    monkeypatch.setattr(type(context.index), "_apply", lambda *_: 1 / 0)
+    outcomes = commit(context, label_write(context, BELOW, "b"), label_write(context, BELOW, "c"))
+    assert [isinstance(outcome, Changed) for outcome in outcomes] == [True, True]
+    monkeypatch.undo()
+    rows, _, numbers = state(context)
+    assert rows[BELOW] == ({"value": "c"}, 3)
+    assert numbers == [1, 2, 3, 3]
+    assert context.index.current() == 3

@@ -1,6 +1,6 @@
 """Settings views: the rows, projects and names that a change of attributes is checked against.
 
-A view reads memory or a transaction; `tests/integration/test_changes.py` compares the two.
+A view reads memory or a transaction; `tests/integration/test_change_commits.py` compares the two.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
@@ -87,6 +88,7 @@ class Index:
         self._domains: set[str] = set()  #: the paths at domain level among them
         self._projects: dict[str, Project] = {}
         self._revision = -1
+        self._made_at: datetime | None = None  #: when that revision was made
         self._checked_at = 0.0
         self._retry_at = 0.0
         self._current_at = 0.0  #: when the database was last seen to have nothing newer
@@ -156,7 +158,9 @@ class Index:
         if self._scopes is None or not self._catching_up.acquire(timeout=_RETRY_SECONDS):
             return False
         try:
-            return self._scopes is not None and self._catch_up(connection, head)
+            if self._scopes is not None and not self._catch_up(connection, head):
+                self._drop()
+            return self._scopes is not None
         finally:
             self._catching_up.release()
 
@@ -169,7 +173,10 @@ class Index:
                 with self._reading:
                     made = {revision.number: revision.last_change for revision in new}
                     self._apply([change for revision in new for change in revision.changes], made)
-                    self._revision = new[-1].number
+                    self._revision, self._made_at = new[-1].number, new[-1].created_at
+        except Exception:  # they are committed, so that no error of ours may be taken for theirs
+            _log.exception("the index could not take a change and is loaded again")
+            self._drop()
         finally:
             self._catching_up.release()
 
@@ -236,7 +243,12 @@ class Index:
         return self._scopes is not None
 
     def _catch_up(self, connection: Connection, head: int) -> bool:
-        """Apply the revisions that were committed since, up to the last; False where some of them were pruned."""
+        """Apply the revisions that were committed since, up to the last.
+
+        False where some of them were pruned, or where the database has lost revisions and numbered others like them.
+        """
+        if revisions.made_at(connection, self._revision) not in (None, self._made_at):
+            return False
         if head == self._revision:
             return True
         changes, made = revisions.made_above(connection, self._revision)
@@ -249,7 +261,7 @@ class Index:
             for project_id in named:
                 self._projects.pop(project_id, None)
             self._projects |= known
-            self._revision = head
+            self._revision, self._made_at = head, made[head].updated_at
         return True
 
     def _apply(self, changes: Iterable[RowChange], made: Mapping[int, LastChange]) -> None:
@@ -296,7 +308,7 @@ class Index:
                 scopes[key] = packed if others is None else others + packed
         with self._reading:
             self._projects = {project.id: project for project in projects.every(connection)}
-            self._scopes, self._revision = scopes, head
+            self._scopes, self._revision, self._made_at = scopes, head, revisions.made_at(connection, head)
             self._domains = set(filter(_is_domain, scopes))
             self._checked_at = self._current_at = begun_at
         if len(scopes) > self._few_rows:
@@ -308,7 +320,8 @@ class Index:
 
     def _drop(self) -> None:
         with self._reading:
-            self._scopes, self._domains, self._projects, self._revision = None, set(), {}, -1
+            self._scopes, self._domains, self._projects = None, set(), {}
+            self._revision, self._made_at = -1, None
 
 
 _ALL_ATTRIBUTES: AnySelect = select(
