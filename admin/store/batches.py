@@ -16,6 +16,9 @@ from admin.store.dialects import is_postgresql
 from admin.store.dialects.postgresql import typed_columns
 from admin.store.sql_types import TableColumn
 
+#: What PostgreSQL cannot take from a document of rows, though a column of JSON may hold it.
+_NUL = "\\u0000"
+
 Rows = Sequence[Mapping[str, object]]
 
 
@@ -62,28 +65,35 @@ class Binding:
 
 
 class _Statement:
-    """SQL that writes a whole batch."""
+    """SQL that writes a whole batch: as one document where there is such SQL, else row by row."""
 
-    def __init__(self, sql: str, table: Table, names: tuple[str, ...], dialect: Dialect) -> None:
-        self._sql = sql
+    def __init__(
+        self, by_row: str, table: Table, names: tuple[str, ...], dialect: Dialect, *, by_document: str = ""
+    ) -> None:
+        self._by_row = by_row
+        self._by_document = by_document
         self._names = names
         self._bind = Binding([table.c[name] for name in names], dialect)
 
     def execute(self, connection: Connection, rows: Rows) -> None:
-        if is_postgresql(connection):
-            connection.exec_driver_sql(self._sql, {"rows": json_string(rows)})
+        document = json_string(rows) if self._by_document else ""
+        if document and not (_NUL in document and self._by_row):
+            connection.exec_driver_sql(self._by_document, {"rows": document})
         else:
             names, bind = self._names, self._bind
-            connection.exec_driver_sql(self._sql, [tuple(bind([row[name] for name in names])) for row in rows])
+            connection.exec_driver_sql(self._by_row, [tuple(bind([row[name] for name in names])) for row in rows])
 
 
 @lru_cache(maxsize=256)
 def _insertion(table: Table, names: tuple[str, ...], dialect: Dialect, conflict: str) -> _Statement:
     columns = ", ".join(map(_quote(dialect), names))
-    source = f"VALUES ({', '.join('?' * len(names))})"
+    insertion = f"INSERT INTO {table.name} ({columns})"
+    placeholder, by_document = "?", ""
     if is_postgresql(dialect):
-        source = f"SELECT {columns} FROM {_recordset(table, names, dialect)}"
-    return _Statement(f"INSERT INTO {table.name} ({columns}) {source} {conflict}", table, names, dialect)
+        placeholder = "%s"
+        by_document = f"{insertion} SELECT {columns} FROM {_recordset(table, names, dialect)} {conflict}"
+    by_row = f"{insertion} VALUES ({', '.join([placeholder] * len(names))}) {conflict}"
+    return _Statement(by_row, table, names, dialect, by_document=by_document)
 
 
 @lru_cache(maxsize=256)
@@ -92,10 +102,10 @@ def _update(table: Table, key: str, names: tuple[str, ...], dialect: Dialect) ->
     if is_postgresql(dialect):
         new = ", ".join(f"{name} = batch.{name}" for name in quoted)
         source = _recordset(table, (key, *names), dialect)
-        sql = f"UPDATE {table.name} SET {new} FROM {source} WHERE {table.name}.{key} = batch.{key}"
-    else:
-        sql = f"UPDATE {table.name} SET {', '.join(f'{name} = ?' for name in quoted)} WHERE {key} = ?"
-    return _Statement(sql, table, (*names, key), dialect)
+        by_document = f"UPDATE {table.name} SET {new} FROM {source} WHERE {table.name}.{key} = batch.{key}"
+        return _Statement("", table, (*names, key), dialect, by_document=by_document)
+    by_row = f"UPDATE {table.name} SET {', '.join(f'{name} = ?' for name in quoted)} WHERE {key} = ?"
+    return _Statement(by_row, table, (*names, key), dialect)
 
 
 def _recordset(table: Table, names: tuple[str, ...], dialect: Dialect) -> str:
