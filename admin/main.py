@@ -134,7 +134,7 @@ def _age(name: str, rows: str) -> Callable[[Callable[..., None]], Callable[..., 
     "--accept-clock",
     "accepts_clock",
     is_flag=True,
-    help="Believe the clock, where pruning is suspended because it has leapt by more than a day.",
+    help="Trust the clock, where pruning is suspended because it has jumped by more than a day.",
 )
 def prune_command(config_file: str | None, dry_run: bool, accepts_clock: bool, **flags: Any) -> None:
     """Delete executions, events, logs and revisions that are old enough.
@@ -165,7 +165,7 @@ def prune_command(config_file: str | None, dry_run: bool, accepts_clock: bool, *
     try:
         if accepts_clock:
             clock, _ = accept_clock(context, claimed_by=_local_user())
-            click.echo(f"the clock is believed: {clock.time.isoformat(timespec='seconds')}")
+            click.echo(f"the clock is trusted: {clock.time.isoformat(timespec='seconds')}")
         now = context.clock()
         problem = None if dry_run else follow_clock(context, now, 0)
         if problem is not None:

@@ -14,7 +14,7 @@ operations = Operations("clock")
 
 @operations.add("GET", "/clock")
 def get_clock() -> ClockAnswer:
-    """The admin's clock, and whether pruning and giving up are suspended because it has leapt."""
+    """The admin's clock, and whether pruning and giving up are suspended because it has jumped."""
     return ClockAnswer.from_view(clocks.read_clock(context()))
 
 

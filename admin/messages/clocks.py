@@ -12,9 +12,9 @@ from admin.services.clocks import ClockView
 
 class ClockAnswer(Answer):
     time: Time
-    suspended: Annotated[bool, Meta(description="Whether nothing is pruned or given up, because the clock has leapt.")]
-    believed_at: Annotated[Time, Meta(description="The time up to which the clock was last believed.")]
-    message: Annotated[str | None, Meta(description="Why it is not believed, and what to do.")] = None
+    suspended: Annotated[bool, Meta(description="Whether nothing is pruned or given up, because the clock has jumped.")]
+    trusted_at: Annotated[Time, Meta(description="The time at which the clock was last trusted.")]
+    message: Annotated[str | None, Meta(description="Why it is not trusted, and what to do.")] = None
 
     @classmethod
     def from_view(cls, view: ClockView) -> ClockAnswer:

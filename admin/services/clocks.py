@@ -56,7 +56,7 @@ class ClockView:
     """The clock, and whether anything is deleted or given up by it."""
 
     time: datetime
-    believed_at: datetime  #: when it was last believed
+    trusted_at: datetime  #: when it was last trusted
     problem: str | None  #: why nothing is deleted or given up by it, if so
 
 
@@ -67,15 +67,15 @@ def read_clock(context: Context) -> ClockView:
 
 
 def accept_clock(context: Context, reason: str | None = None, claimed_by: str | None = None) -> tuple[ClockView, bool]:
-    """Believe the clock as it is, by an operator's word; the second value says whether it was not believed."""
+    """Trust the clock as it is, because an operator says so; the second value says whether it was not trusted."""
     with context.database.writing() as connection:
         before = _view(context, connection)
         if before.problem is None:
             return before, False
         clock_checks.save(connection, ClockCheck(believed_at=before.time, seen_at=before.time))
-    extra = {"before": before.believed_at.isoformat(), "reason": reason, "claimed_by": claimed_by}
+    extra = {"before": before.trusted_at.isoformat(), "reason": reason, "claimed_by": claimed_by}
     _log.info("an operator says that the clock is right", extra=extra)
-    return ClockView(time=before.time, believed_at=before.time, problem=None), True
+    return ClockView(time=before.time, trusted_at=before.time, problem=None), True
 
 
 def clock_warnings(context: Context, connection: Connection) -> list[Warning]:
@@ -89,4 +89,4 @@ def clock_warnings(context: Context, connection: Connection) -> list[Warning]:
 def _view(context: Context, connection: Connection) -> ClockView:
     now = context.clock()
     check = clock_checks.get(connection, now)
-    return ClockView(time=now, believed_at=check.believed_at, problem=check.problem(now))
+    return ClockView(time=now, trusted_at=check.believed_at, problem=check.problem(now))

@@ -55,7 +55,7 @@ def _suspensions(connection: Connection, now: datetime) -> Iterator[str]:
     if reconciliations.load(connection).is_waiting:
         yield "Nothing is judged before the restored database is reconciled: `rainbowctl get reconciliation`."
     if not clock_checks.get(connection, now).believes(now):
-        yield "Nothing is given up while the clock is not believed: `rainbowctl get clock`."
+        yield "Nothing is given up while the clock is not trusted: `rainbowctl get clock`."
 
 
 def _silence(context: Context, execution: Execution, cluster: str, since: datetime) -> Silence:

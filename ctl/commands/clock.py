@@ -1,4 +1,4 @@
-"""The admin's clock: whether it is believed, and saying that it is right."""
+"""The admin's clock: whether it is trusted, and saying that it is right."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ctl.client.times import to_second
 
 _GET_HELP = """Show the admin's clock, and whether anything is pruned or given up by it.
 
-A clock that is more than a day ahead of where it was last believed has leapt: nothing is pruned, and no silent cluster
+A clock that is more than a day ahead of where it was last trusted has jumped: nothing is pruned, and no silent cluster
 is given up, until the clock is set right, has run on for a day, or `rainbowctl accept clock` says that it is right.
 """
-_ACCEPT_HELP = """Say that the admin's clock is right, although it has leapt: pruning and giving up go on.
+_ACCEPT_HELP = """Say that the admin's clock is right, although it has jumped: pruning and giving up go on.
 
 What is older than the retention allows by that clock is then deleted for good. Asks for confirmation on a terminal.
 Who said so is in the admin's log.
@@ -34,14 +34,14 @@ def get_clock(session: Session) -> None:
         {
             "TIME": lambda row: to_second(row["time"]),
             "STATE": _state,
-            "BELIEVED AT": lambda row: to_second(row["believed_at"]),
+            "TRUSTED AT": lambda row: to_second(row["trusted_at"]),
             "WHY": "message",
         },
     )
 
 
 def _state(clock: Document) -> str:
-    return "leapt" if clock["suspended"] else "right"
+    return "jumped" if clock["suspended"] else "ok"
 
 
 @command(
@@ -58,7 +58,7 @@ def accept_clock(session: Session, reason: str | None, force: bool) -> None:
     session.printer.machine_output(["clock"], answer)
     time = to_second(answer["clock"]["time"])
     session.printer.note(
-        f"The clock is believed: it is {time}. Pruning and giving up go on within a minute."
+        f"The clock is trusted: it is {time}. Pruning and giving up go on within a minute."
         if answer["changed"]
-        else f"No changes: the clock was believed already. It is {time}."
+        else f"No changes: the clock was trusted already. It is {time}."
     )

@@ -141,7 +141,7 @@ get = KindGroup(
         "reconciliation": Entry(
             summary="Clusters that a restored database does not agree with yet", place="reconciliations"
         ),
-        "clock": Entry(summary="The admin's clock, and whether it is believed", place="clock"),
+        "clock": Entry(summary="The admin's clock, and whether it is trusted", place="clock"),
         "execution": Entry(summary="Executions", place="executions.get"),
         "execution-event": Entry(summary="What happened to an execution", place="executions.get"),
         "output": Entry(summary="Output files of an execution", place="executions.outputs"),
@@ -232,7 +232,7 @@ rotate = NounGroup(
 accept = NounGroup(
     "accept",
     help="Say that something is right which the admin doubts.",
-    entries={"clock": Entry(summary="The admin's clock, after it has leapt", place="clock")},
+    entries={"clock": Entry(summary="The admin's clock, after it has jumped", place="clock")},
     examples=["rainbowctl accept clock"],
 )
 

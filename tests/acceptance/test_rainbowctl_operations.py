@@ -92,24 +92,24 @@ def test_the_clusters_of_a_restored_database_are_shown_and_released(shell: Shell
 
 
 def test_a_clock_that_has_leapt_is_shown_and_accepted(shell: Shell, tmp_path: Path) -> None:
-    assert cells(shell.ok("rainbowctl get clock"))[1][1] == "right"
+    assert cells(shell.ok("rainbowctl get clock"))[1][1] == "ok"
     done = shell.run("rainbowctl accept clock")
-    assert (done.status, done.err.startswith("No changes: the clock was believed already.")) == (0, True)
+    assert (done.status, done.err.startswith("No changes: the clock was trusted already.")) == (0, True)
     long_ago = "2020-01-01 00:00:00.000000"
     change_database(tmp_path, "DELETE FROM clock_checks")
     change_database(tmp_path, f"INSERT INTO clock_checks VALUES (1, '{long_ago}', '{long_ago}', 0)")
     [_, row] = cells(shell.ok("rainbowctl get clock"))
-    assert (row[1], row[2]) == ("leapt", "2020-01-01T00:00:00Z")
+    assert (row[1], row[2]) == ("jumped", "2020-01-01T00:00:00Z")
     assert "`rainbowctl accept clock`" in row[3]
     clock = json.loads(shell.ok("rainbowctl get clock -o json"))
-    assert (clock["suspended"], clock["believed_at"]) == (True, "2020-01-01T00:00:00Z")
+    assert (clock["suspended"], clock["trusted_at"]) == (True, "2020-01-01T00:00:00Z")
     with shell.at_terminal("rainbowctl accept clock") as terminal:
         terminal.wait_for("is that right? [y/N]")
         terminal.type("n\n")
         assert terminal.finish().status != 0
     assert shell.rest("GET", "clock")["suspended"] is True
     done = shell.run("rainbowctl accept clock --reason 'a long weekend'")
-    assert (done.status, done.err.startswith("The clock is believed: it is ")) == (0, True)
+    assert (done.status, done.err.startswith("The clock is trusted: it is ")) == (0, True)
     assert shell.rest("GET", "clock")["suspended"] is False
     assert "a long weekend" in shell.admin.log.read_text()
 

@@ -113,6 +113,6 @@ def test_a_clock_that_has_leapt_is_not_believed_until_somebody_says_so(admin: Ru
     assert names(admin) == {"a", "last", "newest"}
     assert counts(prune(tmp_path, "--executions", "1ms", "--dryRun"))["would be deleted"] > 0
     accepted = prune(tmp_path, "--acceptClock")
-    assert (accepted.returncode, b"the clock is believed" in accepted.stdout) == (0, True), accepted.stderr
+    assert (accepted.returncode, b"the clock is trusted" in accepted.stdout) == (0, True), accepted.stderr
     assert names(admin) == {"a", "last", "newest"}
     assert counts(prune(tmp_path, "--executions", "1ms"))["executions"] == 1

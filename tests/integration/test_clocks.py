@@ -414,19 +414,19 @@ def test_the_clock_is_read_and_accepted_over_http(make_app: MakeApp, caplog: pyt
     context: Context = app.extensions["rainbow"]
     follow_clock(context, clock(), 0)
     right = clock()
-    assert get(api, "clock") == {"time": shown(right), "suspended": False, "believed_at": shown(right)}
+    assert get(api, "clock") == {"time": shown(right), "suspended": False, "trusted_at": shown(right)}
     accepted = ok(api.post(f"{API}/clock/accept"))
     assert (accepted["changed"], accepted["clock"]["suspended"]) == (False, False)
     clock.step(2 * DAY)
     leapt = get(api, "clock")
-    assert (leapt["time"], leapt["suspended"], leapt["believed_at"]) == (shown(clock()), True, shown(right))
+    assert (leapt["time"], leapt["suspended"], leapt["trusted_at"]) == (shown(clock()), True, shown(right))
     assert "`rainbowctl accept clock`" in leapt["message"]
     refused(api.post(f"{API}/clock/accept", json={"why": "x"}), 400, "invalid_request", "why")
     assert get(api, "clock") == leapt
     with caplog.at_level(logging.INFO, logger="rainbow.loops"):
         accepted = ok(api.post(f"{API}/clock/accept", json={"reason": "a long weekend", "claimed_by": "ops"}))
     assert accepted["changed"] is True
-    assert accepted["clock"] == {"time": shown(clock()), "suspended": False, "believed_at": shown(clock())}
+    assert accepted["clock"] == {"time": shown(clock()), "suspended": False, "trusted_at": shown(clock())}
     [record] = [record for record in caplog.records if "the clock is right" in record.message]
     assert (record.__dict__["claimed_by"], record.__dict__["reason"]) == ("ops", "a long weekend")
     assert follow_clock(context, clock(), 0) is None

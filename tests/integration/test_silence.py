@@ -324,5 +324,5 @@ def test_an_explanation_says_why_nothing_is_judged(agent: PlayedAgent, context: 
     clock.step(2 * 86400)
     message = silence_of(agent, "e")["message"]
     assert "it ends FAILED (CLUSTER_LOST) any moment now" in message
-    assert message.endswith("while the clock is not believed: `rainbowctl get clock`.")
+    assert message.endswith("while the clock is not trusted: `rainbowctl get clock`.")
     accept_clock(context)

@@ -10,9 +10,9 @@ class ClockCalls(Calls):
     """Part of the client; see `ctl.client.Client`."""
 
     def clock(self) -> Document:
-        """The admin's `time`, and whether pruning and giving up are `suspended` because its clock has leapt."""
+        """The admin's `time`, and whether pruning and giving up are `suspended` because its clock has jumped."""
         return self._read("clock")
 
     def accept_clock(self, *, reason: str | None = None, claimed_by: str | None = None) -> Document:
-        """Say that the admin's clock is right; `changed` tells whether it was not believed."""
+        """Say that the admin's clock is right; `changed` tells whether it was not trusted."""
         return self._write("POST", "clock/accept", non_empty({"reason": reason, "claimed_by": claimed_by}))
