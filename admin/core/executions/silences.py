@@ -48,8 +48,8 @@ class Silence:
                 f"else {end} (agents.giveUpAfter)."
             )
         return (
-            f"Its job is ended on its node before its lease is over{_at(self.lease_expires_at)} "
-            f"(on_lost: {self.on_lost}); {end}, when the cluster is lost."
+            f"Its job is ended on its node before its lease is over{_at(self.lease_expires_at)}, if its engine guards "
+            f"leases (on_lost: {self.on_lost}); {end}, when the cluster is lost."
         )
 
     @property

@@ -78,9 +78,9 @@ def _executions(history: History) -> Iterator[str]:
             number, phase = read.answer["events"], read.answer["phase"]
             if history.counts(read, events) and lifecycle.phases[number - 1 : number] != [phase]:
                 yield f"{token} was {phase} after event {number}, but its events made it {lifecycle.phases}: {read}"
-    for token, found in reads.items():
-        for number, later in enumerate(found):
-            for earlier in found[:number]:
+    for token, reads_of_token in reads.items():
+        for number, later in enumerate(reads_of_token):
+            for earlier in reads_of_token[:number]:
                 if earlier.answer["events"] > later.answer["events"] and history.counts(earlier, later):
                     yield f"{token}: a reader went back in time: {earlier}; {later}"
 

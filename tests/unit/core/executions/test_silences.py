@@ -46,14 +46,16 @@ START = "Cluster 'a' has been silent since 2026-03-01T12:00:00Z."
         (
             replace(WAITS, on_lost="fail"),
             LOST,
-            "Its job is ended on its node before its lease is over at 2026-03-01T12:01:00Z (on_lost: fail); it ends "
+            "Its job is ended on its node before its lease is over at 2026-03-01T12:01:00Z, if its engine guards "
+            "leases (on_lost: fail); it ends "
             "FAILED (CLUSTER_LOST) at 2026-03-01T12:05:00Z, when the cluster is lost. `give e up` ends it without the "
             "agent.",
         ),
         (
             replace(WAITS, on_lost="retry", is_retried=True, lost_at=NOW),
             NOW,
-            "Its job is ended on its node before its lease is over at 2026-03-01T12:01:00Z (on_lost: retry); another "
+            "Its job is ended on its node before its lease is over at 2026-03-01T12:01:00Z, if its engine guards "
+            "leases (on_lost: retry); another "
             "attempt follows any moment now, when the cluster is lost. `give e up` ends it without the agent.",
         ),
         (
