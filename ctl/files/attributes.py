@@ -17,12 +17,10 @@ from ctl.client.yaml_files import Problem, Source, compose, read_source
 from ctl.files.conversion import BAD, Converter, convert_source
 from ctl.files.positions import Position, Positions, find_position, locate_details
 
-_TEXT: Schema = {"type": "string"}
-
-#: Keys of a file beside those of the payload.
+#: Keys of a file beside those of the payload; flytectl writes an empty scope key for what is not part of the scope.
 _FRAME: Mapping[str, Schema] = {
-    "kind": _TEXT,
-    **dict.fromkeys(KEYS, _TEXT),
+    "kind": {"type": "string"},
+    **{key: {"type": ["string", "null"]} for key in KEYS},
     "version": {"type": "integer", "minimum": 1},
 }
 _REFUSED = {
@@ -123,12 +121,9 @@ def parse_flow(text: str, schema: Schema, name: str) -> Any:
 
 def _scope(frame: Mapping[str, Any], kind: Kind, converter: Converter) -> Scope:
     try:
-        for key in KEYS:
-            if frame.get(key) == "":
-                converter.note_at(key, "must not be empty")
         scope = Scope.from_document(frame)
     except InvalidInput as error:
-        converter.note_at([key for key in KEYS if key in frame][-1], error.message.rstrip("."))
+        converter.note_at([key for key in KEYS if frame.get(key)][-1], error.message.rstrip("."))
         return Scope()
     if scope.level not in {"platform", *kind.levels}:
         reason = f"{kind.noun} cannot be set at {level_label(scope.level)}: its levels are {listed(kind.levels)}"

@@ -93,7 +93,7 @@ def build_requests(
     The requests that flags and their files describe, one for each document of a file; flags go before the file.
 
     `project` and `domain` are where the launch plan or the workflow is registered. What was `typed` of the two must not
-    contradict where a job runs that is registered nowhere.
+    contradict where the file, or a job that is registered nowhere, runs.
     """
     if flags["exec_file"] == flags["jobspec"] == "-":
         raise InvalidInput("--execFile and --jobspec cannot both be stdin.")
@@ -101,6 +101,7 @@ def build_requests(
     documents, jobspec = _documents(flags)
 
     def build(document: ExecutionDocument) -> Request:
+        _check_file(document, flags, typed or {})
         request = _request(flags, document, jobspec, project, domain)
         _check_place(request.body, typed or {})
         return request
@@ -221,6 +222,20 @@ def _check_target(target: Mapping[str, str | None]) -> None:
         if target[key] is None:
             raise InvalidInput(f"The execution needs a {key}: give {flag} {key.upper()}, or set one in the context.")
         check_name(key, str(target[key]))
+
+
+def _check_file(document: ExecutionDocument, flags: Mapping[str, Any], typed: Mapping[str, str | None]) -> None:
+    """Refuse a typed -p or -d that the file's target contradicts, unless a flag says where it runs."""
+    for key, flag in (("project", "-p"), ("domain", "-d")):
+        target, name = document.values.get(f"target_{key}"), typed.get(key)
+        if target is None or name in (None, target) or flags[f"target_{key}"]:
+            continue
+        option = f"--target{key.capitalize()}"
+        raise InvalidInput(
+            f"{document.name} says {option[2:]} {target}, the command line says {flag} {name}. To run there what is "
+            f"registered in {name}, give {option} {target}; to run it in {name}, {option} {name}; else leave out "
+            f"{flag}."
+        )
 
 
 def _check_place(body: Document, typed: Mapping[str, str | None]) -> None:

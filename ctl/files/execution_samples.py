@@ -26,15 +26,19 @@ class Sample:
 
 
 def execution_sample(sample: Sample, id: Identifier, now: datetime) -> str:
-    """A file that runs one version of a workflow, task or launch plan."""
+    """
+    A file that runs one version of a workflow, task or launch plan.
+
+    Its targets are empty, as flytectl writes them: it runs where -p and -d say.
+    """
     return "".join(
         [
             'iamRoleARN: ""\n',
             _inputs(sample, now),
             "envs: {}\n",
             'kubeServiceAcct: ""\n',
-            f"targetDomain: {_written(id.domain)}\n",
-            f"targetProject: {_written(id.project)}\n",
+            'targetDomain: ""\n',
+            'targetProject: ""\n',
             f"task: {_written(id.name)}\n" if sample.key == "task" else "",
             f"version: {_written(id.version)}\n",
             f"workflow: {_written(id.name)}\n" if sample.key == "workflow" else "",

@@ -105,7 +105,9 @@ def test_a_file_of_flytectls_is_taken_as_it_is_and_flags_go_before_it(shell: She
         'iamRoleARN: ""\ninputs:\n    epochs: 2\nenvs: {}\nkubeServiceAcct: robot\ntargetDomain: production\n'
         'targetProject: ""\nversion: v1\nworkflow: nightly\nclusterPool: second\n',
     )
-    execution = created(shell, f"{HERE} --execFile exec.yaml")
+    message = shell.refused(2, f"rainbowctl create execution {HERE} --execFile exec.yaml")
+    assert "exec.yaml says targetDomain production, the command line says -d development." in message
+    execution = created(shell, f"{HERE} --execFile exec.yaml --targetDomain production")
     assert execution["id"]["domain"] == "production"
     assert (execution["launch_plan"]["name"], execution["pool"], execution["cluster"]) == ("nightly", "second", "north")
     assert execution["launch_plan"]["domain"] == "development"

@@ -228,12 +228,15 @@ def test_a_file_for_an_execution_is_written_and_not_overwritten(shell: Shell) ->
     project = shell.environment["RAINBOW_PROJECT"]
     done = shell.run("rainbowctl get launchplan nightly --execFile run.yaml")
     assert (done.status, done.out) == (0, "")
+    assert f"`rainbowctl create execution -p {project} -d development --execFile run.yaml`" in done.err
     assert (shell.cwd / "run.yaml").read_text() == (
         'iamRoleARN: ""\ninputs:\n    # mode is fixed to thorough\n'
         "    epochs: 3  # How often\n    rate: 0.5  # How fast\n"
-        f'envs: {{}}\nkubeServiceAcct: ""\ntargetDomain: development\ntargetProject: {project}\nversion: v1\n'
+        'envs: {}\nkubeServiceAcct: ""\ntargetDomain: ""\ntargetProject: ""\nversion: v1\n'
         "workflow: nightly\n"
     )
+    typed = shell.refused(3, f"rainbowctl create execution -p {project} -d production --execFile run.yaml")
+    assert f"in {project}/production" in typed
     assert "use --force to overwrite" in shell.refused(2, "rainbowctl get workflow train --execFile run.yaml")
     shell.ok("rainbowctl get workflow train --execFile run.yaml --force")
     text = (shell.cwd / "run.yaml").read_text()

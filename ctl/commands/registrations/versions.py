@@ -117,6 +117,6 @@ def _write_sample(session: Session, flags: Flags, id: Identifier, sample: Sample
     file = str(flags["exec_file"])
     note = (
         f"Wrote {file} for {id.name} version {id.version}: change its inputs, then run `rainbowctl create execution "
-        f"--execFile {file}`."
+        f"-p {id.project} -d {id.domain} --execFile {file}`."
     )
     write_output(session, file, text, note, is_forced=flags["force"])

@@ -134,7 +134,6 @@ def test_the_schema_decides_what_a_scalar_is(text: str, of: Kind, payload: dict[
         ("inherited_from: {level: domain}\nvalue: x", LABEL, "f.yaml:1:1: inherited_from: this value is inherited"),
         ("kind: plugin-override\nvalue: x", LABEL, "f.yaml:1:7: kind: this file is for plugin-override"),
         ("version: x\nvalue: x", LABEL, "version: must be a whole number"),
-        ("project:\nvalue: x", LABEL, "f.yaml:1:9: project: must not be empty"),
         ("project: ..\nvalue: x", LABEL, "project: '..' cannot be the name of a project"),
         ("project: p\nworkflow: w\nvalue: x", LABEL, "f.yaml:2:11: workflow: workflow w needs a project and a domain"),
         (
@@ -146,6 +145,15 @@ def test_the_schema_decides_what_a_scalar_is(text: str, of: Kind, payload: dict[
 )
 def test_what_cannot_be_meant_is_refused_with_its_place(text: str, of: Kind, message: str) -> None:
     assert any(message in line for line in problems(text, of)), problems(text, of)
+
+
+@pytest.mark.parametrize("nothing", ['""', "", "~"])
+def test_an_empty_scope_key_is_as_good_as_none(nothing: str) -> None:
+    file = parse(f"project: p\ndomain: {nothing}\nworkflow: {nothing}\nvalue: x", LABEL)
+    assert (file.scope, file.payload) == (Scope(project="p"), {"value": "x"})
+    assert parse(f"project: {nothing}\nvalue: x", LABEL).scope == Scope()
+    [problem] = problems(f"project: p\ndomain: {nothing}\nworkflow: w\nlaunch_plan: {nothing}\nvalue: x", LABEL)
+    assert problem == "f.yaml:3:11: workflow: workflow w needs a project and a domain beside it"
 
 
 def test_aliases_are_refused_even_when_they_are_recursive() -> None:

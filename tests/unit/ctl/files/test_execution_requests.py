@@ -167,6 +167,20 @@ def test_flags_go_before_the_file_and_join_what_has_keys(tmp_path: Path) -> None
     }
 
 
+def test_a_typed_domain_that_the_file_contradicts_is_refused_by_name(tmp_path: Path) -> None:
+    flags = {**NOTHING, "exec_file": in_file(tmp_path)}
+    with pytest.raises(InvalidInput) as refused:
+        build_requests(flags, "p", "d", {"project": "p", "domain": "d"})
+    assert refused.value.message == (
+        f"{flags['exec_file']} says targetDomain production, the command line says -d d. To run there what is "
+        "registered in d, give --targetDomain production; to run it in d, --targetDomain d; else leave out -d."
+    )
+    [request] = build_requests({**flags, "target_domain": "production"}, "p", "d", {"project": "p", "domain": "d"})
+    assert (request.body["domain"], request.body["spec"]["launch_plan"]["domain"]) == ("production", "d")
+    [request] = build_requests(flags, "p", "production", {"project": "p", "domain": "production"})
+    assert request.body["domain"] == "production"
+
+
 def test_a_flag_that_takes_the_place_of_what_a_file_runs_says_so(tmp_path: Path) -> None:
     file = in_file(tmp_path)
     request = built({"exec_file": file, "launch_plan": "other"})
