@@ -6,9 +6,10 @@ import logging
 import time
 from collections.abc import Callable
 
-from admin.services.clocks import may_judge
+from admin.services.clocks import may_judge_silence
 from admin.services.context import Context
 from admin.services.evictions import count_evicted, end_drained, evict_from_lost, judge_health, listen
+from admin.services.reconciliations import is_waiting
 from admin.services.redecisions import decide_undecided
 
 _log = logging.getLogger("rainbow.loops")
@@ -34,11 +35,13 @@ class LeaseLoop:
         decide_undecided(self._context)
 
     def _look_at_clusters(self, elapsed: float) -> None:
-        if not may_judge(self._context):
+        if not may_judge_silence(self._context):
             listen(self._context)
             return
         for name, health in judge_health(self._context):
             _log.warning("cluster is " + health, extra={"cluster": name})
+        if is_waiting(self._context):
+            return  # a restored database does not know yet what its clusters have
         rate = self._context.settings.agents.evictions_per_second
         self._allowance = min(rate, self._allowance + elapsed * rate)
         self._allowance -= count_evicted(evict_from_lost(self._context, int(self._allowance)))

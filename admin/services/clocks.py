@@ -25,10 +25,15 @@ _REASONS = {
 
 
 def may_judge(context: Context) -> bool:
-    """Whether clusters and deadlines may be judged.
+    """Whether executions may be judged by time: not before a restored database knows what agents have."""
+    return may_judge_silence(context) and not is_waiting(context)
 
-    Not for one lease after a start, a jump or a pause, nor before a restored database knows what agents have. What was
-    stored while the clock was ahead is brought back first, so that nothing waits until the clock is there again.
+
+def may_judge_silence(context: Context) -> bool:
+    """Whether it may be said how long clusters have been silent.
+
+    Not for one lease after a start, a jump or a pause. What was stored while the clock was ahead is brought back first,
+    so that nothing waits until the clock is there again.
     """
     lease_seconds, now = context.settings.agents.lease_seconds, context.clock()
     reason = context.watch.look(now, context.monotonic(), lease_seconds)
@@ -40,7 +45,7 @@ def may_judge(context: Context) -> bool:
         )
         with context.database.writing() as connection:
             leases.shorten(connection, now, lease_seconds)
-    return context.watch.may_judge and not is_waiting(context)
+    return context.watch.may_judge
 
 
 def follow_clock(context: Context, now: datetime, seconds: float) -> str | None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import math
 from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Connection
 
-from admin.core.fleet.clusters import ClusterState
+from admin.configuration.settings import Agents
+from admin.core.fleet.clusters import ClusterState, Health
 from admin.core.times import show_time
 from admin.errors import AgentPresent, AgentReplaced
 from admin.store import fleet
@@ -27,8 +27,11 @@ class Newcomer:
     takes_over: bool  #: it was told to replace whoever is there
 
 
-def check_successor(present: ClusterState, newcomer: Newcomer, lease_seconds: int, now: datetime) -> None:
-    """Refuse a process that may not take over from the one that synced last."""
+def check_successor(present: ClusterState, newcomer: Newcomer, agents: Agents) -> None:
+    """Refuse a process that may not take over from the one that synced last.
+
+    Silence is what the background work has judged by a monotonic clock: a step of the clock makes nobody silent.
+    """
     if not newcomer.may_begin:
         raise AgentReplaced(
             f"Another agent of cluster '{present.name}' has taken over. Stop this one; a cluster has one agent."
@@ -36,12 +39,14 @@ def check_successor(present: ClusterState, newcomer: Newcomer, lease_seconds: in
     # A state directory is used by one process at a time. Agents without an id are replaced as they always were.
     if newcomer.takes_over or present.agent_instance in ("", newcomer.instance) or present.last_sync_at is None:
         return
-    silent_seconds = (now - present.last_sync_at).total_seconds()
-    if silent_seconds < lease_seconds:
-        raise AgentPresent(
-            f"Cluster '{present.name}' has an agent, {_described(present)}. Stop that one and try again after "
-            f"{math.ceil(lease_seconds - silent_seconds)} s, or start this one with --take-over."
-        )
+    silence_outlasts_leases = agents.unreachable_seconds >= agents.lease_seconds
+    if present.health == Health.LOST.value or (present.health == Health.UNREACHABLE.value and silence_outlasts_leases):
+        return
+    seconds = agents.unreachable_seconds if silence_outlasts_leases else agents.lost_seconds
+    raise AgentPresent(
+        f"Cluster '{present.name}' has an agent, {_described(present)}. Stop that one and try again when it has been "
+        f"silent for {seconds} s, or start this one with --take-over."
+    )
 
 
 def note_succession(connection: Connection, before: ClusterState, after: ClusterState) -> None:

@@ -14,6 +14,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import event
 from werkzeug.test import TestResponse
 
+from admin.loops.leases import LeaseLoop
 from admin.services import agents
 from admin.services.clocks import may_judge
 from admin.services.context import Context
@@ -349,16 +350,24 @@ def test_an_agent_that_was_started_after_the_backup_goes_on(site: Site) -> None:
     assert names(agent.sync()["confirmed"]) == ["runs"]
 
 
-def test_another_agent_that_took_over_after_the_backup_goes_on_after_one_lease(site: Site) -> None:
-    agent = site.agents["a"]
+def test_another_agent_that_took_over_after_the_backup_goes_on_when_the_first_is_found_silent(site: Site) -> None:
+    agent, other = site.agents["a"], site.agents["b"]
     created(site.api, "runs", **pool("both"))
     agent.start()
     backup = site.back_up()
     agent.id, agent.instance, agent.sequence = "other", "other", 0
     agent.sync(take_over=True)
+    other.sync()
     site.restore(backup)
+    loop = LeaseLoop(site.context, clock=site.clock.monotonic)
+    other.sync()  # by which the admin knows that it was restored
     refused(agent.post(), 409, "agent_present")
-    site.clock.advance(61)
+    for _ in range(10):
+        site.clock.advance(60)
+        other.sync()
+        loop()
+    assert get(site.api, "clusters/a")["health"] == "lost"
+    assert execution(site.api, "runs")["closure"]["phase"] == "RUNNING"  # nothing is judged by that
     assert names(agent.sync()["confirmed"]) == ["runs"]
 
 

@@ -11,21 +11,30 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import delete, select
 
+from admin.services.clocks import may_judge_silence
 from admin.services.context import Context
+from admin.services.evictions import judge_health
 from admin.store.decisions import decisions
 from admin.store.execution_tables import execution_events, executions
 from admin.store.logs import execution_logs
-from tests.support.agents import Clock, PlayedAgent, add, attempts, names, phase, played_agent, shown, types
+from tests.conftest import MakeApp
+from tests.support.agents import PlayedAgent, WatchedClock, add, attempts, names, phase, played_agent, shown, types
 from tests.support.apps import context_of
 from tests.support.placing import API, DOMAIN, get, ok, refused
 
-LEASE, LOST = 60, 300
-SECTIONS = {"agents": {"leaseSeconds": LEASE, "lostSeconds": LOST, "unreachableSeconds": 90}}
+LEASE, UNREACHABLE, LOST = 60, 90, 300
+SECTIONS = {"agents": {"leaseSeconds": LEASE, "lostSeconds": LOST, "unreachableSeconds": UNREACHABLE}}
 Play = Callable[..., PlayedAgent]
 
 
+@pytest.fixture(scope="module")
+def clock(shared_app: Flask) -> WatchedClock:
+    """One clock for all tests here: time never goes back."""
+    return WatchedClock(shared_app)
+
+
 @pytest.fixture
-def context(shared_app: Flask, clock: Clock) -> Context:
+def context(shared_app: Flask, clock: WatchedClock) -> Context:
     return context_of(shared_app)
 
 
@@ -40,6 +49,14 @@ def process(agent: PlayedAgent, instance: str, id: str = "agent-2") -> PlayedAge
     return replace(agent, id=id, instance=instance, sequence=0, holding={})
 
 
+def judge_silence(context: Context, agent: PlayedAgent) -> str:
+    """The health of a cluster, after the background work has looked for silent ones."""
+    if may_judge_silence(context):
+        judge_health(context)
+    health: str = get(agent.client, f"clusters/{agent.cluster}")["health"]
+    return health
+
+
 def cluster_events(agent: PlayedAgent) -> list[dict[str, Any]]:
     events: list[dict[str, Any]] = get(agent.client, f"clusters/{agent.cluster}/events")["events"]
     return events
@@ -48,7 +65,7 @@ def cluster_events(agent: PlayedAgent) -> list[dict[str, Any]]:
 # A second process
 
 
-def test_a_cluster_shows_the_agent_that_speaks_for_it(agent: PlayedAgent, clock: Clock) -> None:
+def test_a_cluster_shows_the_agent_that_speaks_for_it(agent: PlayedAgent, clock: WatchedClock) -> None:
     def speaker() -> list[Any]:
         cluster = get(agent.client, f"clusters/{agent.cluster}")
         return [cluster.get(f"agent{part}") for part in ("", "_instance", "_host", "_version")]
@@ -66,14 +83,14 @@ def test_a_cluster_shows_the_agent_that_speaks_for_it(agent: PlayedAgent, clock:
 
 
 def test_a_second_process_with_the_same_token_is_refused_while_the_first_is_heard(
-    agent: PlayedAgent, clock: Clock
+    agent: PlayedAgent, clock: WatchedClock
 ) -> None:
     add(agent, "e", retry={"attempts": 3, "on_lost": "retry"})
     agent.start()
     clock.advance(LEASE - 1)
     second = process(agent, "second")
     answer = refused(second.post(events=[second.event("e", "UNKNOWN", 1)], want=1), 409, "agent_present")
-    for part in (agent.cluster, "host-of-first", "since", "last heard", "after 1 s", "--take-over"):
+    for part in (agent.cluster, "host-of-first", "since", "last heard", f"silent for {UNREACHABLE} s", "--take-over"):
         assert part in answer["message"]
     assert (phase(agent, "e")[0], shown(agent, "e")["attempt"]) == ("RUNNING", 1)
     assert names(agent.sync()["confirmed"]) == ["e"]  # nothing has changed for the first one
@@ -82,7 +99,9 @@ def test_a_second_process_with_the_same_token_is_refused_while_the_first_is_hear
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_a_second_process_is_refused_however_much_it_has_seen(agent: PlayedAgent, clock: Clock, first: bool) -> None:
+def test_a_second_process_is_refused_however_much_it_has_seen(
+    agent: PlayedAgent, clock: WatchedClock, first: bool
+) -> None:
     add(agent, "e")
     agent.start()
     clock.advance(LEASE - 1)
@@ -131,7 +150,7 @@ def test_the_same_state_directory_is_a_restart_and_takes_over_at_once(agent: Pla
 
 
 def test_one_told_to_take_over_does_but_is_not_believed_that_nothing_runs_before_the_lease_is_over(
-    agent: PlayedAgent, clock: Clock
+    agent: PlayedAgent, clock: WatchedClock
 ) -> None:
     add(agent, "e", retry={"attempts": 2, "on_lost": "retry", "backoff": "1s"})
     add(agent, "adopted")
@@ -162,24 +181,70 @@ def test_one_told_to_take_over_does_but_is_not_believed_that_nothing_runs_before
     refused(agent.post(), 409, "agent_replaced")
 
 
-def test_a_replacement_gets_in_when_the_first_has_been_silent_for_one_lease(agent: PlayedAgent, clock: Clock) -> None:
+def test_a_replacement_gets_in_when_the_first_is_found_silent(
+    agent: PlayedAgent, context: Context, clock: WatchedClock
+) -> None:
     add(agent, "e")
     agent.start()
     second = process(agent, "second")
-    clock.advance(LEASE - 1)
+    clock.advance(UNREACHABLE - 1)
+    assert judge_silence(context, agent) == "ready"
     refused(second.post(), 409, "agent_present")
     second.sequence = 0  # nothing was answered yet
-    clock.advance(1)
+    clock.advance(2)
+    assert judge_silence(context, agent) == "unreachable"
     assert attempts(second.sync()["questions"]) == {"e": 1}
     assert second.report("e", "UNKNOWN", 1) is None  # its lease is over, too
 
 
+@pytest.mark.parametrize("seconds", [7200, -7200])
+def test_a_step_of_the_clock_lets_no_second_process_in(
+    agent: PlayedAgent, context: Context, clock: WatchedClock, seconds: int
+) -> None:
+    add(agent, "e", retry={"attempts": 2, "on_lost": "retry"})
+    agent.start()
+    clock.advance(1)
+    clock.step(seconds)
+    second = process(agent, "second")
+    judge_silence(context, agent)
+    refused(second.post(events=[second.event("e", "UNKNOWN", 1)], want=1), 409, "agent_present")
+    assert names(agent.sync()["confirmed"]) == ["e"]
+    clock.step(-seconds)
+    second.sequence = 0
+    refused(second.post(), 409, "agent_present")
+    for _ in range(4):  # also that the first was last heard in what is now the future, or long ago, keeps nobody out
+        clock.advance(LEASE)
+        judge_silence(context, agent)
+    second.sequence = 0
+    assert attempts(second.sync()["questions"]) == {"e": 1}
+
+
+def test_a_silence_that_is_shorter_than_a_lease_lets_nobody_in(
+    make_app: MakeApp,
+) -> None:
+    app = make_app(agents={"leaseSeconds": LEASE, "unreachableSeconds": 30, "lostSeconds": LOST})
+    clock = WatchedClock(app)
+    context = context_of(app)
+    agent = played_agent(app.test_client(), context, "a", instance="first")
+    agent.sync()
+    clock.advance(LEASE)
+    assert judge_silence(context, agent) == "unreachable"
+    second = process(agent, "second")
+    answer = refused(second.post(), 409, "agent_present")
+    assert f"silent for {LOST} s" in answer["message"]
+    clock.advance(LOST)
+    assert judge_silence(context, agent) == "lost"
+    second.sequence = 0
+    second.sync()
+
+
 def test_one_that_just_arrived_is_asked_before_it_counts_as_having_lost_anything(
-    agent: PlayedAgent, clock: Clock
+    agent: PlayedAgent, context: Context, clock: WatchedClock
 ) -> None:
     add(agent, "e")
     agent.start()
     clock.advance(LEASE + LOST + 1)
+    judge_silence(context, agent)
     second = process(agent, "second")
     assert attempts(second.sync()["questions"]) == {"e": 1}
     assert phase(agent, "e")[0] == "RUNNING"
