@@ -366,7 +366,7 @@ def test_another_agent_that_took_over_after_the_backup_goes_on_when_the_first_is
         site.clock.advance(60)
         other.sync()
         loop()
-    assert get(site.api, "clusters/a")["health"] == "lost"
+    assert get(site.api, "clusters/a")["state"] == "lost"
     assert execution(site.api, "runs")["closure"]["phase"] == "RUNNING"  # nothing is judged by that
     assert names(agent.sync()["confirmed"]) == ["runs"]
 

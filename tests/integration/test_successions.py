@@ -50,11 +50,11 @@ def process(agent: PlayedAgent, instance: str, id: str = "agent-2") -> PlayedAge
 
 
 def judge_silence(context: Context, agent: PlayedAgent) -> str:
-    """The health of a cluster, after the background work has looked for silent ones."""
+    """The state of a cluster, after the background work has looked for silent ones."""
     if may_judge_silence(context):
         judge_health(context)
-    health: str = get(agent.client, f"clusters/{agent.cluster}")["health"]
-    return health
+    state: str = get(agent.client, f"clusters/{agent.cluster}")["state"]
+    return state
 
 
 def cluster_events(agent: PlayedAgent) -> list[dict[str, Any]]:
@@ -222,7 +222,7 @@ def test_a_step_of_the_clock_lets_no_second_process_in(
 def test_a_silence_that_is_shorter_than_a_lease_lets_nobody_in(
     make_app: MakeApp,
 ) -> None:
-    app = make_app(agents={"leaseSeconds": LEASE, "unreachableSeconds": 30, "lostSeconds": LOST})
+    app = make_app(agents={"leaseSeconds": LEASE, "unreachableSeconds": 30, "waitSeconds": 10, "lostSeconds": LOST})
     clock = WatchedClock(app)
     context = context_of(app)
     agent = played_agent(app.test_client(), context, "a", instance="first")

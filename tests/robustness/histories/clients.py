@@ -240,7 +240,7 @@ class Load:
 
     def _count_kept(self, number: int) -> int:
         """How many names of a client a restored backup has; those after them are used again."""
-        return sum(name.startswith(f"x{number}-") and at < self.kept_until() for name, at in list(self._begun.items()))
+        return sum(name.startswith(f"x{number}-") and at < self.kept_until() for name, at in self._begun.copy().items())
 
     def _create(self, client: Client, rng: random.Random, name: str, generation: int) -> None:
         on_lost = rng.choice(ON_LOST)
