@@ -15,7 +15,7 @@ from admin.core.settings.warnings import Warning
 from admin.errors import MOST_DETAILS, InUse, VersionConflict
 from admin.metrics import count_write
 from admin.services.changeable.base import Changeable, ChangeOptions, Draft, Mode
-from admin.services.changeable.registry import NOUNS, noun_of
+from admin.services.changeable.registry import NOUNS, class_of
 from admin.services.changeable.views import StoredSettings
 from admin.services.context import Context
 from admin.store import revisions
@@ -152,7 +152,7 @@ def _check_head(head: int, expected: int | None) -> None:
 
 def _draft(draft: Draft, writes: Sequence[RowWrite]) -> list[Changeable]:
     """What each write does to its row, noun by noun; answers the nouns that have writes."""
-    by_noun = {noun: [write for write in writes if noun_of(write.key) is noun] for noun in NOUNS}
+    by_noun = {noun: [write for write in writes if class_of(write.key) is noun] for noun in NOUNS}
     _check_unique([write for noun in NOUNS for write in by_noun[noun]])
     nouns = []
     for noun_class, writes_of_noun in by_noun.items():
@@ -183,7 +183,7 @@ def _check(draft: Draft, nouns: Sequence[Changeable]) -> tuple[Warning, ...]:
     removed = [change for change in draft.changes if change.after is None]
     warnings: list[Warning] = []
     for noun in nouns:
-        warnings += noun.check([(write, change) for write, change in draft.rows if noun_of(change.key) is type(noun)])
+        warnings += noun.check([(write, change) for write, change in draft.rows if class_of(change.key) is type(noun)])
     for noun in nouns:
         draft.problems += noun.check_removals(_changes_of(noun, removed))
     raise_problems(draft.problems)
@@ -194,7 +194,7 @@ def _check(draft: Draft, nouns: Sequence[Changeable]) -> tuple[Warning, ...]:
 
 
 def _changes_of(noun: Changeable, changes: Sequence[RowChange]) -> list[RowChange]:
-    return [change for change in changes if noun_of(change.key) is type(noun)]
+    return [change for change in changes if class_of(change.key) is type(noun)]
 
 
 def _check_unused(nouns: Sequence[Changeable], removed: Sequence[RowChange]) -> None:
@@ -224,7 +224,7 @@ def _current_state(change: RowChange) -> str:
     keys = {"name": change.name, **change.scope.keys()}
     place = "/".join(keys[key] for key in ("name", *SCOPE_KEYS) if keys.get(key))
     version = change.before_version
-    return f"{change.kind} at {place} {f'is at version {version}' if version else 'does not exist'}"
+    return f"{change.kind} at {place} {f'is at version {version}' if version is not None else 'does not exist'}"
 
 
 def _conflict(write: RowWrite, change: RowChange) -> dict[str, int | str]:

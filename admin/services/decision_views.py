@@ -96,7 +96,7 @@ class CachedView:
         if _loaded_clusters(run_plan.route, self.fleet):
             raise NeedsTransaction
         route, workload = run_plan.route, run_plan.workload
-        key = (route.kind, route.name, tuple(workload.demand.items()), workload.plugins)
+        key = (route.kind, route.name, workload.criteria)
         return self._cache.evaluations.find(key, lambda: evaluate(route, self.fleet, workload, {}), self.basis.fleet)
 
     def is_current(self) -> bool:

@@ -71,6 +71,12 @@ def test_a_project_can_be_put_back_as_it_was_read(api: FlaskClient) -> None:
     assert stale.status_code == 409
 
 
+def test_a_stale_version_of_a_project_of_configuration_says_at_which_it_is(api: FlaskClient) -> None:
+    stale = api.put(f"{API}/projects/flytesnacks", json={"name": "X"}, headers={"If-Match": '"5"'})
+    assert stale.status_code == 409
+    assert "flytesnacks is at version 0" in stale.get_json()["message"]
+
+
 def test_projects_are_paged(api: FlaskClient) -> None:
     first = api.get(f"{API}/projects?limit=1").get_json()
     second = api.get(f"{API}/projects?limit=1&token={first['token']}").get_json()

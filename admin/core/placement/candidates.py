@@ -22,6 +22,11 @@ class Workload:
     plugins: tuple[str, ...] = ()  #: the cluster must offer one of these; empty for any
     declined: tuple[str, ...] = ()  #: clusters whose agents declined it
 
+    @property
+    def criteria(self) -> tuple[object, ...]:
+        """All that filters and strategies may look at: evaluations are cached by it."""
+        return tuple(self.demand.items()), self.plugins, self.declined
+
 
 _EVERY_CLUSTER = Definition(kind=FleetKind.LABEL, name="", payload={}, source=Source.CONFIGURATION)
 

@@ -26,8 +26,8 @@ DEFINITION_FIELDS = {f"{kind.lower()}_definition": kind for kind in _BY_KIND}
 _OF_ATTRIBUTES = {"resource_type", "payload", *Scope._fields}
 
 
-def noun_of(key: RowKey) -> type[Changeable]:
-    """The noun that a row belongs to."""
+def class_of(key: RowKey) -> type[Changeable]:
+    """The class of the noun that a row belongs to."""
     return ChangeableAttributes if key.is_attribute else _BY_KIND[key.kind]
 
 
@@ -58,4 +58,4 @@ def _expectation(document: Document) -> Expectation:
 def restoring_write(context: Context, change: RowChange, index: int) -> RowWrite:
     """The write that makes a row as it is after a change, expected to be as its last revision left it."""
     expectation = Expectation(absent=True) if change.before is None else Expectation(version=change.revision)
-    return replace(noun_of(change.key).restore(context, change), expectation=expectation, index=index)
+    return replace(class_of(change.key).restore(context, change), expectation=expectation, index=index)

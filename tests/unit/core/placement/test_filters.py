@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,15 @@ CORDONED = {"cordoned": True, "cordon_reason": "new disks"}
 
 def workload(**demand: int) -> Workload:
     return Workload(key="p/d/e", demand={"executions": 1, **demand})
+
+
+def test_whatever_filters_may_look_at_distinguishes_the_evaluations_that_are_cached() -> None:
+    plain = Workload(key="p/d/e")
+    others: dict[str, Any] = {"demand": {"cpu": 1}, "plugins": ("mpi",), "declined": ("a",)}
+    assert {field.name for field in fields(Workload)} == {"key", *others}, "a new field belongs to Workload.criteria"
+    for name, value in others.items():
+        assert replace(plain, **{name: value}).criteria != plain.criteria
+    assert replace(plain, key="p/d/f").criteria == plain.criteria
 
 
 # The list

@@ -8,9 +8,9 @@ from ctl.client.nouns import FLEET, collection, find_noun, json_key, noun_of, pl
 
 
 def test_a_noun_of_two_words_has_a_form_for_each_place() -> None:
-    noun = "token-pool"
-    assert (plural(noun), json_key(noun), collection(noun)) == ("token-pools", "token_pool", "token_pools")
-    assert (row_kind(noun), noun_of(row_kind(noun))) == ("TOKEN_POOL", noun)
+    noun = "spare-part"
+    assert (plural(noun), json_key(noun), collection(noun)) == ("spare-parts", "spare_part", "spare_parts")
+    assert (row_kind(noun), noun_of(row_kind(noun))) == ("SPARE_PART", noun)
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,6 @@ def test_a_part_of_the_fleet_is_named_in_singular_and_plural(word: str, noun: st
     assert find_noun(word, FLEET) == noun
 
 
-@pytest.mark.parametrize("word", ["token-pool", "token_pools", "tokenPool", "TOKEN_POOL"])
+@pytest.mark.parametrize("word", ["spare-part", "spare_parts", "sparePart", "SPARE_PART"])
 def test_a_noun_is_found_in_any_spelling(word: str) -> None:
-    assert find_noun(word, [*FLEET, "token-pool"]) == "token-pool"
+    assert find_noun(word, [*FLEET, "spare-part"]) == "spare-part"
