@@ -194,6 +194,10 @@ class VersionConflict(Conflict, name="version_conflict"):
     """The row has changed meanwhile. Read it again and repeat the change on the current version."""
 
 
+class ReconciliationChanged(Conflict, name="reconciliation_changed"):
+    """The cluster is not as it was seen. Look at `rainbowctl get reconciliation` again, then repeat it."""
+
+
 class ProjectExists(Conflict, name="project_exists", code=6):
     """A project of that id exists already. Update it instead, or choose another id."""
 

@@ -199,13 +199,13 @@ def reconcile_command(config_file: str | None, database: str | None, clusters: t
       rainbow-admin reconcile --all
     """
     from admin.server.startup import check_schema, open_app
-    from admin.services.reconciliations import end_reconciliation
+    from admin.services.reconciliations import end_reconciliations
 
     if bool(clusters) == every:
         raise click.UsageError("Name the clusters that count as reconciled, or say --all.")
     app = open_app(load_settings(config_file, os.environ, _overrides(database=database)))
     check_schema(app)
-    ended = end_reconciliation(app.extensions["rainbow"], clusters, every=every, claimed_by=_local_user())
+    ended = end_reconciliations(app.extensions["rainbow"], clusters, every=every, claimed_by=_local_user())
     for name in ended:
         click.echo(f"reconciled {name}")
     for name in sorted({*clusters} - {*ended}):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from admin.api.current import context
 from admin.api.operations import Operations
-from admin.messages.fleet import SwitchBody
-from admin.messages.reconciliations import ReconciledAnswer, ReconciliationAnswer, ReconciliationsAnswer
+from admin.messages.reconciliations import EndBody, ReconciledAnswer, ReconciliationAnswer, ReconciliationsAnswer
 from admin.messages.requests import Fields
 from admin.services import reconciliations
 
@@ -24,10 +23,7 @@ def get_reconciliation(name: str) -> ReconciliationAnswer:
     return ReconciliationAnswer.from_reconciliation(reconciliations.get_reconciliation(context(), name))
 
 
-@operations.add("DELETE", "/reconciliations/<name>", body=SwitchBody, body_optional=True)
+@operations.add("DELETE", "/reconciliations/<name>", body=EndBody, body_optional=True, errors=(404, 409))
 def end_reconciliation(name: str, body: Fields) -> ReconciledAnswer:
     """Count a cluster as reconciled, whether or not its agent has synced."""
-    ended = reconciliations.end_reconciliation(
-        context(), [name], every=False, reason=body.get("reason"), claimed_by=body.get("claimed_by")
-    )
-    return ReconciledAnswer(cluster=name, changed=bool(ended))
+    return ReconciledAnswer.from_reconciliation(reconciliations.end_reconciliation(context(), name, **body))

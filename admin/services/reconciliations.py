@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -14,7 +14,7 @@ from admin.core.executions.attempts import Reporter, is_same
 from admin.core.problems import shorten
 from admin.core.settings.scopes import Scope
 from admin.core.settings.warnings import Warning, WarningCode
-from admin.errors import ReconciliationNotFound
+from admin.errors import ReconciliationChanged, ReconciliationNotFound
 from admin.services.context import Context
 from admin.services.exchanges import Exchange
 from admin.services.reports import Held
@@ -130,31 +130,84 @@ def list_reconciliations(context: Context) -> list[Reconciliation]:
 
 def get_reconciliation(context: Context, cluster: str) -> Reconciliation:
     """How far one cluster is reconciled; ReconciliationNotFound where nothing is left to reconcile."""
-    for reconciliation in list_reconciliations(context):
-        if reconciliation.cluster == cluster:
-            return reconciliation
-    raise ReconciliationNotFound(
-        f"There is nothing to reconcile with cluster '{shorten(cluster)}'. `rainbowctl get reconciliation` lists the "
-        "clusters that are not reconciled yet."
-    )
+    with context.database.reading() as connection:
+        return _open_at(reconciliations.load(connection), cluster)
+
+
+def _open_at(restoration: Restoration, cluster: str) -> Reconciliation:
+    if cluster not in restoration.open:
+        raise ReconciliationNotFound(
+            f"There is nothing to reconcile with cluster '{shorten(cluster)}'. `rainbowctl get reconciliation` lists "
+            "the clusters that are not reconciled yet."
+        )
+    return restoration.open[cluster]
 
 
 def end_reconciliation(
-    context: Context, clusters: Iterable[str], *, every: bool, reason: str | None = None, claimed_by: str | None = None
+    context: Context,
+    cluster: str,
+    *,
+    state: str | None = None,
+    unknown_count: int | None = None,
+    reason: str | None = None,
+    claimed_by: str | None = None,
+) -> Reconciliation:
+    """Count a cluster as reconciled by an operator's word; returns what was ended.
+
+    ReconciliationChanged if the operator saw another state, or fewer unknown executions.
+    """
+    with context.database.writing() as connection:
+        reconciliations.hold(connection)
+        before = reconciliations.load(connection)
+        reconciliation = _open_at(before, cluster)
+        _check_as_seen(reconciliation, state, unknown_count)
+        _end(connection, before, [cluster], context.clock(), reason, claimed_by)
+    return reconciliation
+
+
+def _check_as_seen(reconciliation: Reconciliation, state: str | None, unknown_count: int | None) -> None:
+    current, count = reconciliation.state, len(reconciliation.unknown)
+    differences = {}
+    if state not in (None, current):
+        differences["state"] = f"is {current}, not {state}"
+    if unknown_count is not None and count > unknown_count:
+        differences["unknown_count"] = f"is {count}, not {unknown_count} at most"
+    if differences:
+        what = ", and ".join(f"{field} {difference}" for field, difference in differences.items())
+        raise ReconciliationChanged(
+            f"The reconciliation of cluster '{reconciliation.cluster}' is not as it was seen: {what}. Nothing was "
+            f"changed. Look at `rainbowctl get reconciliation {reconciliation.cluster}`, then repeat it.",
+            details=[{"field": field, "reason": f"{difference}."} for field, difference in differences.items()],
+        )
+
+
+def end_reconciliations(
+    context: Context, clusters: Iterable[str], *, every: bool, claimed_by: str | None = None
 ) -> list[str]:
-    """Count clusters as reconciled by an operator's word; returns those that were not."""
+    """Count all clusters as reconciled, or some; returns those that were not."""
     wanted = set(clusters)
     with context.database.writing() as connection:
         reconciliations.hold(connection)
-        before, now = reconciliations.load(connection), context.clock()
+        before = reconciliations.load(connection)
         ended = [name for name in before.open if every or name in wanted]
-        reconciliations.end(connection, ended)
-        for name in ended:
-            text = _outcome(before.open[name]) + (f" Reason: {reason}" if reason else "")
-            event = ClusterEvent(cluster=name, at=now, type="RECONCILED", reason=text, claimed_by=claimed_by)
-            fleet.add_event(connection, event)
-        note_end(connection, before, now)
+        _end(connection, before, ended, context.clock(), None, claimed_by)
     return ended
+
+
+def _end(
+    connection: Connection,
+    before: Restoration,
+    clusters: Sequence[str],
+    now: datetime,
+    reason: str | None,
+    claimed_by: str | None,
+) -> None:
+    reconciliations.end(connection, clusters)
+    for name in clusters:
+        text = _outcome(before.open[name]) + (f" Reason: {reason}" if reason else "")
+        event = ClusterEvent(cluster=name, at=now, type="RECONCILED", reason=text, claimed_by=claimed_by)
+        fleet.add_event(connection, event)
+    note_end(connection, before, now)
 
 
 def _outcome(reconciliation: Reconciliation) -> str:

@@ -46,6 +46,11 @@ class Reconciliation:
         """Whether nothing is given away or ended, because its agent has not said yet what it holds."""
         return self.synced_at is None
 
+    @property
+    def state(self) -> str:
+        """What ending it means: that its agent is not waited for, or that unknown work is ended."""
+        return "waiting" if self.is_waiting else "unknown_work"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Restoration:

@@ -10,7 +10,7 @@ from ctl.cli.output import Columns
 from ctl.cli.prompts import confirm, is_terminal
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import Document
-from ctl.client.errors import InvalidInput
+from ctl.client.errors import InvalidInput, NotFound
 from ctl.client.times import to_second
 from ctl.client.words import count, listed
 from ctl.commands.executions.tables import ID_COLUMNS
@@ -26,7 +26,8 @@ _DELETE_HELP = """Count clusters as reconciled with a database that was restored
 A cluster that is waiting is not waited for any longer: name those whose agents will not come back. Of one with
 unknown_work, the agent ends the executions that the database does not know; let them end first if their results
 matter. This is recorded as an event of the cluster (`get cluster-event`). Asks for confirmation on a terminal; without
-one, --all needs --force. If there is nothing to reconcile, the exit status is 0.
+one, --all needs --force. Without --force, nothing is ended but what was shown: if a cluster is in another state by
+then, or has more unknown executions, the exit status is 5.
 """
 
 _CLUSTERS = definition_completer("cluster")
@@ -102,35 +103,39 @@ def delete_reconciliation(
 ) -> None:
     if bool(clusters) == every:
         raise InvalidInput("Name the clusters that count as reconciled, or say --all: give one of the two.")
-    open_rows = {row["cluster"]: row for row in session.client.reconciliations()}
-    wanted = list(open_rows if every else dict.fromkeys(clusters))
-    _confirm(session, [open_rows[name] for name in wanted if name in open_rows], every=every, force=force)
+    client = session.client
+    rows = client.reconciliations() if every else [client.reconciliation(name) for name in dict.fromkeys(clusters)]
+    _confirm(session, rows, every=every, force=force)
     answers = []
-    for name in wanted:
-        answer = session.client.end_reconciliation(name, reason=reason, claimed_by=local_user())
+    for row in rows:
+        seen = {} if force else {"state": row["state"], "unknown_count": len(row["unknown"])}
+        try:
+            answer = client.end_reconciliation(row["cluster"], **seen, reason=reason, claimed_by=local_user())
+        except NotFound:  # its agent has synced since
+            session.printer.note(f"No changes: cluster {row['cluster']} is reconciled by now.")
+            continue
         answers.append(answer)
-        session.printer.note(_outcome(name, open_rows.get(name), answer))
-    if not wanted:
+        session.printer.note(_outcome(answer))
+    if not rows:
         session.printer.note("Nothing to reconcile.")
-    session.printer.machine_output((f"reconciliation/{name}" for name in wanted), answers)
+    session.printer.machine_output((f"reconciliation/{answer['cluster']}" for answer in answers), answers)
 
 
 def _confirm(session: Session, rows: Sequence[Document], *, every: bool, force: bool) -> None:
     """Ask before anything is let go, unless --force is given."""
     if not rows or force:
         return
-    names = listed(row["cluster"] for row in rows)
+    names = ("cluster " if len(rows) == 1 else "clusters ") + listed(row["cluster"] for row in rows)
     if is_terminal():
         if session.printer.is_table:
             _show(session, rows, rows)
-        confirm(f"Count cluster {names} as reconciled?", "Not confirmed: nothing was changed.")
+        confirm(f"Count {names} as reconciled?", "Not confirmed: nothing was changed.")
     elif every:
         raise InvalidInput(f"This is about {names}. There is no terminal to ask at: use --force. Nothing was changed.")
 
 
-def _outcome(cluster: str, before: Document | None, answer: Document) -> str:
-    if before is None or not answer.get("changed"):
-        return f"No changes: there is nothing to reconcile with cluster {cluster}."
-    if before["unknown"]:
-        return f"Reconciled cluster {cluster}: its agent ends {count(len(before['unknown']), 'unknown execution')}."
+def _outcome(answer: Document) -> str:
+    cluster, unknown = answer["cluster"], answer["unknown"]
+    if unknown:
+        return f"Reconciled cluster {cluster}: its agent ends {count(len(unknown), 'unknown execution')}."
     return f"Reconciled cluster {cluster}: its agent is not waited for any longer."

@@ -68,27 +68,42 @@ def test_the_clusters_of_a_restored_database_are_shown_and_released(shell: Shell
         assert "give one of the two" in shell.refused(2, f"rainbowctl delete reconciliation {words}")
     assert "use --force. Nothing was changed" in shell.refused(2, "rainbowctl delete reconciliation --all")
     with shell.at_terminal("rainbowctl delete reconciliation --all") as terminal:
-        terminal.wait_for("Count cluster back and missing as reconciled?")
+        terminal.wait_for("Count clusters back and missing as reconciled?")
         terminal.type("n\n")
         assert terminal.finish().status != 0
+    assert "nothing to reconcile with cluster 'other'" in shell.refused(
+        3, "rainbowctl delete reconciliation missing other"
+    )
     assert shell.rest("GET", "reconciliations")["reconciliations"] == listed
 
-    done = shell.run("rainbowctl delete reconciliation missing other --reason 'the rack burnt down'")
+    done = shell.run("rainbowctl delete reconciliation missing --reason 'the rack burnt down'")
     assert (done.status, done.out) == (0, "")
-    assert done.err == (
-        "Reconciled cluster missing: its agent is not waited for any longer.\n"
-        "No changes: there is nothing to reconcile with cluster other.\n"
-    )
+    assert done.err == "Reconciled cluster missing: its agent is not waited for any longer.\n"
     events = json.loads(shell.ok("rainbowctl get cluster-event missing -o json"))
     [event] = [event for event in events if event.get("claimed_by")]
     assert event["type"] == "RECONCILED"
     assert event["reason"] == "An operator waits for its agent no longer. Reason: the rack burnt down"
     assert json.loads(shell.ok("rainbowctl delete reconciliation --all --force -o json")) == [
-        {"cluster": "back", "changed": True}
+        {key: listed[0][key] for key in ("cluster", "state", "unknown")}
     ]
     assert [held["id"]["name"] for held in agent.sync(holding=[unknown("e")])["lost"]] == ["e"]
     assert shell.run("rainbowctl delete reconciliation --all").err == "Nothing to reconcile.\n"
     assert shell.run("rainbowctl get warnings").err == "No warnings.\n"
+
+
+def test_work_that_shows_up_while_an_operator_decides_is_not_ended(shell: Shell) -> None:
+    late = played_agent(shell, "late")
+    played_agent(shell, "back").sync(seen=1000)
+    with shell.at_terminal("rainbowctl delete reconciliation late") as terminal:
+        terminal.wait_for("Count cluster late as reconciled?")
+        late.sync(holding=[unknown("e")])
+        terminal.type("y\n")
+        done = terminal.finish()
+    assert done.status == 5
+    assert "state is unknown_work, not waiting" in done.out + done.err
+    assert late.sync(holding=[unknown("e")])["lost"] == []
+    done = shell.run("rainbowctl delete reconciliation late --force")
+    assert done.err == "Reconciled cluster late: its agent ends 1 unknown execution.\n"
 
 
 def test_a_clock_that_has_leapt_is_shown_and_accepted(shell: Shell, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from admin.loops.leases import LeaseLoop
 from admin.services import agents
 from admin.services.clocks import may_judge
 from admin.services.context import Context
-from admin.services.reconciliations import end_reconciliation
+from admin.services.reconciliations import end_reconciliations
 from admin.services.redecisions import decide_undecided, decide_waiting
 from admin.services.state import StateSummary
 from tests.conftest import MakeApp
@@ -221,7 +221,7 @@ def restored(site: Site) -> Site:
 def test_an_operator_may_let_go_of_what_is_not_known(restored: Site) -> None:
     for agent in restored.agents.values():
         assert agent.sync()["lost"] == []
-    assert end_reconciliation(restored.context, ["b", "other"], every=False) == ["b"]
+    assert end_reconciliations(restored.context, ["b", "other"], every=False) == ["b"]
     assert get(restored.api, "clusters/b/events")["events"][0]["type"] == "RECONCILED"
     assert names(restored.agents["b"].sync()["lost"]) == ["new"]
     assert restored.warnings() == {}
@@ -229,10 +229,10 @@ def test_an_operator_may_let_go_of_what_is_not_known(restored: Site) -> None:
 
 def test_reconciliations_are_listed_and_ended_over_http(restored: Site) -> None:
     api = restored.api
-    assert get(api, "reconciliations") == {"reconciliations": [], "held": False}
+    assert get(api, "reconciliations") == {"reconciliations": [], "waiting": False}
     restored.agents["b"].sync()
     listed = get(api, "reconciliations")
-    assert listed["held"] is True
+    assert listed["waiting"] is True
     a, b = listed["reconciliations"]
     assert (a["cluster"], a["state"], a["unknown"], "synced_at" in a) == ("a", "waiting", [], False)
     assert "has not synced since the database was restored" in a["message"]
@@ -243,16 +243,39 @@ def test_reconciliations_are_listed_and_ended_over_http(restored: Site) -> None:
 
     body = {"reason": "the rack burnt down", "claimed_by": "ops"}
     refused(api.delete(f"{API}/reconciliations/a", json={"why": "x"}), 400, "invalid_request", "why")
-    for cluster in ("a", "b"):
-        assert ok(api.delete(f"{API}/reconciliations/{cluster}", json=body)) == {"cluster": cluster, "changed": True}
+    for cluster, reconciliation in (("a", a), ("b", b)):
+        answer = ok(api.delete(f"{API}/reconciliations/{cluster}", json=body))
+        assert answer == {key: reconciliation[key] for key in ("cluster", "state", "unknown")}
         # For cluster a, the end of all waiting is an event of its own.
         last = next(e for e in get(api, f"clusters/{cluster}/events")["events"] if "claimed_by" in e)
         assert (last["type"], last["claimed_by"]) == ("RECONCILED", "ops")
         assert last["reason"].endswith("Reason: the rack burnt down")
     assert f"{PROJECT}/{DOMAIN}/new (attempt 1)" in last["reason"]
-    assert ok(api.delete(f"{API}/reconciliations/a")) == {"cluster": "a", "changed": False}
-    message = refused(api.get(f"{API}/reconciliations/a"), 404, "reconciliation_not_found")["message"]
-    assert "`rainbowctl get reconciliation` lists" in message
+    for response in (api.get(f"{API}/reconciliations/a"), api.delete(f"{API}/reconciliations/a")):
+        message = refused(response, 404, "reconciliation_not_found")["message"]
+        assert "`rainbowctl get reconciliation` lists" in message
+    assert names(restored.agents["b"].sync()["lost"]) == ["new"]
+
+
+def test_a_reconciliation_is_ended_only_as_it_was_seen(restored: Site) -> None:
+    api, path = restored.api, f"{API}/reconciliations/b"
+    restored.agents["a"].sync()
+    assert get(api, "reconciliations/b")["state"] == "waiting"
+    restored.agents["b"].sync()
+    answer = refused(
+        api.delete(path, json={"state": "waiting", "unknown_count": 0}), 409, "reconciliation_changed", "state"
+    )
+    assert answer["details"] == [
+        {"field": "state", "reason": "is unknown_work, not waiting."},
+        {"field": "unknown_count", "reason": "is 1, not 0 at most."},
+    ]
+    assert "state is unknown_work, not waiting, and unknown_count is 1, not 0 at most" in answer["message"]
+    assert "`rainbowctl get reconciliation b`" in answer["message"]
+    assert restored.agents["b"].sync()["lost"] == []
+    for body in ({"state": "known"}, {"unknown_count": -1}):
+        refused(api.delete(path, json=body), 400, "invalid_request", next(iter(body)))
+    # Work that has ended meanwhile is no reason to look again.
+    ok(api.delete(path, json={"state": "unknown_work", "unknown_count": 2}))
     assert names(restored.agents["b"].sync()["lost"]) == ["new"]
 
 
@@ -261,7 +284,7 @@ def test_an_operator_may_declare_the_rest_reconciled(restored: Site) -> None:
     b.sync()
     created(restored.api, "e", cluster="b")
     assert b.sync(want=5)["leases"] == []
-    assert end_reconciliation(restored.context, [], every=True) == ["a", "b"]
+    assert end_reconciliations(restored.context, [], every=True) == ["a", "b"]
     assert names(b.sync(want=5)["leases"]) == ["e"]
     # The agent that was missing comes back, and shows again that the database was restored.
     restored.agents["a"].sync()
@@ -432,7 +455,7 @@ def test_agents_that_wait_are_woken_when_a_restoration_is_found_and_when_it_is_o
 
 def test_agents_are_woken_when_an_operator_ends_the_wait(restored: Site) -> None:
     restored.agents["b"].sync()
-    assert end_reconciliation(restored.context, ["a"], every=False) == ["a"]
+    assert end_reconciliations(restored.context, ["a"], every=False) == ["a"]
     assert cluster_events(restored, "b")[0] == "RECONCILED"
 
 

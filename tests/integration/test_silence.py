@@ -12,7 +12,7 @@ from flask.testing import FlaskClient
 from admin.services.clocks import accept_clock, follow_clock
 from admin.services.context import Context
 from admin.services.evictions import evict_from_lost, judge_health
-from admin.services.reconciliations import end_reconciliation
+from admin.services.reconciliations import end_reconciliations
 from admin.services.redecisions import decide_undecided
 from admin.store import reconciliations
 from tests.support.agents import (
@@ -319,7 +319,7 @@ def test_an_explanation_says_why_nothing_is_judged(agent: PlayedAgent, context: 
     with context.database.writing() as connection:
         reconciliations.begin(connection, agent.cluster, clock())
     assert silence_of(agent, "e")["message"].endswith("reconciled: `rainbowctl get reconciliation`.")
-    end_reconciliation(context, [], every=True)
+    end_reconciliations(context, [], every=True)
     follow_clock(context, clock(), 0)
     clock.step(2 * 86400)
     message = silence_of(agent, "e")["message"]

@@ -17,7 +17,20 @@ class ReconciliationCalls(Calls):
         """One of them; NotFound where nothing is left to reconcile."""
         return self._read(resource_path("reconciliations", cluster=cluster))
 
-    def end_reconciliation(self, cluster: str, *, reason: str | None = None, claimed_by: str | None = None) -> Document:
-        """Count a cluster as reconciled; `changed` tells whether it was not."""
-        body = non_empty({"reason": reason, "claimed_by": claimed_by})
+    def end_reconciliation(
+        self,
+        cluster: str,
+        *,
+        state: str | None = None,
+        unknown_count: int | None = None,
+        reason: str | None = None,
+        claimed_by: str | None = None,
+    ) -> Document:
+        """Count a cluster as reconciled; answers what was ended.
+
+        Conflict unless it is in that `state` and has no more than `unknown_count` unknown executions, where these are
+        given.
+        """
+        expected = {"state": state, "unknown_count": unknown_count}
+        body = non_empty({**expected, "reason": reason, "claimed_by": claimed_by})
         return self._write("DELETE", resource_path("reconciliations", cluster=cluster), body)
