@@ -20,6 +20,6 @@ def get_clock() -> ClockAnswer:
 
 @operations.add("POST", "/clock/accept", body=SwitchBody, body_optional=True)
 def accept_clock(body: Fields) -> ClockAcceptedAnswer:
-    """Believe the clock as it is, so that pruning and giving up go on."""
+    """Trust the clock as it is, so that pruning and giving up go on."""
     view, is_change = clocks.accept_clock(context(), body.get("reason"), body.get("claimed_by"))
     return ClockAcceptedAnswer(clock=ClockAnswer.from_view(view), changed=is_change)

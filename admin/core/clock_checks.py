@@ -1,40 +1,47 @@
-"""Clock checks: whether the clock may be believed when something is deleted or given up by it for good."""
+"""Clock checks: whether the clock may be trusted when something is deleted or given up by it for good."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-#: How far the clock may be ahead of where it was last believed; and how long it must run on to be believed again.
-LEAP = timedelta(days=1)
+#: How far the clock may be ahead of where it was last trusted; and how long it must run on to be trusted again.
+JUMP = timedelta(days=1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClockCheck:
-    """What is stored of the clock: when it was believed last, when it was seen last, and how long it has run since."""
+    """What is stored of the clock: when it was trusted last, when it was seen last, and how long it has run since."""
 
-    believed_at: datetime
+    trusted_at: datetime
     seen_at: datetime
-    steady_seconds: float = 0  #: for which admins have watched it run on since it leapt
+    steady_seconds: float = 0  #: for which admins have watched it run on since it jumped
+    accepted_at: datetime | None = None  #: when an operator last said that it is right
+    accepted_by: str | None = None  #: who said so, unverified
+    accepted_reason: str | None = None
 
-    def believes(self, now: datetime) -> bool:
-        """Whether the clock may be believed: one that has gone back makes nothing old."""
-        return now <= self.believed_at + LEAP
+    def trusts(self, now: datetime) -> bool:
+        """Whether the clock may be trusted: one that has gone back makes nothing old."""
+        return now <= self.trusted_at + JUMP
 
     def after(self, now: datetime, seconds: float) -> ClockCheck:
         """The check after somebody has watched the clock for some seconds."""
-        steady_seconds = self.steady_seconds + seconds if abs(now - self.seen_at) <= LEAP else 0.0
-        if self.believes(now) or steady_seconds >= LEAP.total_seconds():
-            return ClockCheck(believed_at=now, seen_at=now)
+        steady_seconds = self.steady_seconds + seconds if abs(now - self.seen_at) <= JUMP else 0.0
+        if self.trusts(now) or steady_seconds >= JUMP.total_seconds():
+            return replace(self, trusted_at=now, seen_at=now, steady_seconds=0.0)
         return replace(self, seen_at=now, steady_seconds=steady_seconds)
+
+    def accept(self, now: datetime, claimed_by: str | None, reason: str | None) -> ClockCheck:
+        """The check after an operator has said that the clock is right."""
+        return ClockCheck(trusted_at=now, seen_at=now, accepted_at=now, accepted_by=claimed_by, accepted_reason=reason)
 
     def problem(self, now: datetime) -> str | None:
         """Why nothing is pruned or given up, if that is so."""
-        if self.believes(now):
+        if self.trusts(now):
             return None
         return (
-            f"The clock says {_text(now)}, but was last seen right at {_text(self.believed_at)}: nothing is pruned "
-            "or given up until it is set right or has run on for a day. If it is right, run `rainbowctl accept clock` "
+            f"The clock says {_text(now)}, but was last trusted at {_text(self.trusted_at)}: nothing is pruned or "
+            "given up until it is set right or has run on for a day. If it is right, run `rainbowctl accept clock` "
             "or `rainbow-admin prune --acceptClock`."
         )
 

@@ -72,7 +72,7 @@ class RetentionLoop:
             raise
 
     def _follow_clock(self, clock_now: datetime, now: float) -> bool:
-        """Whether the clock may be believed; if not, nothing is pruned for now."""
+        """Whether the clock may be trusted; if not, nothing is pruned for now."""
         seconds = 0.0 if self._followed_at is None else now - self._followed_at
         problem = follow_clock(self._context, clock_now, seconds)
         self._followed_at = now

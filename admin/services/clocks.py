@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from sqlalchemy import Connection
@@ -61,8 +61,12 @@ class ClockView:
     """The clock, and whether anything is deleted or given up by it."""
 
     time: datetime
-    trusted_at: datetime  #: when it was last trusted
-    problem: str | None  #: why nothing is deleted or given up by it, if so
+    check: ClockCheck
+
+    @property
+    def problem(self) -> str | None:
+        """Why nothing is deleted or given up by it, if so."""
+        return self.check.problem(self.time)
 
 
 def read_clock(context: Context) -> ClockView:
@@ -77,10 +81,11 @@ def accept_clock(context: Context, reason: str | None = None, claimed_by: str | 
         before = _view(context, connection)
         if before.problem is None:
             return before, False
-        clock_checks.save(connection, ClockCheck(believed_at=before.time, seen_at=before.time))
-    extra = {"before": before.trusted_at.isoformat(), "reason": reason, "claimed_by": claimed_by}
+        accepted = before.check.accept(before.time, claimed_by, reason)
+        clock_checks.save(connection, accepted)
+    extra = {"before": before.check.trusted_at.isoformat(), "reason": reason, "claimed_by": claimed_by}
     _log.info("an operator says that the clock is right", extra=extra)
-    return ClockView(time=before.time, trusted_at=before.time, problem=None), True
+    return replace(before, check=accepted), True
 
 
 def clock_warnings(context: Context, connection: Connection) -> list[Warning]:
@@ -88,10 +93,9 @@ def clock_warnings(context: Context, connection: Connection) -> list[Warning]:
     problem = _view(context, connection).problem
     if problem is None:
         return []
-    return [Warning(code=WarningCode.CLOCK_LEAPT, message=problem, kind="CLOCK", scope=Scope(), field="")]
+    return [Warning(code=WarningCode.CLOCK_JUMPED, message=problem, kind="CLOCK", scope=Scope(), field="")]
 
 
 def _view(context: Context, connection: Connection) -> ClockView:
     now = context.clock()
-    check = clock_checks.get(connection, now)
-    return ClockView(time=now, trusted_at=check.believed_at, problem=check.problem(now))
+    return ClockView(time=now, check=clock_checks.get(connection, now))

@@ -55,8 +55,8 @@ def evict_from_lost(context: Context, most: int) -> list[LeasedExecution]:
         return []
     now = context.clock()
     with context.database.reading() as connection:
-        is_believed = clock_checks.get(connection, now).believes(now)
-        silent = _silent(context, fleet.heard(connection), now, is_believed=is_believed)
+        is_trusted = clock_checks.get(connection, now).trusts(now)
+        silent = _silent(context, fleet.heard(connection), now, is_trusted=is_trusted)
         names = leases.clusters_with_expired(connection, silent, now)
     judged: list[LeasedExecution] = []
     for name in names:
@@ -66,7 +66,7 @@ def evict_from_lost(context: Context, most: int) -> list[LeasedExecution]:
         with context.database.writing() as connection:
             state = fleet.hold_state(connection, name)
             heard = {name: HeardCluster(state.last_sync_at, state.health)}
-            silent = _silent(context, heard, now, is_believed=is_believed)
+            silent = _silent(context, heard, now, is_trusted=is_trusted)
             if not silent.clusters:
                 continue  # its agent has synced meanwhile
             if not silent.given_up:  # what waits is marked first, whatever the rate of evictions
@@ -94,12 +94,12 @@ def _judge(
     return judged
 
 
-def _silent(context: Context, heard: Mapping[str, HeardCluster], now: datetime, *, is_believed: bool) -> SilentClusters:
-    """Those of some clusters that are silent; none is given up by a clock that cannot be believed."""
+def _silent(context: Context, heard: Mapping[str, HeardCluster], now: datetime, *, is_trusted: bool) -> SilentClusters:
+    """Those of some clusters that are silent; none is given up by a clock that cannot be trusted."""
     limit = now - timedelta(seconds=context.settings.agents.give_up_seconds)
     lost = [name for name, cluster in heard.items() if cluster.health == Health.LOST.value]
     unreachable = [name for name, cluster in heard.items() if cluster.health == Health.UNREACHABLE.value]
-    given_up = [name for name in lost if is_believed and (heard[name].last_sync_at or now) <= limit]
+    given_up = [name for name in lost if is_trusted and (heard[name].last_sync_at or now) <= limit]
     return SilentClusters(clusters=[*lost, *unreachable], lost=lost, given_up=given_up)
 
 

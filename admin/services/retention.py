@@ -40,7 +40,7 @@ def prune(
 ) -> Iterator[Counts]:
     """Delete what is due, one small step after another; each yields what it deleted, or would have.
 
-    Whether the clock, or the time that is given, can be believed is for the caller to check.
+    Whether the clock, or the time that is given, can be trusted is for the caller to check.
     A run may stop at any step and begin again, and several may run at once. Only a thorough run looks for trails that
     nothing refers to although it deleted no execution itself.
     """

@@ -54,7 +54,7 @@ def _suspensions(connection: Connection, now: datetime) -> Iterator[str]:
     """What keeps executions at silent clusters from being judged."""
     if reconciliations.load(connection).is_waiting:
         yield "Nothing is judged before the restored database is reconciled: `rainbowctl get reconciliation`."
-    if not clock_checks.get(connection, now).believes(now):
+    if not clock_checks.get(connection, now).trusts(now):
         yield "Nothing is given up while the clock is not trusted: `rainbowctl get clock`."
 
 

@@ -1,10 +1,10 @@
-"""Clock checks: one row that says how far the clock may be believed."""
+"""Clock checks: one row that says how far the clock may be trusted."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import Column, Connection, Float, Integer, Table, insert, select, update
+from sqlalchemy import Column, Connection, Float, Integer, Table, Text, insert, select, update
 
 from admin.core.clock_checks import ClockCheck
 from admin.store.database import UtcDateTime, metadata
@@ -15,9 +15,12 @@ clock_checks = Table(
     "clock_checks",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("believed_at", UtcDateTime, nullable=False),
+    Column("trusted_at", UtcDateTime, nullable=False),
     Column("seen_at", UtcDateTime, nullable=False),
     Column("steady_seconds", Float, nullable=False),
+    Column("accepted_at", UtcDateTime),
+    Column("accepted_by", Text),
+    Column("accepted_reason", Text),
 )
 
 _ROW = 1
@@ -25,7 +28,7 @@ _SELECT = select(*(clock_checks.c[name] for name in ClockCheck.__dataclass_field
 
 
 def get(connection: Connection, now: datetime) -> ClockCheck:
-    """The stored check; before there is one, the clock is believed as far as what was stored last."""
+    """The stored check; before there is one, the clock is trusted as far as what was stored last."""
     row = connection.execute(_SELECT).first()
     if row is not None:
         return ClockCheck(**row._mapping)
@@ -33,7 +36,7 @@ def get(connection: Connection, now: datetime) -> ClockCheck:
     last_revision = select(revisions.c.created_at).order_by(revisions.c.number.desc()).limit(1)
     times = [connection.execute(query).scalar() for query in (last_event, last_revision)]
     newest = max((time for time in times if time is not None), default=now)
-    return ClockCheck(believed_at=newest, seen_at=newest)
+    return ClockCheck(trusted_at=newest, seen_at=newest)
 
 
 def save(connection: Connection, check: ClockCheck) -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, and_, bindparam, func, or_, select
 
-from admin.core.clock_checks import LEAP
+from admin.core.clock_checks import JUMP
 from admin.core.executions.attempts import Change
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import LONGEST_BACKOFF_SECONDS, Retries
@@ -245,7 +245,7 @@ def next_not_before(connection: Connection, clusters: Sequence[str], now: dateti
 
 def shorten(connection: Connection, now: datetime, lease_seconds: float) -> None:
     """Shorten leases and end back-offs that are longer than any can be: they were stored before the clock went back."""
-    ids = connection.execute(_SELECT_LONG_LEASES, {"latest": now + LEAP}).scalars()
+    ids = connection.execute(_SELECT_LONG_LEASES, {"latest": now + JUMP}).scalars()
     expires_at = now + timedelta(seconds=lease_seconds)
     update_all(connection, executions, [{"id": id, "lease_expires_at": expires_at} for id in ids])
     latest = now + timedelta(seconds=LONGEST_BACKOFF_SECONDS)

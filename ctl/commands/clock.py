@@ -17,7 +17,7 @@ is given up, until the clock is set right, has run on for a day, or `rainbowctl 
 _ACCEPT_HELP = """Say that the admin's clock is right, although it has jumped: pruning and giving up go on.
 
 What is older than the retention allows by that clock is then deleted for good. Asks for confirmation on a terminal.
-Who said so is in the admin's log.
+`get clock -o wide` shows who said so last, and why.
 """
 
 
@@ -37,6 +37,11 @@ def get_clock(session: Session) -> None:
             "TRUSTED AT": lambda row: to_second(row["trusted_at"]),
             "WHY": "message",
         },
+        {
+            "ACCEPTED AT": lambda row: to_second(row.get("accepted_at") or ""),
+            "ACCEPTED BY": "accepted_by",
+            "REASON": "accepted_reason",
+        },
     )
 
 
@@ -46,7 +51,7 @@ def _state(clock: Document) -> str:
 
 @command(
     help=_ACCEPT_HELP,
-    params=[Option(["--reason"], metavar="WHY", help="Why; kept in the admin's log."), force_option("Do not ask.")],
+    params=[Option(["--reason"], metavar="WHY", help="Why; `get clock` shows it."), force_option("Do not ask.")],
     examples=["rainbowctl accept clock --reason 'the admins were stopped for a week'"],
 )
 def accept_clock(session: Session, reason: str | None, force: bool) -> None:

@@ -1,4 +1,4 @@
-"""What operators do about a restored database, a clock that has leapt and a silent cluster; tests play the agents."""
+"""What operators do about a restored database, a clock that has jumped and a silent cluster; tests play the agents."""
 
 from __future__ import annotations
 
@@ -106,13 +106,13 @@ def test_work_that_shows_up_while_an_operator_decides_is_not_ended(shell: Shell)
     assert done.err == "Reconciled cluster late: its agent ends 1 unknown execution.\n"
 
 
-def test_a_clock_that_has_leapt_is_shown_and_accepted(shell: Shell, tmp_path: Path) -> None:
+def test_a_clock_that_has_jumped_is_shown_and_accepted(shell: Shell, tmp_path: Path) -> None:
     assert cells(shell.ok("rainbowctl get clock"))[1][1] == "ok"
     done = shell.run("rainbowctl accept clock")
     assert (done.status, done.err.startswith("No changes: the clock was trusted already.")) == (0, True)
     long_ago = "2020-01-01 00:00:00.000000"
     change_database(tmp_path, "DELETE FROM clock_checks")
-    change_database(tmp_path, f"INSERT INTO clock_checks VALUES (1, '{long_ago}', '{long_ago}', 0)")
+    change_database(tmp_path, f"INSERT INTO clock_checks VALUES (1, '{long_ago}', '{long_ago}', 0, NULL, NULL, NULL)")
     [_, row] = cells(shell.ok("rainbowctl get clock"))
     assert (row[1], row[2]) == ("jumped", "2020-01-01T00:00:00Z")
     assert "`rainbowctl accept clock`" in row[3]
@@ -127,6 +127,9 @@ def test_a_clock_that_has_leapt_is_shown_and_accepted(shell: Shell, tmp_path: Pa
     assert (done.status, done.err.startswith("The clock is trusted: it is ")) == (0, True)
     assert shell.rest("GET", "clock")["suspended"] is False
     assert "a long weekend" in shell.admin.log.read_text()
+    [header, row] = cells(shell.ok("rainbowctl get clock -o wide"))
+    assert header[-3:] == ["ACCEPTED AT", "ACCEPTED BY", "REASON"]
+    assert row[-1] == "a long weekend"
 
 
 def test_the_agent_of_a_cluster_and_what_its_silence_means_are_shown(shell: Shell, tmp_path: Path) -> None:

@@ -96,14 +96,14 @@ def test_an_admin_prunes_by_itself_if_it_is_told_to(tmp_path: Path) -> None:
         wait_until(lambda: '"message": "pruned"' in admin.log.read_text())  # at the end of a round
 
 
-def test_a_clock_that_has_leapt_is_not_believed_until_somebody_says_so(admin: RunningAdmin, tmp_path: Path) -> None:
+def test_a_clock_that_has_jumped_is_not_trusted_until_somebody_says_so(admin: RunningAdmin, tmp_path: Path) -> None:
     create(admin, "a", "last")
     end(admin, "a")
     create(admin, "newest")
     with closing(sqlite3.connect(tmp_path / "rainbow.db")) as database, database:
         long_ago = "2020-01-01 00:00:00.000000"
         database.execute("DELETE FROM clock_checks")
-        database.execute("INSERT INTO clock_checks VALUES (1, ?, ?, 0)", (long_ago, long_ago))
+        database.execute("INSERT INTO clock_checks VALUES (1, ?, ?, 0, NULL, NULL, NULL)", (long_ago, long_ago))
     refused = prune(tmp_path, "--executions", "1ms")
     assert refused.returncode == 1
     assert (

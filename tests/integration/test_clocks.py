@@ -174,7 +174,7 @@ def test_after_a_step_an_agent_is_asked_before_anything_counts_as_lost(
     assert names(agent.sync()["confirmed"]) == ["e"]
 
 
-def test_a_clock_that_leaps_gives_nothing_up(
+def test_a_clock_that_jumps_gives_nothing_up(
     api: FlaskClient,
     context: Context,
     clock: WatchedClock,
@@ -191,7 +191,7 @@ def test_a_clock_that_leaps_gives_nothing_up(
     assert closure(api, "e") == ("RUNNING", "CLUSTER_SILENT")
     RetentionLoop(context, clock=clock.monotonic)()
     assert SUSPENDED in caplog.messages  # although everything is kept for ever
-    assert [warning["code"] for warning in get(api, "warnings")["warnings"]] == ["clock_leapt"]
+    assert [warning["code"] for warning in get(api, "warnings")["warnings"]] == ["clock_jumped"]
     accept_clock(context)
     background.run(10)
     assert closure(api, "e") == ("FAILED", "CLUSTER_LOST")
@@ -352,11 +352,11 @@ def test_six_seconds_at_four_hundred_days_ahead_delete_nothing(
     go_on(LEASE + 120)  # also once the jump is long enough ago
     assert row_counts(context) == stored
     [warning] = get(api, "warnings")["warnings"]
-    assert (warning["code"], warning["level"]) == ("clock_leapt", "platform")
+    assert (warning["code"], warning["level"]) == ("clock_jumped", "platform")
     assert "--acceptClock" in warning["message"]
     state = StateSummary(context)()
     assert state is not None
-    assert state.warnings["clock_leapt"] == 1
+    assert state.warnings["clock_jumped"] == 1
     assert [record.levelno for record in caplog.records if record.message == SUSPENDED] == [logging.ERROR]
     clock.step(-400 * DAY)
     go_on(LEASE + 120)
@@ -418,15 +418,23 @@ def test_the_clock_is_read_and_accepted_over_http(make_app: MakeApp, caplog: pyt
     accepted = ok(api.post(f"{API}/clock/accept"))
     assert (accepted["changed"], accepted["clock"]["suspended"]) == (False, False)
     clock.step(2 * DAY)
-    leapt = get(api, "clock")
-    assert (leapt["time"], leapt["suspended"], leapt["trusted_at"]) == (shown(clock()), True, shown(right))
-    assert "`rainbowctl accept clock`" in leapt["message"]
+    jumped = get(api, "clock")
+    assert (jumped["time"], jumped["suspended"], jumped["trusted_at"]) == (shown(clock()), True, shown(right))
+    assert "`rainbowctl accept clock`" in jumped["message"]
     refused(api.post(f"{API}/clock/accept", json={"why": "x"}), 400, "invalid_request", "why")
-    assert get(api, "clock") == leapt
+    assert get(api, "clock") == jumped
     with caplog.at_level(logging.INFO, logger="rainbow.loops"):
         accepted = ok(api.post(f"{API}/clock/accept", json={"reason": "a long weekend", "claimed_by": "ops"}))
     assert accepted["changed"] is True
-    assert accepted["clock"] == {"time": shown(clock()), "suspended": False, "trusted_at": shown(clock())}
+    assert accepted["clock"] == {
+        "time": shown(clock()),
+        "suspended": False,
+        "trusted_at": shown(clock()),
+        "accepted_at": shown(clock()),
+        "accepted_by": "ops",
+        "accepted_reason": "a long weekend",
+    }
+    assert get(api, "clock") == accepted["clock"]
     [record] = [record for record in caplog.records if "the clock is right" in record.message]
     assert (record.__dict__["claimed_by"], record.__dict__["reason"]) == ("ops", "a long weekend")
     assert follow_clock(context, clock(), 0) is None

@@ -14,7 +14,8 @@ from alembic.migration import MigrationContext
 from sqlalchemy import JSON, Column, Connection, Engine, create_engine, event, insert, select
 
 import admin.store
-from admin.store import decisions, execution_tables, fleet
+from admin.core.clock_checks import ClockCheck
+from admin.store import clock_checks, decisions, execution_tables, fleet
 from admin.store.database import Database, UtcDateTime, metadata
 from admin.store.dialects import TimeLimits
 from admin.store.dialects.sqlite import WRITES
@@ -99,6 +100,21 @@ def test_executions_and_clusters_from_before_random_ids_have_empty_ones(engine: 
         [execution], [cluster] = (connection.execute(select(table)).all() for table in tables)
     assert (execution.uid, execution.lease_instance, execution.silent_since, execution.unstarted) == ("", "", None, 0)
     assert (cluster.agent_instance, cluster.agent_host, cluster.agent_since, cluster.syncs) == ("", "", None, 0)
+
+
+def test_how_far_the_clock_was_trusted_survives_its_new_name(engine: Engine) -> None:
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    migrate(engine)
+    check = ClockCheck(trusted_at=noon, seen_at=noon, accepted_at=noon, accepted_by="ops", accepted_reason="x")
+    with engine.begin() as connection:
+        clock_checks.save(connection, check)
+    migrate(engine, "0012")
+    with engine.connect() as connection:
+        [row] = connection.exec_driver_sql("SELECT * FROM clock_checks").mappings()
+    assert set(row) == {"id", "believed_at", "seen_at", "steady_seconds"}
+    migrate(engine)
+    with engine.connect() as connection:
+        assert clock_checks.get(connection, noon) == ClockCheck(trusted_at=noon, seen_at=noon)
 
 
 def test_migrations_go_up_down_and_up_again(engine: Engine) -> None:

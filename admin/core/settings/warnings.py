@@ -33,7 +33,7 @@ class WarningCode(StrEnum):
     UNDECLARED_KIND = "undeclared_kind"
     EXPECTED_CLUSTER = "expected_cluster"
     SHADOWED_DEFINITION = "shadowed_definition"
-    CLOCK_LEAPT = "clock_leapt"
+    CLOCK_JUMPED = "clock_jumped"
     DATABASE_RESTORED = "database_restored"
     UNKNOWN_WORK = "unknown_work"
 
