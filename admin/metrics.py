@@ -171,6 +171,7 @@ class State:
     revision: int
     executions: Sequence[tuple[str, str, str, str, str, str, int]]  #: unfinished, by the labels of their gauge
     clusters: Mapping[str, bool]  #: whether each may get work
+    sync_ages: Mapping[str, float]  #: seconds since the last sync of each cluster that has synced
 
 
 class StateCollector(Collector):
@@ -197,13 +198,19 @@ class StateCollector(Collector):
         )
         yield _gauge(
             "rainbow_cluster_able",
-            "1 for a cluster that may get work, 0 for one that is disabled or cordoned.",
+            "1 for a cluster that may get work, 0 for one that is disabled, cordoned, not admitted or silent.",
             ["cluster"],
             [([name], int(is_able)) for name, is_able in state.clusters.items()],
         )
+        yield _gauge(
+            "rainbow_cluster_sync_age_seconds",
+            "Time since the last sync of a cluster's agent.",
+            ["cluster"],
+            [([name], age) for name, age in state.sync_ages.items()],
+        )
 
 
-def _gauge(name: str, help_text: str, labels: list[str], samples: list[tuple[list[str], int]]) -> Metric:
+def _gauge(name: str, help_text: str, labels: list[str], samples: Sequence[tuple[list[str], float]]) -> Metric:
     """A gauge with its samples: the values of the labels, and their number."""
     gauge = GaugeMetricFamily(name, help_text, labels=labels)
     for label_values, number in samples:

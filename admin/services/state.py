@@ -13,7 +13,7 @@ from admin.services.context import Context
 from admin.services.database_failures import explain
 from admin.services.definitions import current_fleet
 from admin.services.warnings import admin_warnings, stored_warnings
-from admin.store import executions, registrations, revisions
+from admin.store import executions, fleet, registrations, revisions
 from admin.store.schema import SchemaState, schema_state
 
 _log = logging.getLogger("rainbow.state")
@@ -71,7 +71,9 @@ class StateSummary:
             moment = head, registrations.number(connection)
             unfinished = list(executions.unfinished_counts(connection))
             clusters = current_fleet(self._context, connection).clusters
+            heard = fleet.heard(connection)
             about_admin = Counter(warning.code.value for warning in admin_warnings(self._context, connection))
+        now = self._context.clock()
         with self._lock:
             index = self._context.index
             if index.current() is None or index.size > _MAX_SCOPES:
@@ -83,5 +85,10 @@ class StateSummary:
                 warnings={**self._warnings, **about_admin},
                 revision=head,
                 executions=unfinished,
-                clusters={name: cluster.enabled and not cluster.state.cordoned for name, cluster in clusters.items()},
+                clusters={name: cluster.is_able for name, cluster in clusters.items()},
+                sync_ages={
+                    name: max(0.0, (now - cluster.last_sync_at).total_seconds())
+                    for name, cluster in heard.items()
+                    if cluster.last_sync_at is not None and name in clusters
+                },
             )

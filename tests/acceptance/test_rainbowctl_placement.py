@@ -63,7 +63,10 @@ def test_a_cluster_that_drops_out_is_explained_and_so_are_earlier_decisions(shel
     assert "CLUSTERS_CORDONED" in message
     out = shell.ok(f"rainbowctl explain execution late {here}")
     assert "no cluster" in out
-    assert "new disks" in out
+    header, row = (line.split() for line in out.split("\n\n")[2].splitlines())
+    assert "CORDONED" not in header
+    assert (row[header.index("STATE")], row[header.index("ACCEPTED")]) == ("cordoned", "ok")
+    assert row[-4:] == ["is", "cordoned", "(new", "disks)"]
     first = json.loads(shell.ok(f"rainbowctl explain execution moved {here} --decision 1 -o json"))
     assert first["cluster"] == "lonely"
     assert "decisions; give 1 to" in shell.refused(2, f"rainbowctl explain execution moved {here} --decision 99")

@@ -11,9 +11,11 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from admin.loops.leases import LeaseLoop
+from admin.metrics import StateCollector, exposition
 from admin.services.context import Context
 from admin.services.evictions import end_drained, evict_from_lost, judge_health
 from admin.services.redecisions import decide_undecided, decide_waiting
+from admin.services.state import StateSummary
 from admin.store import executions
 from admin.store.executions import ExecutionId
 from tests.support.agents import (
@@ -130,6 +132,33 @@ def test_a_cluster_that_was_never_seen_is_not_lost(shared: FlaskClient, context:
     clock.advance(10 * LOST)
     judge_health(context)
     assert get(shared, "clusters/never-seen")["state"] == "expected"
+
+
+def test_metrics_show_how_long_a_cluster_is_silent_and_that_it_is_not_able(
+    play: Play, context: Context, clock: Clock
+) -> None:
+    agent = play("a")
+
+    def gauges() -> tuple[float, float]:
+        lines = exposition(StateCollector(StateSummary(context))).decode().splitlines()
+        of_cluster = f'{{cluster="{agent.cluster}"}}'
+        values = dict(line.split(" ") for line in lines if of_cluster in line)
+        return (
+            float(values[f"rainbow_cluster_able{of_cluster}"]),
+            float(values[f"rainbow_cluster_sync_age_seconds{of_cluster}"]),
+        )
+
+    assert gauges() == (1, 0)
+    clock.advance(UNREACHABLE + 1)
+    look(context, agent)
+    assert gauges() == (0, UNREACHABLE + 1)
+    clock.advance(LOST)
+    look(context, agent)
+    assert gauges() == (0, UNREACHABLE + 1 + LOST)
+    agent.sync()
+    assert gauges() == (1, 0)
+    switch(agent.client, agent.cluster, "drain")
+    assert gauges() == (0, 0)
 
 
 def test_an_unreachable_cluster_gets_no_new_work_and_keeps_what_waits(

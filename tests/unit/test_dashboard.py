@@ -28,6 +28,7 @@ def known_metrics() -> dict[str, set[str]]:
         revision=1,
         executions=[("QUEUED", "ASSIGNED", "development", "east", "gpu", "", 1)],
         clusters={"east": True},
+        sync_ages={"east": 1.5},
     )
     labels_by_name: dict[str, set[str]] = {}
     for family in metrics.StateCollector(lambda: state).collect():
@@ -116,5 +117,6 @@ def test_the_questions_of_operators_have_a_panel() -> None:
         "Creation latency",
         "Queue time",
         "Cluster able",
+        "Time since the last sync",
         "Finished by phase",
     } <= titles

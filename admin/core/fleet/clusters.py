@@ -117,6 +117,11 @@ class Cluster:
     def is_reachable(self) -> bool:
         return self.health in (Health.EXPECTED, Health.READY)
 
+    @property
+    def is_able(self) -> bool:
+        """Whether it may get work: enabled, admitted, not cordoned, and its agent is not silent."""
+        return self.enabled and self.state.takes_work and self.is_reachable
+
     @cached_property
     def unused(self) -> Amounts | None:
         """The free amounts of the last report, the capacity of what it leaves out; None where both are unknown."""

@@ -20,6 +20,10 @@ _OTHERS = {"workflow_flag": "--workflow", "launch_plan": "--launchplan", "files"
 
 #: The filter whose verdict stands beside the weight itself.
 _WEIGHT = "weight"
+#: The filters that one column shows: what operators and the agent have made of a cluster.
+_STATE_FILTERS = ("enabled", "cordoned", "reachable")
+#: The headings of filters whose names say when a cluster does not pass.
+_HEADINGS = {"declined": "accepted"}
 
 
 _HISTORY_COLUMNS: Columns = {
@@ -110,8 +114,9 @@ def _rung_origin(rung: Document) -> str:
 def _show_candidates(session: Session, candidates: Sequence[Document]) -> None:
     printer = session.printer
     words = dict.fromkeys(verdict["filter"] for candidate in candidates for verdict in candidate.get("verdicts") or [])
-    filters = [word for word in words if word != _WEIGHT]
-    columns = ["CLUSTER", "WEIGHT", *(word.upper() for word in filters), "SCORE", "RANK"]
+    filters = [word for word in words if word != _WEIGHT and word not in _STATE_FILTERS]
+    headings = (_HEADINGS.get(word, word).upper() for word in filters)
+    columns = ["CLUSTER", "WEIGHT", "STATE", *headings, "SCORE", "RANK"]
     columns += ["DRAW"] if printer.is_wide else []
     rows = [_candidate_cells(candidate, filters, printer.is_wide) for candidate in candidates]
     printer.table([*columns, "CHOSEN", "WHY NOT"], rows)
@@ -121,12 +126,19 @@ def _candidate_cells(candidate: Document, filters: Sequence[str], is_wide: bool)
     verdicts = {verdict["filter"]: verdict for verdict in candidate.get("verdicts") or []}
     name = str(candidate.get("cluster", "")) + (" (expected)" if candidate.get("expected") else "")
     is_weightless = _WEIGHT in verdicts and not verdicts[_WEIGHT].get("passed")
-    cells = [name, _number(candidate.get("weight")) + (" (no)" if is_weightless else "")]
+    cells = [name, _number(candidate.get("weight")) + (" (no)" if is_weightless else ""), _state(verdicts)]
     cells += [_verdict(verdicts.get(word)) for word in filters]
     cells += [_number(candidate.get(key)) for key in ("score", "rank", *(["draw"] if is_wide else []))]
     failed = [verdict for verdict in verdicts.values() if not verdict.get("passed")]
     reasons = [str(verdict["reason"]) for verdict in failed if verdict.get("reason")]
     return [*cells, "yes" if candidate.get("chosen") else "", "; ".join(reasons)]
+
+
+def _state(verdicts: Mapping[str, Document]) -> str:
+    """What keeps work away from a cluster, as in `get cluster`: `cordoned,lost`; `ok` where nothing does."""
+    failed = [verdicts[word] for word in _STATE_FILTERS if word in verdicts and not verdicts[word].get("passed")]
+    words = [str(verdict.get("reason", verdict["filter"])).removeprefix("is ").partition(" (")[0] for verdict in failed]
+    return ",".join(words) or "ok"
 
 
 def _verdict(verdict: Document | None) -> str:
