@@ -17,6 +17,7 @@ from admin.configuration import Settings
 from admin.core.hosts import is_loopback
 from admin.core.problems import shorten
 from admin.errors import CannotStart
+from admin.services.clocks import begin_clock_check
 from admin.services.projects import seed_projects
 from admin.store.schema import (
     SchemaState,
@@ -61,6 +62,7 @@ def prepare(app: Flask) -> None:
         migrate(engine)
         _log.info("database set up", extra={"schema": latest_revision()})
     check_schema(app)
+    begin_clock_check(context)
     seeded = seed_projects(context)
     if seeded:
         _log.info("projects created", extra={"projects": ", ".join(seeded)})

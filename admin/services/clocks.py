@@ -48,6 +48,15 @@ def may_judge_silence(context: Context) -> bool:
     return context.watch.may_judge
 
 
+def begin_clock_check(context: Context) -> None:
+    """Store how far the clock is trusted, before it can jump and anything is stored by it."""
+    with context.database.reading() as connection:
+        if clock_checks.is_stored(connection):
+            return
+    with context.database.writing() as connection:
+        clock_checks.save(connection, clock_checks.get(connection, context.clock()))
+
+
 def follow_clock(context: Context, now: datetime, seconds: float) -> str | None:
     """Note that the clock was watched for some seconds up to now; returns why nothing may be deleted by it, if so."""
     with context.database.writing() as connection:

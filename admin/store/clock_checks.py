@@ -39,6 +39,11 @@ def get(connection: Connection, now: datetime) -> ClockCheck:
     return ClockCheck(trusted_at=newest, seen_at=newest)
 
 
+def is_stored(connection: Connection) -> bool:
+    """Whether there is a stored check."""
+    return connection.execute(_SELECT).first() is not None
+
+
 def save(connection: Connection, check: ClockCheck) -> None:
     """Store a check."""
     if connection.execute(update(clock_checks).values(**vars(check))).rowcount == 0:

@@ -12,16 +12,18 @@ import pytest
 import sqlalchemy
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import update
+from sqlalchemy import delete, update
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from admin.loops.leases import LeaseLoop
 from admin.loops.retention import RetentionLoop
 from admin.loops.waiting import WaitingLoop
 from admin.metrics import judgement_pauses_total
+from admin.server.startup import prepare
 from admin.services.clocks import accept_clock, follow_clock
 from admin.services.context import Context
 from admin.services.state import StateSummary
+from admin.store.clock_checks import clock_checks
 from admin.store.dialects.postgresql import ServerClock
 from admin.store.execution_tables import executions
 from tests.conftest import MakeApp
@@ -444,9 +446,20 @@ def shown(time: datetime) -> str:
     return time.isoformat().replace("+00:00", "Z")
 
 
-def test_before_the_clock_was_ever_checked_what_was_stored_last_tells(make_app: MakeApp) -> None:
+def test_a_clock_that_jumps_before_it_was_ever_followed_is_not_trusted(make_app: MakeApp) -> None:
     app = make_app(retention={"executions": "90d"})
     clock = WatchedClock(app)
-    created(app.test_client(), "e")
     clock.step(2 * DAY)
+    created(app.test_client(), "e")  # stored at a wrong time, by which the clock looks right
+    assert follow_clock(app.extensions["rainbow"], clock(), 0) is not None
+
+
+def test_in_a_database_without_a_check_what_was_stored_last_tells(make_app: MakeApp) -> None:
+    app = make_app(retention={"executions": "90d"})
+    clock, context = WatchedClock(app), context_of(app)
+    created(app.test_client(), "e")
+    with context.database.writing() as connection:
+        connection.execute(delete(clock_checks))  # as in one of an earlier version
+    clock.step(2 * DAY)
+    prepare(app)
     assert follow_clock(app.extensions["rainbow"], clock(), 0) is not None
