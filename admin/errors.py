@@ -100,6 +100,10 @@ class AboveLimit(InvalidRequest, name="above_limit"):
     """The job asks for more than a limit allows."""
 
 
+class VersionExists(InvalidRequest, name="version_exists"):
+    """That version is registered already, with another body. Choose another version: versions are never edited."""
+
+
 class UnknownQueueTag(InvalidRequest, name="unknown_queue_tag", code=9):
     """No queue serves the tags that settings give the execution."""
 
@@ -224,10 +228,6 @@ class InUse(Conflict, name="in_use", code=9):
 
 class DeclaredInConfiguration(Conflict, name="declared_in_configuration", code=9):
     """The admin's configuration declares it: change it there."""
-
-
-class VersionExists(Conflict, name="version_exists", code=6):
-    """That version is registered already, with another body. Choose another version: versions are never edited."""
 
 
 class ExecutionExists(Conflict, name="execution_exists", code=6):

@@ -27,16 +27,18 @@ operations = Operations("workflows")
 MOST_BYTES = 4 * 1024 * 1024
 
 
-@operations.add("POST", "/workflows", query=WriteQuery, body=RegisterBody, errors=(409,), most_bytes=MOST_BYTES)
+@operations.add("POST", "/workflows", query=WriteQuery, body=RegisterBody, most_bytes=MOST_BYTES)
 def register_workflow(query: Fields, body: Fields) -> WorkflowRegistered:
     """Register a version of a workflow."""
     workflow, is_new = registrations.register_workflow(context(), body["id"], body["spec"], dry_run=query["dry_run"])
-    return WorkflowRegistered(workflow=WorkflowAnswer.from_registered(workflow), created=is_new)
+    return WorkflowRegistered(
+        workflow=WorkflowAnswer.from_registered(workflow),
+        created=is_new,
+        warnings=registrations.workflow_warnings(context(), workflow),
+    )
 
 
-@operations.add(
-    "POST", "/launch_plans", query=WriteQuery, body=RegisterPlanBody, errors=(404, 409), most_bytes=MOST_BYTES
-)
+@operations.add("POST", "/launch_plans", query=WriteQuery, body=RegisterPlanBody, errors=(404,), most_bytes=MOST_BYTES)
 def register_launch_plan(query: Fields, body: Fields) -> LaunchPlanRegistered:
     """Register a version of a launch plan."""
     launch_plan, is_new = registrations.register_launch_plan(
@@ -45,7 +47,7 @@ def register_launch_plan(query: Fields, body: Fields) -> LaunchPlanRegistered:
     return LaunchPlanRegistered(
         launch_plan=LaunchPlanAnswer.from_registered(launch_plan),
         created=is_new,
-        warnings=registrations.registration_warnings(context(), launch_plan.spec),
+        warnings=registrations.launch_plan_warnings(context(), launch_plan),
     )
 
 

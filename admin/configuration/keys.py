@@ -16,7 +16,7 @@ from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.documents import CLUSTER_AUTH, DEFINITIONS, MEMBERS, STRATEGY
 from admin.core.problems import Path, Problem, add_problem
 from admin.core.resources import CLUSTER_RESOURCES
-from admin.core.settings.builtin_kinds import TASK_RESOURCE, WORKFLOW_EXECUTION_CONFIG
+from admin.core.settings.builtin_kinds import TASK_RESOURCE, TEMPLATE_VARIABLES, WORKFLOW_EXECUTION_CONFIG
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,9 @@ class TemplateData(Leaf):
         entries = value if isinstance(value, list) else [value]
         if not all(isinstance(entry, dict) for entry in entries):
             raise self.wrong_type()
-        merged = {name: item for entry in entries for name, item in entry.items()}
+        merged = {str(name): item for entry in entries for name, item in entry.items()}
+        for name in merged:
+            TEMPLATE_VARIABLES.check_key(name, path, problems)
         return {name: self._text(item, (*path, name), problems) for name, item in merged.items()}
 
     def _text(self, item: Any, path: Path, problems: list[Problem]) -> str:

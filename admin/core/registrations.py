@@ -8,14 +8,15 @@ from typing import Any
 
 from admin.core import names
 from admin.core.executions.retries import RETRY, retry_problems
-from admin.core.executions.spec import IDENTIFIER, SETTINGS, null_targets
+from admin.core.executions.spec import AUTH_ROLE, IDENTIFIER, SETTINGS, with_auth_role
 from admin.core.fields.branches import Section, read
 from admin.core.fields.compounds import FreeForm, Record
 from admin.core.jobs.inputs import Input, check_values, read_declarations
 from admin.core.jobs.job import JOB, read_job, without_nulls
 from admin.core.jobs.literals import plain_values
 from admin.core.jobs.templates import check_job_templates
-from admin.core.problems import Problem, invalid, raise_problems, shorten
+from admin.core.json_text import json_string
+from admin.core.problems import Path, Problem, dotted, invalid, raise_problems, shorten
 from admin.core.settings.builtin_kinds import LINES
 from admin.core.settings.scopes import check_scope
 
@@ -40,6 +41,7 @@ LAUNCH_PLAN_SPEC = Section(
         "default_inputs": FreeForm(description="Inputs that a request may still change."),
         "fixed_inputs": FreeForm(description="Inputs that no request may change."),
         "retry": RETRY,
+        "auth_role": AUTH_ROLE,
         **SETTINGS,
     }
 )
@@ -60,6 +62,9 @@ class Identifier:
 
 def read_identifier(document: Mapping[str, Any], noun: str) -> Identifier:
     """An identifier; Invalid where a part of it is ill-formed. Whether its project exists is not checked here."""
+    for key in ("project", "domain", "name"):
+        if not document[key]:
+            raise invalid(f"id.{key}", f"is empty: a {noun} has a name, in a project and a domain.")
     check_scope(project=document["project"], domain=document["domain"], workflow=document["name"])
     version = document["version"]
     if not names.is_entity_name(version) or version == LATEST:
@@ -94,9 +99,10 @@ def inputs_of(workflow_spec: Mapping[str, Any]) -> dict[str, Input]:
 def read_launch_plan(spec: Any) -> dict[str, Any]:
     """A launch plan's spec in its normal form, before its inputs are checked; Invalid with every problem."""
     normal: dict[str, Any] = read(LAUNCH_PLAN_SPEC, spec, ("spec",))
-    raise_problems([*null_targets(normal, ("spec",)), *retry_problems(normal, ("spec",))])
+    raise_problems(retry_problems(normal, ("spec",)))
     if not normal.get("workflow_id"):
         raise invalid("spec.workflow_id", "is missing: name the workflow and its version.")
+    normal = with_auth_role(normal)
     kept = {name: value for name, value in normal.items() if value not in (None, {}) or name in SETTINGS}
     return {**kept, "workflow_id": without_nulls(kept["workflow_id"])}
 
@@ -114,6 +120,22 @@ def with_inputs(launch_plan: Mapping[str, Any], workflow_spec: Mapping[str, Any]
         problems.append(Problem(field=f"spec.fixed_inputs.{name}", reason="is a default input too; give it once."))
     raise_problems(problems)
     return checked
+
+
+def differences(registered: Any, given: Any, path: Path = ("spec",)) -> list[Problem]:
+    """The fields in which two specs differ; lists are compared as a whole."""
+    if not isinstance(registered, Mapping) or not isinstance(given, Mapping):
+        reason = f"is {_shown(given)}, registered is {_shown(registered)}."
+        return [] if registered == given else [Problem(field=dotted(path), reason=reason)]
+    return [
+        problem
+        for name in {**registered, **given}
+        for problem in differences(registered.get(name), given.get(name), (*path, name))
+    ]
+
+
+def _shown(value: Any) -> str:
+    return "absent" if value is None else shorten(json_string(value), 200)
 
 
 def settings_of(spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from admin.core.settings.kinds import Kind, Kinds, Payload
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import STORED_LEVELS, Level, Scope
 from admin.messages.requests import (
+    NAME,
     AuthorshipFields,
     Fields,
     Flag,
@@ -52,9 +53,13 @@ class DeleteQuery(WriteQuery, AuthorshipFields):
     resource_type = ResourceType()
 
 
-class PathScope(ScopeQuery):
-    """The path's scope again, as Flyte's messages repeat it."""
+class PathScope(RequestSchema):
+    """The path's scope again, as Flyte's messages repeat it; a key may be empty, for the path tells."""
 
+    domain = fields.String(validate=NAME)
+    project = fields.String(validate=NAME)
+    workflow = fields.String(validate=NAME)
+    launch_plan = fields.String(validate=NAME)
     org = fields.String(validate=validate.Equal("", error="there are no organisations here; leave it out."))
 
 

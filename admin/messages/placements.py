@@ -11,8 +11,8 @@ from msgspec import UNSET, Meta, UnsetType
 
 from admin.messages.creations import RequestBody
 from admin.messages.executions import ExecutionIdAnswer
-from admin.messages.requests import ChangeField, RequestSchema, Whole
-from admin.messages.selectors import SCOPE_KEY, TimeField
+from admin.messages.requests import SCOPE_KEY, ChangeField, RequestSchema, Whole
+from admin.messages.selectors import TimeField
 from admin.messages.shared import Answer, Time
 from admin.services.placements import Move, Simulation
 

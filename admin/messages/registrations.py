@@ -80,6 +80,7 @@ class LaunchPlanAnswer(Answer):
 class WorkflowRegistered(Answer):
     workflow: WorkflowAnswer
     created: bool
+    warnings: list[Json]
 
 
 class LaunchPlanRegistered(Answer):

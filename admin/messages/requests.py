@@ -28,6 +28,8 @@ class Pattern(validate.Regexp):
 PRINTABLE_LINES = Pattern(r"^[^\x00-\x08\x0b-\x1f\x7f]*$", error="control characters are not allowed.")
 PRINTABLE = Pattern(r"^[^\x00-\x1f\x7f]*$", error="control characters are not allowed.")
 NAME = [validate.Length(max=255), PRINTABLE]
+#: A part of a scope.
+SCOPE_KEY = [*NAME, validate.Length(min=1, error="is empty: name one, or leave it out for any.")]
 
 # Said to people who cannot see our code, so: what is wrong, and what to do.
 fields.Field.default_error_messages |= {"required": "is missing.", "null": "is null; leave it out instead."}
@@ -205,12 +207,12 @@ class Duration(fields.Field[timedelta]):
 
 
 class ScopeQuery(RequestSchema):
-    """A scope in a query or a body."""
+    """A scope in a query or a body; a key that is empty by mistake would mean a broader one."""
 
-    domain = fields.String(validate=NAME)
-    project = fields.String(validate=NAME)
-    workflow = fields.String(validate=NAME)
-    launch_plan = fields.String(validate=NAME)
+    domain = fields.String(validate=SCOPE_KEY)
+    project = fields.String(validate=SCOPE_KEY)
+    workflow = fields.String(validate=SCOPE_KEY)
+    launch_plan = fields.String(validate=SCOPE_KEY)
 
 
 class PageQuery(RequestSchema):

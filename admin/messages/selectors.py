@@ -11,7 +11,7 @@ from admin.core.executions.selectors import Condition, equals, parse_filters, pa
 from admin.core.problems import invalid
 from admin.core.quantities import parse_duration
 from admin.core.settings.scopes import Scope, check_scope
-from admin.messages.requests import NAME, Fields, RequestSchema
+from admin.messages.requests import NAME, SCOPE_KEY, Fields, RequestSchema
 
 #: A time, or how long ago.
 Moment = datetime | timedelta
@@ -40,10 +40,6 @@ def time_of(moment: Moment, now: datetime, field: str) -> datetime:
         return moment if isinstance(moment, datetime) else now - moment
     except OverflowError:
         raise invalid(field, _NO_MOMENT) from None
-
-
-#: A project or domain, which is left out for any.
-SCOPE_KEY = [*NAME, validate.Length(min=1, error="is empty; leave it out for any.")]
 
 
 class SelectorFields(RequestSchema):

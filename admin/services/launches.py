@@ -5,7 +5,7 @@ from __future__ import annotations
 from admin.core.executions.launches import Launch
 from admin.core.executions.spec import request_warnings
 from admin.core.jobs.inputs import bind
-from admin.core.jobs.job import check_runs, read_job
+from admin.core.jobs.job import check_job, read_job
 from admin.core.jobs.jobspecs import read_jobspec
 from admin.core.json_text import JsonObject
 from admin.core.problems import Invalid, Problem, shorten
@@ -60,7 +60,7 @@ def _ad_hoc_job(request: RunRequest) -> JsonObject:
     if "jobspec" in request.spec:
         path = ("spec", "jobspec")
         return read_job(read_jobspec(request.spec["jobspec"], path), path)
-    return check_runs(request.spec["job"], ("spec", "job"))
+    return check_job(request.spec["job"], ("spec", "job"))
 
 
 def _find_registered(

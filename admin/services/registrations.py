@@ -7,26 +7,32 @@ from functools import partial
 
 from sqlalchemy import Connection, Table
 
-from admin.core.problems import closest, did_you_mean, shorten
+from admin.core.jobs.job import with_resources
+from admin.core.problems import Problem, Refused, closest, did_you_mean, shorten
 from admin.core.registrations import (
     ACTIVE,
     INACTIVE,
     LATEST,
     Identifier,
+    differences,
     read_identifier,
     read_launch_plan,
     read_workflow,
     with_inputs,
 )
-from admin.core.settings.kinds import Payload
+from admin.core.settings.builtin_kinds import TASK_RESOURCE
 from admin.core.settings.scopes import Scope, check_scope
 from admin.core.settings.trails import digest
-from admin.errors import LaunchPlanNotFound, NotFound, VersionExists, WorkflowNotFound
+from admin.errors import MOST_DETAILS, LaunchPlanNotFound, NotFound, VersionExists, WorkflowNotFound, problem_detail
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
+from admin.services.effective import effective_attributes
 from admin.services.scopes import check_active, check_domain, check_readable, find_project
 from admin.store import registrations, revisions
 from admin.store.registrations import Registered, RegisteredFilter, launch_plans, workflows
+
+#: Fields that a message names; the details name more.
+_MOST_NAMED = 5
 
 
 def register_workflow(
@@ -70,20 +76,44 @@ def register_launch_plan(
         return stored, is_new
 
 
-def registration_warnings(context: Context, spec: Payload) -> list[dict[str, str]]:
-    """The pool and label that a launch plan names and the fleet does not have yet."""
+def workflow_warnings(context: Context, workflow: Registered) -> list[dict[str, str]]:
+    """What a workflow asks for beyond the limits of its scope, which may change before it runs."""
+    return _limit_warnings(context, workflow, Scope(**_place(workflow.id), workflow=workflow.id.name))
+
+
+def launch_plan_warnings(context: Context, launch_plan: Registered) -> list[dict[str, str]]:
+    """What its workflow asks for beyond the limits of its scope; the pool and label that the fleet does not have."""
     with context.database.reading() as connection:
         fleet = current_fleet(context, connection)
-    warnings = []
+        workflow = registrations.get(connection, workflows, Identifier(**launch_plan.spec["workflow_id"]))
+    warnings: list[dict[str, str]] = []
+    if workflow is not None:
+        names = {"workflow": workflow.id.name, "launch_plan": launch_plan.id.name}
+        warnings += _limit_warnings(context, workflow, Scope(**_place(launch_plan.id), **names))
     for noun, key, field, known in (
         ("pool", "cluster_assignment", "cluster_pool_name", fleet.pools.keys()),
         ("label", "execution_cluster_label", "value", fleet.label_names()),
     ):
-        name = spec.get(key, {}).get(field)
+        name = launch_plan.spec.get(key, {}).get(field)
         if name is not None and name not in known:
             message = f"No {noun} is called '{name}' yet.{did_you_mean(closest(name, known))} Until it is defined, "
             warnings.append({"code": f"unknown_{noun}", "message": f"{message}executions that need it are refused."})
     return warnings
+
+
+def _place(identifier: Identifier) -> dict[str, str]:
+    return {"project": identifier.project, "domain": identifier.domain}
+
+
+def _limit_warnings(context: Context, workflow: Registered, scope: Scope) -> list[dict[str, str]]:
+    """What the job of a workflow asks for beyond the limits at a scope."""
+    [allowed] = effective_attributes(context, scope, [TASK_RESOURCE]).values
+    try:
+        with_resources(workflow.spec["job"], allowed, "spec.job")
+    except Refused as refusal:
+        outcome = f"Until then executions of {workflow.id} are refused there."
+        return [{"code": refusal.error, "message": f"{problem} {outcome}"} for problem in refusal.problems]
+    return []
 
 
 def _check_open(context: Context, connection: Connection, identifier: Identifier) -> None:
@@ -98,12 +128,23 @@ def _register(connection: Connection, table: Table, new: Registered, *, dry_run:
         if stored is None:
             return new, True
         if stored.digest != new.digest:
-            raise VersionExists(
-                f"{new.id} is registered already, with another body. Choose another version; none is ever edited.",
-                details=[{"field": "id.version", "reason": f"'{shorten(new.id.version)}' is taken."}],
-            )
+            raise _version_exists(stored, new)
         return stored, False
     return registrations.get(connection, table, new.id) or new, True
+
+
+def _version_exists(stored: Registered, new: Registered) -> VersionExists:
+    remedy = "Choose another version; none is ever edited."
+    problems = [
+        Problem(field="id.version", reason=f"'{shorten(new.id.version)}' is registered with another body. {remedy}"),
+        *differences(stored.spec, new.spec),
+    ]
+    named = ", ".join(problem.field for problem in problems[1 : _MOST_NAMED + 1])
+    more = f" and {len(problems) - 1 - _MOST_NAMED} more" if len(problems) - 1 > _MOST_NAMED else ""
+    return VersionExists(
+        f"{new.id} is registered already, with another body: {named}{more} differ. {remedy}",
+        details=[problem_detail(problem) for problem in problems[:MOST_DETAILS]],
+    )
 
 
 def find_workflow(context: Context, connection: Connection, identifier: Identifier) -> Registered:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -104,6 +105,12 @@ def test_the_warnings_of_a_registration_are_told(shell: Shell) -> None:
     assert (done.status, done.err.count(message), done.err.count("warning:")) == (0, 1, 1), done.err
     workflow, plan = json.loads(done.out)
     assert ("warnings" in workflow, [warning["code"] for warning in plan["warnings"]]) == (False, ["unknown_pool"])
+    shell.ok("rainbowctl update task-resource-attribute --set limits.cpu=4")
+    done = shell.run(
+        "rainbowctl create workflow --file - --version v3",
+        stdin=TRAIN.replace("requests: {cpu: 1}", "limits: {cpu: 1000000}"),
+    )
+    assert "job.resources.limits.cpu: 1000000 is above the limit of 4 set at project-domain" in done.err, done.err
     done = shell.run("rainbowctl create launchplan --file nightly.yaml --version v2")
     assert (done.status, done.err.count("version v2: No pool is called 'gpu' yet.")) == (0, 1), done.err
 
@@ -131,8 +138,11 @@ def test_one_that_is_refused_stops_the_others_unless_told_otherwise(shell: Shell
     assert (done.status, done.err) == (1, "error: 1 of 3 could not be registered.\n")
     rows = cells(done.out)[1:]
     assert [row[1] for row in rows] == ["Failed", "Skipped", "Skipped"]
-    assert "registered already, with another body" in rows[0][2]
     assert "a.yaml:1:1" in rows[0][2]
+    assert "'v1' is registered with another body. Choose another version" in rows[0][2]
+    assert "job.command: is [" in rows[0][2]
+    message = shell.refused(2, "rainbowctl create workflow --file - --version v1", stdin=other)
+    assert re.search(r"job\.command: is .*other\.py.*, registered is .*train\.py", message), message
     done = shell.run("rainbowctl register files a.yaml --version v1 --continueOnError -o json")
     assert done.status == 1
     assert [result["status"] for result in json.loads(done.out)] == ["Failed", "Success", "Success"]

@@ -448,3 +448,29 @@ def test_a_declared_kind_may_have_the_name_of_another_noun(make_app: MakeApp) ->
     assert bare(rows(api))[0]["attributes"] == {"pool": {"size": 3}}
     assert api.post(f"{API}/rollbacks", json={"to": 0, "everything": True}).get_json()["counts"]["delete"] == 2
     assert (rows(api), api.get(f"{API}/pools").get_json()["pools"]) == ([], [])
+
+
+@pytest.mark.parametrize("key", ["domain", "project", "workflow", "launch_plan"])
+def test_an_empty_scope_key_is_refused_and_does_not_mean_a_broader_scope(api: FlaskClient, key: str) -> None:
+    whole = {"project": "flytesnacks", "domain": "development", "workflow": "wf", "launch_plan": "lp"}
+    keys = list(whole)[: list(whole).index(key) + 1]
+    scope = {name: "" if name == key else whole[name] for name in keys}
+    assert change(api, label("before", project="flytesnacks"), label("d", domain="development")).status_code == 200
+    before, revision = rows(api), head(api)
+    query = "&".join(f"{name}={value}" for name, value in scope.items())
+    answers = [
+        change(api, label("x", **scope)),
+        change(api, {"resource_type": "EXECUTION_CLUSTER_LABEL", "delete": True, **scope}),
+        api.post(f"{API}/rollbacks", json={"to": 0, **scope}),
+        api.get(f"{API}/effective_attributes?{query}"),
+        api.post(f"{API}/effective_attributes", json={"changes": [label("x", domain="development")], **scope}),
+        api.get(f"{API}/matchable_attributes?resource_type=all&{query}"),
+        api.get(f"{API}/revisions?{query}"),
+    ]
+    for answer in answers:
+        assert answer.status_code == 400, answer.get_json()
+        details = answer.get_json()["details"]
+        assert [(detail["field"], detail["reason"]) for detail in details] == [
+            (key, "is empty: name one, or leave it out for any.")
+        ]
+    assert (rows(api), head(api)) == (before, revision)

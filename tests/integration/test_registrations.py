@@ -51,7 +51,7 @@ def test_a_version_is_registered_once_and_never_edited(shared: FlaskClient, plac
     assert first["created"] is True
     assert first["workflow"]["spec"]["inputs"]["rate"] == {"type": "float", "default": 0.5}
     assert ok(register_workflow(shared, "wf", "v1", inputs=INPUTS, job=TRAIN, **place)) == {**first, "created": False}
-    refused(register_workflow(shared, "wf", "v1", **place), 409, "version_exists", "id.version")
+    refused(register_workflow(shared, "wf", "v1", **place), 400, "version_exists", "id.version")
     assert get(shared, f"{path}/wf/v1") == first["workflow"]
     ok(register_workflow(shared, "wf", "v2", **place))
     ok(register_workflow(shared, "a-first", "v9", **place))
@@ -66,6 +66,85 @@ def test_a_version_is_registered_once_and_never_edited(shared: FlaskClient, plac
     assert page["workflows"] + get(shared, f"{path}?limit=1&token={page['token']}")["workflows"] == listed
     versions = get(shared, f"{path}/wf?limit=1")
     assert get(shared, f"{path}/wf?limit=5&token={versions['token']}")["workflows"][0]["id"]["version"] == "v1"
+
+
+def test_other_content_under_a_version_is_refused_with_the_difference(
+    shared: FlaskClient, place: dict[str, str]
+) -> None:
+    job = {"command": ["train"], "image": "a", "resources": {"requests": {"cpu": "1"}}}
+    ok(register_workflow(shared, "wf", "v1", job=job, **place))
+    other = {"command": ["train", "-v"], "resources": {"requests": {"cpu": "2"}}}
+    answer = refused(register_workflow(shared, "wf", "v1", job=other, description="x", **place), 400, "version_exists")
+    assert answer["code"] == 3
+    assert answer["message"].endswith(
+        "another body: spec.job.command, spec.job.image, spec.job.resources.requests.cpu, spec.description differ. "
+        "Choose another version; none is ever edited."
+    )
+    assert [(detail["field"], detail["reason"]) for detail in answer["details"][1:]] == [
+        ("spec.job.command", 'is ["train","-v"], registered is ["train"].'),
+        ("spec.job.image", 'is absent, registered is "a".'),
+        ("spec.job.resources.requests.cpu", 'is "2", registered is "1".'),
+        ("spec.description", 'is "x", registered is absent.'),
+    ]
+    ok(register_plan(shared, "plan", "wf", "v1", max_parallelism=1, **place))
+    answer = refused(register_plan(shared, "plan", "wf", "v1", max_parallelism=2, **place), 400, "version_exists")
+    assert [detail["field"] for detail in answer["details"]] == ["id.version", "spec.max_parallelism"]
+
+
+def test_a_workflow_that_contradicts_itself_is_not_registered(shared: FlaskClient, place: dict[str, str]) -> None:
+    def register(requests: dict[str, str], limits: dict[str, str]) -> Any:
+        resources = {"requests": requests, "limits": limits}
+        return register_workflow(shared, "wf", job={"command": ["x"], "resources": resources}, **place)
+
+    for requests, limits, resource in (({"cpu": "2"}, {"cpu": "1500m"}, "cpu"), ({"gpu": "2"}, {"gpu": "1"}, "gpu")):
+        answer = refused(register(requests, limits), 400, "above_limit", f"spec.job.resources.requests.{resource}")
+        assert f"{requests[resource]} is above the job's own limit of {limits[resource]}" in answer["message"]
+    answer = refused(register({"gpu": "1"}, {"gpu": "2"}), 400, "invalid_request", "spec.job.resources.requests.gpu")
+    assert "1 is not the job's own limit of 2" in answer["message"]
+    resources = {"requests": {"gpu": "1"}, "limits": {"gpu": "2"}}
+    job = {"command": ["x"], "resources": resources}
+    refused(create(shared, job=job, **place), 400, "invalid_request", "spec.job.resources.requests.gpu")
+    for empty in ("project", "name"):
+        body = {"id": {**identifier("wf", **place), empty: ""}, "spec": {"job": job}}
+        refused(shared.post(f"{API}/workflows", json=body), 400, "invalid_request", f"id.{empty}")
+    assert get(shared, f"workflows/{place['project']}/development")["workflows"] == []
+    assert ok(register({"gpu": "1", "cpu": "1"}, {"gpu": "1", "cpu": "1000m"}))["warnings"] == []
+
+
+def test_a_workflow_beyond_the_limits_of_its_scope_is_registered_with_a_warning(
+    shared: FlaskClient, place: dict[str, str]
+) -> None:
+    def limit(level: str, cpu: str, **names: str) -> None:
+        put_attribute(shared, level, "task_resource_attributes", {"limits": {"cpu": cpu}}, **place, **names)
+
+    limit("project-domain", "4")
+    job = {"command": ["x"], "resources": {"limits": {"cpu": "8"}}}
+    [warning] = ok(register_workflow(shared, "wf", job=job, **place))["warnings"]
+    assert warning == {
+        "code": "above_limit",
+        "message": "spec.job.resources.limits.cpu: 8 is above the limit of 4 set at project-domain "
+        f"{place['project']}/development: ask for less, or raise it. Until then executions of "
+        f"{place['project']}/development/wf version v1 are refused there.",
+    }
+    limit("workflow", "16", workflow="wf")
+    assert ok(register_workflow(shared, "wf", job=job, **place))["warnings"] == []
+    limit("launch-plan", "2", workflow="wf", launch_plan="plan")
+    [warning] = ok(register_plan(shared, "plan", "wf", **place))["warnings"]
+    assert f"limit of 2 set at launch-plan {place['project']}/development/wf/plan" in warning["message"]
+    refused(create(shared, **launch("plan"), **place), 400, "above_limit")
+    assert ok(register_plan(shared, "other", "wf", **place))["warnings"] == []
+
+
+def test_a_launch_plan_may_give_its_identity_in_the_older_form(shared: FlaskClient, place: dict[str, str]) -> None:
+    ok(register_workflow(shared, "wf", **place))
+    role = {"assumable_iam_role": "arn:x", "kubernetes_service_account": "runner"}
+    plan = ok(register_plan(shared, "plan", "wf", auth_role=role, **place))["launch_plan"]
+    identity = {"iam_role": "arn:x", "k8s_service_account": "runner"}
+    assert plan["spec"]["security_context"] == {"run_as": identity}
+    assert created(shared, **launch("plan"), **place)["job"]["identity"] == identity
+    own: dict[str, Any] = {"security_context": {"run_as": {"k8s_service_account": "own"}}}
+    plan = ok(register_plan(shared, "both", "wf", auth_role=role, **own, **place))["launch_plan"]
+    assert plan["spec"]["security_context"] == own["security_context"]
 
 
 def test_one_version_of_a_launch_plan_is_active(shared: FlaskClient, place: dict[str, str]) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from admin.core.executions.retries import RETRY, retry_problems
 from admin.core.fields.branches import Section, read
 from admin.core.fields.compounds import FreeForm, Record
-from admin.core.fields.leaves import DNS_LABEL, ENTITY_NAME, Choice, Integer, Text, numbered_choice
+from admin.core.fields.leaves import DNS_LABEL, ENTITY_NAME, Choice, Integer, Text, not_null, numbered_choice
 from admin.core.jobs.job import JOB, without_nulls
 from admin.core.placement.routes import Target
-from admin.core.problems import Path, Problem, dotted, invalid, raise_problems
+from admin.core.problems import Path, dotted, invalid, raise_problems
 from admin.core.settings import builtin_kinds as kinds
 
 #: An execution becomes a native job, so its name is one that Kubernetes accepts.
@@ -22,13 +23,21 @@ EXECUTION_NAME_RULE = (
 
 IDENTIFIER = {"project": DNS_LABEL, "domain": DNS_LABEL, "name": ENTITY_NAME, "version": ENTITY_NAME}
 
+
+def _not_null(payload: Section) -> Section:
+    """A payload whose fields may not be null: attributes may unset what a broader scope says, requests not."""
+    return replace(payload, fields={name: not_null(field) for name, field in payload.fields.items()})
+
+
 #: Settings that a launch plan's definition and a request may both give, over the attributes.
 SETTINGS: dict[str, Any] = {
     **kinds.WORKFLOW_EXECUTION_CONFIG.payload.fields,
-    "cluster_assignment": kinds.CLUSTER_ASSIGNMENT.payload,
-    "execution_cluster_label": kinds.EXECUTION_CLUSTER_LABEL.payload,
+    "cluster_assignment": _not_null(kinds.CLUSTER_ASSIGNMENT.payload),
+    "execution_cluster_label": _not_null(kinds.EXECUTION_CLUSTER_LABEL.payload),
     "quality_of_service": kinds.QUALITY_OF_SERVICE.payload,
 }
+#: Flyte's older form of an identity.
+AUTH_ROLE = Record(drop_empty=True, fields={"assumable_iam_role": Text(), "kubernetes_service_account": Text()})
 
 EXECUTION_SPEC = Section(
     exclusive=("launch_plan", "job", "jobspec"),
@@ -49,9 +58,7 @@ EXECUTION_SPEC = Section(
         "job": JOB,
         "jobspec": FreeForm(description="A jobspec: the simple form, the next generation's, or Flux's."),
         "cluster": ENTITY_NAME,
-        "auth_role": Record(
-            drop_empty=True, fields={"assumable_iam_role": Text(), "kubernetes_service_account": Text()}
-        ),
+        "auth_role": AUTH_ROLE,
         "metadata": Record(
             fields={
                 "mode": numbered_choice(
@@ -68,25 +75,16 @@ EXECUTION_SPEC = Section(
 def read_spec(spec: Any, path: Path = ("spec",)) -> dict[str, Any]:
     """A request's spec in its normal form; Invalid with every problem."""
     normal: dict[str, Any] = read(EXECUTION_SPEC, spec, path)
-    raise_problems([*null_targets(normal, path), *retry_problems(normal, path)])
+    raise_problems(retry_problems(normal, path))
     if not any(normal.get(name) for name in EXECUTION_SPEC.exclusive):
         raise invalid(dotted(path), "runs nothing: give one of launch_plan, job and jobspec.")
     for name in ("launch_plan", "job", "jobspec", "cluster", "metadata", "auth_role"):
         if name in normal:
             normal[name] = without_nulls(normal[name])
-    return _with_auth_role({name: value for name, value in normal.items() if value is not None or name in SETTINGS})
+    return with_auth_role({name: value for name, value in normal.items() if value is not None or name in SETTINGS})
 
 
-def null_targets(settings: Mapping[str, Any], path: Path) -> list[Problem]:
-    """Pools and labels that are null: attributes may unset what a broader scope says, requests and definitions not."""
-    return [
-        Problem(field=dotted((*path, name, field)), reason="is null, which says nothing here: leave it out.")
-        for name, field in (("cluster_assignment", "cluster_pool_name"), ("execution_cluster_label", "value"))
-        if name in settings and settings[name].get(field, "") is None
-    ]
-
-
-def _with_auth_role(spec: dict[str, Any]) -> dict[str, Any]:
+def with_auth_role(spec: dict[str, Any]) -> dict[str, Any]:
     """Flyte's older `auth_role` as a `security_context`, which counts where both are given."""
     role = spec.pop("auth_role", None)
     if not role:

@@ -9,8 +9,8 @@ from dataclasses import field as dataclass_field
 from typing import Any, ClassVar
 
 from admin.core import names
-from admin.core.fields.compounds import Record, without_null
-from admin.core.fields.leaves import PRINTABLE, Field, Leaf, Leaves, Schema, known_keys
+from admin.core.fields.compounds import Record
+from admin.core.fields.leaves import PRINTABLE, Field, Leaf, Leaves, Schema, known_keys, without_null
 from admin.core.problems import (
     Invalid,
     Path,
@@ -157,12 +157,16 @@ class MapOf(Branch):
         return {key: self._read_entry(key, item, path, problems) for key, item in value.items()}
 
     def _read_entry(self, key: str, item: Any, path: Path, problems: list[Problem]) -> Any:
+        self.check_key(key, path, problems)
+        return self.value.read(item, (*path, key), problems)
+
+    def check_key(self, key: str, path: Path, problems: list[Problem]) -> None:
+        """Add a problem for a key that is ill-formed or reserved."""
         where = (*path, shorten(key))
         if not key or len(key) > 317 or not names.matches(self.key_pattern, key):
             add_problem(problems, where, f"'{shorten(key)}' is not allowed as a name: use {self.key_rule}.")
         elif key in self.reserved:
             add_problem(problems, where, "this name is filled in by the platform; choose another.")
-        return self.value.read(item, (*path, key), problems)
 
     def shape(self) -> Schema:
         schema: Schema = {

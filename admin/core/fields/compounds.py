@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeVar
 
-from admin.core.fields.leaves import Field, Leaf, Schema, known_keys
+from admin.core.fields.leaves import Field, Leaf, Schema, known_keys, not_null
 from admin.core.problems import Path, Problem, add_problem, shorten
 
 Key = TypeVar("Key")
@@ -29,7 +30,9 @@ class _Collection(Leaf):
             where = (*path, shorten(key))
             if value is None:
                 add_problem(problems, where, "null cannot stand in a list or map: leave it out, or put it in quotes.")
-            yield key, leaf.read(value, where, problems)
+                yield key, None
+            else:
+                yield key, leaf.read(value, where, problems)
             if self.max_problems is not None and len(problems) - before >= self.max_problems:
                 return
 
@@ -50,13 +53,17 @@ class ListOf(_Collection):
     def phrase(self) -> str:
         return f"a list, each entry {self.item.phrase}"
 
+    @cached_property
+    def _entry(self) -> Leaf:
+        return replace(self.item, nullable=False)
+
     def parse(self, value: Any, path: Path, problems: list[Problem]) -> list[Any]:
         if not isinstance(value, list):
             raise self.wrong_type()
         if len(value) < self.min_items:
             raise ValueError(f"has {len(value)} entries; give {self.min_items} to {self.max_items}")
         before = len(problems)
-        entries = self._read_entries(self.item, list(enumerate(value)), self.max_items, path, problems)
+        entries = self._read_entries(self._entry, list(enumerate(value)), self.max_items, path, problems)
         items = [item for _, item in entries]
         if self.unique and len(problems) == before and any(item in items[:index] for index, item in enumerate(items)):
             add_problem(problems, path, "the same entry is listed twice: remove one.")
@@ -64,7 +71,7 @@ class ListOf(_Collection):
 
     def details(self) -> Schema:
         details: Schema = {
-            "items": without_null(self.item.schema()),
+            "items": self._entry.schema(),
             "minItems": self.min_items,
             "maxItems": self.max_items,
         }
@@ -96,15 +103,6 @@ class DictOf(_Collection):
         return dict(self._read_entries(self.value, list(value.items()), self.max_entries, path, problems))
 
 
-def without_null(schema: Schema) -> Schema:
-    """The schema of a value that may not be null."""
-    types = [name for name in schema["type"] if name != "null"]
-    plain = schema | {"type": types[0] if len(types) == 1 else types}
-    if "enum" in plain:
-        plain["enum"] = [word for word in plain["enum"] if word is not None]
-    return plain
-
-
 @dataclass(frozen=True, kw_only=True)
 class Record(Leaf):
     """Several values that only make sense together, so that none is inherited alone."""
@@ -116,13 +114,22 @@ class Record(Leaf):
     json_type = "object"
     phrase = "a mapping"
 
+    @cached_property
+    def _given(self) -> dict[str, Field]:
+        """The fields as they are read where they are not null, which here is the same as absent."""
+        return {name: not_null(item) for name, item in self.fields.items()}
+
     def parse(self, value: Any, path: Path, problems: list[Problem]) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise self.wrong_type()
         entries = known_keys(value, self.fields, path, problems)
         if self.drop_empty:
             entries = {name: item for name, item in entries.items() if item not in ("", None)}
-        record = {name: self.fields[name].read(item, (*path, name), problems) for name, item in entries.items()}
+        record = {
+            name: self._given[name].read(item, (*path, name), problems)
+            for name, item in entries.items()
+            if item is not None
+        }
         for name in self.required:
             if entries.get(name) is None:
                 add_problem(problems, (*path, name), "is missing.")

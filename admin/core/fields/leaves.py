@@ -7,7 +7,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from admin.core import names, quantities
@@ -80,6 +80,7 @@ class Leaf(Field):
     """A value that is set, unset (null) or inherited as a whole."""
 
     default: Any = None  #: the platform's own value, None for none
+    nullable: bool = True  #: whether null may be given, which unsets it
 
     json_type: ClassVar[str] = "string"
     remedy: ClassVar[str] = ""  #: how to write such a value
@@ -91,6 +92,8 @@ class Leaf(Field):
 
     def read(self, value: Any, path: Path, problems: list[Problem]) -> Any:
         if value is None:
+            if not self.nullable:
+                add_problem(problems, path, "is null, which says nothing here: leave it out.")
             return None
         try:
             return self.parse(value, path, problems)
@@ -116,7 +119,21 @@ class Leaf(Field):
             schema["enum"] = [*schema["enum"], None]
         if self.default is not None:
             schema["default"] = self.default
-        return schema
+        return schema if self.nullable else without_null(schema)
+
+
+def not_null(field: Field) -> Field:
+    """A field without the null by which leaves are unset."""
+    return replace(field, nullable=False) if isinstance(field, Leaf) else field
+
+
+def without_null(schema: Schema) -> Schema:
+    """The schema of a value that may not be null."""
+    types = [name for name in schema["type"] if name != "null"]
+    plain = schema | {"type": types[0] if len(types) == 1 else types}
+    if "enum" in plain:
+        plain["enum"] = [word for word in plain["enum"] if word is not None]
+    return plain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +152,7 @@ class Text(Leaf):
         if not isinstance(value, str):
             raise self.wrong_type()
         if len(value) < self.min_length:
-            raise ValueError("is empty: give a value, or null to unset it")
+            raise ValueError("is empty: give a value" + (", or null to unset it" if self.nullable else ""))
         if len(value) > self.max_length:
             raise ValueError(f"has {len(value)} characters; the most is {self.max_length}")
         if not names.matches(self.pattern, value):

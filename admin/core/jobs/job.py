@@ -50,14 +50,38 @@ JOB = Section(
 
 def read_job(document: Any, path: tuple[str, ...]) -> dict[str, Any]:
     """A job in its normal form, before settings are applied; Invalid with every problem."""
-    return check_runs(without_nulls(read(JOB, document, path)), path)
+    return check_job(without_nulls(read(JOB, document, path)), path)
 
 
-def check_runs(job: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
-    """The job, if it has a command or an image; Invalid where it has neither."""
+def check_job(job: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
+    """The job, if it runs something and its requests fit its own limits; Invalid otherwise."""
     if not job.get("command") and not job.get("image"):
         raise invalid(dotted(path), "runs nothing: give a command, an image, or both.")
+    resources = job.get("resources", {})
+    requests, limits = resources.get("requests", {}), resources.get("limits", {})
+    both = [resource for resource in TASK_RESOURCES if resource in requests and resource in limits]
+    field = f"{dotted(path)}.resources.requests"
+    excesses = [_own_excess(f"{field}.{resource}", requests[resource], limits[resource]) for resource in both]
+    _refuse_excesses([problem for problem in excesses if problem is not None])
+    if "gpu" in both and parse_quantity(requests["gpu"]) != parse_quantity(limits["gpu"]):
+        reason = (
+            f"{requests['gpu']} is not the job's own limit of {limits['gpu']}: GPUs are held whole, so both must be"
+        )
+        raise invalid(f"{field}.gpu", f"{reason} the same; give one of them, or the same number twice.")
     return job
+
+
+def _own_excess(field: str, request: str, limit: str) -> Problem | None:
+    """The problem of a request above the job's own limit."""
+    if parse_quantity(request) <= parse_quantity(limit):
+        return None
+    reason = f"{request} is above the job's own limit of {limit}: lower the request, or raise the limit."
+    return Problem(field=field, reason=reason)
+
+
+def _refuse_excesses(problems: list[Problem]) -> None:
+    if problems:
+        raise Refused("above_limit", *problems)
 
 
 def without_nulls(value: Any) -> Any:
@@ -87,12 +111,10 @@ def with_resources(job: Mapping[str, Any], allowed: Resolved, path: str) -> dict
         if request is None:
             continue
         requests[resource] = request
-        limit = limits.setdefault(resource, request)
-        if parse_quantity(request) > parse_quantity(limit):
-            reason = f"{request} is above the job's own limit of {limit}."
-            problems.append(Problem(field=f"{path}.resources.requests.{resource}", reason=reason))
-    if problems:
-        raise Refused("above_limit", *problems)
+        excess = _own_excess(f"{path}.resources.requests.{resource}", request, limits.setdefault(resource, request))
+        if excess is not None:
+            problems.append(excess)
+    _refuse_excesses(problems)
     filled = {"requests": _ordered(requests), "limits": _ordered(limits)}
     resources = {"nodes": 1, "tasks": 1, **resources, **{name: part for name, part in filled.items() if part}}
     return {**job, "resources": resources}

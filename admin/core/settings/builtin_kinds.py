@@ -46,6 +46,14 @@ TASK_RESOURCE = Kind(
     example={"defaults": {"cpu": "1", "memory": "150Mi"}, "limits": {"cpu": "2", "memory": "450Mi"}},
 )
 
+TEMPLATE_VARIABLES = MapOf(
+    description="Template variables and what to fill in; names are case-sensitive.",
+    key_pattern=r"[A-Za-z_][A-Za-z0-9_.-]{0,254}",
+    key_rule="letters, digits, '_', '.' and '-', at most 255, starting with a letter or '_'",
+    reserved=("namespace", "project", "domain"),
+    value=LINES,
+)
+
 CLUSTER_RESOURCE = Kind(
     number=1,
     name="CLUSTER_RESOURCE",
@@ -54,17 +62,7 @@ CLUSTER_RESOURCE = Kind(
     description="Values for the templates from which a project's namespace is made, such as its quota.",
     levels=(Level.DOMAIN, Level.PROJECT, Level.PROJECT_DOMAIN),
     merge=Merge.LEAF,
-    payload=Section(
-        fields={
-            "attributes": MapOf(
-                description="Template variables and what to fill in; names are case-sensitive.",
-                key_pattern=r"[A-Za-z_][A-Za-z0-9_.-]{0,254}",
-                key_rule="letters, digits, '_', '.' and '-', at most 255, starting with a letter or '_'",
-                reserved=("namespace", "project", "domain"),
-                value=LINES,
-            )
-        }
-    ),
+    payload=Section(fields={"attributes": TEMPLATE_VARIABLES}),
     example={"attributes": {"projectQuotaCpu": "1000", "projectQuotaMemory": "5Ti"}},
 )
 

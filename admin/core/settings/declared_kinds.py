@@ -216,7 +216,11 @@ def _build_number(type_: str, entries: dict[str, Any], description: str) -> Leaf
         raise invalid("minimum", "the bounds of an int are whole numbers.")
     leaf: Integer | Number = Number(description=description, **bounds)
     if type_ == "int":
-        leaf = Integer(description=description, **{key: int(bound) for key, bound in bounds.items()})
+        leaf = Integer(
+            description=description,
+            minimum=int(bounds.get("minimum", Integer.minimum)),
+            maximum=int(bounds.get("maximum", Integer.maximum)),
+        )
     if leaf.minimum > leaf.maximum:
         raise invalid("minimum", "is above maximum.")
     return leaf

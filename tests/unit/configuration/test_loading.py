@@ -83,6 +83,11 @@ def test_a_key_replaces_its_default_and_sections_are_joined(tmp_path: Path) -> N
         ("task_resources: {defaults: {cpu: 4}}", "task_resources.defaults.cpu"),
         ("task_resources: {defaults: {cpu: 0}, limits: {cpu: 0}}", "task_resources.limits.cpu"),
         ("cluster_resources: {templateData: {a: {valueFrom: {env: X}}}}", "cluster_resources.templateData.a"),
+        ("cluster_resources: {templateData: {namespace: x}}", "cluster_resources.templateData.namespace"),
+        (
+            "cluster_resources: {customData: {production: [{domain: {value: x}}]}}",
+            "cluster_resources.customData.production.domain",
+        ),
         ("cluster_resources: {templatePath: /etc}", "cluster_resources.templatePath"),
         ("kinds: {MINE: {number: 10, fields: {a: int}, color: red}}", "kinds.MINE.color"),
         ("projects: [Upper]", "projects.0.id"),
