@@ -174,6 +174,10 @@ class ExecutionNotFound(NotFound, name="execution_not_found"):
     """No such execution. `rainbowctl get execution` lists them."""
 
 
+class OutputNotFound(NotFound, name="output_not_found"):
+    """No such output file. `rainbowctl get output NAME` lists those of an execution."""
+
+
 class TokenNotFound(NotFound, name="token_not_found"):
     """No such token. `rainbowctl get token CLUSTER` lists them."""
 

@@ -14,8 +14,10 @@ from agent.engines.leases import CLUSTER_LOST
 from agent.intents import Ending, Intent
 
 _MESSAGE_LENGTH, _REASON_LENGTH, _NODES = 4000, 64, 10_000
-#: What is sent of each declared output, and of all together; the admin may keep less.
+#: What is sent with the event of each declared output, and of all together; the admin may keep less.
 _OUTPUT_BYTES, _OUTPUTS_BYTES, _OUTPUTS = 256 * 1024, 512 * 1024, 100
+#: The same of an output whose rest can be sent in pieces.
+_SMALL_OUTPUT_BYTES = 64 * 1024
 
 Event = dict[str, Any]
 
@@ -105,21 +107,44 @@ def strip_outputs(event: Event) -> Event:
 
 
 def read_outputs(engine: Engine, intent: Intent) -> tuple[list[Event], str]:
-    """The declared output files that exist, and a sentence on those that do not."""
+    """The declared output files that exist, and what is to be said of those that do not or are too large.
+
+    The content of a large file follows in pieces, if the admin takes them.
+    """
     declared = intent.lease.get("job", {}).get("outputs") or []
+    limit = intent.output_limit_bytes
+    most = _OUTPUT_BYTES if limit is None else _SMALL_OUTPUT_BYTES
     files: list[Event] = []
-    missing = []
+    missing, remarks = [], []
     bytes_left = _OUTPUTS_BYTES
     for path in declared[:_OUTPUTS]:
         try:
-            output = engine.read_output(intent.handle, path, min(_OUTPUT_BYTES, bytes_left))
+            output = engine.read_output(intent.handle, path, min(most, bytes_left))
         except EngineUnavailable:
             output = None
         if output is None:
             missing.append(path)
             continue
         content, size, is_truncated = output
+        if is_truncated and limit is not None:
+            content = b""
+        if limit is not None and size > limit:
+            remarks.append(f"Of its output {path}, {size} bytes, {limit} are kept (agents.outputLimitBytes).")
         bytes_left -= len(content)
         encoded = base64.b64encode(content).decode()
         files.append({"path": path, "content_base64": encoded, "size": size, "truncated": is_truncated})
-    return files, f"It left no {', '.join(missing)} beneath its working directory." if missing else ""
+    if missing:
+        remarks.append(f"It left no {', '.join(missing)} beneath its working directory.")
+    return files, " ".join(remarks)
+
+
+def large_outputs(intent: Intent) -> dict[str, int]:
+    """The sizes of the output files whose content is sent in pieces, by path."""
+    if intent.output_limit_bytes is None:
+        return {}
+    return {
+        file["path"]: file["size"]
+        for event in intent.events
+        for file in event.get("outputs", ())
+        if file["truncated"] and not file["content_base64"]
+    }

@@ -75,6 +75,11 @@ class Intent:
         return self.lease.get("on_lost")
 
     @property
+    def output_limit_bytes(self) -> int | None:
+        """How much of each output file the admin takes in pieces; None if it is an older one, which takes none."""
+        return self.lease.get("output_limit_bytes")
+
+    @property
     def handle(self) -> Handle:
         """Its native job."""
         return Handle(self.key, self.native_id)

@@ -108,7 +108,7 @@ Options of the engine local:
                                of all processes of a job is measured, and a job above its limit is ended. none: no limit
   graceSeconds: 5              time between SIGTERM and SIGKILL when a job is ended
   keepSeconds: 3600            how long a finished job's directory is kept
-  logLimitBytes: 67108864      what is kept of each stream of a job; it may print more, which is dropped
+  logLimitBytes: 67108864      what is kept of each stream of a job: its beginning, and three times as much of its end
 
 \b
 Under systemd set KillMode=process, so that jobs of the engine local survive a restart of the agent.

@@ -1,4 +1,4 @@
-"""The outbox: events and logs that the admin has not accepted yet."""
+"""The outbox: events, logs and output files that the admin has not accepted yet."""
 
 from __future__ import annotations
 
@@ -8,21 +8,24 @@ from itertools import accumulate
 from typing import Any
 
 from agent.clocks import Clock
-from agent.engines.base import Engine, EngineUnavailable
-from agent.events import Event, estimate_size, strip_details, strip_outputs
+from agent.engines.base import EngineUnavailable
+from agent.engines.safe import SafeEngine
+from agent.events import Event, estimate_size, large_outputs, strip_details, strip_outputs
 from agent.intents import Ending, Intent, Intents, Stage
 from agent.state_directory import StateDirectory
 
 #: How long a final event waits for the rest of the log while the admin takes none of it.
 _LOG_SECONDS = 60.0
 _STREAMS = ("stdout", "stderr")
+#: What the stream of an output file is called, before its path.
+_OUTPUT = "output:"
 _PIECE_BYTES = 256 * 1024
 
 
 class Outbox:
     """What is to be sent to the admin, of the executions in `intents` and of those that were never taken."""
 
-    def __init__(self, intents: Intents, engine: Engine, state: StateDirectory, clock: Clock) -> None:
+    def __init__(self, intents: Intents, engine: SafeEngine, state: StateDirectory, clock: Clock) -> None:
         #: Events without an intent, by key: declined offers and answers to questions. The admin repeats what gets lost.
         self.standalone: dict[str, Event] = {}
         self._intents = intents
@@ -31,8 +34,10 @@ class Outbox:
         self._engine = engine
         #: Streams of which the admin keeps no more, by key and name.
         self._full: set[tuple[str, str]] = set()
-        #: Until when the final event of an execution waits for its log.
+        #: Until when the final event of an execution waits for its log and its output files.
         self._log_deadlines: dict[str, float] = {}
+        #: When the admin last stored something of each execution that has more.
+        self._stored_at: dict[str, float] = {}
 
     def events(self, limit: int | None = None) -> list[Event]:
         """Events that may be sent now, of about so many bytes but at least one; a final event follows its log."""
@@ -105,10 +110,14 @@ class Outbox:
                 self._state.save(intent, is_durable=False)
 
     def log_pieces(self, limit: int, *, include_running: bool) -> list[dict[str, Any]]:
-        """Pieces of logs of at most so many bytes together, those of ended executions first."""
+        """Pieces of logs and output files of about so many bytes together.
+
+        The execution whose turn was longest ago comes first, so that none that prints without end keeps others waiting.
+        """
         stages = (Stage.ENDED, Stage.SUBMITTED) if include_running else (Stage.ENDED,)
+        intents = [intent for stage in stages for intent in self._intents.values() if intent.stage is stage]
         pieces: list[dict[str, Any]] = []
-        for intent in [intent for stage in stages for intent in self._intents.values() if intent.stage is stage]:
+        for intent in sorted(intents, key=lambda intent: self._stored_at.get(intent.key, 0.0)):
             if limit <= 0:
                 break
             if intent.ending is not Ending.LOST:
@@ -118,23 +127,48 @@ class Outbox:
         return pieces
 
     def _next_pieces(self, intent: Intent, limit: int) -> list[dict[str, Any]]:
-        """What an execution has printed and the admin does not have yet, of at most so many bytes."""
+        """What an execution has printed and left and the admin does not have yet, of at most so many bytes."""
         pieces = []
-        for stream in _STREAMS:
-            data = self._read_log(intent, stream, min(limit, _PIECE_BYTES))
+        for stream in (*_STREAMS, *(_OUTPUT + path for path in large_outputs(intent))):
+            stored = intent.log_offsets.get(stream, 0)
+            offset, data = self._read(intent, stream, stored, min(limit, _PIECE_BYTES))
             if data:
                 limit -= len(data)
-                offset = intent.log_offsets.get(stream, 0)
-                pieces.append({**intent.reference, "stream": stream, "offset": offset, **_encode(data)})
+                after = {} if offset == stored else {"after": stored}
+                pieces.append({**intent.reference, "stream": stream, "offset": offset, **after, **_encode(data)})
         return pieces
 
-    def _read_log(self, intent: Intent, stream: str, limit: int) -> bytes:
+    def _read(self, intent: Intent, stream: str, offset: int, limit: int) -> tuple[int, bytes]:
+        """What is to be sent of a stream, and where it begins."""
         if limit <= 0 or not intent.native_id or (intent.key, stream) in self._full:
-            return b""
+            return offset, b""
         try:
-            return self._engine.logs(intent.handle, stream, intent.log_offsets.get(stream, 0), limit)
+            if stream.startswith(_OUTPUT):
+                return offset, self._read_output(intent, stream.removeprefix(_OUTPUT), offset, limit)
+            return self._read_log(intent, stream, offset, limit)
         except EngineUnavailable:
-            return b""
+            return offset, b""
+
+    def _read_output(self, intent: Intent, path: str, offset: int, limit: int) -> bytes:
+        end = min(large_outputs(intent)[path], intent.output_limit_bytes or 0)
+        output = (
+            self._engine.read_output(intent.handle, path, min(limit, end - offset), offset) if offset < end else None
+        )
+        return b"" if output is None else output[0]
+
+    def _read_log(self, intent: Intent, stream: str, offset: int, limit: int) -> tuple[int, bytes]:
+        """What follows an offset; or, if the engine has dropped that or the admin would not keep it, what is later."""
+        tail = intent.lease.get("log_tail_bytes")
+        head = 0 if tail is None else int(intent.lease["log_limit_bytes"]) - tail
+        if tail is None or offset < head:
+            data = self._engine.logs(intent.handle, stream, offset, limit)
+            if data or tail is None:
+                return offset, data
+        parts = self._engine.log_parts(intent.handle, stream)
+        if parts and offset >= head:
+            offset = max(offset, parts[-1][1] - tail)
+        offset = next((max(offset, start) for start, end in parts if end > offset), offset)
+        return offset, self._engine.logs(intent.handle, stream, offset, limit)
 
     def mark_logs_stored(self, offsets: Iterable[Mapping[str, Any]]) -> None:
         """Record how far the admin has logs."""
@@ -142,6 +176,7 @@ class Outbox:
             intent = self._intents.find(stored)
             if intent is None:
                 continue
+            self._stored_at[intent.key] = self._clock.steady()
             if stored["offset"] > intent.log_offsets.get(stored["stream"], 0) and intent.key in self._log_deadlines:
                 self.start_log_deadline(intent)
             intent.log_offsets[stored["stream"]] = stored["offset"]
@@ -150,8 +185,9 @@ class Outbox:
 
     def forget(self, intent: Intent) -> None:
         """Drop what is remembered of an execution that is over."""
-        self._full -= {(intent.key, stream) for stream in _STREAMS}
+        self._full = {(key, stream) for key, stream in self._full if key != intent.key}
         self._log_deadlines.pop(intent.key, None)
+        self._stored_at.pop(intent.key, None)
 
 
 def _encode(data: bytes) -> dict[str, str]:

@@ -83,6 +83,7 @@ class Program:
     stdout: bytes = b""
     stderr: bytes = b""
     files: Mapping[str, bytes] = field(default_factory=dict)  #: output files by path
+    dropped: tuple[int, int] = (0, 0)  #: from where to where bytes of stdout are not kept
 
 
 @dataclass(kw_only=True)
@@ -166,14 +167,23 @@ class FakeEngine:
     def logs(self, handle: Handle, stream: str, offset: int, limit: int) -> bytes:
         """A piece of the program's stdout or stderr."""
         self._fail("logs")
-        program = self._program(handle.key)
-        return {"stdout": program.stdout, "stderr": program.stderr}[stream][offset : offset + limit]
+        parts = self.log_parts(handle, stream)
+        end = next((end for start, end in parts if start <= offset < end), offset)
+        return self._printed(handle, stream)[offset : min(end, offset + limit)]
 
-    def read_output(self, handle: Handle, path: str, limit: int) -> tuple[bytes, int, bool] | None:
+    def log_parts(self, handle: Handle, stream: str) -> list[tuple[int, int]]:
+        """What is before and after the bytes that the program's stdout has lost."""
+        start, end = self._program(handle.key).dropped if stream == "stdout" else (0, 0)
+        parts = [(0, start), (end, len(self._printed(handle, stream)))]
+        return [(start, end) for start, end in parts if start < end]
+
+    def read_output(self, handle: Handle, path: str, limit: int, offset: int = 0) -> tuple[bytes, int, bool] | None:
         """One of the program's files."""
         self._fail("read_output")
         content = self._program(handle.key).files.get(path)
-        return None if content is None else (content[:limit], len(content), len(content) > limit)
+        if content is None:
+            return None
+        return content[offset : offset + limit], len(content), len(content) > offset + limit
 
     def eta(self, task: Task) -> float | None:
         self._fail("eta")
@@ -188,6 +198,10 @@ class FakeEngine:
             raise EngineUnavailable(self.unavailable)
         if method in self.failures:
             raise self.failures[method]
+
+    def _printed(self, handle: Handle, stream: str) -> bytes:
+        program = self._program(handle.key)
+        return {"stdout": program.stdout, "stderr": program.stderr}[stream]
 
     def _native_id(self, key: str) -> str:
         return str(1 + list(self.jobs).index(key))
@@ -307,6 +321,8 @@ class _Check:
         self._wait(handle, lambda state: state.phase.finished)
         output = self.engine.read_output(handle, "result", 10)
         assert output == (b"", 0, False), f"read_output() of an empty file returns {output}"
+        later = self.engine.read_output(handle, "result", 10, 0)
+        assert later == output, f"read_output() of an empty file from offset 0 on returns {later}"
         assert self.engine.read_output(handle, "absent", 10) is None, "read_output() of a missing file is not None"
         self.engine.forget(handle)
 

@@ -25,12 +25,19 @@ from admin.messages.executions import (
     place_of,
     place_token,
 )
-from admin.messages.logs import LogsAnswer, LogsQuery, OutputAnswer, OutputsAnswer
+from admin.messages.logs import (
+    LogsAnswer,
+    LogsQuery,
+    OutputAnswer,
+    OutputPieceAnswer,
+    OutputQuery,
+    OutputsAnswer,
+)
 from admin.messages.pages import number_of, number_token
 from admin.messages.requests import Fields, PageQuery, WriteQuery
-from admin.messages.selectors import conditions_of, scope_of
+from admin.messages.selectors import conditions_of, scope_of, time_of
 from admin.services import abandonments, executions, redecisions
-from admin.services.logs import read_log, read_outputs
+from admin.services.logs import read_log, read_output, read_outputs
 
 operations = creations.operations  # of the same noun
 
@@ -89,14 +96,25 @@ def list_events(query: Fields, **key: str) -> EventsAnswer:
 @operations.add("GET", f"{_PATH}/logs", query=LogsQuery, errors=(404,), for_agents=True)
 def read_logs(query: Fields, **key: str) -> LogsAnswer:
     """What an execution printed, from an offset on; perhaps waiting for more."""
-    return LogsAnswer.from_attributes(read_log(context(), execution_id(**key), **query))
+    since = time_of(query.pop("since"), context().clock(), "since") if "since" in query else None
+    start = {"offset": query.pop("offset", 0), "since": since}
+    return LogsAnswer.from_attributes(read_log(context(), execution_id(**key), **start, **query))
 
 
 @operations.add("GET", f"{_PATH}/outputs", errors=(404,), for_agents=True)
 def list_outputs(**key: str) -> OutputsAnswer:
-    """The small files that an execution left."""
+    """The files that an execution left."""
     outputs, is_pruned = read_outputs(context(), execution_id(**key))
-    return OutputsAnswer(outputs=[OutputAnswer.from_output(output) for output in outputs], pruned=is_pruned or None)
+    limit = context().settings.agents.output_limit_bytes
+    return OutputsAnswer(
+        outputs=[OutputAnswer.from_stored(output, limit) for output in outputs], pruned=is_pruned or None
+    )
+
+
+@operations.add("GET", f"{_PATH}/outputs/content", query=OutputQuery, errors=(404,), for_agents=True)
+def read_output_content(query: Fields, **key: str) -> OutputPieceAnswer:
+    """The content of a file that an execution left, from an offset on."""
+    return OutputPieceAnswer.from_piece(read_output(context(), execution_id(**key), **query))
 
 
 @operations.add("GET", f"{_PATH}/explanation", query=ExplanationQuery, errors=(404,), for_agents=True)

@@ -191,7 +191,7 @@ CONFIGURATION = Section(
                 "giveUpAfter": Age(default="24h"),
                 "evictionsPerSecond": Integer(minimum=1, maximum=100_000, default=50),
                 "logLimitBytes": Integer(minimum=0, maximum=2**30, default=1024 * 1024),
-                "outputLimitBytes": Integer(minimum=0, maximum=2**24, default=64 * 1024),
+                "outputLimitBytes": Integer(minimum=0, maximum=2**30, default=1024 * 1024),
             }
         ),
         "loops": Section(

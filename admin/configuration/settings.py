@@ -78,6 +78,11 @@ class Agents:
     output_limit_bytes: int
 
     @property
+    def log_tail_bytes(self) -> int:
+        """How much is kept of the end of a stream that is longer than the limit; the rest is of its beginning."""
+        return self.log_limit_bytes - self.log_limit_bytes // 4
+
+    @property
     def retry_seconds(self) -> float:
         """How long an agent waits before it repeats a sync that failed or found no room to wait."""
         return min(5, self.lease_seconds / 4)

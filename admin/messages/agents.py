@@ -23,7 +23,7 @@ from admin.services.exchanges import Sync
 from admin.services.logs import LogPiece
 from admin.services.reports import Held, Report
 from admin.store.leases import LeasedExecution
-from admin.store.logs import OutputFile
+from admin.store.logs import OUTPUT, OutputFile
 from admin.store.tokens import StoredToken
 
 
@@ -117,14 +117,22 @@ class EventBody(HeldBody):
 
 
 class LogBody(HeldBody):
-    """A piece of what an attempt printed."""
+    """A piece of what an attempt printed, or of a file that it left."""
 
-    stream: Literal["stdout", "stderr"]
+    stream: Annotated[
+        str, Meta(max_length=5000, description="stdout, stderr, or `output:` and the path of an output file.")
+    ]
     offset: Annotated[int, Meta(ge=0, le=2**62)]
+    after: (
+        Annotated[int, Meta(ge=0, le=2**62, description="Up to where it is stored, if what follows is not sent.")]
+        | UnsetType
+    ) = UNSET
     data: Annotated[str, Meta(description="As text; the offsets count its bytes in UTF-8.")] | UnsetType = UNSET
     data_base64: Annotated[str, Meta(description="As bytes.")] | UnsetType = UNSET
 
     def piece(self) -> LogPiece:
+        if self.stream not in ("stdout", "stderr") and (not self.stream.startswith(OUTPUT) or "\0" in self.stream):
+            raise invalid("logs.stream", "is none: give stdout, stderr, or output: and a path.")
         return LogPiece(
             id=self.id.id(),
             attempt=self.attempt,
@@ -132,6 +140,7 @@ class LogBody(HeldBody):
             offset=self.offset,
             data=self._bytes(),
             uid=self.uid,
+            after=or_none(self.after),
         )
 
     def _bytes(self) -> bytes:
@@ -254,6 +263,8 @@ class LeaseAnswer(Answer):
     quality_of_service: Json | None = None
     time_limit_seconds: float | None = None
     log_limit_bytes: int
+    log_tail_bytes: Annotated[int, Meta(description="How much of the limit is for the end of a stream.")]
+    output_limit_bytes: Annotated[int, Meta(description="Of an output file, which may be sent in pieces.")]
 
     @classmethod
     def from_lease(cls, lease: LeasedExecution, settings: AgentSettings) -> LeaseAnswer:
@@ -269,6 +280,8 @@ class LeaseAnswer(Answer):
             quality_of_service=content["quality_of_service"] or None,
             time_limit_seconds=lease.time_limit_seconds,
             log_limit_bytes=settings.log_limit_bytes,
+            log_tail_bytes=settings.log_tail_bytes,
+            output_limit_bytes=settings.output_limit_bytes,
         )
 
 

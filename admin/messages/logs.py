@@ -1,34 +1,43 @@
-"""Logs of executions, and the small files that they leave."""
+"""Logs of executions, and the files that they leave."""
 
 from __future__ import annotations
 
 import base64
 from typing import Annotated
 
-from marshmallow import fields, validate
+from marshmallow import ValidationError, fields, validate, validates_schema
 from msgspec import Meta
 
-from admin.messages.requests import Number, RequestSchema, Seconds, Whole
+from admin.messages.requests import Fields, Number, RequestSchema, Seconds, Whole
+from admin.messages.selectors import TimeField
 from admin.messages.shared import Answer
-from admin.store.logs import OutputFile
+from admin.services.logs import OutputPiece
+from admin.store.logs import StoredOutput
 
 
 class LogsQuery(RequestSchema):
     attempt = Number(least=1, metadata={"description": "The last one, if not given."})
     stream = fields.String(load_default="stdout", validate=validate.OneOf(["stdout", "stderr"]))
-    offset = Number(load_default=0)
+    offset = Number(metadata={"description": "Where to begin; 0, if not given."})
+    tail = Number(metadata={"description": "Begin with the last lines, so many; they may go on with next_offset."})
+    since = TimeField(metadata={"type": "string", "description": "Begin with what was stored since a time, or 5m ago."})
     limit = Whole(load_default=65_536, validate=validate.Range(min=1, max=1024 * 1024))
     wait_seconds = Seconds(load_default=0, validate=validate.Range(min=0, max=60))
+
+    @validates_schema
+    def check_start(self, query: Fields, **_: object) -> None:
+        if "offset" in query and query.keys() & {"tail", "since"}:
+            raise ValidationError("says where to begin, as tail and since do: give it without them.", "offset")
 
 
 class LogsAnswer(Answer):
     attempt: int
     stream: str
     offset: int
-    data: str
+    data: Annotated[str, Meta(description="Where bytes of the stream are missing, a line says how many.")]
     next_offset: int
     complete: Annotated[bool, Meta(description="It has ended, and there is no more.")]
-    truncated: Annotated[bool, Meta(description="It printed more than is kept.")]
+    truncated: Annotated[bool, Meta(description="It printed more than is kept: the middle is missing.")]
     pruned: Annotated[bool | None, Meta(description="It ended so long ago that what it printed is no longer kept.")] = (
         None
     )
@@ -37,15 +46,41 @@ class LogsAnswer(Answer):
 class OutputAnswer(Answer):
     path: str
     size: int
-    truncated: bool
+    kept: Annotated[int, Meta(description="How many bytes of it are stored; fewer than its size if it was cut.")]
+    limit: Annotated[int, Meta(description="How many bytes of a file are stored at most.")]
+    truncated: Annotated[bool, Meta(description="content_base64 is not all of it.")]
     attempt: int
-    content_base64: str
+    content_base64: Annotated[str, Meta(description="Of a small file; a large one is read from outputs/content.")]
 
     @classmethod
-    def from_output(cls, output: OutputFile) -> OutputAnswer:
-        return cls.from_attributes(output, content_base64=base64.b64encode(output.content).decode())
+    def from_stored(cls, stored: StoredOutput, limit: int) -> OutputAnswer:
+        file, kept = stored
+        content = base64.b64encode(file.content).decode()
+        is_part = len(file.content) < file.size
+        return cls.from_attributes(file, kept=kept, limit=limit, truncated=is_part, content_base64=content)
 
 
 class OutputsAnswer(Answer):
     outputs: list[OutputAnswer]
     pruned: Annotated[bool | None, Meta(description="It ended so long ago that what it left is no longer kept.")] = None
+
+
+class OutputQuery(RequestSchema):
+    path = fields.String(required=True, validate=validate.Length(min=1, max=4096))
+    offset = Number(load_default=0)
+    limit = Whole(load_default=262_144, validate=validate.Range(min=1, max=1024 * 1024))
+
+
+class OutputPieceAnswer(Answer):
+    path: str
+    size: int
+    kept: int
+    attempt: int
+    offset: int
+    content_base64: str
+    next_offset: int
+    complete: Annotated[bool, Meta(description="There is no more of it.")]
+
+    @classmethod
+    def from_piece(cls, piece: OutputPiece) -> OutputPieceAnswer:
+        return cls.from_attributes(piece, content_base64=base64.b64encode(piece.content).decode())

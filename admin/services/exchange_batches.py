@@ -180,8 +180,7 @@ def _handle(exchange: Exchange, connection: Connection, now: datetime) -> None:
     request, answer, leased = exchange.request, exchange.answer, exchange.leased
     agents, takes_work = exchange.context.settings.agents, answer.takes_work
     if request.logs:  # before the events: one of them may end the attempt that printed it
-        limit = agents.log_limit_bytes
-        answer.log_offsets = store_pieces(connection, request.logs, leased, request.cluster, limit)
+        answer.log_offsets = store_pieces(connection, request.logs, leased, request.cluster, agents, now)
     if request.events:
         limit = agents.output_limit_bytes
         events = exchange.believed_reports

@@ -1,4 +1,8 @@
-"""Logs of executions, stored, read and followed, and their small output files."""
+"""Logs of executions, stored, read and followed, and their output files.
+
+Of a stream that is longer than the limit the beginning and the end are kept: what is between them is deleted as the
+stream grows. The places of bytes are those in the whole stream; a reader who comes to missing ones is told how many.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,15 @@ import codecs
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from sqlalchemy import Connection
 
+from admin.configuration.settings import Agents as AgentSettings
 from admin.core.executions.attempts import is_same
 from admin.core.executions.lifecycle import Phase
-from admin.core.problems import Invalid, Problem
+from admin.core.problems import Invalid, Problem, closest, did_you_mean, shorten
+from admin.errors import OutputNotFound
 from admin.services.context import Context
 from admin.services.executions import find_execution
 from admin.services.retention import is_log_past
@@ -19,15 +26,20 @@ from admin.services.waiting import Wait
 from admin.store import leases, logs
 from admin.store.executions import ExecutionId
 from admin.store.leases import CurrentAttempt, LeasedExecution
-from admin.store.logs import OutputFile
+from admin.store.logs import StoredOutput, Stream
 
 _POLL_SECONDS = 0.3
 _LONGEST_CHARACTER = 4  # in bytes: with a smaller limit a reader might never advance
+_ENDLESS = 2**62
+_MISSING = (
+    "\nrainbow: {} bytes are missing here: agents.logLimitBytes of the admin and engineOptions.logLimitBytes of the "
+    "agent say how many are kept\n"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogPiece:
-    """A piece of an execution's log."""
+    """A piece of an execution's log, or of an output file."""
 
     id: ExecutionId
     attempt: int
@@ -35,6 +47,7 @@ class LogPiece:
     offset: int
     data: bytes
     uid: str = ""  #: of the execution; "" from an agent that sends none
+    after: int | None = None  #: where the piece before it ended, if what is between the two is not sent
 
 
 def store_pieces(
@@ -42,15 +55,16 @@ def store_pieces(
     pieces: Sequence[LogPiece],
     leased: Mapping[ExecutionId, LeasedExecution],
     cluster: str,
-    limit: int,
+    settings: AgentSettings,
+    now: datetime,
 ) -> list[tuple[LogPiece, int, bool]]:
-    """Store the pieces of a cluster, each if it continues its stream and there is room.
+    """Store the pieces of a cluster, each if it continues its stream.
 
     Returns with each how far its stream goes, and whether no more of it is stored.
     """
     others = leases.current_attempts(connection, {piece.id for piece in pieces} - leased.keys())
     current: dict[ExecutionId, CurrentAttempt | LeasedExecution] = {**others, **leased}
-    ends = logs.lengths(connection, {attempt.id for attempt in current.values()})
+    ends = logs.ends(connection, {attempt.id for attempt in current.values()})
     offsets, new = [], []
     for piece in pieces:
         attempt = current.get(piece.id)
@@ -59,15 +73,42 @@ def store_pieces(
             offsets.append((piece, piece.offset + len(piece.data), True))  # the agent may drop it
             continue
         stream = (attempt.id, piece.attempt, piece.stream)
+        most = _most_bytes(piece.stream, settings)
+        start, data = _new_part(piece, ends.get(stream, 0))
+        data = data[: max(0, most - start)]
+        if data:
+            new.append((stream, start, data))
+            ends[stream] = start + len(data)
         end = ends.get(stream, 0)
-        known = end - piece.offset
-        if 0 <= known < len(piece.data) and end < limit:
-            data = piece.data[known : known + limit - end]
-            new.append((stream, end, data))
-            end = ends[stream] = end + len(data)
-        offsets.append((piece, end, end >= limit))
-    logs.append(connection, new)
+        offsets.append((piece, end, end >= most))
+    head = settings.log_limit_bytes - settings.log_tail_bytes
+    logs.append(connection, [part for piece in new for part in _split(*piece, head)], now)
+    for stream in {stream for stream, _, _ in new}:
+        if not stream[2].startswith(logs.OUTPUT) and ends[stream] > settings.log_limit_bytes:
+            logs.drop(connection, stream, head, ends[stream] - settings.log_tail_bytes)
     return offsets
+
+
+def _most_bytes(stream: str, settings: AgentSettings) -> int:
+    """Up to where bytes of a stream are stored: of a log any, because it loses others."""
+    if stream.startswith(logs.OUTPUT):
+        return settings.output_limit_bytes
+    return _ENDLESS if settings.log_limit_bytes else 0
+
+
+def _split(stream: Stream, start: int, data: bytes, place: int) -> list[tuple[Stream, int, bytes]]:
+    """A piece, or its two parts if a place is within it."""
+    size = place - start
+    if not 0 < size < len(data):
+        return [(stream, start, data)]
+    return [(stream, start, data[:size]), (stream, place, data[size:])]
+
+
+def _new_part(piece: LogPiece, end: int) -> tuple[int, bytes]:
+    """Where what is new of a piece begins, and its bytes; none where bytes before it have not come."""
+    if piece.offset > end:
+        return piece.offset, piece.data if piece.after == end else b""
+    return end, piece.data[end - piece.offset :]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,9 +134,16 @@ def read_log(
     offset: int,
     limit: int,
     wait_seconds: float,
+    tail: int | None = None,
+    since: datetime | None = None,
 ) -> LogText:
-    """The log of an attempt from an offset on; waits `wait_seconds` while there is none and may be more."""
+    """The log of an attempt from an offset on; waits `wait_seconds` while there is none and may be more.
+
+    With `tail` or `since` it begins with its last lines, or with what was stored since then, whichever is later.
+    """
     deadline = context.monotonic() + wait_seconds
+    limit = max(limit, _LONGEST_CHARACTER)
+    start: int | None = None
     with context.waiting_room.place(Wait.LOG) as place:
         while True:
             with context.database.reading() as connection:
@@ -104,25 +152,43 @@ def read_log(
                 if number > execution.attempt:
                     reason = f"there are {execution.attempt} attempts; give 1 to {execution.attempt}."
                     raise Invalid(Problem(field="attempt", reason=reason))
-                data = logs.read(connection, execution.id, number, stream, offset, max(limit, _LONGEST_CHARACTER))
-                end = logs.length(connection, execution.id, number, stream)
+                log = (execution.id, number, stream)
+                if start is None:
+                    start = _start(connection, log, offset, tail, since)
+                extent = logs.extent(connection, log, start)
+                is_pruned = start < extent.first or (extent.end == 0 and is_log_past(context, execution))
+                data = b"" if is_pruned else logs.read(connection, log, extent.next, limit)
             is_over = number < execution.attempt or Phase(execution.phase).is_finished
-            is_pruned = not data and (offset < end or (end == 0 and is_log_past(context, execution)))
-            text, used = _text(data, is_last=is_over and offset + len(data) >= end)
+            is_at_end = extent.next + len(data) >= extent.end
+            text, used = _text(data, is_last=is_over if is_at_end else len(data) < limit)
             if used or is_over or context.monotonic() >= deadline or context.cluster_wakeups.is_closing:
                 break
             place.require()
             time.sleep(min(_POLL_SECONDS, max(0.0, deadline - context.monotonic())))
+    next_offset = start if is_pruned else extent.next + used
+    missing = 0 if is_pruned else extent.next - start
     return LogText(
         attempt=number,
         stream=stream,
-        offset=offset,
-        data=text,
-        next_offset=offset + used,
-        complete=is_over and (is_pruned or offset + used >= end),
-        truncated=end >= context.settings.agents.log_limit_bytes,
+        offset=start,
+        data=_MISSING.format(missing) + text if missing else text,
+        next_offset=next_offset,
+        complete=is_over and (is_pruned or next_offset >= extent.end),
+        truncated=extent.kept < extent.end,
         pruned=is_pruned or None,
     )
+
+
+def _start(connection: Connection, log: Stream, offset: int, tail: int | None, since: datetime | None) -> int:
+    """Where a reader begins; at 0 if the beginning of the log was pruned, so that no more of it is shown."""
+    if tail is None and since is None:
+        return offset
+    extent = logs.extent(connection, log)
+    if extent.first > 0:
+        return 0
+    lines = 0 if tail is None else logs.start_of_last_lines(connection, log, tail) if tail else extent.end
+    times = 0 if since is None else logs.start_since(connection, log, since)
+    return max(lines, extent.end if times is None else times)
 
 
 def _text(data: bytes, *, is_last: bool) -> tuple[str, int]:
@@ -132,9 +198,52 @@ def _text(data: bytes, *, is_last: bool) -> tuple[str, int]:
     return text, len(data) - len(decoder.getstate()[0])
 
 
-def read_outputs(context: Context, key: ExecutionId) -> tuple[list[OutputFile], bool]:
+def read_outputs(context: Context, key: ExecutionId) -> tuple[list[StoredOutput], bool]:
     """The output files of an execution, and whether they were pruned."""
     with context.database.reading() as connection:
         execution = find_execution(context, connection, key)
         outputs = logs.outputs(connection, execution.id)
     return outputs, not outputs and is_log_past(context, execution)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputPiece:
+    """Some bytes of an output file, and where it goes on."""
+
+    path: str
+    attempt: int
+    size: int
+    kept: int
+    offset: int
+    content: bytes
+    next_offset: int
+    complete: bool  #: whether there is no more of it
+
+
+def read_output(context: Context, key: ExecutionId, *, path: str, offset: int, limit: int) -> OutputPiece:
+    """Bytes of an output file from an offset on."""
+    with context.database.reading() as connection:
+        execution = find_execution(context, connection, key)
+        stored = {stored.file.path: stored for stored in logs.outputs(connection, execution.id)}
+        if path not in stored:
+            near = closest(path, stored)
+            raise OutputNotFound(
+                f"Execution '{shorten(key.name)}' left no output '{shorten(path)}'.{did_you_mean(near)} "
+                f"`rainbowctl get output {key.project}/{key.domain}/{key.name}` lists what it left.",
+                details=[{"field": "path", "reason": "is unknown.", "closest": list(near)}],
+            )
+        file, kept = stored[path]
+        content = file.content[offset : offset + limit]
+        if not file.content:
+            content = logs.read(connection, (execution.id, file.attempt, logs.OUTPUT + path), offset, limit)
+    end = offset + len(content)
+    return OutputPiece(
+        path=path,
+        attempt=file.attempt,
+        size=file.size,
+        kept=kept,
+        offset=offset,
+        content=content,
+        next_offset=end,
+        complete=end >= kept,
+    )

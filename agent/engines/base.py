@@ -8,10 +8,12 @@ The agent calls an engine from one thread only. A call that cannot reach the bac
 agent tries again later and draws no conclusion from it. Engines enforce time limits themselves if their back end can;
 the agent cancels what still runs half a minute after its limit.
 
-Three attributes are optional: `poll_seconds`, how often the agent asks for states unless its configuration says
+Four attributes are optional: `poll_seconds`, how often the agent asks for states unless its configuration says
 otherwise (default 0.5); `is_shared`, whether an agent on another machine finds the same jobs (default False: an agent
-that is replaced by another ends its jobs); and `guards_leases`, whether the engine ends a job whose lease is over even
-if there is no agent (default False: only an agent that runs does). An engine that guards leases is a `GuardingEngine`.
+that is replaced by another ends its jobs); `guards_leases`, whether the engine ends a job whose lease is over even
+if there is no agent (default False: only an agent that runs does); and the method `log_parts(handle, stream)`, of an
+engine that drops part of a long log: from where to where each part goes that is kept, in order, and without which the
+whole of a log is sent in the order of its bytes. An engine that guards leases is a `GuardingEngine`.
 
 `agent.testing.check_engine` checks an engine against this interface.
 """
@@ -147,8 +149,8 @@ class Engine(Protocol):
     def logs(self, handle: Handle, stream: str, offset: int, limit: int) -> bytes:
         """At most `limit` bytes of stdout or stderr from `offset` on; empty if there is nothing (yet)."""
 
-    def read_output(self, handle: Handle, path: str, limit: int) -> tuple[bytes, int, bool] | None:
-        """Content (at most `limit` bytes), size, and whether the content is truncated, of a file in the working
+    def read_output(self, handle: Handle, path: str, limit: int, offset: int = 0) -> tuple[bytes, int, bool] | None:
+        """Content (at most `limit` bytes from `offset` on), size, and whether more follows, of a file in the working
         directory; None if there is no such file."""
 
     def eta(self, task: Task) -> float | None:

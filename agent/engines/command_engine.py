@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import shutil
 import time
 from collections.abc import Mapping
@@ -13,12 +14,15 @@ from typing import Any, ClassVar
 
 from agent.clocks import SYSTEM_CLOCK, Clock
 from agent.engines.base import Handle, OptionError, Task, parse_seconds, refuse_unknown
+from agent.engines.limits import log_sizes
 from agent.engines.users import User, file_access_of, find_user, own_name
 from agent.files import open_beneath, open_without_links, read_file, read_json
 
 #: What the engine must know of a task later, its working directory (`work`) included.
 TASK = "task.json"
 _STREAMS = ("stdout", "stderr")
+#: What the name of a stream's file ends with, but for the first one.
+_PLACE = re.compile(r"|[0-9]{1,18}")
 _FORGOTTEN = "forgotten"
 
 
@@ -97,12 +101,42 @@ class CommandEngine:
         """A piece of what the job printed."""
         if stream not in _STREAMS:
             raise ValueError(f"there is no stream {stream}")
+        path = self.directory / handle.key / stream
         try:
-            return read_file(self.directory / handle.key / stream, limit, offset)
+            data = read_file(path, limit, offset)
+            if data and offset + len(data) <= self._head_bytes:
+                return data
+            for start, end in self.log_parts(handle, stream):
+                if start <= offset < end:
+                    part = path.with_name(f"{stream}.{start}") if start else path
+                    return read_file(part, min(limit, end - offset), offset - start)
         except FileNotFoundError:
-            return b""
+            pass
+        return b""
 
-    def read_output(self, handle: Handle, path: str, limit: int) -> tuple[bytes, int, bool] | None:
+    def log_parts(self, handle: Handle, stream: str) -> list[tuple[int, int]]:
+        """Where each file of a stream begins and ends; `agent.engines.limits` says which there are."""
+        parts = []
+        try:
+            with os.scandir(self.directory / handle.key) as entries:
+                for entry in entries:
+                    name, _, start = entry.name.partition(".")
+                    if name == stream and _PLACE.fullmatch(start) and entry.is_file(follow_symlinks=False):
+                        place = int(start or 0)
+                        parts.append((place, place + entry.stat(follow_symlinks=False).st_size))
+        except FileNotFoundError:
+            pass
+        parts.sort()
+        if len(parts) > 1 and parts[0][0] == 0:
+            # What Slurm itself adds to the first file when the job ends is not in its place.
+            parts[0] = (0, min(parts[0][1], parts[1][0], self._head_bytes))
+        return parts
+
+    @property
+    def _head_bytes(self) -> int:
+        return log_sizes(self.options["logLimitBytes"]).head
+
+    def read_output(self, handle: Handle, path: str, limit: int, offset: int = 0) -> tuple[bytes, int, bool] | None:
         """A regular file beneath the job's working directory."""
         record = read_json(self.directory / handle.key / TASK)
         if record is None:
@@ -121,7 +155,8 @@ class CommandEngine:
             return None
         with os.fdopen(descriptor, "rb") as file:
             size = os.fstat(descriptor).st_size
-            return file.read(limit), size, size > limit
+            file.seek(offset)
+            return file.read(limit), size, size > offset + limit
 
     def _open_work(self, work: Path) -> int:
         """Open the working directory; one that the engine made must not have become a link."""

@@ -44,6 +44,8 @@ class SafeEngine:
         self.states = _contained(engine.states)
         self.cancel = _contained(engine.cancel)
         self.logs = _contained(engine.logs)
+        log_parts: Callable[[Handle, str], list[tuple[int, int]]] = getattr(engine, "log_parts", lambda *of: [])
+        self.log_parts = _contained(log_parts)
         self.read_output = _contained(engine.read_output)
         self.eta = _contained(engine.eta)
         self.forget = _contained(engine.forget)

@@ -13,7 +13,7 @@ from typing import Any
 #: Exit statuses, as `rainbowctl --help` lists them.
 EXIT_CODES: dict[int, str] = {
     0: "done",
-    1: "failed: an error of the admin, or the answer at the prompt was no",
+    1: "failed: an error of the admin, an output that was cut, or the answer at the prompt was no",
     2: "usage: a wrong flag, name or file",
     3: "not found, or not set",
     4: "not authenticated, or not allowed",
@@ -180,6 +180,10 @@ class AlreadyCreated(RainbowError, name="already_created", code=6, exit_code=8):
 
 class EndedOtherwise(RainbowError, name="ended_otherwise", code=9, exit_code=9):
     """The condition was not met."""
+
+
+class OutputCut(RainbowError, name="output_cut", code=15):
+    """An output file is larger than the admin keeps: its end is missing."""
 
 
 class Interrupted(RainbowError, name="interrupted", code=1, exit_code=130):

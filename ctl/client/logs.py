@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from ctl.client.client import Client
 from ctl.client.executions import ExecutionId
@@ -11,13 +10,22 @@ from ctl.client.executions import ExecutionId
 STREAMS = ("stdout", "stderr")
 
 _PIECE_BYTES = 256 * 1024
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 class Stream:
     """One stream of one attempt, which is read on from where the last piece ended."""
 
-    def __init__(self, client: Client, id: ExecutionId, name: str, attempt: int) -> None:
+    def __init__(
+        self,
+        client: Client,
+        id: ExecutionId,
+        name: str,
+        attempt: int,
+        *,
+        tail: int | None = None,
+        since: str | None = None,
+    ) -> None:
+        """With `tail` it begins with its last lines, with `since` with what was stored since a time."""
         self.name = name
         self.is_complete = False  #: whether the attempt is over and all of it has been read
         self.is_truncated = False  #: whether more was printed than the admin keeps
@@ -25,12 +33,22 @@ class Stream:
         self._client = client
         self._id = id
         self._attempt = attempt
-        self._offset = 0
+        self._tail = tail
+        self._since = since
+        self._offset: int | None = None
 
     def read(self, seconds: int = 0) -> str:
         """The next piece; where there is none yet, an empty text after `seconds`."""
+        is_first = self._offset is None
         answer = self._client.execution_log(
-            self._id, self.name, attempt=self._attempt, offset=self._offset, limit=_PIECE_BYTES, seconds=seconds
+            self._id,
+            self.name,
+            attempt=self._attempt,
+            offset=self._offset,
+            tail=self._tail if is_first else None,
+            since=self._since if is_first else None,
+            limit=_PIECE_BYTES,
+            seconds=seconds,
         )
         self._offset = int(answer["next_offset"])
         self.is_complete = bool(answer["complete"])
@@ -42,12 +60,3 @@ class Stream:
         """Everything that has been printed so far, piece by piece."""
         while not self.is_complete and (text := self.read()):
             yield text
-
-
-def last_lines(pieces: Iterable[str], number: int) -> str:
-    """The last lines of a text that comes in pieces; a line that is not ended yet counts."""
-    kept = ""
-    for text in pieces:
-        lines = _LINE.findall(kept + text)
-        kept = "".join(lines[max(0, len(lines) - number) :])
-    return kept

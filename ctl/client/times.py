@@ -39,6 +39,11 @@ def _written(moment: datetime) -> str:
     return moment.isoformat().replace("+00:00", "Z")
 
 
+def is_duration(text: str) -> bool:
+    """Whether a text is a duration in units: `90s`, `5m` or `1h30m`."""
+    return re.fullmatch(f"({_PART.pattern})+", text.strip()) is not None
+
+
 def parse_duration(text: str, flag: str) -> float:
     """Seconds for `90`, `90s`, `5m` or `1h30m`."""
     stripped = text.strip()

@@ -148,6 +148,24 @@ def test_the_outcome_logs_and_outputs_of_an_execution_are_reported(site: Site) -
     assert [(file["path"], base64.b64decode(file["content_base64"])) for file in outputs] == [("result", b"12")]
 
 
+def test_a_large_output_arrives_whole_and_the_end_of_a_long_log_too(site: Site) -> None:
+    name = f"{site.cluster}-large"
+    script = "head -c 900000 /dev/zero | tr '\\0' x > model; seq 300000; echo done"
+    site.create(name, "sh", "-c", script, outputs=["model"])
+    site.start()
+    assert site.ended(name)["closure"]["phase"] == "SUCCEEDED"
+    [model] = site.get(name, "/outputs")["outputs"]
+    assert (model["size"], model["kept"]) == (900_000, 900_000)
+    piece = site.get(name, "/outputs/content", path="model", limit=2**20)
+    assert base64.b64decode(piece["content_base64"]) == b"x" * 900_000
+    assert site.get(name, "/logs", tail=2)["data"] == "300000\ndone\n"
+    first = site.printed(name)
+    rest = site.get(name, "/logs", offset=first["next_offset"])
+    printed = "".join(f"{number}\n" for number in range(1, 300_001)) + "done\n"
+    assert first["data"] == printed[: 256 * 1024]
+    assert f"rainbow: {len(printed) - 2**20} bytes are missing here" in rest["data"]
+
+
 def test_a_command_that_does_not_exist(site: Site) -> None:
     name = f"{site.cluster}-none"
     site.create(name, "no-such-command")
@@ -164,7 +182,10 @@ def test_ten_megabytes_of_log(site: Site) -> None:
     site.start()
     assert site.ended(loud)["closure"]["phase"] == "SUCCEEDED"
     log = site.printed(loud)
-    assert (log["data"], log["truncated"], log["complete"]) == ("x" * 2**20, True, True)
+    assert (log["data"], log["truncated"], log["complete"]) == ("x" * 2**18, True, False)
+    rest = site.get(loud, "/logs", offset=2**18, limit=2**20)
+    assert (rest["next_offset"], rest["complete"]) == (10 * 2**20, True)
+    assert rest["data"].endswith("x" * (3 * 2**18))
     assert site.ended(quiet)["closure"]["phase"] == "SUCCEEDED"
     assert site.printed(quiet)["data"] == "hello\n"
 

@@ -113,7 +113,7 @@ def test_logs_are_followed_until_the_execution_is_finished(shell: Shell, agent: 
         assert logs.finish() == (0, "first\ncafé\n", "a complaint\n")
 
 
-def test_a_large_log_is_printed_up_to_where_it_was_truncated(shell: Shell, agent: HttpAgent) -> None:
+def test_the_beginning_and_the_end_of_a_large_log_are_printed(shell: Shell, agent: HttpAgent) -> None:
     lease = started(shell, agent, "large")
     text = "".join(f"{number:07}\n" for number in range(200_000))
     for start in range(0, len(text), 500_000):
@@ -121,10 +121,50 @@ def test_a_large_log_is_printed_up_to_where_it_was_truncated(shell: Shell, agent
     agent.report(lease, "SUCCEEDED", exit_code=0)
     done = shell.run(f"rainbowctl logs large {HERE}")
     assert done.status == 0
-    assert done.out == text[: 1024 * 1024]
-    assert done.err == "warning: The output is longer than the admin keeps: the end of its stdout is missing.\n"
+    head, tail = 256 * 1024, 768 * 1024
+    assert done.out.startswith(f"{text[:head]}\nrainbow: {len(text) - head - tail} bytes are missing here: ")
+    assert done.out.endswith(f"\n{text[-tail:]}")
+    assert done.err == (
+        "warning: The output is longer than is kept: the middle of its stdout is missing. "
+        "More is kept with a larger agents.logLimitBytes of the admin.\n"
+    )
     followed = shell.run(f"rainbowctl logs large {HERE} -f")
     assert followed == done
+
+
+def test_the_lines_of_several_executions_begin_with_their_names(shell: Shell, agent: HttpAgent) -> None:
+    first, second = started(shell, agent, "one"), started(shell, agent, "two")
+    agent.prints(first, "a\nb\n")
+    agent.prints(first, "oops\n", "stderr")
+    agent.prints(second, "c\nnot ended")
+    done = shell.run(f"rainbowctl logs one two {HERE}")
+    assert (done.status, done.out, done.err) == (0, "[one] a\n[one] b\n[two] c\n[two] not ended\n", "[one] oops\n")
+    assert shell.ok(f"rainbowctl logs one two {HERE} --tail 1 --stream stdout") == "[one] b\n[two] not ended\n"
+    with following(shell, f"rainbowctl logs one two {HERE} --follow --tail 1") as logs:
+        logs.wait_for("[one] b\n")
+        agent.prints(second, " before\n")
+        logs.wait_for("[two] not ended before\n")
+        agent.report(first, "SUCCEEDED", exit_code=0)
+        agent.prints(second, "last")
+        agent.report(second, "SUCCEEDED", exit_code=0)
+        status, out, err = logs.finish()
+    assert (status, err) == (0, "[one] oops\n")
+    assert sorted(out.splitlines()) == ["[one] b", "[two] last", "[two] not ended before"]
+    assert "called 'three'" in shell.refused(3, f"rainbowctl logs one three {HERE}")
+    many = " ".join(f"n{number}" for number in range(9))
+    assert "follows at most 8 executions" in shell.refused(2, f"rainbowctl logs {many} {HERE} -f")
+
+
+def test_logs_since_a_time(shell: Shell, agent: HttpAgent) -> None:
+    lease = started(shell, agent, "timed")
+    agent.prints(lease, "a\n")
+    assert shell.ok(f"rainbowctl logs timed {HERE} --since 1h30m") == "a\n"
+    assert shell.ok(f"rainbowctl logs timed {HERE} --since 2020-01-01") == "a\n"
+    done = shell.run(f"rainbowctl logs timed {HERE} --since 2120-01-01")
+    assert (done.status, done.out) == (0, "")
+    assert "has printed nothing since 2120-01-01T00:00:00Z: it is RUNNING" in done.err
+    assert "--since must be a span" in shell.refused(2, f"rainbowctl logs timed {HERE} --since recently")
+    agent.report(lease, "SUCCEEDED", exit_code=0)
 
 
 def test_later_attempts_are_followed_too_and_each_can_be_read(shell: Shell, agent: HttpAgent) -> None:
@@ -257,8 +297,8 @@ def test_outputs_are_listed_printed_and_written(shell: Shell, agent: HttpAgent) 
     agent.report(lease, "SUCCEEDED", exit_code=0, outputs=files)
     rows = cells(shell.ok(f"rainbowctl get outputs left {HERE}"))
     assert rows[0] == ["PATH", "SIZE", "KEPT", "ATTEMPT"]
-    assert ["cut.txt", "99", "the start", "1"] in rows
-    assert ["raw/all.bin", "256", "all", "1"] in rows
+    assert ["cut.txt", "99", "5", "1"] in rows
+    assert ["raw/all.bin", "256", "256", "1"] in rows
     assert "output/flytesnacks/development/left/metrics.json\n" in shell.ok(
         f"rainbowctl get output left {HERE} -o name"
     )
@@ -266,16 +306,45 @@ def test_outputs_are_listed_printed_and_written(shell: Shell, agent: HttpAgent) 
     shell.ok(f"rainbowctl get output left raw/all.bin {HERE} > copy.bin")
     assert (shell.cwd / "copy.bin").read_bytes() == raw
     done = shell.run(f"rainbowctl get output left cut.txt {HERE}")
-    assert (done.out, done.err) == ("start", "warning: cut.txt is incomplete: the first 5 of its 99 bytes are kept.\n")
+    assert (done.status, done.out) == (1, "start")
+    assert (
+        "The output cut.txt was cut: it has 99 bytes, and the first 5 are kept. Its agent has sent no more." in done.err
+    )
     assert json.loads(shell.ok(f"rainbowctl get output left metrics.json {HERE} -o json"))["size"] == 12
     assert "Did you mean metrics.json?" in shell.refused(3, f"rainbowctl get output left metric.json {HERE}")
 
-    shell.ok(f"rainbowctl get output left {HERE} --directory results")
+    assert "output cut.txt was cut" in shell.refused(1, f"rainbowctl get output left {HERE} --directory results")
+    assert not (shell.cwd / "results/cut.txt").exists()
     assert (shell.cwd / "results/raw/all.bin").read_bytes() == raw
     assert (shell.cwd / "results/metrics.json").read_text() == '{"loss": 1}\n'
     again = f"rainbowctl get output left metrics.json {HERE} --directory results"
     assert "use --force to overwrite it" in shell.refused(2, again)
     shell.ok(f"{again} --force")
+
+
+def test_a_large_output_is_read_in_pieces_and_one_that_was_cut_is_an_error(shell: Shell, agent: HttpAgent) -> None:
+    lease = started(shell, agent, "big")
+    limit = 1024 * 1024
+    whole, longer = bytes(range(256)) * 4096, b"x" * (limit + 5)
+    for path, data in (("whole", whole), ("longer", longer)):
+        for start in range(0, len(data), 600_000):
+            agent.prints(lease, data[start : start + 600_000], f"output:{path}")
+    files = [
+        {"path": path, "size": len(data), "content_base64": "", "truncated": True}
+        for path, data in (("whole", whole), ("longer", longer))
+    ]
+    agent.report(lease, "SUCCEEDED", exit_code=0, outputs=files)
+    shell.ok(f"rainbowctl get output big whole {HERE} > whole.bin")
+    assert (shell.cwd / "whole.bin").read_bytes() == whole
+    reason = shell.refused(1, f"rainbowctl get output big {HERE} --directory big")
+    assert reason.rstrip().endswith(
+        f"The output longer was cut: it has {limit + 5} bytes, and the first {limit} are kept. The limit is {limit} "
+        "bytes: agents.outputLimitBytes in the admin's configuration."
+    )
+    assert [path.name for path in (shell.cwd / "big").iterdir()] == ["whole"]
+    assert (shell.cwd / "big/whole").read_bytes() == whole
+    shell.refused(1, f"rainbowctl get output big longer {HERE} > longer.bin")
+    assert (shell.cwd / "longer.bin").read_bytes() == longer[:limit]
 
 
 def test_an_output_never_leaves_the_directory_it_is_written_to(shell: Shell, agent: HttpAgent) -> None:

@@ -1,21 +1,29 @@
-"""What a job prints: read from a pipe by the supervisor, which keeps as much of it in a file as the limit allows."""
+"""What a job prints: read from a pipe by the supervisor, which keeps as much of it in files as the limit allows."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
+from collections import deque
 from pathlib import Path
 
+from agent.engines.limits import log_sizes
+
 _PIECE_BYTES = 1 << 16
-_DROPPED_PIECE_BYTES = 1 << 20
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Stream:
-    """One stream of a job: its beginning is kept, and the file says how much of the rest was dropped."""
+    """One stream of a job: its beginning and its end are kept, in files as `agent.engines.limits` says."""
 
     def __init__(self, path: Path, limit: int) -> None:
-        self._limit = limit
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        self._path = path
+        self._sizes = log_sizes(limit)
+        self._parts: deque[Path] = deque()
+        self._file = os.open(path, _FLAGS, 0o600)
+        #: How many bytes were printed, and up to where they belong into the file that is open.
+        self._end, self._file_end = 0, self._sizes.head
         self._reader, self.writer = os.pipe()
         self._thread = threading.Thread(target=self._read, daemon=True)
 
@@ -29,28 +37,38 @@ class Stream:
         self._thread.join(seconds)
 
     def _read(self) -> None:
-        room = self._limit
         while data := os.read(self._reader, _PIECE_BYTES):
-            written = self._write(data[:room])
-            room -= written
-            if written < len(data):
-                self._drop(self._limit - room, len(data) - written)
-                return
+            while data:
+                if self._end == self._file_end and not self._sizes.part:
+                    break
+                if self._end == self._file_end:
+                    self._begin_part()
+                fitting = data[: self._file_end - self._end]
+                self._write(fitting)
+                self._end += len(fitting)
+                data = data[len(fitting) :]
 
-    def _drop(self, kept: int, dropped: int) -> None:
-        """Let the job print on without keeping it."""
-        self._write(f"\nrainbow: {kept} bytes are kept; what follows is dropped\n".encode())
-        sink = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
-        while moved := os.splice(self._reader, sink, _DROPPED_PIECE_BYTES):
-            dropped += moved
-        self._write(f"rainbow: {dropped} bytes were dropped\n".encode())
+    def _begin_part(self) -> None:
+        """Go on in a new file, and remove the oldest but for the beginning."""
+        self._close()
+        if len(self._parts) == self._sizes.parts:
+            with contextlib.suppress(OSError):
+                self._parts.popleft().unlink()
+        path = self._path.with_name(f"{self._path.name}.{self._end}")
+        self._parts.append(path)
+        self._file_end += self._sizes.part
+        with contextlib.suppress(OSError):
+            self._file = os.open(path, _FLAGS, 0o600)
 
-    def _write(self, data: bytes) -> int:
-        """Append to the file; returns how many bytes, which on a full disk are fewer."""
-        written = 0
+    def _write(self, data: bytes) -> None:
+        """Append to the file; on a full disk the rest of the file is left out."""
         try:
-            while written < len(data):
-                written += os.write(self._file, data[written:])
+            while data and self._file >= 0:
+                data = data[os.write(self._file, data) :]
         except OSError:
-            pass
-        return written
+            self._close()
+
+    def _close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1

@@ -7,8 +7,8 @@ The script of a guarded job looks at the lease file every second, by the clock o
 only once the agent has renewed the lease since the script began, because nobody knows how long the job was queued; and
 it ends the command when the lease is over.
 
-The output goes through pipes, and what exceeds its limit is counted and dropped. If the file system has no pipes, Slurm
-writes all of it.
+The output goes through pipes, and its beginning and its end are kept in files as `agent.engines.limits` says. If the
+file system has no pipes, Slurm writes all of it.
 
 Slurm counts time limits in minutes and checks them about twice a minute: `timeout` enforces the limit to the second,
 and Slurm's own limit applies if that fails.
@@ -24,6 +24,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from agent.engines.base import Task
+from agent.engines.limits import log_sizes
 from agent.engines.slurm import job_files
 from agent.quantities import per_task, round_up
 
@@ -63,17 +64,25 @@ _rb_go_on
 _rb_time
 {guard}_rb_keep() {{
   trap '' TERM
-  ${{_rb_stdbuf:+"$_rb_stdbuf" -o0}} head -c {bytes}
-  [ "$(head -c 1 | wc -c)" -gt 0 ] || return 0
-  printf '\nrainbow: %s bytes are kept; what follows is dropped\n' {bytes}
-  echo "rainbow: $(($(wc -c) + 1)) bytes were dropped"
-}}
+  ${{_rb_stdbuf:+"$_rb_stdbuf" -o0}} head -c {sizes.head}
+  _rb_at={sizes.head}
+  while [ {sizes.part} -gt 0 ]; do
+    head -c 1 > "$1.$_rb_at"
+    [ -s "$1.$_rb_at" ] || break
+    _rb_oldest="$1.$((_rb_at - {sizes.part} * {sizes.parts}))"
+    [ ! -e "$_rb_oldest" ] || rm -f "$_rb_oldest"
+    ${{_rb_stdbuf:+"$_rb_stdbuf" -o0}} head -c $(({sizes.part} - 1)) >> "$1.$_rb_at"
+    _rb_at=$((_rb_at + {sizes.part}))
+  done
+  rm -f "$1.$_rb_at"
+  cat > /dev/null
+}} 2>/dev/null
 _rb_out= _rb_err= _rb_left=100
 exec 3>&1 4>&2
 if mkfifo "$_rb_directory/{files.PIPES[0]}" "$_rb_directory/{files.PIPES[1]}" 2>/dev/null; then
-  _rb_keep 3>&- 4>&- < "$_rb_directory/{files.PIPES[0]}" &
+  _rb_keep "$_rb_directory/stdout" 3>&- 4>&- < "$_rb_directory/{files.PIPES[0]}" &
   _rb_out=$!
-  _rb_keep 3>&- 4>&- < "$_rb_directory/{files.PIPES[1]}" >&2 &
+  _rb_keep "$_rb_directory/stderr" 3>&- 4>&- < "$_rb_directory/{files.PIPES[1]}" >&2 &
   _rb_err=$!
   exec 3> "$_rb_directory/{files.PIPES[0]}" 4> "$_rb_directory/{files.PIPES[1]}"
   rm -f "$_rb_directory/{files.PIPES[0]}" "$_rb_directory/{files.PIPES[1]}"
@@ -168,7 +177,7 @@ def batch_script(
         command=command + _copies(task),
         # Without a limit, a number that no elapsed time reaches.
         limit=2**62 if limit is None else math.floor(limit),
-        bytes=log_limit_bytes,
+        sizes=log_sizes(log_limit_bytes),
         guard=_GUARD.format(files=job_files, grace=f"{grace_seconds:.3f}") if is_guarded else "",
         record=_RECORD.format(files=job_files) if is_guarded else "",
         files=job_files,

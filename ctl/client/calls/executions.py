@@ -9,13 +9,14 @@ The calls of the client that are about executions and where they run.
 from __future__ import annotations
 
 import os
+from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from ctl.client.answers import Document
 from ctl.client.calls.base import Calls, non_empty
-from ctl.client.errors import NotFound, Unanswered, Unreachable
+from ctl.client.errors import Conflict, NotFound, Unanswered, Unreachable
 
 if TYPE_CHECKING:
     from ctl.client.executions import ExecutionId
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 LONGEST_WAIT_SECONDS = 60
 #: How much longer than the wait itself the answer may take.
 _SPARE_SECONDS = 5.0
+#: How much of an output file one request reads.
+_OUTPUT_PIECE_BYTES = 1024 * 1024
 #: How much longer than usual a request about many executions may take.
 _MANY_SECONDS = 300.0
 #: How much longer a batch may take for each of its executions.
@@ -119,23 +122,41 @@ class ExecutionCalls(Calls):
         stream: str,
         *,
         attempt: int | None = None,
-        offset: int = 0,
+        offset: int | None = None,
+        tail: int | None = None,
+        since: str | None = None,
         limit: int | None = None,
         seconds: int = 0,
     ) -> Document:
         """
         What an attempt, the last one by default, printed from a byte on; `complete` tells that there is no more.
 
-        Where there is no output yet, the admin waits up to `seconds` for it.
+        Without an offset, from the start, from the last lines (`tail`) or from what was stored `since` a time or so
+        long ago; `next_offset` is where it goes on. Where there is no output yet, the admin waits up to `seconds` for
+        it.
         """
         wait = min(seconds, LONGEST_WAIT_SECONDS)
-        query = {"stream": stream, "offset": offset, "attempt": attempt, "limit": limit, "wait_seconds": wait or None}
+        start = {"offset": offset, "tail": tail, "since": since}
+        query = {"stream": stream, "attempt": attempt, **start, "limit": limit, "wait_seconds": wait or None}
         more_seconds = wait + _SPARE_SECONDS if wait else 0.0
         return self._read(f"{id.path}/logs", non_empty(query), more_seconds=more_seconds)
 
     def execution_outputs(self, id: ExecutionId) -> list[Document]:
-        """The small files that an execution left, each with its content in base64."""
+        """The files that an execution left; small ones with their content in base64."""
         return list(self._read(f"{id.path}/outputs", holding="outputs")["outputs"])
+
+    def execution_output(self, id: ExecutionId, path: str) -> Iterator[bytes]:
+        """What is kept of a file that an execution left, piece by piece."""
+        query: dict[str, Any] = {"path": path, "offset": 0, "limit": _OUTPUT_PIECE_BYTES}
+        attempt = None
+        is_complete = False
+        while not is_complete:
+            piece = self._read(f"{id.path}/outputs/content", query)
+            if attempt not in (None, piece["attempt"]):
+                raise Conflict(f"The output {path!r} was replaced by that of another attempt: read it again.")
+            attempt, is_complete = piece["attempt"], bool(piece["complete"])
+            yield b64decode(piece["content_base64"])
+            query["offset"] = piece["next_offset"]
 
     def explain_execution(self, id: ExecutionId, decision: int | None = None) -> Document:
         """The decision in force with its whole trail, or an earlier one by its number."""

@@ -1,24 +1,26 @@
-"""`get output`: the small files that an execution left."""
+"""`get output`: the files that an execution left."""
 
 from __future__ import annotations
 
 import base64
 import sys
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from ctl.cli.groups import command
 from ctl.cli.options import Argument, domain_option, force_option, project_option, text_option
 from ctl.cli.session import Session
 from ctl.client.answers import Document
-from ctl.client.errors import InvalidInput, NotFound
+from ctl.client.errors import InvalidInput, NotFound, OutputCut
 from ctl.client.executions import ExecutionId
 from ctl.client.words import count, did_you_mean
 from ctl.commands.executions.options import execution_id, name_argument
 
-_HELP = """Show the output files of an execution: the small files that its job declares as outputs.
+_HELP = """Show the output files of an execution: the files that its job declares as outputs.
 
 Without PATH, lists them; with PATH, writes the content of that file to stdout. --directory writes the file, or all
-files, below a directory instead.
+files, below a directory instead. The admin keeps agents.outputLimitBytes of each file: the exit status is 1 if the
+content of a longer one is asked for. Its start is written to stdout, but not below a directory.
 """
 
 
@@ -43,19 +45,21 @@ def get_output(session: Session, name: str, path: str | None, directory: str | N
     outputs = session.client.execution_outputs(id)
     chosen = outputs if path is None else [_named(id, path, outputs)]
     if directory is not None:
-        _write(session, Path(directory), chosen, is_forced=force)
+        _write(session, id, Path(directory), chosen, is_forced=force)
     elif force:
         raise InvalidInput("--force needs --directory DIR: give both, or none.")
     elif path is not None and session.printer.is_table:
-        _print(session, chosen[0])
+        _print(session, id, chosen[0])
     else:
         session.printer.show(
             (f"output/{id}/{output['path']}" for output in chosen),
             chosen,
             chosen if path is None else chosen[0],
-            {"PATH": "path", "SIZE": "size", "KEPT": _kept, "ATTEMPT": "attempt"},
+            {"PATH": "path", "SIZE": "size", "KEPT": _kept_bytes, "ATTEMPT": "attempt"},
             empty=f"Execution {id} left no outputs.",
         )
+    if path is not None or directory is not None:
+        _check_whole(chosen)
 
 
 def _named(id: ExecutionId, path: str, outputs: list[Document]) -> Document:
@@ -67,20 +71,50 @@ def _named(id: ExecutionId, path: str, outputs: list[Document]) -> Document:
     raise NotFound(f"Execution {id} left no output {path!r}.{hint}", name="output_not_found")
 
 
-def _kept(output: Document) -> str:
-    return "the start" if output.get("truncated") else "all"
+def _kept_bytes(output: Document) -> int:
+    """How much of a file there is; an admin of an earlier version keeps what it sends."""
+    return int(output["kept"]) if "kept" in output else len(_content(output))
 
 
-def _print(session: Session, output: Document) -> None:
+def _is_cut(output: Document) -> bool:
+    return _kept_bytes(output) < int(output["size"])
+
+
+def _check_whole(outputs: list[Document]) -> None:
+    """Fail if the end of an output is missing."""
+    cut = [_cut_text(output) for output in outputs if _is_cut(output)]
+    if cut:
+        raise OutputCut(" ".join(cut))
+
+
+def _cut_text(output: Document) -> str:
+    size, kept, limit = int(output["size"]), _kept_bytes(output), output.get("limit")
+    text = f"The output {output['path']} was cut: it has {size} bytes, and the first {kept} are kept."
+    if limit is None or kept < min(size, int(limit)):
+        text += " Its agent has sent no more."
+    if limit is not None:
+        text += f" The limit is {limit} bytes: agents.outputLimitBytes in the admin's configuration."
+    return text
+
+
+def _pieces(session: Session, id: ExecutionId, output: Document) -> Iterator[bytes]:
+    """What is kept of an output; a large one is not in the list of outputs."""
+    if output.get("content_base64") or not _kept_bytes(output):
+        yield _content(output)
+    else:
+        yield from session.client.execution_output(id, str(output["path"]))
+
+
+def _print(session: Session, id: ExecutionId, output: Document) -> None:
     sys.stdout.flush()
-    sys.stdout.buffer.write(_content(output))
+    for piece in _pieces(session, id, output):
+        sys.stdout.buffer.write(piece)
     sys.stdout.buffer.flush()
-    _tell_truncated(session, output)
 
 
-def _write(session: Session, directory: Path, outputs: list[Document], *, is_forced: bool) -> None:
-    """Write outputs below a directory, all of them or none."""
-    targets = [(directory / path_below(str(output["path"])), output) for output in outputs]
+def _write(session: Session, id: ExecutionId, directory: Path, outputs: list[Document], *, is_forced: bool) -> None:
+    """Write the outputs that are whole below a directory, unless one of them is there."""
+    targets = [(directory / path_below(str(output["path"])), output) for output in outputs if not _is_cut(output)]
     for target, _output in targets:
         if target.exists() and not is_forced:
             raise InvalidInput(f"{target} exists: use --force to overwrite it. Nothing was written.")
@@ -88,12 +122,21 @@ def _write(session: Session, directory: Path, outputs: list[Document], *, is_for
         directory.mkdir(parents=True, exist_ok=True)
         for target, output in targets:
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(_content(output))
+            _replace(target, _pieces(session, id, output))
     except OSError as error:
         raise InvalidInput(f"{error.filename or directory} cannot be written: {error.strerror}.") from None
-    for _target, output in targets:
-        _tell_truncated(session, output)
     session.printer.note(f"Wrote {count(len(targets), 'file')} below {directory}.")
+
+
+def _replace(target: Path, pieces: Iterator[bytes]) -> None:
+    """Write a file, which has its name only once it is whole."""
+    draft = target.with_name(f".{target.name}.part")
+    try:
+        with draft.open("wb") as file:
+            file.writelines(pieces)
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def path_below(path: str) -> PurePosixPath:
@@ -108,9 +151,3 @@ def path_below(path: str) -> PurePosixPath:
 
 def _content(output: Document) -> bytes:
     return base64.b64decode(str(output.get("content_base64") or ""))
-
-
-def _tell_truncated(session: Session, output: Document) -> None:
-    if output.get("truncated"):
-        kept, size = len(_content(output)), output.get("size")
-        session.printer.warning(f"{output['path']} is incomplete: the first {kept} of its {size} bytes are kept.")

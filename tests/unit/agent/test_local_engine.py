@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -117,29 +116,58 @@ def test_ten_megabytes_of_output(engine: LocalEngine) -> None:
     assert len(engine.logs(handle, "stdout", 0, 2**30)) == 10 * 1024 * 1024
 
 
+def kept_files(directory: Path, stream: str) -> dict[int, bytes]:
+    """The files of a stream, by the place of their first byte."""
+    return {
+        int(path.name.partition(".")[2] or 0): path.read_bytes()
+        for path in directory.iterdir()
+        if path.name.partition(".")[0] == stream
+    }
+
+
+def has_dropped(engine: LocalEngine, handle: Handle, stream: str) -> bool:
+    return any(start > 200_000 for start, _ in engine.log_parts(handle, stream))
+
+
 def test_a_job_that_prints_without_end_fills_no_disk_and_can_be_cancelled(tmp_path: Path) -> None:
     engine = LocalEngine({"logLimitBytes": 100_000, "graceSeconds": 0.5}, tmp_path)
     handle = engine.submit(task(engine, "sh", "-c", f"yes & yes x >&2 & sleep 0.3; touch {tmp_path}/on; wait"))
     wait_until((tmp_path / "on").exists)
-    wait_until(lambda: b"what follows is dropped" in engine.logs(handle, "stderr", 100_000, 1000))
-    assert (tmp_path / KEY / "stdout").stat().st_size < 101_000
+    wait_until(lambda: has_dropped(engine, handle, "stdout") and has_dropped(engine, handle, "stderr"))
     engine.cancel(handle)
     assert ended(engine, handle).phase is NativePhase.ABORTED
     for stream in ("stdout", "stderr"):
-        log = engine.logs(handle, stream, 0, 2**30)
-        assert len(log) < 101_000
-        assert re.search(
-            rb"\nrainbow: 100000 bytes are kept; what follows is dropped\nrainbow: \d+ bytes were dropped", log
-        )
+        files = kept_files(tmp_path / KEY, stream)
+        assert len(files[0]) == 25_000
+        assert 65_000 < sum(map(len, files.values())) - 25_000 <= 75_000
+        assert len(files) == 9
+        parts = engine.log_parts(handle, stream)
+        assert parts == [(start, start + len(data)) for start, data in sorted(files.items())]
+        assert parts[1][0] > 25_000
+        assert [end for _, end in parts[1:-1]] == [start for start, _ in parts[2:]]
 
 
-def test_output_up_to_the_limit_is_whole(tmp_path: Path) -> None:
-    engine = LocalEngine({"logLimitBytes": 6}, tmp_path)
-    handle, _ = run(engine, "sh", "-c", "printf abcdef; printf 1234567 >&2")
-    assert engine.logs(handle, "stdout", 0, 1000) == b"abcdef"
-    assert engine.logs(handle, "stderr", 0, 1000) == (
-        b"123456\nrainbow: 6 bytes are kept; what follows is dropped\nrainbow: 1 bytes were dropped\n"
-    )
+def test_of_a_long_output_the_beginning_and_the_end_can_be_read(tmp_path: Path) -> None:
+    engine = LocalEngine({"logLimitBytes": 100_000}, tmp_path)
+    script = "import sys; [print(f'{number:09}') for number in range(100_000)]; sys.exit('the reason')"
+    handle, _ = run(engine, *python(script))
+    whole = "".join(f"{number:09}\n" for number in range(100_000)).encode()
+    parts = engine.log_parts(handle, "stdout")
+    assert (parts[0], parts[-1][1]) == ((0, 25_000), len(whole))
+    for start, end in parts:
+        assert engine.logs(handle, "stdout", start, 2**20) == whole[start:end]
+    assert engine.logs(handle, "stdout", parts[-1][1] - 10, 100) == whole[-10:]
+    assert engine.logs(handle, "stdout", 500_000, 100) == b""
+    assert engine.logs(handle, "stderr", 0, 100) == b"the reason\n"
+
+
+@pytest.mark.parametrize("limit", [0, 1, 3, 6, 50, 1000])
+def test_output_up_to_the_limit_is_whole_and_more_is_within_it(tmp_path: Path, limit: int) -> None:
+    engine = LocalEngine({"logLimitBytes": limit}, tmp_path)
+    handle, _ = run(engine, *python(f"import os; os.write(1, b'x' * {limit}); os.write(2, b'x' * {limit + 1})"))
+    parts = engine.log_parts(handle, "stdout")
+    assert b"".join(engine.logs(handle, "stdout", start, 2000) for start, _ in parts) == b"x" * limit
+    assert sum(end - start for start, end in engine.log_parts(handle, "stderr")) <= limit
 
 
 def test_a_command_that_does_not_exist(engine: LocalEngine) -> None:

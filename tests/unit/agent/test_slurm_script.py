@@ -30,7 +30,7 @@ class Job:
         task = Task(
             key="rb-job-1", job={"command": ["sh", "-c", command]}, directory=directory, lease_seconds=float(SECONDS)
         )
-        script = batch_script(task, directory, directory, {}, grace_seconds=0.1, log_limit_bytes=10_000)
+        script = batch_script(task, directory, directory, {}, grace_seconds=0.1, log_limit_bytes=100_000)
         wait = f"until rm {shlex.quote(str(self.tick))} 2>/dev/null; do sleep 0.02; done;"
         for text, replacement in (("/proc/uptime", shlex.quote(str(self.clock))), ("do sleep 1;", f"do {wait}")):
             assert script.count(text) == 1
@@ -148,6 +148,33 @@ def test_a_job_that_slurm_ends_before_its_first_renewal_does_not_start(
     job.renew("second")
     assert job.finish() == ["75", TERMINATED]
     assert (tmp_path / "stdout").read_text() == ""
+
+
+def test_the_beginning_and_the_end_of_a_long_output_are_kept(tmp_path: Path, shell: str, jobs: list[Job]) -> None:
+    jobs.append(job := Job(tmp_path, shell, "echo ready; seq 50000; echo the reason >&2"))
+    job.start()
+    assert job.finish() == ["0", "-"]
+    whole = "ready\n" + "".join(f"{number}\n" for number in range(1, 50_001))
+    files = {
+        int(path.name.partition(".")[2] or 0): path.read_text()
+        for path in tmp_path.iterdir()
+        if path.name.startswith("stdout")
+    }
+    for start, text in files.items():
+        assert whole[start : start + len(text)] == text
+    assert len(files[0]) == 25_000
+    assert 65_000 < len("".join(files.values())) - 25_000 <= 75_000
+    assert max(start + len(text) for start, text in files.items()) == len(whole)
+    assert (tmp_path / "stderr").read_text() == "the reason\n"
+
+
+@pytest.mark.parametrize("size", [25_000, 25_001, 100_000, 100_001])
+def test_output_up_to_the_limit_is_whole(tmp_path: Path, shell: str, jobs: list[Job], size: int) -> None:
+    jobs.append(job := Job(tmp_path, shell, f"head -c {size} /dev/zero"))
+    job.start()
+    assert job.finish() == ["0", "-"]
+    kept = sum(path.stat().st_size for path in tmp_path.iterdir() if path.name.startswith("stdout"))
+    assert kept == size if size <= 100_000 else 90_000 < kept <= 100_000
 
 
 def test_the_guard_leaves_nothing_in_the_output(tmp_path: Path, shell: str, jobs: list[Job]) -> None:

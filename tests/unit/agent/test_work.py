@@ -343,6 +343,107 @@ def test_a_log_is_sent_until_the_admin_keeps_no_more(work: Work, engine: FakeEng
     assert (work.outbox.log_pieces(1000, include_running=True), event_types(work)) == ([], ["RUNNING", "SUCCEEDED"])
 
 
+TAIL = {"log_limit_bytes": 1000, "log_tail_bytes": 750}
+
+
+def send_all(work: Work, limit: int = 100_000) -> dict[str, list[tuple[int, bytes]]]:
+    """All pieces that an admin with room for them gets, by stream."""
+    sent: dict[str, list[tuple[int, bytes]]] = {}
+    while pieces := work.outbox.log_pieces(limit, include_running=True):
+        offsets = []
+        for piece in pieces:
+            data = piece["data"].encode() if "data" in piece else base64.b64decode(piece["data_base64"])
+            before = sent.setdefault(piece["stream"], [])
+            end = before[-1][0] + len(before[-1][1]) if before else 0
+            assert piece.get("after", piece["offset"]) == end
+            before.append((piece["offset"], data))
+            end = piece["offset"] + len(data)
+            offsets.append({**REFERENCE, "stream": piece["stream"], "offset": end, "full": False})
+        work.outbox.mark_logs_stored(offsets)
+    return sent
+
+
+def test_of_a_log_no_more_is_sent_than_the_admin_keeps(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
+    started(work, clock, **TAIL)
+    printed = b"".join(b"%09d\n" % number for number in range(10_000))
+    engine.programs["true"] = Program(stdout=printed)
+    engine.jobs[KEY] = SUCCEEDED
+    work.step()
+    assert send_all(work, 250) == {
+        "stdout": [(0, printed[:250])] + [(99_250 + n, printed[99_250 + n :][:250]) for n in (0, 250, 500)]
+    }
+    assert event_types(work) == ["RUNNING", "SUCCEEDED"]
+
+
+def test_what_the_engine_dropped_is_left_out(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
+    started(work, clock, **TAIL)
+    engine.programs["true"] = Program(stdout=b"a" * 100 + b"b" * 600 + b"c" * 50, dropped=(100, 700))
+    assert send_all(work) == {"stdout": [(0, b"a" * 100), (700, b"c" * 50)]}
+
+
+def test_an_older_admin_gets_a_log_without_a_gap(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
+    started(work, clock, log_limit_bytes=1000)
+    engine.programs["true"] = Program(stdout=b"a" * 100 + b"b" * 600 + b"c" * 50, dropped=(100, 700))
+    assert send_all(work) == {"stdout": [(0, b"a" * 100)]}
+
+
+def test_an_execution_that_prints_without_end_leaves_room_for_the_others(
+    work: Work, engine: FakeEngine, clock: FakeClock
+) -> None:
+    quiet = {**REFERENCE, "attempt": 2}
+    engine.programs = {"yes": Program(stdout=b"y" * 10**6), "echo": Program(stdout=b"hello")}
+    started(work, clock, job={"command": ["yes"]})
+    work.accept([{**LEASE, "attempt": 2, "job": {"command": ["echo"]}}])
+    work.leases.renew([quiet], clock.steady(), confirms=True)
+    work.step()
+    [piece] = work.outbox.log_pieces(1000, include_running=True)
+    assert piece["attempt"] == 1
+    work.outbox.mark_logs_stored([{**REFERENCE, "stream": "stdout", "offset": 1000, "full": False}])
+    pieces = work.outbox.log_pieces(1000, include_running=True)
+    assert [piece["attempt"] for piece in pieces] == [2, 1]
+
+
+def test_a_large_output_is_sent_in_pieces_before_the_end_is_reported(
+    work: Work, engine: FakeEngine, clock: FakeClock
+) -> None:
+    model = bytes(range(256)) * 2000
+    engine.programs["train"] = Program(files={"model": model, "small": b"s", "huge": b"h" * 700_000})
+    started(
+        work,
+        clock,
+        job={"command": ["train"], "outputs": ["model", "small", "huge"]},
+        output_limit_bytes=600_000,
+    )
+    engine.jobs[KEY] = SUCCEEDED
+    work.step()
+    assert event_types(work) == ["RUNNING"]
+    sent = send_all(work)
+    assert {stream: b"".join(data for _, data in pieces) for stream, pieces in sent.items()} == {
+        "output:model": model,
+        "output:huge": b"h" * 600_000,
+    }
+    event = work.outbox.events()[-1]
+    assert event["type"] == "SUCCEEDED"
+    assert event["message"] == "Of its output huge, 700000 bytes, 600000 are kept (agents.outputLimitBytes)."
+    assert [(file["path"], file["size"], file["content_base64"]) for file in event["outputs"]] == [
+        ("model", 512_000, ""),
+        ("small", 1, "cw=="),
+        ("huge", 700_000, ""),
+    ]
+
+
+def test_an_older_admin_gets_the_start_of_a_large_output_with_the_event(
+    work: Work, engine: FakeEngine, clock: FakeClock
+) -> None:
+    engine.programs["train"] = Program(files={"model": b"m" * 300_000})
+    started(work, clock, job={"command": ["train"], "outputs": ["model"]})
+    engine.jobs[KEY] = SUCCEEDED
+    work.step()
+    assert work.outbox.log_pieces(1000, include_running=True) == []
+    [file] = work.outbox.events()[-1]["outputs"]
+    assert (len(base64.b64decode(file["content_base64"])), file["truncated"]) == (256 * 1024, True)
+
+
 def test_the_end_does_not_wait_for_the_log_for_ever(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     started(work, clock)
     engine.programs["true"] = Program(stdout=b"x")

@@ -2,30 +2,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from ctl.client import Client, Transport
 from ctl.client.executions import ExecutionId
-from ctl.client.logs import Stream, last_lines
+from ctl.client.logs import Stream
 
 ID = ExecutionId(project="p", domain="d", name="a1")
-
-
-@pytest.mark.parametrize(
-    ("pieces", "number", "expected"),
-    [
-        ([], 3, ""),
-        (["a\nb\nc\n"], 2, "b\nc\n"),
-        (["a\nb\nc"], 2, "b\nc"),
-        (["a\nb", "b\nc", "c\n"], 2, "bb\ncc\n"),
-        (["a\n", "\n", "\n"], 2, "\n\n"),
-        (["a\r\x0bb\u2028c\n"], 1, "a\r\x0bb\u2028c\n"),
-        (["a\nb\n"], 9, "a\nb\n"),
-        (["a\nb"], 0, ""),
-    ],
-)
-def test_the_last_lines_of_a_text_in_pieces(pieces: list[str], number: int, expected: str) -> None:
-    assert last_lines(pieces, number) == expected
 
 
 class LogSender(Transport):
@@ -46,7 +27,7 @@ class LogSender(Transport):
         return {
             "attempt": 2,
             "data": data,
-            "next_offset": query["offset"] + len(data.encode()),
+            "next_offset": query.get("offset", 0) + len(data.encode()),
             "complete": self.is_over and not self.pieces,
             "truncated": False,
         }
@@ -64,8 +45,8 @@ def test_a_stream_is_read_on_from_where_the_last_piece_ended() -> None:
     reader = stream(log)
     assert list(reader.available()) == ["é\n", "b\n"]
     assert reader.is_complete
-    assert [(query["stream"], query["attempt"], query["offset"]) for query in log.asked] == [
-        ("stderr", 2, 0),
+    assert [(query["stream"], query["attempt"], query.get("offset")) for query in log.asked] == [
+        ("stderr", 2, None),
         ("stderr", 2, 3),
     ]
     assert all("wait_seconds" not in query for query in log.asked)
@@ -79,3 +60,13 @@ def test_what_is_there_ends_where_more_may_come() -> None:
     reader.read(30)
     assert log.asked[-1]["wait_seconds"] == 30
     assert log.asked[-1]["more_seconds"] > 30
+
+
+def test_only_the_first_piece_is_asked_for_by_lines_and_time() -> None:
+    log = LogSender("a\n", "b\n")
+    reader = Stream(Client.from_transport(log), ID, "stderr", 2, tail=9, since="5m")
+    assert list(reader.available()) == ["a\n", "b\n"]
+    assert [(query.get("tail"), query.get("since"), query.get("offset")) for query in log.asked] == [
+        (9, "5m", None),
+        (None, None, 2),
+    ]

@@ -81,6 +81,8 @@ def _no_admin(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("logs p/d/x --attempt 0", "0 is not in the range"),
         ("logs p/d/x --stream out", "'out' is not one of"),
         ("logs p/d/x --tail -1", "-1 is not in the range"),
+        ("logs p/d/x --since= ", "is empty"),
+        ("logs", "Missing argument"),
         ("get output p/d/x --directory= ", "is empty"),
         ("drain cluster", "Which cluster?"),
         ("drain a --deadline= ", "is empty"),
