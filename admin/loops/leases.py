@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from admin.services.clocks import may_judge_silence
 from admin.services.context import Context
-from admin.services.evictions import count_evicted, end_drained, evict_from_lost, judge_health, listen
+from admin.services.evictions import end_drained, evict_from_lost, judge_health, listen, number_evicted
 from admin.services.reconciliations import is_waiting
 from admin.services.redecisions import decide_undecided
 
@@ -44,5 +44,5 @@ class LeaseLoop:
             return  # a restored database does not know yet what its clusters have
         rate = self._context.settings.agents.evictions_per_second
         self._allowance = min(rate, self._allowance + elapsed * rate)
-        self._allowance -= count_evicted(evict_from_lost(self._context, int(self._allowance)))
+        self._allowance -= number_evicted(evict_from_lost(self._context, int(self._allowance)))
         end_drained(self._context)

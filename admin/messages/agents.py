@@ -336,7 +336,7 @@ class SyncAnswer(Answer):
     intervals: IntervalsAnswer
 
     @classmethod
-    def from_answer(cls, answer: exchanges.Answer, settings: AgentSettings) -> SyncAnswer:
+    def from_answer(cls, answer: exchanges.SyncResult, settings: AgentSettings) -> SyncAnswer:
         return cls(
             position=answer.state.syncs,
             leases=[LeaseAnswer.from_lease(lease, settings) for lease in answer.leases],

@@ -60,7 +60,7 @@ def evict_from_lost(context: Context, most: int) -> list[LeasedExecution]:
         names = leases.clusters_with_expired(connection, silent, now)
     judged: list[LeasedExecution] = []
     for name in names:
-        room = most - count_evicted(judged)
+        room = most - number_evicted(judged)
         if room <= 0:
             break
         with context.database.writing() as connection:
@@ -78,7 +78,7 @@ def evict_from_lost(context: Context, most: int) -> list[LeasedExecution]:
     return judged
 
 
-def count_evicted(judged: Iterable[LeasedExecution]) -> int:
+def number_evicted(judged: Iterable[LeasedExecution]) -> int:
     """How many executions do not wait for their cluster."""
     return sum(lease.silent_since is None for lease in judged)
 

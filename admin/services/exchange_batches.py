@@ -15,7 +15,7 @@ from admin.core.problems import Invalid, invalid
 from admin.errors import AgentPresent, AgentReplaced
 from admin.services.context import Context
 from admin.services.definitions import are_enabled, current_fleet
-from admin.services.exchanges import Answer, Exchange, Lock, NeedsLock, Sync, SyncSuperseded
+from admin.services.exchanges import Exchange, Lock, NeedsLock, Sync, SyncResult, SyncSuperseded
 from admin.services.leases import find_unanswered, offer, renew
 from admin.services.logs import store_pieces
 from admin.services.reconciliations import find_restoration, note_end, reconcile
@@ -30,7 +30,7 @@ from admin.store.leases import LeasedExecution
 _MOST_LOST_SYNCS = 10**9
 
 
-def exchange_all(connection: Connection, submitted: list[Exchange]) -> list[Answer | Exception]:
+def exchange_all(connection: Connection, submitted: list[Exchange]) -> list[SyncResult | Exception]:
     """Handle the syncs of several agents, in about as many statements as one of them takes."""
     if any(Lock.FLEET in exchange.locks for exchange in submitted):
         fleet.lock(connection)  # before the row of any cluster, the order of every change of the fleet
@@ -88,7 +88,7 @@ def _begin(exchange: Exchange, connection: Connection, before: ClusterState, now
     except (AgentPresent, AgentReplaced, Invalid, SyncSuperseded, NeedsLock) as failure:
         exchange.failure = failure
         return False
-    exchange.before, exchange.answer = before, Answer(state=state)
+    exchange.before, exchange.answer = before, SyncResult(state=state)
     return True
 
 

@@ -60,7 +60,7 @@ class NeedsLock(Exception):
 
 
 @dataclass(kw_only=True)
-class Answer(Reported):
+class SyncResult(Reported):
     """The answer to a sync."""
 
     leases: list[LeasedExecution] = field(default_factory=list)
@@ -100,7 +100,7 @@ class Exchange:
     leased: dict[ExecutionId, LeasedExecution] = field(default_factory=dict)  #: and what else it reports on
     unanswered: list[LeasedExecution] = field(default_factory=list)
     restoration: Restoration = field(init=False)
-    answer: Answer = field(init=False)
+    answer: SyncResult = field(init=False)
 
     @property
     def believed_reports(self) -> list[Report]:

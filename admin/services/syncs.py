@@ -7,7 +7,7 @@ from dataclasses import replace
 from admin.core.fleet.clusters import read_report
 from admin.services.context import Context
 from admin.services.exchange_batches import exchange_all
-from admin.services.exchanges import Answer, Exchange, Lock, NeedsLock, Sync, SyncSuperseded
+from admin.services.exchanges import Exchange, Lock, NeedsLock, Sync, SyncResult, SyncSuperseded
 from admin.services.waiting import Place, Wait
 from admin.store.cache.cluster_wakeups import Waiter
 
@@ -15,7 +15,7 @@ from admin.store.cache.cluster_wakeups import Waiter
 _MIN_WAIT_SECONDS = 0.02
 
 
-def sync(context: Context, request: Sync) -> Answer:
+def sync(context: Context, request: Sync) -> SyncResult:
     """Store what an agent reports, and answer; waits while there is nothing to answer."""
     if request.report is not None:
         request = replace(request, report=read_report(request.report))
@@ -34,7 +34,7 @@ def _longest_wait(context: Context, request: Sync) -> float:
     return min(longest, agents.lease_seconds / 2) if request.holding else longest
 
 
-def _wait(context: Context, request: Sync, waiter: Waiter, place: Place, deadline: float) -> Answer:
+def _wait(context: Context, request: Sync, waiter: Waiter, place: Place, deadline: float) -> SyncResult:
     """Exchange, and again after each wakeup of the cluster; no query is made meanwhile."""
     answer = first = _exchange(context, request)
     # A process takes over by its first sync, not by waiting for the answer to it.
@@ -49,16 +49,16 @@ def _wait(context: Context, request: Sync, waiter: Waiter, place: Place, deadlin
         try:
             answer = _exchange(context, replace(request, last_sync_at=last_sync_at))
         except SyncSuperseded:  # the agent may hold more by now, and want less
-            return Answer(state=answer.state, enabled=answer.enabled)
+            return SyncResult(state=answer.state, enabled=answer.enabled)
     return answer
 
 
-def _is_switched(first: Answer, answer: Answer) -> bool:
+def _is_switched(first: SyncResult, answer: SyncResult) -> bool:
     """Whether the cluster was enabled, admitted, cordoned or drained, or the reverse, while its agent waited."""
     return (first.enabled, first.state.switches) != (answer.enabled, answer.state.switches)
 
 
-def _remaining(context: Context, answer: Answer, deadline: float) -> float:
+def _remaining(context: Context, answer: SyncResult, deadline: float) -> float:
     """How long to wait at most: until the deadline, or the next attempt that backs off."""
     remaining = max(0.0, deadline - context.monotonic())
     if answer.next_at is None:
@@ -66,7 +66,7 @@ def _remaining(context: Context, answer: Answer, deadline: float) -> float:
     return min(remaining, max(_MIN_WAIT_SECONDS, (answer.next_at - context.clock()).total_seconds()))
 
 
-def _exchange(context: Context, request: Sync) -> Answer:
+def _exchange(context: Context, request: Sync) -> SyncResult:
     """Handle a sync in one transaction, together with those of other agents.
 
     It begins without the locks that few syncs need; where one is missing, it is begun again with it.
@@ -74,7 +74,7 @@ def _exchange(context: Context, request: Sync) -> Answer:
     locks: frozenset[Lock] = frozenset()
     while True:
         result = context.database.write(exchange_all, Exchange(context=context, request=request, locks=locks))
-        if isinstance(result, Answer):
+        if isinstance(result, SyncResult):
             result.count(context.clock())
             return result
         if not isinstance(result, NeedsLock):

@@ -33,7 +33,10 @@ FIELDS: Mapping[str, Mapping[str, Schema]] = {
 
 _DECIDED = "not part of the definition: remove it; `rainbowctl export {noun}` leaves it out"
 _STATE_KEYS = ("state", "free", "waiting", "running", "pools", "labels", "engine", "engine_version", "plugins", "eta")
-_AGENT_KEYS = ("draining", "drain_deadline", "last_sync_at", "agent", "leases")
+_AGENT_KEYS = (
+    *("agent", "agent_instance", "agent_host", "agent_since", "agent_version"),
+    *("draining", "drain_deadline", "last_sync_at", "leases"),
+)
 _READ_ONLY = {
     "cluster": (*_STATE_KEYS, "cordoned", "cordon_reason", *_AGENT_KEYS, "reported_at", "source"),
     "pool": ("source",),

@@ -16,7 +16,7 @@ from admin.errors import AgentReplaced
 from admin.services import agents
 from admin.services.context import Context
 from admin.services.exchange_batches import exchange_all
-from admin.services.exchanges import Answer, Exchange, Sync
+from admin.services.exchanges import Exchange, Sync, SyncResult
 from admin.services.fleet import set_cordoned
 from admin.services.logs import LogPiece
 from admin.services.reports import Held, Report
@@ -170,10 +170,10 @@ def test_what_an_agent_never_answers_for_is_thought_to_be_lost(make_app: MakeApp
 
 
 @contextmanager
-def waiting(context: Context, *clusters: str, seconds: float = 30) -> Iterator[dict[str, Future[Answer]]]:
+def waiting(context: Context, *clusters: str, seconds: float = 30) -> Iterator[dict[str, Future[SyncResult]]]:
     """Agents that wait, each for itself."""
 
-    def wait(cluster: str) -> Answer:
+    def wait(cluster: str) -> SyncResult:
         return sync(context, Sync(cluster=cluster, agent="old", sequence=1, want=1, wait_seconds=seconds))
 
     with ThreadPoolExecutor(len(clusters)) as pool:
@@ -386,7 +386,7 @@ def test_syncs_that_come_together_cost_hardly_more_statements_than_one(app: Flas
         exchanges = [Exchange(context=context, request=request) for request in requests]
         with statements(context) as seen, context.database.writing() as connection:
             answers = exchange_all(connection, exchanges)
-        assert [isinstance(answer, Answer) and len(answer.confirmed) for answer in answers] == [1] * len(clusters)
+        assert [isinstance(answer, SyncResult) and len(answer.confirmed) for answer in answers] == [1] * len(clusters)
         return len(seen)
 
     assert cost(names[1:]) == cost(names[:1])
@@ -401,8 +401,8 @@ def test_two_syncs_of_one_cluster_in_one_transaction_do_not_get_the_same_lease(a
     with context.database.writing() as connection:
         exchanges = [Exchange(context=context, request=request) for request in requests]
         first, second = exchange_all(connection, exchanges)
-    assert isinstance(first, Answer)
-    assert isinstance(second, Answer)
+    assert isinstance(first, SyncResult)
+    assert isinstance(second, SyncResult)
     assert [execution.name for execution in first.leases] == ["e"]
     assert [execution.name for execution in second.leases] == ["e", "f"]  # the first may never have arrived
 
@@ -419,5 +419,5 @@ def test_what_was_looked_at_in_vain_is_looked_at_anew(app: Flask, context: Conte
     with context.database.writing() as connection:
         [second] = exchange_all(connection, exchanges)
     assert isinstance(first, AgentReplaced)
-    assert isinstance(second, Answer)
+    assert isinstance(second, SyncResult)
     assert [execution.name for execution in second.leases] == ["e"]

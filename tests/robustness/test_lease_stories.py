@@ -21,7 +21,7 @@ from admin.core.executions.retries import Retries
 from admin.services.context import Context
 from admin.services.creations import create_execution
 from admin.services.evictions import end_drained, evict_from_lost, judge_health
-from admin.services.exchanges import Answer, Sync
+from admin.services.exchanges import Sync, SyncResult
 from admin.services.executions import terminate
 from admin.services.fleet import set_draining
 from admin.services.redecisions import decide_undecided, decide_waiting
@@ -108,7 +108,7 @@ class Cluster:
             self._hear(answer, sent)
         return answer.has_news
 
-    def _hear(self, answer: Answer, sent: list[Report]) -> None:
+    def _hear(self, answer: SyncResult, sent: list[Report]) -> None:
         answered = {*answer.accepted, *(event for event, _ in answer.refused)}
         assert answered == {report.event for report in sent}
         self.events = [report for report in self.events if report.event not in answered]

@@ -11,13 +11,13 @@ from flask.testing import FlaskClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from admin.core.placement.scores import STRATEGIES
 from admin.services.context import Context
 from tests.support.placing import API, DOMAIN, PROJECT, asked, get, nothing_stored, ok, register_plan, register_workflow
 
 CLUSTERS = [f"c{number}" for number in range(5)]
 POOLS = ["p0", "p1", "p2"]
 LABELS = ["l0", "l1"]
-STRATEGIES = ["weighted", "spill", "least-loaded", "cheapest", "soonest"]
 SCOPES: list[dict[str, str]] = [
     {"domain": DOMAIN},
     {"project": PROJECT},
@@ -58,7 +58,7 @@ class World:
         if noun == "cluster":
             capacity = self.maybe(0.4, cpu=self._dice.choice(["1", "4"]), executions=2)
             return self.maybe(0.4, enabled=self.chance(0.7), cost=self._dice.choice([0, 1, 2.5]), capacity=capacity)
-        strategy = {"strategy": self._dice.choice(STRATEGIES)} if noun == "pool" else {}
+        strategy = {"strategy": self._dice.choice([*STRATEGIES])} if noun == "pool" else {}
         return {"members": self.members(), **strategy}
 
     def attribute(self, kind: str) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from sqlalchemy import create_engine, text
 
 from admin.services import agents
 from admin.services.context import Context
-from admin.services.exchanges import Answer, Sync
+from admin.services.exchanges import Sync, SyncResult
 from admin.services.fleet import set_cordoned, set_draining
 from admin.services.syncs import sync
 from admin.store.cache.cluster_wakeups import ClusterWakeups, Wait
@@ -68,9 +68,9 @@ class EndlessWaits:
 
 
 @contextmanager
-def waiting_agents(context: Context, clusters: list[str]) -> Iterator[dict[str, Answer]]:
+def waiting_agents(context: Context, clusters: list[str]) -> Iterator[dict[str, SyncResult]]:
     """The answers of agents that all wait, as they come; those that still wait at the end are woken."""
-    answers: dict[str, Answer] = {}
+    answers: dict[str, SyncResult] = {}
 
     def wait(cluster: str) -> None:
         answers[cluster] = sync(context, Sync(cluster=cluster, agent="a", sequence=1, want=1, wait_seconds=20))

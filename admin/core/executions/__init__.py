@@ -9,5 +9,7 @@ placements          where it goes, and which requests are refused for that
 lifecycle           the phases, and which may follow which
 attempts            how an attempt begins, ends, or goes back to the queue, and the reports that change it
 retries             whether another attempt follows
+silences            what the silence of a cluster means for what it may still run
+adoptions           what a restored database learns from an agent that has a newer attempt
 selectors           which executions a list holds
 """

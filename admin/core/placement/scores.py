@@ -1,6 +1,6 @@
 """Scores: how a pool's strategy ranks the clusters that are able; the smaller number is the better.
 
-To add a strategy, add an entry to `_ALL` and describe it in docs/placement.md; pools may then name it.
+To add a strategy, add an entry to `_ALL`, describe it in docs/placement.md and run `make facts`, and pools may name it.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ import pytest
 
 from admin.core.placement.candidates import Workload
 from admin.core.placement.decisions import may_stay, render_candidates
+from admin.core.placement.scores import STRATEGIES
 from tests.support.small_fleets import decided, group, pool, pool_fleet, reports, small_fleet
 
 OFF = {"enabled": False}
@@ -31,7 +32,7 @@ def test_an_execution_may_stay_while_its_cluster_is_able_and_on_its_route() -> N
     assert not may_stay("a", pool("p"), zero, workload())
 
 
-@pytest.mark.parametrize("strategy", ["weighted", "spill", "least-loaded", "cheapest", "soonest"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_candidates_are_shown_from_the_trail_as_they_were_decided(strategy: str) -> None:
     clusters: dict[str, Any] = {"a": {"cost": 1}, "b": {"cost": 1}, "c": {"cost": 3}, "d": {}, "off": {}}
     states = {

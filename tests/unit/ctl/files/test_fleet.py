@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from admin.messages.fleet import ClusterAnswer
 from ctl.client.errors import InvalidFile, InvalidInput
 from ctl.client.kinds import built_in
 from ctl.client.yaml_files import Source
 from ctl.files.document_sets import Declaration, KindWords, document_reader
 from ctl.files.fleet import (
+    FIELDS,
     changed_members,
     parse_amounts,
     parse_cost,
@@ -190,3 +192,10 @@ def test_a_cost_stays_as_it_was_typed(text: str, cost: float) -> None:
 def test_members_in_a_table() -> None:
     members = [{"id": "a", "weight": 1.0, "expected": True}, {"id": "b", "weight": 0.5}, {"id": "c", "weight": 99}]
     assert show_members(members) == "a:1, b:0.5, c:99"
+
+
+def test_what_a_cluster_shows_and_its_definition_lacks_is_refused_by_name() -> None:
+    shown = {*ClusterAnswer.__struct_fields__} - {*FIELDS["cluster"], "name", "version"}
+    lines = problems("\n".join(["kind: cluster", "name: a", *(f"{key}: x" for key in sorted(shown))]))
+    assert len(lines) == len(shown)
+    assert [line for line in lines if "not part of the definition: remove it" not in line] == []
