@@ -16,7 +16,7 @@ from admin.store import attributes, revisions
 from admin.store.revisions import NewRevision
 
 #: Rows that are drafted before they are stored.
-_MOST_ROWS = 1000
+MOST_ROWS = 1000
 
 
 def commit_changes(requests: list[ChangeRequest]) -> list[ChangeOutcome]:
@@ -46,8 +46,8 @@ class _Batch:
         self._context = context
         self._connection = connection
         self._head = revisions.lock_head(connection)
-        self._is_in_memory = True  #: whether what was stored is all that memory and `_known` do not know
-        self._known: KnownSettings | None = None
+        self._known: KnownSettings | None = None  #: memory, while it has everything with what this batch has made
+        self._is_asked = False  #: whether memory was asked how far it is, which it must be before anything is made
         self._drafted: list[NewRevision] = []  #: not stored yet
         self._made: list[NewRevision] = []
 
@@ -65,15 +65,15 @@ class _Batch:
         return drafted.changed(self._head)
 
     def _view(self, writes: Writes) -> SettingsView:
-        """Memory for changes of attributes, as long as the batch has no others; else the database."""
-        is_known = not callable(writes) and all(write.key.is_attribute for write in writes)
-        if is_known and self._known is None and self._is_in_memory:
-            self._is_in_memory = self._context.index.catch_up_to(self._connection, self._head)
-            self._known = KnownSettings(self._context, self._connection) if self._is_in_memory else None
-        if is_known and self._known is not None:
+        """Memory for changes of attributes, as long as the batch has made no others; else the database."""
+        may_be_attributes = callable(writes) or all(write.key.is_attribute for write in writes)
+        if may_be_attributes and not self._is_asked:
+            self._is_asked = True
+            if self._context.index.catch_up_to(self._connection, self._head):
+                self._known = KnownSettings(self._context, self._connection)
+        if may_be_attributes and not callable(writes) and self._known is not None:
             return self._known
         self.store()
-        self._known, self._is_in_memory = None, False
         return StoredSettings(self._context, self._connection)
 
     def _append(self, drafted: Drafted) -> None:
@@ -88,9 +88,12 @@ class _Batch:
         self._drafted.append(revision)
         for noun in drafted.nouns:
             noun.store(drafted.changes_of(noun), self._head, now)
-        if self._known is not None:
+        self._is_asked = True
+        if self._known is not None and all(change.is_attribute for change in revision.changes):
             self._known.add(revision)
-        if sum(len(new.changes) for new in self._drafted) > _MOST_ROWS:
+        else:
+            self._known = None
+        if sum(len(new.changes) for new in self._drafted) > MOST_ROWS:
             self.store()
 
     def store(self) -> None:
@@ -106,5 +109,5 @@ class _Batch:
         if not self._made:
             return
         self._context.index.announce(self._head)  # first: no worker is to answer with less than another has answered
-        if self._is_in_memory:
+        if self._known is not None:
             self._context.index.apply(self._made)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import select, text
+from sqlalchemy import Connection, event, select, text
+from sqlalchemy.exc import IntegrityError, OperationalError
 from werkzeug.test import TestResponse
 
 from admin.core.changes import ANYTHING, Authorship, Expectation, RowWrite
@@ -17,19 +21,24 @@ from admin.core.problems import Invalid
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import Scope
 from admin.errors import UnknownProject, VersionConflict
-from admin.services.change_commits import commit_changes
+from admin.services.change_commits import MOST_ROWS, commit_changes
 from admin.services.changeable.attributes import attribute_write
 from admin.services.changeable.base import ChangeOptions
 from admin.services.changeable.projects import project_write
-from admin.services.changes import Changed, ChangeOutcome, ChangeRequest
+from admin.services.changes import Changed, ChangeOutcome, ChangeRequest, Writes
 from admin.services.context import Context
 from admin.store import attributes
 from admin.store import revisions as revisions_store
+from admin.store.cache.index import AttributeRow, Index
+from admin.store.cache.shared_counter import SharedCounter
+from admin.store.database import is_writing
+from admin.store.group_commit import GroupCommit
 from admin.store.revisions import revision_changes, revision_head, revisions
 from tests.conftest import MakeApp
 from tests.support.placing import API, DOMAIN, PROJECT, ok
 from tests.support.statements import statements
 from tests.support.threads import at_once
+from tests.support.waiting import wait_until
 
 DOMAIN_SCOPE, PROJECT_SCOPE = Scope(domain=DOMAIN), Scope(project=PROJECT)
 BELOW = Scope(domain=DOMAIN, project=PROJECT, workflow="wf")
@@ -68,9 +77,13 @@ def either(request: pytest.FixtureRequest, context: Context) -> Context:
     if request.param == "memory":
         assert context.index.current() == 0
     else:
-        context.index._few_rows = -1
-        context.index.start = lambda: None  # type: ignore[method-assign]
+        index = Index(context.database, SharedCounter(), context.settings.kinds, read_rows=refuse_to_read)
+        return replace(context, index=index)
     return context
+
+
+def refuse_to_read(_connection: Connection) -> Iterable[AttributeRow]:
+    raise OperationalError("SELECT", {}, Exception("not now"))
 
 
 def test_each_of_a_batch_sees_those_before_it(either: Context) -> None:
@@ -270,6 +283,153 @@ def test_writers_at_two_admins_leave_one_order_without_gaps(make_app: MakeApp) -
     assert rows == {BELOW: (values[-1], writers)}
     assert [after for _, _, after, _ in history] == values
     assert numbers == [*range(1, writers + 1), writers]
+
+
+def test_a_commit_that_fails_is_told_to_all_and_repeated_for_none(either: Context) -> None:
+    failure, commits = OperationalError("COMMIT", {}, Exception("gone")), 0
+
+    def fail(connection: Connection) -> None:
+        nonlocal commits
+        if is_writing(connection):
+            commits += 1
+            raise failure
+
+    writes = [label_write(either, BELOW, "a"), label_write(either, DOMAIN_SCOPE, "b")]
+    event.listen(either.database.engine, "commit", fail)
+    try:
+        outcomes = commit(either, *writes)
+    finally:
+        event.remove(either.database.engine, "commit", fail)
+    assert (outcomes, commits) == ([failure, failure], 1)
+    assert state(either) == ({}, [], [0])
+    commit(either, *writes)
+    assert state(either)[2] == [1, 2, 2]
+
+
+def test_an_error_of_the_database_fails_one_change_and_no_other(either: Context) -> None:
+    def break_a_rule(connection: Connection) -> list[RowWrite]:
+        connection.execute(text("INSERT INTO revisions (number) VALUES (99)"))
+        return []
+
+    options, lock = ChangeOptions(), threading.Lock()
+    changes: list[Writes] = [[label_write(either, BELOW, "a")], break_a_rule, [label_write(either, DOMAIN_SCOPE, "b")]]
+    requests = [ChangeRequest(context=either, writes=writes, options=options) for writes in changes]
+    group: GroupCommit[ChangeRequest, ChangeOutcome] = GroupCommit(commit_changes, lock=lock)
+    with ThreadPoolExecutor(3) as pool:
+        with lock:
+            submitted = []
+            for request in requests:
+                submitted.append(pool.submit(group.submit, [request]))
+                wait_until(lambda: group.queued == len(submitted))
+        errors = [future.exception(60) for future in submitted]
+    assert [type(error) for error in errors] == [type(None), IntegrityError, type(None)]
+    rows, _, numbers = state(either)
+    assert rows == {BELOW: ({"value": "a"}, 1), DOMAIN_SCOPE: ({"value": "b"}, 2)}
+    assert numbers == [1, 2, 2]
+
+
+def test_a_batch_that_is_stored_in_parts_is_one_transaction(either: Context) -> None:
+    scopes = [BELOW._replace(workflow=f"wf{number}") for number in range(MOST_ROWS + 1)]
+    changes = [
+        [label_write(either, scope, "a") for scope in scopes],
+        [label_write(either, scopes[0], "b"), label_write(either, scopes[1], None)],
+        [label_write(either, scopes[1], "c", Expectation(absent=True))],
+    ]
+    with statements(either) as seen:
+        commit_changes([ChangeRequest(context=either, writes=writes, options=ChangeOptions()) for writes in changes])
+    assert sum("UPDATE revision_head" in statement for statement in seen) > 1
+    rows, history, numbers = state(either)
+    assert (len(rows), rows[scopes[0]], rows[scopes[1]]) == (
+        len(scopes),
+        ({"value": "b"}, 2),
+        ({"value": "c"}, 3),
+    )
+    assert history[-3:] == [
+        (2, {"value": "a"}, {"value": "b"}, 1),
+        (2, {"value": "a"}, None, 1),
+        (3, None, {"value": "c"}, None),
+    ]
+    assert numbers == [1, 2, 3, 3]
+
+
+def test_the_revision_that_is_expected_may_be_made_by_the_same_batch(either: Context) -> None:
+    outcomes = commit_changes(
+        [
+            ChangeRequest(
+                context=either,
+                writes=[label_write(either, BELOW, value)],
+                options=ChangeOptions(expected_head=head),
+            )
+            for value, head in (("a", 0), ("b", 0), ("c", 1), ("c", 2))
+        ]
+    )
+    assert [type(outcome) for outcome in outcomes] == [Changed, VersionConflict, Changed, Changed]
+    assert state(either)[0] == {BELOW: ({"value": "c"}, 2)}
+
+
+def test_what_was_checked_against_the_database_does_not_keep_the_rest_from_memory(context: Context) -> None:
+    assert context.index.current() == 0
+    taken = project_write(PROJECT, {"name": "other"}, Expectation(absent=True))
+
+    def roll_back(_connection: Connection) -> list[RowWrite]:
+        return [label_write(context, BELOW, "b", Expectation(version=1))]
+
+    changes: list[Writes] = [
+        [taken],
+        [label_write(context, BELOW, "a")],
+        roll_back,
+        [taken],
+        [label_write(context, BELOW, "c", Expectation(version=2))],
+    ]
+    requests = [ChangeRequest(context=context, writes=writes, options=ChangeOptions()) for writes in changes]
+    outcomes = commit_changes(requests)
+    assert [isinstance(outcome, Changed) for outcome in outcomes] == [False, True, True, False, True]
+    assert context.index.revision == 3  # without another look at the database
+    [row] = context.index.rows("EXECUTION_CLUSTER_LABEL", [BELOW])
+    assert (row.payload, row.version) == ({"value": "c"}, 3)
+    assert state(context)[0] == {BELOW: ({"value": "c"}, 3)}
+
+
+def test_a_change_does_not_wait_for_a_reader_that_keeps_memory_busy(context: Context) -> None:
+    is_reading, may_go_on = threading.Event(), threading.Event()
+    calls = 0
+
+    def stop_the_reader() -> float:
+        nonlocal calls
+        if threading.current_thread() is not threading.main_thread():
+            calls += 1
+            if calls == 3:  # within what only one thread does at a time
+                is_reading.set()
+                assert may_go_on.wait(60)
+        return 100.0 + calls
+
+    index = Index(context.database, SharedCounter(), context.settings.kinds, monotonic=stop_the_reader)
+    busy = replace(context, index=index)
+    assert index.current() == 0
+    reader = threading.Thread(target=index.catch_up)
+    reader.start()
+    assert is_reading.wait(60)
+    first, second = commit(busy, label_write(busy, BELOW, "a"), label_write(busy, BELOW, "b", Expectation(version=1)))
+    assert isinstance(first, Changed)
+    assert isinstance(second, Changed)
+    assert index.revision == 0
+    may_go_on.set()
+    reader.join(60)
+    index.catch_up()
+    assert index.revision == 2
+    assert [row.payload for row in index.rows("EXECUTION_CLUSTER_LABEL", [BELOW])] == [{"value": "b"}]
+
+
+def test_a_change_after_revisions_that_are_not_kept_goes_by_the_database(context: Context) -> None:
+    commit(context, label_write(context, BELOW, "a"))
+    assert context.index.current() == 1
+    with context.database.writing() as connection:  # as if another admin had written, and pruned soon after
+        connection.execute(revision_head.update().values(number=2))
+        connection.execute(text("UPDATE attributes SET version = 2"))
+    (outcome,) = commit(context, label_write(context, BELOW, "b", Expectation(version=2)))
+    assert isinstance(outcome, Changed)
+    assert (outcome.revision, state(context)[0]) == (3, {BELOW: ({"value": "b"}, 3)})
+    assert context.index.current() == 3
 
 
 def lose_last_revision(context: Context) -> None:
