@@ -117,6 +117,12 @@ def made_at(connection: Connection, number: int) -> datetime | None:
     return connection.execute(_MADE_AT, {"number": number}).scalar_one_or_none()
 
 
+def head_and_time(connection: Connection, number: int) -> tuple[int, datetime | None]:
+    """The number of the last revision, and when another one was made; None where that one is not kept."""
+    head, made_at = connection.execute(_HEAD_AND_TIME, {"number": number}).one()
+    return head, made_at
+
+
 def oldest(connection: Connection) -> int:
     """The number of the oldest revision that is kept; 1 before the first."""
     return int(connection.execute(select(func.coalesce(func.min(revisions.c.number), 1))).scalar_one())
@@ -139,6 +145,7 @@ def append(connection: Connection, new: Sequence[NewRevision]) -> None:
 
 
 _MADE_AT = select(revisions.c.created_at).where(revisions.c.number == bindparam("number"))
+_HEAD_AND_TIME = select(revision_head.c.number, _MADE_AT.scalar_subquery())
 _SET_HEAD = update(revision_head).values(number=bindparam("last"))
 
 

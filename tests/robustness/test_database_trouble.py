@@ -7,7 +7,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -26,6 +26,8 @@ from admin.errors import Unavailable
 from admin.logs import JsonFormatter
 from admin.services.context import Context
 from admin.services.state import is_ready
+from admin.store.cache.index import STALE_SECONDS, AttributeRow, Index, read_attributes
+from admin.store.cache.shared_counter import SharedCounter
 from admin.store.database import Database
 from admin.store.dialects import TimeLimits
 from admin.store.write_probe import WriteProbe
@@ -333,7 +335,7 @@ def test_effective_values_are_answered_from_memory_while_the_database_is_away(
     app = make_app()
     api, index = app.test_client(), app.extensions["rainbow"].index
     now = [time.monotonic()]
-    index._monotonic = lambda: now[0]
+    index.monotonic = lambda: now[0]
     assert write(api, "known").status_code == 200
     plain = "/api/v1/effective_attributes?project=flytesnacks&domain=staging&resource_type=3"
     paths = [plain, plain.replace("staging", "%73taging"), f"{plain}&workflow=new"]
@@ -379,7 +381,7 @@ def test_many_readers_wait_for_a_silent_database_together_and_only_once(make_app
     engine = sqlalchemy.create_engine(database_url, poolclass=sqlalchemy.NullPool)
     with engine.connect() as blocker:
         blocker.exec_driver_sql("LOCK TABLE revision_head IN ACCESS EXCLUSIVE MODE")
-        index._checked_at = 0.0
+        index.monotonic = lambda: time.monotonic() + STALE_SECONDS
         begun_at = time.monotonic()
         answers = all_at_once([partial(app.test_client().get, path) for _ in range(12)])
         assert time.monotonic() - begun_at < 9, "one after the other they would wait for 12 s"
@@ -414,12 +416,24 @@ def test_the_first_reader_of_a_server_that_hangs_waits_only_as_long_as_connectin
     )
     path = "/api/v1/effective_attributes?project=flytesnacks&domain=staging&resource_type=3"
     assert app.test_client().get(path).status_code == 200
-    context.index._checked_at = 0.0
+    context.index.monotonic = lambda: time.monotonic() + STALE_SECONDS
     with stopped(database_url):
         begun_at = time.monotonic()
         answer = app.test_client().get(path)
         assert time.monotonic() - begun_at < 20, "a statement may take 30 s"
     assert (answer.status_code, "Rainbow-Stale" in answer.headers) == (200, True)
+
+
+@only_postgresql
+def test_loading_may_take_longer_than_connecting(make_app: MakeApp) -> None:
+    context: Context = make_app(database={"connectTimeoutSeconds": 2}).extensions["rainbow"]
+
+    def read_slowly(connection: sqlalchemy.Connection) -> Iterable[AttributeRow]:
+        connection.exec_driver_sql("SELECT pg_sleep(2.5)")
+        return read_attributes(connection)
+
+    index = Index(context.database, SharedCounter(), context.settings.kinds, read_rows=read_slowly)
+    wait_until(lambda: index.current() is not None)
 
 
 @only_postgresql

@@ -76,7 +76,7 @@ class Index:
         read_rows: Callable[[Connection], Iterable[AttributeRow]] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._monotonic = monotonic
+        self.monotonic = monotonic  #: its clock
         self._database = database
         self._shared_counter = shared_counter
         self._few_rows = few_rows
@@ -129,7 +129,7 @@ class Index:
         if not self._is_failing or self._revision < self._shared_counter.latest():
             return None
         known = self._applying(scope)
-        return None if known is None else (known, self._monotonic() - self._current_at)
+        return None if known is None else (known, self.monotonic() - self._current_at)
 
     def _applying(self, scope: Scope) -> Applying | None:
         paths = scope.paths()
@@ -158,7 +158,9 @@ class Index:
         if self._scopes is None or not self._catching_up.acquire(timeout=_RETRY_SECONDS):
             return False
         try:
-            if self._scopes is not None and not self._catch_up(connection, head):
+            # Not in the statement that locked the head: what it saw beside the head may be older than that.
+            made_at = revisions.made_at(connection, self._revision)
+            if self._scopes is not None and not self._catch_up(connection, head, made_at):
                 self._drop()
             return self._scopes is not None
         finally:
@@ -205,7 +207,7 @@ class Index:
 
     def _is_current(self) -> bool:
         """Catch up if something may be missing; False where that is not possible."""
-        now = self._monotonic()
+        now = self.monotonic()
         if self._is_failing and (now < self._retry_at or self._catching_up.locked()):
             return False  # one request finds out whether the database is back; the others do not wait for it
         if self._scopes is not None and self._revision >= self._shared_counter.latest():
@@ -219,21 +221,23 @@ class Index:
         return self._loader is not None and self._loader.is_alive()
 
     def _refresh(self) -> bool:
-        asked_at = self._monotonic()
+        asked_at = self.monotonic()
         with self._catching_up:
             if self._checked_at >= asked_at:
                 return self._scopes is not None  # another thread has just caught up
             if self._failed_at >= asked_at:
                 return False  # another thread has just failed; to wait as long again would tell no more
-            begun_at = self._monotonic()
+            begun_at = self.monotonic()
             try:
-                with self._database.reading() as connection, answering_soon(connection):
-                    if self._scopes is not None and not self._catch_up(connection, revisions.head(connection)):
+                with self._database.reading() as connection:
+                    with answering_soon(connection):  # to catch up, or to load, may take longer
+                        head, made_at = revisions.head_and_time(connection, self._revision)
+                    if self._scopes is not None and not self._catch_up(connection, head, made_at):
                         self._drop()
                     if self._scopes is None and _is_small(connection, self._few_rows):
                         self._load(connection)
             except SQLAlchemyError:
-                self._is_failing, self._failed_at = True, self._monotonic()
+                self._is_failing, self._failed_at = True, self.monotonic()
                 self._retry_at = self._failed_at + _RETRY_SECONDS
                 return False  # the caller asks the database instead, and finds out what is wrong
             self._is_failing = False
@@ -242,12 +246,12 @@ class Index:
             self.start()
         return self._scopes is not None
 
-    def _catch_up(self, connection: Connection, head: int) -> bool:
-        """Apply the revisions that were committed since, up to the last.
+    def _catch_up(self, connection: Connection, head: int, made_at: datetime | None) -> bool:
+        """Apply the revisions that were committed since, up to the last; `made_at` is when the applied one was made.
 
         False where some of them were pruned, or where the database has lost revisions and numbered others like them.
         """
-        if revisions.made_at(connection, self._revision) not in (None, self._made_at):
+        if made_at not in (None, self._made_at):
             return False
         if head == self._revision:
             return True
@@ -288,11 +292,11 @@ class Index:
                 self._load(connection)
         except SQLAlchemyError:
             _log.exception("the index could not be loaded; requests are answered from the database")
-            self._retry_at = self._monotonic() + _RETRY_SECONDS
+            self._retry_at = self.monotonic() + _RETRY_SECONDS
 
     def _load(self, connection: Connection) -> None:
         """Load everything from one snapshot; nothing is answered from it before it is complete."""
-        begun_at = self._monotonic()
+        begun_at = self.monotonic()
         head = revisions.head(connection)
         scopes: dict[str, PackedRows] = {}
         read = lru_cache(maxsize=_CHUNK)(self._shapes.read)  # equal payloads are kept once
@@ -315,7 +319,7 @@ class Index:
             gc.freeze()  # nothing of it is garbage, and scanning a million entries takes long
         _log.info(
             "index loaded",
-            extra={"scopes": len(scopes), "revision": head, "seconds": round(self._monotonic() - begun_at, 2)},
+            extra={"scopes": len(scopes), "revision": head, "seconds": round(self.monotonic() - begun_at, 2)},
         )
 
     def _drop(self) -> None:
