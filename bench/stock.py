@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -103,11 +104,6 @@ def fill(database: str, projects: int) -> int:
     migrate(engine)
     now = datetime(2026, 1, 1, tzinfo=UTC)
     with engine.begin() as connection:
-        connection.exec_driver_sql("UPDATE revision_head SET number = 1")
-        connection.execute(
-            sqlalchemy.text("INSERT INTO revisions (number, created_at, author) VALUES (1, :now, 'bench')"),
-            {"now": now},
-        )
         connection.execute(
             sqlalchemy.text(
                 "INSERT INTO projects (id, name, description, labels, state, created_at, updated_at, version)"
@@ -115,8 +111,15 @@ def fill(database: str, projects: int) -> int:
             ),
             [{"id": project_name(number), "now": now} for number in range(projects)],
         )
+    count = _copy(database, _rows(projects, now))
+    with engine.begin() as connection:
+        connection.execute(sqlalchemy.text("UPDATE revision_head SET number = :count"), {"count": count})
+        connection.execute(
+            sqlalchemy.text("INSERT INTO revisions (number, created_at, author) VALUES (:count, :now, 'bench')"),
+            {"count": count, "now": now},
+        )
     engine.dispose()
-    return _copy(database, _rows(projects, now))
+    return count
 
 
 def _copy(database: str, rows: Iterable[tuple[Any, ...]]) -> int:
@@ -142,14 +145,18 @@ def _copy(database: str, rows: Iterable[tuple[Any, ...]]) -> int:
 
 
 def _rows(projects: int, now: datetime) -> Iterator[tuple[Any, ...]]:
-    """Every attribute, kind by kind as the table keeps them."""
+    """Every attribute, kind by kind as the table keeps them; each was stored by a revision of its own."""
     kinds = load_settings(None, {}, {}).kinds
-    at = now.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
+    begun_at = now.replace(tzinfo=None) - timedelta(days=365)
+    versions = itertools.count(1)
     for kind in sorted(kinds, key=lambda kind: kind.name):
         payloads = [json.dumps(kind.read(payload)) for payload in _PAYLOADS[kind.name]]
         for count, scope in enumerate(_scopes(projects, kind.levels, kind.name in _BELOW)):
+            place = scope.project, scope.domain, scope.workflow, scope.launch_plan
             payload = payloads[count % len(payloads)].replace(_OWN, f"{scope.project}-{count}")
-            yield kind.name, scope.project, scope.domain, scope.workflow, scope.launch_plan, payload, 1, at, "bench"
+            version = next(versions)
+            at = (begun_at + timedelta(seconds=version)).isoformat(sep=" ", timespec="microseconds")
+            yield kind.name, *place, payload, version, at, "bench"
 
 
 #: The kinds that workflows and launch plans set as well.

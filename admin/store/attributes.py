@@ -21,7 +21,7 @@ from sqlalchemy import (
     tuple_,
 )
 
-from admin.core.changes import LastChange, RowChange
+from admin.core.changes import RowChange
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import SCOPE_KEYS, Level, Scope
 from admin.store.batches import put_all
@@ -150,12 +150,6 @@ def exactly(connection: Connection, keys: Iterable[tuple[str, Scope]]) -> list[S
     """The rows of some kinds at some exact scopes."""
     places = [_place(kind, scope) for kind, scope in keys]
     return [_stored(row) for chunk in _chunks(places) for row in _EXACTLY.execute(connection, chunk)]
-
-
-def last_changes(connection: Connection) -> dict[int, LastChange]:
-    """When and by whom rows were changed last, by their version."""
-    query = select(*(attributes.c[name] for name in ("version", *LastChange._fields))).distinct()
-    return {row.version: LastChange(*row[1:]) for row in connection.execute(query)}
 
 
 def scopes(connection: Connection) -> list[Scope]:

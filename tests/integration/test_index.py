@@ -13,7 +13,7 @@ from sqlalchemy import Connection, delete
 from admin.core.settings.scopes import Scope
 from admin.services.context import Context
 from admin.services.effective import effective_attributes, effective_text
-from admin.store import revisions
+from admin.store import attributes, revisions
 from admin.store.cache.index import STALE_SECONDS, AttributeRow, Index, read_attributes
 from admin.store.cache.shared_counter import SharedCounter
 from tests.conftest import MakeApp
@@ -74,6 +74,20 @@ def test_the_index_says_what_the_database_says_whatever_was_changed(api: FlaskCl
             path += f"&workflow={workflow}" if workflow else ""
             remembered = ok(api.get(path))
             assert remembered == ok(api.get(f"{path}&at={remembered['revision']}"))  # which the database answers
+
+
+def test_a_row_tells_when_and_by_whom_it_was_changed_as_the_database_does(api: FlaskClient, context: Context) -> None:
+    place = Scope(project=PROJECT, domain=DOMAIN, workflow="wf")
+    for claimed_by in ("ops", None, "me"):
+        body = {"attributes": {"matching_attributes": {"execution_cluster_label": {"value": f"of-{claimed_by}"}}}}
+        who = {"claimed_by": claimed_by} if claimed_by else {}
+        ok(api.put(f"{API}/workflow_attributes/{PROJECT}/{DOMAIN}/wf", json={**body, **who}))
+        with context.database.reading() as connection:
+            stored = attributes.exactly(connection, [("EXECUTION_CLUSTER_LABEL", place)])
+        loaded = Index(context.database, SharedCounter(), context.settings.kinds)
+        assert loaded.current() == context.index.revision
+        for index in (context.index, loaded):
+            assert index.rows("EXECUTION_CLUSTER_LABEL", [place]) == stored
 
 
 def test_what_is_not_kept_any_more_is_read_anew(api: FlaskClient, context: Context) -> None:

@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -25,7 +25,7 @@ from admin.core.settings.effective_text.shapes import PackedRows, Shapes, unpack
 from admin.core.settings.kinds import Kind, Kinds
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.store import projects, revisions
-from admin.store.attributes import StoredAttribute, attributes, last_changes
+from admin.store.attributes import StoredAttribute, attributes
 from admin.store.cache.shared_counter import SharedCounter
 from admin.store.database import Database
 from admin.store.dialects.postgresql import answering_soon
@@ -41,8 +41,12 @@ _FEW_ROWS = 20_000
 _RETRY_SECONDS = 1.0
 _CHUNK = 10_000
 
-#: An attribute as the index reads it: kind, project, domain, workflow, launch plan, version, and its payload as text.
-AttributeRow = tuple[str, str, str, str, str, int, str]
+#: An attribute as the index reads it: kind, project, domain, workflow, launch plan, its payload as text, its version,
+#: and its last change.
+AttributeRow = tuple[str, str, str, str, str, str, int, datetime, str, str | None]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 class Applying:
@@ -278,7 +282,8 @@ class Index:
             shaped = None if change.after is None else self._shapes.of(change.kind, change.after)
             if shaped is not None:
                 shape, payload = shaped
-                packed = (*packed, shape, b"%d" % change.revision, payload, made[change.revision])
+                version, *last_change = _pack_change(change.revision, *made[change.revision])
+                packed = (*packed, shape, version, payload, *last_change)
             if packed:
                 self._scopes[key] = packed
             else:
@@ -300,14 +305,14 @@ class Index:
         head = revisions.head(connection)
         scopes: dict[str, PackedRows] = {}
         read = lru_cache(maxsize=_CHUNK)(self._shapes.read)  # equal payloads are kept once
-        made = {version: (b"%d" % version, last) for version, last in last_changes(connection).items()}
-        for kind, project, domain, workflow, launch_plan, version, text in self._read_rows(connection):
+        rows = self._read_rows(connection)
+        for kind, project, domain, workflow, launch_plan, text, number, at, by, claimed_by in rows:
             shaped = read(kind, text)
             if shaped is not None:
                 key = f"{project}/{domain}/{workflow}/{launch_plan}"
                 shape, payload = shaped
-                number, last_change = made[version]
-                packed = shape, number, payload, last_change
+                version, updated_at, authors = _pack_change(number, at, by, claimed_by)
+                packed = shape, version, payload, updated_at, authors
                 others = scopes.get(key)
                 scopes[key] = packed if others is None else others + packed
         with self._reading:
@@ -329,8 +334,9 @@ class Index:
 
 
 _ALL_ATTRIBUTES: AnySelect = select(
-    *(attributes.c[name] for name in ("kind", *SCOPE_KEYS, "version")),
+    *(attributes.c[name] for name in ("kind", *SCOPE_KEYS)),
     cast(attributes.c.payload, Text),
+    *(attributes.c[name] for name in ("version", *LastChange._fields)),
 ).execution_options(yield_per=_CHUNK)
 
 
@@ -347,7 +353,7 @@ def _is_domain(path: str) -> bool:
 
 def _stored(scope: Scope, packed: PackedRows, kinds: Container[str]) -> Iterator[StoredAttribute]:
     """The rows of some kinds, by their names, of one scope."""
-    for shape, version, payload, last_change in unpack_rows(packed):
+    for shape, version, payload, updated_at, (updated_by, claimed_by) in unpack_rows(packed):
         name = shape.kind.name
         if name in kinds:
             yield StoredAttribute(
@@ -355,8 +361,24 @@ def _stored(scope: Scope, packed: PackedRows, kinds: Container[str]) -> Iterator
                 scope=scope,
                 payload=json_value(payload),
                 version=int(version),
-                **last_change._asdict(),
+                updated_at=_EPOCH + updated_at * _MICROSECOND,
+                updated_by=updated_by,
+                claimed_by=claimed_by,
             )
+
+
+@lru_cache(maxsize=_CHUNK)
+def _pack_change(
+    version: int, updated_at: datetime, updated_by: str, claimed_by: str | None
+) -> tuple[bytes, int, tuple[str, str | None]]:
+    """The last change of a row as it takes least room: rows of one revision share it, and the time is a number."""
+    return b"%d" % version, (updated_at - _EPOCH) // _MICROSECOND, _authors(updated_by, claimed_by)
+
+
+@lru_cache(maxsize=_CHUNK)
+def _authors(updated_by: str, claimed_by: str | None) -> tuple[str, str | None]:
+    """The same tuple for the same authors."""
+    return updated_by, claimed_by
 
 
 def _without(packed: PackedRows, kind: str) -> PackedRows:

@@ -8,10 +8,11 @@ from typing import Any
 from admin.core.json_text import json_text, json_value
 from admin.core.settings.kinds import Kind, Kinds, Payload
 
-#: The rows of one scope, each as four entries of one flat tuple, so that a million rows fit into memory: the shape of
-#: the payload, the version and the payload as JSON, and the last change, of which answers here tell nothing.
+#: The rows of one scope, each as five entries of one flat tuple, so that a million rows fit into memory: the shape of
+#: the payload, the version and the payload as JSON, and when and by whom it was changed, of which answers here tell
+#: nothing.
 PackedRows = tuple[Any, ...]
-WIDTH = 4
+WIDTH = 5
 
 
 class Shape:
@@ -52,16 +53,16 @@ class Shapes:
         return shape, bytes(memoryview(json_text(payload)))  # a copy: the text itself has kilobytes of spare room
 
 
-def unpack_rows(rows: PackedRows) -> Iterator[tuple[Shape, bytes, bytes, Any]]:
-    """The shapes, versions, payloads and last changes of packed rows."""
+def unpack_rows(rows: PackedRows) -> Iterator[tuple[Shape, bytes, bytes, Any, Any]]:
+    """The shapes, versions and payloads of packed rows, and when and by whom they were changed."""
     entries = iter(rows)
-    return zip(entries, entries, entries, entries, strict=True)
+    return zip(entries, entries, entries, entries, entries, strict=True)
 
 
 def with_known_shapes(rows: PackedRows) -> PackedRows:
     """The same rows, with the shapes that were not known."""
     known: list[Any] = []
-    for shape, version, payload, last_change in unpack_rows(rows):
-        known += (Shape(shape.kind, json_value(payload)) if shape.sample is None else shape, version, payload)
-        known.append(last_change)
+    for shape, version, payload, *last_change in unpack_rows(rows):
+        known_shape = Shape(shape.kind, json_value(payload)) if shape.sample is None else shape
+        known += (known_shape, version, payload, *last_change)
     return tuple(known)

@@ -94,7 +94,7 @@ def pack(shapes: Shapes, scope: Scope, rows: RowsByKind) -> list[PackedRows]:
                 shaped = shapes.read(name, json.dumps(by_scope[place].payload))
                 assert shaped is not None
                 shape, payload = shaped
-                packed += (shape, b"%d" % by_scope[place].version, payload, None)
+                packed += (shape, b"%d" % by_scope[place].version, payload, None, None)
         chain_rows.append(tuple(packed))
     return chain_rows
 
