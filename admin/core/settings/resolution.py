@@ -70,6 +70,8 @@ def resolve(kind: Kind, scope: Scope, rows: Mapping[Scope, Row], platform: Platf
     """
     chain = _chain(kind, scope)
     chain_rows = [rows.get(place) for place in chain]
+    if not any(chain_rows):
+        return _resolve_platform(kind, scope, chain, platform)
     winning = _winning(kind, chain_rows, platform)
     origins, unset = _split_by_value(winning)
     return Resolved(
@@ -86,6 +88,19 @@ def _chain(kind: Kind, scope: Scope) -> tuple[Scope, ...]:
     """The scopes of the chain that may have rows of the kind."""
     chain = scope.chain()
     return chain if kind.levels is STORED_LEVELS else tuple(place for place in chain if place.level in kind.levels)
+
+
+def _resolve_platform(kind: Kind, scope: Scope, chain: tuple[Scope, ...], platform: PlatformDefaults) -> Resolved:
+    """The effective value where no row applies, of what the platform has ready."""
+    first = Step(PLATFORM, platform.payload, None, platform.key, tuple(platform)) if platform else _silent(PLATFORM)
+    return Resolved(
+        kind=kind,
+        scope=scope,
+        value=platform.payload,
+        origins=platform.origins,
+        unset={},
+        trail=(first, *map(_silent, chain)),
+    )
 
 
 def _split_by_value(winning: dict[Path, tuple[Any, Origin]]) -> tuple[dict[Path, Origin], dict[Path, Origin]]:

@@ -35,6 +35,21 @@ def origins(resolved: Resolved) -> dict[str, str]:
     return {".".join(path): str(origin.scope) for path, origin in resolved.origins.items()}
 
 
+@pytest.mark.parametrize("leaves", [{}, {("limits", "cpu"): PlatformLeaf(value="2", key="task_resources.limits.cpu")}])
+def test_where_no_row_applies_the_platform_answers_as_it_would_below_a_row(leaves: PlatformLeaves) -> None:
+    platform = PlatformDefaults(TASK_RESOURCE, leaves)
+    alone = resolve_on(TASK_RESOURCE, SCOPE, {}, platform)
+    assert alone.value is platform.payload  # nothing is computed anew
+    row = rows(TASK_RESOURCE, {CHAIN[-1]: {"defaults": {"memory": "1Gi"}}})
+    below_a_row = resolve_on(TASK_RESOURCE, SCOPE, row, platform)
+    limits = {"limits": below_a_row.value["limits"]} if leaves else {}
+    own = ("defaults", "memory")
+    origins = {path: origin for path, origin in below_a_row.origins.items() if path != own}
+    assert (alone.value, alone.origins, alone.unset) == (limits, origins, {})
+    assert alone.trail[:-1] == below_a_row.trail[:-1]
+    assert alone.trail[-1].payload is None
+
+
 def test_the_most_specific_label_wins_and_removing_it_gives_the_next() -> None:
     stored = rows(EXECUTION_CLUSTER_LABEL, {scope: {"value": scope.level.value} for scope in CHAIN})
     for scope in reversed(CHAIN):
