@@ -82,7 +82,8 @@ def _verdict_of_agent(intent: Intent, state: NativeState) -> tuple[str, str, str
     """The verdict on work that the agent ended without being asked to."""
     if intent.ending is Ending.TIME_LIMIT:
         return "TIMED_OUT", "TIME_LIMIT", intent.ending_message
-    if state.started_at is None and intent.running_since is None and state.phase is NativePhase.ABORTED:
+    has_run = intent.has_run or intent.running_since is not None or state.started_at is not None
+    if not has_run and state.phase is NativePhase.ABORTED:
         return "RELEASED", "", intent.ending_message
     return "FAILED", CLUSTER_LOST, intent.ending_message
 

@@ -49,6 +49,7 @@ class Intent:
     events: list[dict[str, Any]] = field(default_factory=list)  #: not accepted by the admin yet, oldest first
     log_offsets: dict[str, int] = field(default_factory=dict)  #: how many bytes of each stream the admin has
     key: str = ""  #: the name of its native job
+    has_run: bool = False  #: an earlier intent of the same attempt, which was over, had seen it run
 
     def __post_init__(self) -> None:
         self.key = self.key or key_of(self.lease)
@@ -96,6 +97,7 @@ class Intent:
 
     def take_ending(self, past: Intent) -> None:
         """Take over why the agent ended the same attempt before: for a reason of its own, nobody aborted it."""
+        self.has_run = past.has_run
         if past.ending not in (None, Ending.CANCEL):
             # A lease that was another's before the admin's database was restored is not any more.
             self.ending = Ending.EXPIRED if past.ending is Ending.LOST else past.ending
@@ -115,6 +117,7 @@ class Intent:
             document = {**document, "format": _FORMAT, "boot": "", "key": key}
         if document["format"] != _FORMAT:
             raise ValueError("written by another version of the agent")
+        document = {"has_run": False, **document}  # which older agents do not store
         intent = cls(**{entry.name: document[entry.name] for entry in fields(cls)})
         intent.stage = Stage(intent.stage)
         intent.ending = Ending(intent.ending) if intent.ending else None

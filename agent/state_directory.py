@@ -130,7 +130,9 @@ class StateDirectory:
                 path.unlink(missing_ok=True)
 
     def load_past_intent(self, key: str) -> Intent | None:
-        """Why the agent ended a job that was over, and its declared outputs, while the engine keeps its directory.
+        """Why the agent ended a job that was over, whether it ran, and its declared outputs.
+
+        While the engine keeps its directory.
 
         A job of the agent's own user may have written there, so that nothing else of it is used.
         """
@@ -141,7 +143,9 @@ class StateDirectory:
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
         lease = {"job": {"outputs": outputs}}
-        return Intent(lease=lease, key=key, ending=past.ending, ending_message=str(past.ending_message))
+        has_run = past.running_since is not None or bool(past.has_run)
+        message = str(past.ending_message)
+        return Intent(lease=lease, key=key, ending=past.ending, ending_message=message, has_run=has_run)
 
     def save_renewal(self, boot: str, sent_at: float, lease_seconds: float) -> None:
         """Store when leases were renewed; not synced to disk, because it counts within one boot only."""

@@ -831,6 +831,27 @@ def test_a_job_that_the_agent_ended_is_not_reported_as_aborted_when_a_restored_a
     assert (event["type"], event.get("reason")) == expected
 
 
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_a_job_that_was_seen_to_run_before_is_not_handed_back(
+    work: Work, engine: FakeEngine, clock: FakeClock, is_asked: bool
+) -> None:
+    """Slurm, which shows no nodes of it, does not tell that it started."""
+    running(work, engine, clock, on_lost="fail")
+    work.step()
+    work.end_lost([{**REFERENCE, "reason": "LEASE_EXPIRED"}])
+    engine.jobs[KEY] = ABORTED_IN_QUEUE
+    work.step()
+    assert work.intents == {}
+    if is_asked:
+        work.answer([REFERENCE])
+    else:
+        started(work, clock, on_lost="fail")
+    clock.advance(1)
+    work.step()
+    event = work.outbox.events()[-1]
+    assert (event["type"], event["reason"]) == ("FAILED", "CLUSTER_LOST")
+
+
 @pytest.mark.parametrize(
     ("native", "expected"),
     [
