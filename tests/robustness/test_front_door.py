@@ -123,13 +123,17 @@ def test_half_sent_requests_are_given_up_and_keep_nobody_out(
 
 def test_handshakes_that_are_not_finished_keep_nobody_out(tmp_path: Path, scale: Scale) -> None:
     tls, verify = write_certificate(tmp_path), str(tmp_path / "ca.pem")
-    with running_admin(tmp_path, *tls, scheme="https", verify=verify) as admin, ExitStack() as stack:
+    # For as long as the test takes, none of them is given up.
+    config = str(write_configuration(tmp_path, server={"receiveSeconds": 3600}))
+    with (
+        running_admin(tmp_path, "--config", config, *tls, scheme="https", verify=verify) as admin,
+        ExitStack() as stack,
+    ):
         for number in range(scale(400, full=2600)):
             stack.enter_context(connect(admin.url, b"\x16\x03\x01\x02\x00\x01" if number % 2 else b""))
         for _ in range(scale(2, full=20)):
-            begin = time.monotonic()
-            assert requests.get(f"{admin.url}/healthz", timeout=10, verify=verify).status_code == 200
-            assert time.monotonic() - begin < scale(5, full=1)
+            answer = requests.get(f"{admin.url}/healthz", timeout=scale(60, full=1), verify=verify)
+            assert answer.status_code == 200
 
 
 def test_bodies_that_arrive_byte_by_byte_are_given_up_and_keep_nobody_out(admin: RunningAdmin, scale: Scale) -> None:
