@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from admin.loops.evictions import EvictionLoop
 from admin.loops.leadership import Leader
-from admin.loops.leases import LeaseLoop
 from admin.loops.retention import RetentionLoop
 from admin.loops.statistics import StatisticsLoop
 from admin.loops.waiting import WaitingLoop
@@ -13,7 +13,7 @@ from admin.services.context import Context
 def start_background(context: Context) -> Leader:
     """Start every loop; they run while this process holds the lease."""
     leader = Leader(
-        context, [WaitingLoop(context), LeaseLoop(context), RetentionLoop(context), StatisticsLoop(context)]
+        context, [WaitingLoop(context), EvictionLoop(context), RetentionLoop(context), StatisticsLoop(context)]
     )
     leader.start()
     return leader

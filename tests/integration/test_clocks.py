@@ -15,7 +15,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import delete, update
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
-from admin.loops.leases import LeaseLoop
+from admin.loops.evictions import EvictionLoop
 from admin.loops.retention import RetentionLoop
 from admin.loops.waiting import WaitingLoop
 from admin.metrics import judgement_pauses_total
@@ -63,7 +63,7 @@ class Background:
 
     def __init__(self, context: Context, clock: WatchedClock) -> None:
         self._loops: list[Callable[[], None]] = [
-            LeaseLoop(context, clock=clock.monotonic),
+            EvictionLoop(context, clock=clock.monotonic),
             WaitingLoop(context, interval=0, clock=clock.monotonic),
         ]
         self._clock = clock
@@ -238,7 +238,7 @@ def test_a_second_admin_six_minutes_ahead_moves_nothing(make_app: MakeApp) -> No
     for name in ("one", "two"):
         created(agent.client, name, cluster="a", retry={"on_lost": "retry", "attempts": 9})
     agent.start()
-    loops: list[Callable[[], None]] = [LeaseLoop(ahead), WaitingLoop(ahead)]
+    loops: list[Callable[[], None]] = [EvictionLoop(ahead), WaitingLoop(ahead)]
     ends_at = time.monotonic() + 4
     clients = [app.test_client() for app in reversed(apps)]  # the last sync is by the right clock
     offers: set[tuple[str, int]] = set()

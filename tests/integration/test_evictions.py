@@ -10,7 +10,7 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from admin.loops.leases import LeaseLoop
+from admin.loops.evictions import EvictionLoop
 from admin.metrics import StateCollector, exposition
 from admin.services.context import Context
 from admin.services.evictions import end_drained, evict_from_lost, judge_health
@@ -294,7 +294,7 @@ def test_evictions_are_limited_by_the_second(play: Play, context: Context, clock
     add(agent, *(f"e{number:02}" for number in range(12)), retry={"on_lost": "retry"})
     agent.start(12)
     now = [100.0]
-    loop = LeaseLoop(context, clock=lambda: now[0])
+    loop = EvictionLoop(context, clock=lambda: now[0])
     clock.advance(LOST + 1)
     other.sync()
 
@@ -318,7 +318,7 @@ def test_what_is_waited_for_takes_no_evictions_from_others(play: Play, context: 
     add(agent, *moving, retry={"on_lost": "retry"})
     agent.start(17)
     now = [100.0]
-    loop = LeaseLoop(context, clock=lambda: now[0])
+    loop = EvictionLoop(context, clock=lambda: now[0])
     clock.advance(LOST + 1)
     other.sync()
     now[0] += 1  # in which five may be evicted
@@ -332,7 +332,7 @@ def test_a_long_pause_saves_up_no_more_than_a_second_of_evictions(play: Play, co
     add(agent, *(f"e{number}" for number in range(8)), retry=FAILS)
     agent.start(8)
     now = [100.0]
-    loop = LeaseLoop(context, clock=lambda: now[0])
+    loop = EvictionLoop(context, clock=lambda: now[0])
     clock.advance(LOST + 1)
     other.sync()
     now[0] += 3600

@@ -14,7 +14,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import event
 from werkzeug.test import TestResponse
 
-from admin.loops.leases import LeaseLoop
+from admin.loops.evictions import EvictionLoop
 from admin.services import agents
 from admin.services.clocks import may_judge
 from admin.services.context import Context
@@ -382,7 +382,7 @@ def test_another_agent_that_took_over_after_the_backup_goes_on_when_the_first_is
     agent.sync(take_over=True)
     other.sync()
     site.restore(backup)
-    loop = LeaseLoop(site.context, clock=site.clock.monotonic)
+    loop = EvictionLoop(site.context, clock=site.clock.monotonic)
     other.sync()  # by which the admin knows that it was restored
     refused(agent.post(), 409, "agent_present")
     for _ in range(10):

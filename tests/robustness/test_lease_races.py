@@ -15,7 +15,7 @@ from sqlalchemy import text
 from admin.core.changes import Authorship, Expectation
 from admin.core.fleet.definitions import FleetKind
 from admin.errors import RainbowError
-from admin.loops.leases import LeaseLoop
+from admin.loops.evictions import EvictionLoop
 from admin.loops.waiting import WaitingLoop
 from admin.services.changeable.base import ChangeOptions
 from admin.services.context import Context
@@ -169,7 +169,7 @@ def test_nothing_stands_still_while_the_fleet_changes_and_agents_creators_and_pe
             options = ChangeOptions(authorship=Authorship(author="me"))
             put_definition(context, FleetKind.POOL, "spill", payload, Expectation(), options)
 
-    loops: list[Callable[[], None]] = [LeaseLoop(context), WaitingLoop(context)]
+    loops: list[Callable[[], None]] = [EvictionLoop(context), WaitingLoop(context)]
     agents = [_RandomAgent(name) for name in CLUSTERS]
     acts: dict[str, Callable[[random.Random], object]] = {
         **{f"agent {agent.cluster}": partial(agent.call, context) for agent in agents},

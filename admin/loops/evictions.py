@@ -18,7 +18,7 @@ _log = logging.getLogger("rainbow.loops")
 _INTERVAL_SECONDS = 0.25
 
 
-class LeaseLoop:
+class EvictionLoop:
     """One round: mark silent clusters, evict from lost ones, and decide what has no cluster."""
 
     def __init__(self, context: Context, *, clock: Callable[[], float] = time.monotonic) -> None:
