@@ -151,9 +151,9 @@ class Outbox:
 
     def _read_output(self, intent: Intent, path: str, offset: int, limit: int) -> bytes:
         end = min(large_outputs(intent)[path], intent.output_limit_bytes or 0)
-        output = (
-            self._engine.read_output(intent.handle, path, min(limit, end - offset), offset) if offset < end else None
-        )
+        if offset >= end:
+            return b""
+        output = self._engine.read_output(intent.handle, path, min(limit, end - offset), offset)
         return b"" if output is None else output[0]
 
     def _read_log(self, intent: Intent, stream: str, offset: int, limit: int) -> tuple[int, bytes]:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from admin.api.current import context
 from admin.api.operations import Operations
-from admin.messages.reconciliations import EndBody, ReconciledAnswer, ReconciliationAnswer, ReconciliationsAnswer
+from admin.messages.reconciliations import (
+    EndReconciliationBody,
+    ReconciledAnswer,
+    ReconciliationAnswer,
+    ReconciliationsAnswer,
+)
 from admin.messages.requests import Fields
 from admin.services import reconciliations
 
@@ -23,7 +28,7 @@ def get_reconciliation(name: str) -> ReconciliationAnswer:
     return ReconciliationAnswer.from_reconciliation(reconciliations.get_reconciliation(context(), name))
 
 
-@operations.add("DELETE", "/reconciliations/<name>", body=EndBody, body_optional=True, errors=(404, 409))
+@operations.add("DELETE", "/reconciliations/<name>", body=EndReconciliationBody, body_optional=True, errors=(404, 409))
 def end_reconciliation(name: str, body: Fields) -> ReconciledAnswer:
     """Count a cluster as reconciled, whether or not its agent has synced."""
     return ReconciledAnswer.from_reconciliation(reconciliations.end_reconciliation(context(), name, **body))

@@ -19,7 +19,7 @@ _WAITS = "Its agent has not synced since the database was restored: nothing is g
 _UNKNOWN = "Its agent has work that the restored database does not know, and that goes on."
 
 
-class EndBody(SwitchBody):
+class EndReconciliationBody(SwitchBody):
     state = fields.String(
         validate=validate.OneOf(_STATES), metadata={"description": "Refuse with 409 unless this is its state."}
     )
