@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from admin.core.changes import ANONYMOUS
 from admin.core.problems import Invalid, invalid
 from admin.errors import Busy, Forbidden, Unauthenticated
 from admin.services.agents import TOKEN_MARK
@@ -39,6 +40,11 @@ class Caller:
 
     request_id: str  #: shared by the answer, the log line and the revision
     cluster: str | None = None  #: the cluster whose agent is calling, proven by its token
+
+    @property
+    def name(self) -> str:
+        """Who it is, as what they make records it."""
+        return ANONYMOUS if self.cluster is None else f"cluster/{self.cluster}"
 
     def check_agent_of(self, cluster: str) -> None:
         """Refuse everybody but a cluster's own agent; the operators' token is not enough."""

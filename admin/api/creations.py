@@ -6,7 +6,7 @@ from functools import partial
 
 from flask import request
 
-from admin.api.current import context
+from admin.api.current import caller, context
 from admin.api.operations import Operations
 from admin.core.problems import invalid
 from admin.messages.creations import CreatedAnswer, CreationBody, ManyCreatedAnswer, RepeatBody
@@ -20,7 +20,9 @@ operations = Operations("executions")
 
 
 def _create(request: CreationRequest, *, dry_run: bool) -> CreatedAnswer:
-    created = creations.create_execution(context(), request, dry_run=dry_run, idempotency_key=_idempotency_key())
+    created = creations.create_execution(
+        context(), request, created_by=caller().name, dry_run=dry_run, idempotency_key=_idempotency_key()
+    )
     return CreatedAnswer.from_created(created, dry_run=dry_run)
 
 
@@ -28,7 +30,12 @@ def _create_many(read: list[CreationRequest | Refusal], *, dry_run: bool) -> Man
     requests = {place: item for place, item in enumerate(read) if isinstance(item, CreationRequest)}
     answers = iter(
         creations.create_executions(
-            context(), requests.values(), dry_run=dry_run, idempotency_key=_idempotency_key(), places=requests
+            context(),
+            requests.values(),
+            created_by=caller().name,
+            dry_run=dry_run,
+            idempotency_key=_idempotency_key(),
+            places=requests,
         )
     )
     outcomes = [next(answers) if isinstance(item, CreationRequest) else item for item in read]

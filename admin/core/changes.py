@@ -13,6 +13,8 @@ from admin.core.settings.kinds import Payload
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import Scope
 
+#: The author of what somebody does whom nothing identifies.
+ANONYMOUS = "anonymous"
 #: The version of a row that is not stored yet.
 UNSTORED = 0
 
@@ -49,7 +51,7 @@ ANYTHING = Expectation()
 class Authorship:
     """Who changes something, and why."""
 
-    author: str = "anonymous"
+    author: str = ANONYMOUS
     claimed_by: str | None = None  #: unverified
     message: str | None = None
     request_id: str | None = None

@@ -54,16 +54,31 @@ class SelectorFields(RequestSchema):
     launch_plan = fields.String(validate=NAME)
     version = fields.String(validate=NAME)
     mode = fields.String()
+    created_by = fields.String(validate=NAME)
+    principal = fields.String(validate=NAME)
     project = fields.String(validate=SCOPE_KEY)
     domain = fields.String(validate=SCOPE_KEY)
     created_after = TimeField(metadata={"type": "string", "description": "A time, or how long ago: 24h."})
     created_before = TimeField(metadata={"type": "string", "description": "A time, or how long ago: 24h."})
     filters = fields.String(
-        validate=validate.Length(max=4000), metadata={"description": "Flyte's form: eq(phase,QUEUED)+ne(cluster,a)."}
+        validate=validate.Length(max=4000),
+        metadata={"description": "Flyte's form: eq(phase,QUEUED)+eq(labels.team,ml)."},
     )
 
 
-_PLAIN = ("phase", "reason", "cluster", "pool", "label", "workflow", "launch_plan", "version", "mode")
+_PLAIN = (
+    "phase",
+    "reason",
+    "cluster",
+    "pool",
+    "label",
+    "workflow",
+    "launch_plan",
+    "version",
+    "mode",
+    "created_by",
+    "principal",
+)
 
 
 def conditions_of(selector: Fields, now: datetime) -> list[Condition]:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from itertools import count
 from typing import NamedTuple
 
+from admin.core.changes import ANONYMOUS
 from admin.core.problems import Invalid
 from admin.core.times import show_time
 from admin.errors import ExecutionExists, RainbowError
@@ -57,10 +58,17 @@ class _Draft(NamedTuple):
 
 
 def create_execution(
-    context: Context, request: CreationRequest, *, dry_run: bool = False, idempotency_key: str | None = None
+    context: Context,
+    request: CreationRequest,
+    *,
+    created_by: str = ANONYMOUS,
+    dry_run: bool = False,
+    idempotency_key: str | None = None,
 ) -> Created:
     """Resolve, decide and store an execution; the same request under the same name creates no second one."""
-    [result] = create_executions(context, [request], dry_run=dry_run, idempotency_key=idempotency_key)
+    [result] = create_executions(
+        context, [request], created_by=created_by, dry_run=dry_run, idempotency_key=idempotency_key
+    )
     if isinstance(result, Exception):
         raise result
     return result
@@ -70,6 +78,7 @@ def create_executions(
     context: Context,
     requests: Iterable[CreationRequest],
     *,
+    created_by: str = ANONYMOUS,
     dry_run: bool = False,
     idempotency_key: str | None = None,
     places: Iterable[int] | None = None,
@@ -79,7 +88,7 @@ def create_executions(
     Generated names follow from the key and from `places`, the positions of the requests in the caller's list.
     """
     started = time.perf_counter()
-    named = list(_with_names(requests, idempotency_key, count() if places is None else places))
+    named = list(_named(requests, created_by, idempotency_key, count() if places is None else places))
     results = _create_from_memory(context, named, dry_run=dry_run)
     for position, request in enumerate(named):
         if position not in results:
@@ -165,12 +174,13 @@ def _create_in_transaction(context: Context, request: CreationRequest, *, dry_ru
             return refusal
 
 
-def _with_names(
-    requests: Iterable[CreationRequest], idempotency_key: str | None, places: Iterable[int]
+def _named(
+    requests: Iterable[CreationRequest], created_by: str, idempotency_key: str | None, places: Iterable[int]
 ) -> Iterator[CreationRequest]:
+    """The requests with their creator, and each with a name."""
     for place, request in zip(places, requests, strict=False):
         key = idempotency_key if idempotency_key is None or place == 0 else f"{idempotency_key}/{place}"
-        yield request if request.name else request._replace(name=generated_name(request.run, key))
+        yield CreationRequest(request.run, request.name or generated_name(request.run, key), created_by)
 
 
 def generated_name(run: RunRequest, idempotency_key: str | None = None) -> str:

@@ -40,7 +40,8 @@ class Preparation:
             template = self._templates[queue] = self._template(request.run, queue)
         deadline = queue_deadline(self.run_plan.quality_of_service, now)
         uid = secrets.token_hex(8)
-        return Creation(template, request.name or "", uid, decision.cluster, decision.message, deadline, now)
+        cluster, message = decision.cluster, decision.message
+        return Creation(template, request.name or "", uid, request.created_by, cluster, message, deadline, now)
 
     def plan_values(self, queue: str | None) -> JsonObject:
         """The columns that follow from settings alone, whatever the execution's name and cluster."""
@@ -51,6 +52,7 @@ class Preparation:
             "route_name": route.name,
             "pool": route.pool,
             "label": route.label,
+            "labels": run_plan.job.get("labels"),
             "content": {
                 "job": run_plan.job,
                 "config": run_plan.config,
@@ -76,6 +78,7 @@ class Preparation:
                 "domain": run.domain,
                 "digest": run.digest,
                 "request": run.body,
+                "principal": run.spec.get("metadata", {}).get("principal") or None,
                 "workflow": workflow.name if workflow else "",
                 "launch_plan": plan.name if plan else "",
                 "version": plan.version if plan else workflow.version if workflow else "",

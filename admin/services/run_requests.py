@@ -60,6 +60,7 @@ class CreationRequest(NamedTuple):
 
     run: RunRequest
     name: str | None
+    created_by: str = ""  #: as the gate knows the caller
 
     @property
     def id(self) -> ExecutionId:

@@ -33,7 +33,10 @@ _MAX_CACHED_TRAILS = 10_000
 
 #: The columns that each execution has of its own, those that equal requests share, and those that a decision shares.
 #: All others begin with their defaults.
-_OWN = [executions.c[name] for name in ("name", "uid", "cluster", "reason_message", "queue_deadline", "created_at")]
+_OWN = [
+    executions.c[name]
+    for name in ("name", "uid", "created_by", "cluster", "reason_message", "queue_deadline", "created_at")
+]
 _SHARED = [
     executions.c[name]
     for name in Execution._fields
@@ -93,6 +96,7 @@ class Creation(NamedTuple):
     template: Template
     name: str
     uid: str
+    created_by: str
     cluster: str | None
     reason_message: str
     queue_deadline: datetime | None
@@ -106,8 +110,10 @@ class Creation(NamedTuple):
     @property
     def execution(self) -> Execution:
         """The execution as it is stored, but for its id."""
-        template, name, uid, cluster, message, deadline, now = self
-        return Execution._make((0, name, uid, cluster, message, deadline, now, now, *template.execution_tail))
+        template, name, uid, created_by, cluster, message, deadline, now = self
+        return Execution._make(
+            (0, name, uid, created_by, cluster, message, deadline, now, now, *template.execution_tail)
+        )
 
 
 class Outcome(Enum):
@@ -233,12 +239,13 @@ def _store_in_postgresql(
             "template": numbers[id(template)],
             "name": name,
             "uid": uid,
+            "created_by": created_by,
             "cluster": cluster,
             "reason_message": message,
             "queue_deadline": deadline,
             "created_at": now,
         }
-        for template, name, uid, cluster, message, deadline, now in creations
+        for template, name, uid, created_by, cluster, message, deadline, now in creations
     ]
     bodies = [{"digest": trail.digest, "body": trail.body} for trail in unknown.values()]
     *numbers_now, taken = connection.execute(
@@ -332,6 +339,6 @@ def _store_in_sqlite(
 
 
 def _sqlite_row(number: int, creation: Creation) -> tuple[object, ...]:
-    template, name, uid, cluster, message, queue_deadline, created_at = creation
+    template, name, uid, created_by, cluster, message, queue_deadline, created_at = creation
     deadline, now = _bind_times([queue_deadline, created_at])
-    return number, name, uid, cluster, message, deadline, now, now, *template.sqlite_values
+    return number, name, uid, created_by, cluster, message, deadline, now, now, *template.sqlite_values

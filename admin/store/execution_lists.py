@@ -31,7 +31,7 @@ from sqlalchemy import (
 )
 
 from admin.core.executions.lifecycle import UNFINISHED
-from admin.core.executions.selectors import Condition, equals
+from admin.core.executions.selectors import LABEL_PREFIX, Condition, equals
 from admin.store.dialects import is_postgresql
 from admin.store.execution_tables import executions
 from admin.store.executions import Execution, ListedExecution
@@ -287,7 +287,7 @@ class _Walk:
 
 
 def _condition(condition: Condition, table: FromClause = executions) -> ColumnElement[bool]:
-    column: AnyColumn = table.c[condition.field]
+    column = _column(table, condition.field)
     if condition.function in ("eq", "value_in"):
         return _is_in(column, condition.values)
     if condition.function in ("ne", "value_not_in"):
@@ -297,6 +297,15 @@ def _condition(condition: Condition, table: FromClause = executions) -> ColumnEl
         return func.replace(column, value, "") != column  # case-sensitive on every database
     comparison: ColumnElement[bool] = _COMPARISONS[condition.function](column, value)
     return comparison
+
+
+def _column(table: FromClause, field: str) -> AnyColumn:
+    """The column of a field, or the value of a label."""
+    if field.startswith(LABEL_PREFIX):
+        labels: Any = table.c.labels  # the operators of JSON have no types
+        value: AnyColumn = labels[field.removeprefix(LABEL_PREFIX)].as_string()
+        return value
+    return table.c[field]
 
 
 _COMPARISONS = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}

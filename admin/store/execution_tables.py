@@ -31,6 +31,8 @@ executions = Table(
     Column("domain", Text, nullable=False),
     Column("name", Text, nullable=False),
     Column("uid", Text, nullable=False, server_default=""),  # random; a name may be used again, "" before it existed
+    Column("created_by", Text, nullable=False, server_default=""),  # as the gate knew its caller, "" before it was kept
+    Column("principal", Text),  # for whom, as the request says
     Column("digest", Text, nullable=False),  # of the request: the same request again creates no second execution
     Column("request", JSON, nullable=False),
     Column("workflow", Text, nullable=False),
@@ -48,6 +50,7 @@ executions = Table(
     Column("cluster", Text),
     Column("pool", Text),
     Column("label", Text),
+    Column("labels", JSON(none_as_null=True)),  # those of its job, by which it is selected
     Column("content", JSON, nullable=False),  # the concrete job and what travels with it to the agent
     Column("required_plugins", JSON, nullable=False),
     *(Column(f"demand_{resource}", BigInteger, nullable=False) for resource in DEMANDS),

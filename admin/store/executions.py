@@ -53,6 +53,7 @@ class Execution(NamedTuple):
     id: int  #: 0 in the answer to a creation, which does not read it back
     name: str
     uid: str  #: random; of another execution that had the same name it is another
+    created_by: str  #: as the gate knew its caller
     cluster: str | None
     reason_message: str
     queue_deadline: datetime | None
@@ -75,6 +76,8 @@ class Execution(NamedTuple):
     route_name: str
     pool: str | None
     label: str | None
+    principal: str | None
+    labels: dict[str, str] | None
     content: JsonObject
     required_plugins: list[str]
     demand_cpu: int
@@ -122,6 +125,9 @@ class ListedExecution(NamedTuple):
     domain: str
     name: str
     uid: str
+    created_by: str
+    principal: str | None
+    labels: dict[str, str] | None
     workflow: str
     launch_plan: str
     version: str

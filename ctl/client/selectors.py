@@ -1,7 +1,7 @@
 """
 Field selectors: which executions are meant, as `--filter.fieldSelector` and `--selector` take it.
 
-    phase=QUEUED,cluster in (a;b),created_at>24h
+    phase=QUEUED,cluster in (a;b),created_at>24h,labels.team=ml
 
 Terms are joined by commas, and all of them must hold. A backslash before `, ; = < > ( )` or a backslash makes it part
 of a value. Nothing is ignored: a term without an operator, an unknown field and an empty value are refused.
@@ -27,10 +27,12 @@ _ALIASES = {
     "launch_plan.name": "launch_plan",
     "launch_plan.version": "version",
 }
+#: Before the key of a label of an execution, which is a field too.
+_LABEL_PREFIX = "labels."
 _SIGNS = {"=": "eq", "==": "eq", "!=": "ne", ">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
 _LISTS = {"in": "value_in", "not in": "value_not_in"}
 _TERM = re.compile(
-    r"([A-Za-z_][\w.-]*)\s*(?:(==|!=|>=|<=|=|>|<)|(?<=\s)(not\s+in|in|contains)(?=[\s(]|$))\s*(.*)", re.DOTALL
+    r"([A-Za-z_][\w./-]*)\s*(?:(==|!=|>=|<=|=|>|<)|(?<=\s)(not\s+in|in|contains)(?=[\s(]|$))\s*(.*)", re.DOTALL
 )
 _SPECIAL = frozenset("\\,;=<>()")
 _EXAMPLE = "phase=QUEUED,cluster in (a;b)"
@@ -81,7 +83,8 @@ def _term(text: str, flag: str, now: datetime) -> Term:
             "not in (A;B)."
         )
     place = f"{flag}: {text.strip()}"
-    field = find_field(match[1], tuple(SELECTOR_FIELDS), flag)
+    is_label = match[1].startswith(_LABEL_PREFIX)
+    field = match[1] if is_label else find_field(match[1], tuple(SELECTOR_FIELDS), flag)
     word = re.sub(r"\s+", " ", match[3] or "")
     if word in _LISTS:
         values, function = _members(match[4], place), _LISTS[word]

@@ -18,6 +18,7 @@ _PATHS = {
     "spec.launch_plan.name": ("launchplan", "workflow", "task"),
     "spec.launch_plan.version": ("version",),
     "spec.launch_plan": ("launchplan", "workflow", "task"),
+    "spec.metadata.principal": ("principal",),
     "project": ("target_project",),
     "domain": ("target_domain",),
     **PATHS,

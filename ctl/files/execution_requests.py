@@ -156,6 +156,8 @@ def _request(
         registered = {"project": project, "domain": domain}
         spec["launch_plan"] |= {key: name for key, name in registered.items() if name not in (None, target[key])}
     spec |= _settings_spec(flags, document)
+    if "principal" in document.values:
+        spec["metadata"] = {"principal": document.values["principal"]}
     inputs = {**(document.values.get("inputs") or {}), **dict(flags["inputs"])}
     name = flags["name"] if flags["name"] is not None else document.values.get("name")
     body: Document = {**target, **({"name": name} if name is not None else {})}

@@ -41,6 +41,7 @@ FILE_SCHEMA: Schema = {
         "targetExecutionCluster": _TEXT,
         "overwriteCache": {"type": "boolean"},
         "name": _TEXT,
+        "principal": _TEXT,
         "launchplan": _TEXT,
         "job": _ANYTHING,
         "jobspec": _ANYTHING,

@@ -60,7 +60,20 @@ def test_a_list_is_newest_first_and_shows_where_each_is(shell: Shell, here: str)
     header, *rest = shell.ok(f"rainbowctl get executions -p {project} -o wide").splitlines()
     assert header.split()[:3] == ["PROJECT", "DOMAIN", "NAME"]
     assert {"STATE", "MODE", "ATTEMPT", "REVISION", "MESSAGE"} < set(header.split())
+    assert "CREATED BY  PRINCIPAL" in header
+    assert "anonymous" in rest[0]
     assert [row.split()[:3] for row in rest] == [[project, "development", "b"], [project, "development", "a"]]
+
+
+def test_executions_are_selected_by_labels_and_principal_of_a_file(shell: Shell, here: str) -> None:
+    shell.file("run.yaml", "name: own\nprincipal: ann\nlabels: {team: ml}\njob: {command: ['true']}\n")
+    shell.ok(f"rainbowctl create execution {here} --execFile run.yaml -q")
+    make(shell, here, "other")
+    for selector in ("labels.team=ml", "principal=ann", "createdBy=anonymous,labels.team!=search,principal=ann"):
+        assert named(shell, f"{here} --filter.fieldSelector {selector}") == ["own"]
+    answer = yaml.safe_load(shell.ok(f"rainbowctl get execution own {here} -o yaml"))
+    assert (answer["created_by"], answer["principal"], answer["labels"]) == ("anonymous", "ann", {"team": "ml"})
+    assert "ann" in shell.ok(f"rainbowctl get execution own {here} -o wide").splitlines()[1].split()
 
 
 def test_one_execution_is_shown_in_every_form(shell: Shell, here: str) -> None:

@@ -335,7 +335,7 @@ def test_a_cluster_token_opens_its_own_syncs_and_executions_and_nothing_else(mak
     def call(method: str, path: str, body: Any = None, headers: dict[str, str] = mine) -> TestResponse:
         return anyone.open(f"{API}/{path}", method=method, json=body, headers=headers)
 
-    ok(call("POST", "executions", asked("e", cluster="a")))
+    assert ok(call("POST", "executions", asked("e", cluster="a")))["execution"]["created_by"] == "cluster/a"
     ok(call("POST", "executions", asked("e", project="clusters", cluster="b")))
     ok(call("POST", "placements", {"project": PROJECT, "domain": DOMAIN, "spec": {"job": JOB}}))
     for path in (

@@ -578,3 +578,41 @@ def test_plugins_that_a_cluster_does_not_offer_are_waited_for(shared: FlaskClien
     assert (answer.get("cluster"), answer["closure"]["reason"]["code"]) == (None, "PLUGIN_MISSING")
     assert "'plug-1' offers none of the plugins mpi, spark2" in answer["closure"]["reason"]["message"]
     switch(shared, "plug-1", "disable")
+
+
+def test_an_execution_records_its_creator_and_keeps_the_principal_of_the_request(api: FlaskClient) -> None:
+    metadata = {"principal": "ann", "mode": "SCHEDULED"}
+    answer = created(api, "e", metadata=metadata)
+    assert (answer["created_by"], answer["principal"], answer["spec"]["metadata"]) == ("anonymous", "ann", metadata)
+    created(api, "other")
+    read = execution(api, "e")
+    assert {name: read[name] for name in answer} == answer
+    assert "principal" not in execution(api, "other")
+    [listed] = get(api, "executions?principal=ann&created_by=anonymous")["executions"]
+    assert (listed["id"]["name"], listed["created_by"], listed["principal"]) == ("e", "anonymous", "ann")
+    assert get(api, "executions?created_by=cluster/a")["executions"] == []
+    again = ok(api.post(f"{API}/executions/relaunch", json={"id": read["id"], "name": "again"}))["execution"]
+    assert (again["created_by"], again["principal"]) == ("anonymous", "ann")
+
+
+def test_executions_are_selected_by_their_own_labels(api: FlaskClient) -> None:
+    created(api, "a", job={"command": ["x"], "labels": {"team": "ml", "example.com/tier-1": "gold"}})
+    created(api, "b", labels={"values": {"team": "search"}})
+    created(api, "c")
+    assert execution(api, "b")["labels"] == {"team": "search"}
+
+    def names(filters: str) -> list[str]:
+        query = {"filters": filters, "sort_by.direction": "ASCENDING"}
+        listed = ok(api.get(f"{API}/executions", query_string=query))["executions"]
+        return [item["id"]["name"] for item in listed]
+
+    assert names("eq(labels.team,ml)") == ["a"]
+    assert names("value_in(labels.team,ml;search)") == ["a", "b"]
+    assert names("ne(labels.team,ml)") == ["b", "c"]
+    assert names("eq(labels.team,)") == ["c"]
+    assert names("contains(labels.team,ear)+eq(phase,QUEUED)") == ["b"]
+    assert names("eq(labels.example.com/tier-1,gold)") == ["a"]
+    assert names("value_in(phase,QUEUED;RUNNING)+ne(labels.team,)") == ["a", "b"]
+    body = {"selector": {"filters": "eq(labels.team,ml)"}}
+    assert ok(api.post(f"{API}/executions/terminate", json=body))["matched"] == 1
+    assert [execution(api, name)["closure"]["phase"] for name in "abc"] == ["ABORTED", "QUEUED", "QUEUED"]

@@ -117,6 +117,33 @@ def test_how_far_the_clock_was_trusted_survives_its_new_name(engine: Engine) -> 
         assert clock_checks.get(connection, noon) == ClockCheck(trusted_at=noon, seen_at=noon)
 
 
+def test_executions_from_before_creators_were_kept_have_the_labels_and_principal_of_their_request(
+    engine: Engine,
+) -> None:
+    migrate(engine)
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    table = execution_tables.executions
+    columns = [column for column in table.columns if not column.nullable and column.server_default is None]
+    values = {column.name: _anything(column, now) for column in columns if column.name != "id"}
+    stored: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...] = (
+        ("a", {"spec": {"metadata": {"principal": "ann"}}}, {"job": {"labels": {"team": "ml"}}}),
+        ("b", {"spec": {"metadata": {"principal": ""}}}, {"job": {"labels": {"x": "y"}}}),
+        ("c", {"spec": {}}, {"job": {}}),
+    )
+    with engine.begin() as connection:
+        for name, request, content in stored:
+            connection.execute(insert(table).values({**values, "name": name, "request": request, "content": content}))
+    migrate(engine, "0014")
+    migrate(engine)
+    with engine.connect() as connection:
+        rows = connection.execute(select(table).order_by(table.c.name)).all()
+    assert [(row.created_by, row.principal, row.labels) for row in rows] == [
+        ("", "ann", {"team": "ml"}),
+        ("", None, {"x": "y"}),
+        ("", None, None),
+    ]
+
+
 def test_migrations_go_up_down_and_up_again(engine: Engine) -> None:
     assert schema_state(engine) is SchemaState.EMPTY
     migrate(engine)

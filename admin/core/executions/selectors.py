@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
 
+from admin.core import names
 from admin.core.executions.lifecycle import Phase
 from admin.core.problems import Invalid, invalid, shorten, unknown_problem
 
@@ -36,12 +37,16 @@ FIELDS = {
             "version",
             "state",
             "mode",
+            "created_by",
+            "principal",
         ),
         FieldType.TEXT,
     ),
     **dict.fromkeys(("created_at", "updated_at", "started_at", "finished_at"), FieldType.TIME),
     "duration": FieldType.NUMBER,
 }
+#: Before the key of a label, which is a field too: `eq(labels.team,search)`.
+LABEL_PREFIX = "labels."
 #: Fields with a fixed set of values.
 WORDS = {
     "phase": tuple(phase.value for phase in Phase),
@@ -52,7 +57,7 @@ FUNCTIONS = ("eq", "ne", "gt", "gte", "lt", "lte", "contains", "value_in", "valu
 SORT_FIELDS = ("created_at", "updated_at", "name", "phase", "cluster", "pool", "label")
 
 _MOST_TERMS = 50
-_TERM = re.compile(r"\s*([a-z_]+)\(\s*([A-Za-z_.]+)\s*,([^()]*)\)\s*", re.DOTALL)
+_TERM = re.compile(r"\s*([a-z_]+)\(\s*([A-Za-z0-9_./-]+)\s*,([^()]*)\)\s*", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,18 +99,26 @@ def _condition(term: str) -> Condition:
     function, field, value = match.group(1), match.group(2).removeprefix("execution."), match.group(3)
     if function not in FUNCTIONS:
         raise Invalid(unknown_problem("filters", "filter function", function, FUNCTIONS))
-    if field not in FIELDS:
-        raise Invalid(unknown_problem("filters", "field", field, FIELDS))
+    type_ = _field_type(field)
+    if type_ is None:
+        raise Invalid(unknown_problem("filters", "field", field, [*FIELDS, f"{LABEL_PREFIX}KEY"]))
     values = value.split(";") if function in ("value_in", "value_not_in") else [value]
-    if function == "contains" and FIELDS[field] is not FieldType.TEXT:
-        raise _invalid(term, f"searches for text, but {field} is a {FIELDS[field].value}")
+    if function == "contains" and type_ is not FieldType.TEXT:
+        raise _invalid(term, f"searches for text, but {field} is a {type_.value}")
     return Condition(field=field, function=function, values=tuple(parse_value(field, item.strip()) for item in values))
+
+
+def _field_type(field: str) -> FieldType | None:
+    """What a field holds; None where there is no such field."""
+    if field.startswith(LABEL_PREFIX) and names.matches(names.QUALIFIED_NAME, field.removeprefix(LABEL_PREFIX)):
+        return FieldType.TEXT
+    return FIELDS.get(field)
 
 
 def parse_value(field: str, text: str) -> Any:
     """A value of a field from its text; Invalid where the field has no such value."""
     try:
-        match FIELDS[field]:
+        match FIELDS.get(field):
             case FieldType.TIME:
                 return parse_time(text)
             case FieldType.NUMBER:

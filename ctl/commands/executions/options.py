@@ -25,7 +25,8 @@ from ctl.client.words import listed
 
 #: In the help of every command that takes a selector.
 SELECTOR = f"""A selector is a list of terms separated by commas, which must all match: FIELD=VALUE, or with
-!=, >, >=, <, <=, contains, in (A;B) and not in (A;B). Fields are {listed(SELECTOR_FIELDS)}.
+!=, >, >=, <, <=, contains, in (A;B) and not in (A;B). Fields are {listed(SELECTOR_FIELDS)};
+labels.KEY is a label of the execution.
 Times are written 24h (ago), 2026-03-01 or 2026-03-01T12:00, durations 90s or 5m. Put a backslash before an
 operator or comma in a value."""
 

@@ -50,6 +50,8 @@ _COLUMNS: Columns = {
 _WIDE: Columns = {
     "STATE": attrgetter("state"),
     "MODE": _field("mode"),
+    "CREATED BY": _field("created_by"),
+    "PRINCIPAL": _field("principal"),
     "ATTEMPT": _field("attempt"),
     "NATIVE ID": _field("native_id"),
     "NODES": _nodes,

@@ -28,6 +28,8 @@ def sent(text: str) -> str:
         ("createdAt>24h", "gt(created_at,2026-03-01T12:00:00Z)"),
         ("created_at>2026-03-01T10:00:00+02:00", "gt(created_at,2026-03-01T08:00:00Z)"),
         ("finished_at>24h", "gt(finished_at,2026-03-01T12:00:00Z)"),
+        ("labels.team=ml,labels.a.b/c-1 in (x;y)", "eq(labels.team,ml)+value_in(labels.a.b/c-1,x;y)"),
+        ("createdBy=anonymous,principal!=ann", "eq(created_by,anonymous)+ne(principal,ann)"),
         ("mode=relaunch", "eq(mode,RELAUNCH)"),
         ("cluster in (a;b)", "value_in(cluster,a;b)"),
         ("cluster in(a, b)", "value_in(cluster,a;b)"),
