@@ -49,7 +49,7 @@ _VALUES: dict[str, Any] = {
 
 def default_document() -> dict[str, Any]:
     """Every default, in the order of the keys."""
-    single = _single_values(CONFIGURATION)
+    single = single_values(CONFIGURATION)
     return {
         name: {**single[name], **_VALUES.get(name, {})} if name in single else _VALUES[name]
         for name in CONFIGURATION.fields
@@ -57,10 +57,11 @@ def default_document() -> dict[str, Any]:
     }
 
 
-def _single_values(section: Section) -> dict[str, Any]:
+def single_values(section: Section) -> dict[str, Any]:
+    """The defaults that `keys` gives the single values of a section."""
     values: dict[str, Any] = {}
     for name, field in section.fields.items():
-        value = _single_values(field) if isinstance(field, Section) else getattr(field, "default", None)
+        value = single_values(field) if isinstance(field, Section) else getattr(field, "default", None)
         if value not in (None, {}):
             values[name] = value
     return values

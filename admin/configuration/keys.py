@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from admin.core import names
@@ -83,9 +84,12 @@ _CLUSTER: dict[str, Field] = {
     "capacity": Record(fields=CLUSTER_RESOURCES.fields),
 }
 
-CONFIGURATION = Section(
+#: An empty map in it replaces the default.
+_section = partial(Section, keeps_empty=True)
+
+CONFIGURATION = _section(
     fields={
-        "server": Section(
+        "server": _section(
             fields={
                 "host": Text(default="127.0.0.1"),
                 "port": Integer(minimum=0, maximum=65535, default=8088),
@@ -96,7 +100,7 @@ CONFIGURATION = Section(
                 "maxBodyBytes": Integer(minimum=1024, maximum=2**30, default=1024 * 1024),
                 "receiveSeconds": Integer(minimum=1, maximum=3600, default=15),
                 "gracefulShutdownSeconds": Integer(minimum=0, maximum=3600, default=10),
-                "tls": Section(
+                "tls": _section(
                     fields={
                         "certFile": Text(),
                         "keyFile": Text(),
@@ -104,7 +108,7 @@ CONFIGURATION = Section(
                 ),
             }
         ),
-        "database": Section(
+        "database": _section(
             fields={
                 "url": Text(),
                 "poolSize": Integer(minimum=1, maximum=1000, default=10),
@@ -113,7 +117,7 @@ CONFIGURATION = Section(
                 "lockTimeoutSeconds": Integer(minimum=1, maximum=3600, default=10),
             }
         ),
-        "logging": Section(
+        "logging": _section(
             fields={
                 "level": Choice(words=("debug", "info", "warning", "error"), default="info"),
                 "format": Choice(words=("json", "text"), default="json"),
@@ -133,16 +137,16 @@ CONFIGURATION = Section(
                 },
             ),
         ),
-        "attributes": Section(fields={"unknownNames": Choice(words=("warn", "refuse"), default="warn")}),
-        "task_resources": Section(fields=TASK_RESOURCE.payload.fields),
-        "workflow_execution_config": Section(fields=WORKFLOW_EXECUTION_CONFIG.payload.fields),
-        "cluster_resources": Section(
+        "attributes": _section(fields={"unknownNames": Choice(words=("warn", "refuse"), default="warn")}),
+        "task_resources": _section(fields=TASK_RESOURCE.payload.fields),
+        "workflow_execution_config": _section(fields=WORKFLOW_EXECUTION_CONFIG.payload.fields),
+        "cluster_resources": _section(
             fields={
                 "templateData": TemplateData(),
                 "customData": ListedMap(value=TemplateData()),
             }
         ),
-        "queues": Section(
+        "queues": _section(
             fields={
                 "executionQueues": ListOf(
                     min_items=0,
@@ -156,13 +160,13 @@ CONFIGURATION = Section(
                 ),
             }
         ),
-        "qualityOfService": Section(
+        "qualityOfService": _section(
             fields={
                 "tierExecutionValues": ListedMap(value=Record(fields={"queueingBudget": Duration()})),
                 "defaultTiers": ListedMap(value=Choice(words=("UNDEFINED", "HIGH", "MEDIUM", "LOW"))),
             }
         ),
-        "clusters": Section(
+        "clusters": _section(
             fields={
                 "registration": Choice(words=("open", "declared", "approve"), default="open"),
                 "registrationSecretFile": Text(),
@@ -178,11 +182,11 @@ CONFIGURATION = Section(
                 "defaultClusterPool": Text(),
             }
         ),
-        "clusterPools": Section(
+        "clusterPools": _section(
             fields={"clusterPoolAssignments": ListedMap(value=Record(required=("pool",), fields={"pool": ENTITY_NAME}))}
         ),
-        "placement": Section(fields={"requestMayOverride": ByDomain(default=True)}),
-        "agents": Section(
+        "placement": _section(fields={"requestMayOverride": ByDomain(default=True)}),
+        "agents": _section(
             fields={
                 "leaseSeconds": Integer(minimum=1, maximum=86_400, default=60),
                 "waitSeconds": Integer(minimum=0, maximum=60, default=30),
@@ -194,13 +198,13 @@ CONFIGURATION = Section(
                 "outputLimitBytes": Integer(minimum=0, maximum=2**30, default=1024 * 1024),
             }
         ),
-        "loops": Section(
+        "loops": _section(
             fields={
                 "intervalMilliseconds": Integer(minimum=10, maximum=60_000, default=100),
                 "leaseSeconds": Integer(minimum=1, maximum=600, default=5),
             }
         ),
-        "retention": Section(
+        "retention": _section(
             fields={
                 "executions": Age(),
                 "events": Age(),

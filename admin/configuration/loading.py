@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from admin.configuration.checks import check_document, check_task_resources
-from admin.configuration.defaults import default_document
+from admin.configuration.defaults import default_document, single_values
 from admin.configuration.environment import read_environment
 from admin.configuration.keys import CONFIGURATION
 from admin.configuration.platform_values import platform_values
@@ -42,11 +42,13 @@ def load_settings(
 
 
 def _join(section: Section, below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Sections joined key by key; any other key of the upper layer replaces the one below."""
+    """Sections joined key by key; any other key of the upper layer replaces the one below, an empty section too."""
     joined = dict(below)
     for key, value in above.items():
         field = section.fields[key]
-        if isinstance(field, Section):
+        if isinstance(field, Section) and not value:
+            joined[key] = single_values(field)
+        elif isinstance(field, Section):
             joined[key] = _join(field, below.get(key, {}), value)
         elif value is not None:
             joined[key] = value

@@ -66,6 +66,7 @@ class Section(Branch):
     fields: Mapping[str, Field]
     exclusive: tuple[str, ...] = ()  #: at most one of these may be present
     also: Mapping[str, str] = dataclass_field(default_factory=dict)  #: other spellings that are accepted
+    keeps_empty: bool = False  #: whether an empty branch in it counts; elsewhere it is the same as none
 
     def read_branch(self, value: Any, path: Path, problems: list[Problem]) -> dict[str, Any]:
         if not isinstance(value, dict):
@@ -81,7 +82,9 @@ class Section(Branch):
             if name in entries
         }
         return {
-            name: item for name, item in read.items() if item not in ({}, []) or isinstance(self.fields[name], Leaf)
+            name: item
+            for name, item in read.items()
+            if item not in ({}, []) or self.keeps_empty or isinstance(self.fields[name], Leaf)
         }
 
     def shape(self) -> Schema:

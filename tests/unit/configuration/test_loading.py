@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +8,11 @@ import pytest
 import yaml
 
 from admin.configuration import Settings, environment_variables, load_settings
+from admin.configuration.defaults import single_values
+from admin.configuration.keys import CONFIGURATION
+from admin.core.fields.branches import Section
 from admin.core.fleet.fleet import Fleet, build_fleet
-from admin.core.problems import Invalid
+from admin.core.problems import Invalid, Problem
 from admin.core.retention import Retention
 from tests.support.small_fleets import POOLS_SAMPLE
 
@@ -50,6 +54,44 @@ def test_a_key_replaces_its_default_and_sections_are_joined(tmp_path: Path) -> N
     settings = load(tmp_path, "domains: [live]\ntask_resources: {limits: {cpu: 8}}\n")
     assert settings.domain_ids() == ["live"]
     assert settings.document["task_resources"]["limits"] == {"cpu": "8", "memory": "1Gi", "gpu": "1"}
+
+
+def keys_of(section: Section, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The path of every key, sections included."""
+    for name, field in section.fields.items():
+        yield (*path, name)
+        if isinstance(field, Section):
+            yield from keys_of(field, (*path, name))
+
+
+@pytest.mark.parametrize("path", list(keys_of(CONFIGURATION)), ids=".".join)
+@pytest.mark.parametrize("empty", [{}, []], ids=["map", "list"])
+def test_an_empty_map_or_list_replaces_the_default(tmp_path: Path, path: tuple[str, ...], empty: Any) -> None:
+    document = empty
+    for key in reversed(path):
+        document = {key: document}
+    problems: tuple[Problem, ...] = ()
+    try:
+        value = load(tmp_path, yaml.safe_dump(document)).document
+    except Invalid as refusal:
+        problems = refusal.problems
+    if problems:  # the key takes no empty map or no empty list
+        assert problems[0].field.startswith(".".join(path))
+        return
+    field: Any = CONFIGURATION
+    for key in path:
+        field, value = field.fields[key], value.get(key, {})
+    assert value == (single_values(field) if isinstance(field, Section) else type(value)())
+
+
+def test_nothing_of_the_sample_is_left_where_its_keys_are_given_as_empty(tmp_path: Path) -> None:
+    text = "clusters: {labelClusterMap: {}, clusterConfigs: []}\nkinds: {}\ntask_resources: {limits: {}}\n"
+    settings = load(tmp_path, text)
+    assert (fleet(settings).clusters, fleet(settings).labels) == ({}, {})
+    assert "WORKFLOW_PRIORITY" not in [kind.name for kind in settings.kinds]
+    resources = settings.platform.at(settings.kinds["TASK_RESOURCE"], "").payload
+    assert resources == {"defaults": {"cpu": "2", "memory": "200Mi"}}
+    assert load(tmp_path, yaml.safe_dump(settings.document)).document == settings.document
 
 
 @pytest.mark.parametrize(
