@@ -133,7 +133,8 @@ def _draft(view: CachedView, requests: dict[int, CreationRequest]) -> tuple[dict
     for position, request in requests.items():
         try:
             preparation = view.prepare(request)
-            drafts[position] = _Draft(request, preparation.creation(request, view.now), preparation.resolved.warnings)
+            creation = preparation.creation(request, view.now)
+            drafts[position] = _Draft(request, creation, preparation.warnings(creation.cluster))
         except NeedsTransaction:
             continue
         except (Invalid, RainbowError) as refusal:
@@ -164,7 +165,7 @@ def _create_in_transaction(context: Context, request: CreationRequest, *, dry_ru
                     return _repeated(existing, request)
                 preparation = prepare(context, StoredView(context, connection, hold=not dry_run), request)
                 creation = preparation.creation(request, context.clock())
-                draft = _Draft(request, creation, preparation.resolved.warnings)
+                draft = _Draft(request, creation, preparation.warnings(creation.cluster))
                 if dry_run:
                     return draft.dry()
                 _, stored = creations.store(connection, [creation], preparation.basis, creation.template.trails)

@@ -54,7 +54,7 @@ def where_would(context: Context, request: CreationRequest, proposed: Sequence[R
         settings=steps["settings"],
         job=run_plan.job,
         queue=run_plan.queue,
-        warnings=preparation.resolved.warnings,
+        warnings=preparation.warnings(decision.cluster),
     )
 
 

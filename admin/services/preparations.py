@@ -11,6 +11,8 @@ from admin.core.executions.plans import RunPlan
 from admin.core.executions.queues import queue_deadline
 from admin.core.json_text import JsonObject
 from admin.core.placement.decisions import Evaluation, choose
+from admin.core.placement.filters import EXPECTED
+from admin.core.settings.warnings import WarningCode
 from admin.services.run_requests import CreationRequest, Placement, ResolvedLaunch, RunRequest
 from admin.store import executions
 from admin.store.creations import Creation, Template
@@ -30,6 +32,16 @@ class Preparation:
     def place(self, key: str) -> Placement:
         """Where the execution with a key goes."""
         return Placement(run_plan=self.run_plan, decision=choose(self.evaluation, key))
+
+    def warnings(self, cluster: str | None) -> list[dict[str, str]]:
+        """What is questionable about the request, and about the cluster that it goes to."""
+        if self.evaluation.code != EXPECTED.code:
+            return self.resolved.warnings
+        message = (
+            f"No agent of cluster '{cluster}' has ever been seen. The execution waits there until one is, or until a "
+            "cluster that has been seen could run it."
+        )
+        return [*self.resolved.warnings, {"code": WarningCode.UNSEEN_CLUSTER.value, "message": message}]
 
     def creation(self, request: CreationRequest, now: datetime) -> Creation:
         """The creation of a request that has a name."""

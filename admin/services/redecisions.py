@@ -1,6 +1,7 @@
 """Redecisions: waiting executions decided again, when the fleet has changed or on request.
 
-An execution that waits at a cluster stays there for as long as that cluster may run it.
+An execution that waits at a cluster stays there for as long as that cluster may run it; but from an expected one it
+moves to one that has been seen, as soon as that has room.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from admin.core.executions.lifecycle import Phase
 from admin.core.executions.queues import queue_deadline
 from admin.core.executions.selectors import Condition, equals
 from admin.core.fleet.fleet import Fleet
-from admin.core.placement.candidates import Workload
-from admin.core.placement.decisions import WAITS_FOR_ROOM, Decision, decide, may_stay
+from admin.core.placement.candidates import Workload, group_of
+from admin.core.placement.decisions import ASSIGNED, WAITS_FOR_ROOM, Decision, decide, may_move, may_stay
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.placement.scores import strategy_of
 from admin.core.problems import Invalid
@@ -89,11 +90,15 @@ def _decide_batch(
         unsettled = [execution for execution in waiting if not _is_settled(execution, fleet_now)]
         if not unsettled:
             return waiting, []
+        movable = [execution for execution in unsettled if _may_move(execution, fleet_now)]
+        if movable:
+            loaded |= _clusters_of(movable, fleet_now)
+            fleet_now = _with_load(connection, fleet_now)
         demand = executions.demand_waiting(connection, loaded) if loaded else {}
         changes = [
             (execution, decision)
             for execution in unsettled
-            if _differs(execution, decision := _decide(execution, fleet_now, demand))
+            if (decision := _decide(execution, fleet_now, demand)) is not None and _differs(execution, decision)
         ]
         _store(connection, changes, context.clock())
     changed = [
@@ -125,15 +130,33 @@ def _outcome(
 
 
 def is_room_again(context: Context) -> bool:
-    """Whether an execution that waits for room would find some now, since others have ended."""
+    """Whether an execution that waits for room, or at an expected cluster, would find some now."""
     with context.database.reading() as connection:
         oldest = executions.full_routes(connection, WAITS_FOR_ROOM)
-        if not oldest:
-            return False
         fleet_now = current_fleet(context, connection)
+        movable = _oldest_movable(connection, fleet_now)
+        if not oldest and not movable:
+            return False
+        if movable:
+            fleet_now = _with_load(connection, fleet_now)
         demand = executions.demand_waiting(connection, fleet_now.clusters)
-        decided = (decide(_route(execution), fleet_now, _workload(execution), demand) for execution in oldest)
-        return any(decision.cluster is not None for decision in decided)
+        return any(
+            decide(_route(execution), fleet_now, _workload(execution), demand).cluster is not None
+            for execution in oldest
+        ) or any(_decide(execution, fleet_now, demand) is not None for execution in movable)
+
+
+def _oldest_movable(connection: Connection, fleet_now: Fleet) -> list[WaitingExecution]:
+    """The oldest execution of each route that waits at an expected cluster and may leave it."""
+    expected = [name for name, cluster in fleet_now.clusters.items() if cluster.is_expected]
+    if len(expected) in (0, len(fleet_now.clusters)):
+        return []
+    return [execution for execution in executions.oldest_at(connection, expected) if _may_move(execution, fleet_now)]
+
+
+def _with_load(connection: Connection, fleet_now: Fleet) -> Fleet:
+    """The fleet with the latest reports: one of load alone is no new generation where no strategy looks at load."""
+    return fleet_now.with_states(fleet.states(connection))
 
 
 def _route(execution: WaitingExecution) -> Route:
@@ -150,9 +173,24 @@ def _workload(execution: WaitingExecution) -> Workload:
 
 
 def _is_settled(execution: WaitingExecution, fleet_now: Fleet) -> bool:
+    return _may_stay(execution, fleet_now) and not _may_move(execution, fleet_now)
+
+
+def _may_stay(execution: WaitingExecution, fleet_now: Fleet) -> bool:
     if execution.cluster is None:
         return False
     return may_stay(execution.cluster, _route(execution), fleet_now, _workload(execution))
+
+
+def _may_move(execution: WaitingExecution, fleet_now: Fleet) -> bool:
+    return execution.cluster is not None and may_move(execution.cluster, _route(execution), fleet_now)
+
+
+def _clusters_of(waiting: Iterable[WaitingExecution], fleet_now: Fleet) -> set[str]:
+    """The clusters that the routes of some executions lead to."""
+    routes = {(execution.route_kind, execution.route_name): _route(execution) for execution in waiting}
+    groups = (group_of(route, fleet_now) for route in routes.values())
+    return {member.cluster for group in groups if group for member in group.members}
 
 
 def _hold_loaded(connection: Connection, fleet_now: Fleet) -> set[str]:
@@ -167,12 +205,20 @@ def _hold_loaded(connection: Connection, fleet_now: Fleet) -> set[str]:
     return clusters
 
 
-def _decide(execution: WaitingExecution, fleet_now: Fleet, waiting: dict[str, dict[str, int]]) -> Decision:
-    """Decide where an execution goes, and move its demand in `waiting` from the old cluster to the new one."""
-    demand = execution.demand
-    if execution.cluster is not None and execution.cluster in waiting:
-        waiting[execution.cluster] = subtract(waiting[execution.cluster], demand)
-    decision = decide(_route(execution), fleet_now, _workload(execution), waiting)
+def _decide(execution: WaitingExecution, fleet_now: Fleet, waiting: dict[str, dict[str, int]]) -> Decision | None:
+    """Decide where an execution goes, and move its demand in `waiting` from the old cluster to the new one.
+
+    None for one that stays at an expected cluster, since none that has been seen has room for it.
+    """
+    demand, before = execution.demand, waiting.get(execution.cluster or "")
+    stays = _may_stay(execution, fleet_now)
+    if execution.cluster is not None and before is not None:
+        waiting[execution.cluster] = subtract(before, demand)
+    decision = decide(_route(execution), fleet_now, _workload(execution), waiting, needs_room=stays)
+    if stays and decision.code != ASSIGNED:
+        if execution.cluster is not None and before is not None:
+            waiting[execution.cluster] = before
+        return None
     if decision.cluster is not None:
         total = waiting.get(decision.cluster, {})
         waiting[decision.cluster] = {name: total.get(name, 0) + demand.get(name, 0) for name in {*total, *demand}}

@@ -8,6 +8,8 @@ from collections import Counter
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from admin.core.executions.lifecycle import Phase
+from admin.core.fleet.fleet import expected_warnings
 from admin.metrics import State
 from admin.services.context import Context
 from admin.services.database_failures import explain
@@ -70,10 +72,14 @@ class StateSummary:
             head = revisions.head(connection)
             moment = head, registrations.number(connection)
             unfinished = list(executions.unfinished_counts(connection))
-            clusters = current_fleet(self._context, connection).clusters
+            fleet_now = current_fleet(self._context, connection)
             heard = fleet.heard(connection)
-            about_admin = Counter(warning.code.value for warning in admin_warnings(self._context, connection))
-        now = self._context.clock()
+            about_admin = admin_warnings(self._context, connection)
+        waiting = Counter[str]()
+        for phase, _reason, _domain, cluster, _pool, _label, count in unfinished:
+            waiting[cluster] += count if phase == Phase.QUEUED.value else 0
+        current = Counter(warning.code.value for warning in [*about_admin, *expected_warnings(fleet_now, waiting)])
+        clusters, now = fleet_now.clusters, self._context.clock()
         with self._lock:
             index = self._context.index
             if index.current() is None or index.size > _MAX_SCOPES:
@@ -82,7 +88,7 @@ class StateSummary:
                 self._warnings = dict(Counter(warning.code for warning in stored_warnings(self._context)))
                 self._counted_at = moment
             return State(
-                warnings={**self._warnings, **about_admin},
+                warnings={**self._warnings, **current},
                 revision=head,
                 executions=unfinished,
                 clusters={name: cluster.is_able for name, cluster in clusters.items()},

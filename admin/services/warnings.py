@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from sqlalchemy import Connection
 
+from admin.core.executions.lifecycle import Phase
+from admin.core.fleet.fleet import expected_warnings
 from admin.core.settings.warnings import Warning
 from admin.services.changeable.registry import NOUNS
 from admin.services.clocks import clock_warnings
 from admin.services.context import Context
+from admin.services.definitions import current_fleet
 from admin.services.reconciliations import restoration_warnings
+from admin.store import executions
 
 
 def list_warnings(context: Context) -> list[Warning]:
     """Every warning that is true now, those about the admin first, then by noun, kind and scope."""
     with context.database.reading() as connection:
         about_admin = admin_warnings(context, connection)
-    return [*about_admin, *stored_warnings(context)]
+        counts = executions.counts_by_cluster(connection)
+        waiting = {name: count for (name, phase), count in counts.items() if phase == Phase.QUEUED.value}
+        about_work = expected_warnings(current_fleet(context, connection), waiting)
+    return [*about_admin, *about_work, *stored_warnings(context)]
 
 
 def stored_warnings(context: Context) -> list[Warning]:

@@ -27,6 +27,7 @@ from admin.core.json_text import JsonObject
 from admin.core.resources import Amounts
 from admin.store.batches import insert_all, update_all
 from admin.store.execution_tables import DEMANDS, IN_QUEUE, execution_events, executions
+from admin.store.sql_types import AnySelect
 
 _columns = executions.c
 _event_columns = execution_events.c
@@ -333,7 +334,18 @@ def unfinished_counts(connection: Connection) -> Iterator[tuple[str, str, str, s
 def full_routes(connection: Connection, reasons: Iterable[str]) -> list[WaitingExecution]:
     """The oldest execution of each route that waits for one of some reasons."""
     waits = (*_WAITS, _columns.cluster.is_(None), _columns.reason.in_(list(reasons)))
-    oldest = select(func.min(_columns.id)).where(*waits).group_by(_columns.route_kind, _columns.route_name)
+    return _first_of_routes(connection, _SELECT_OLDEST.where(*waits))
+
+
+def oldest_at(connection: Connection, clusters: Iterable[str]) -> list[WaitingExecution]:
+    """The oldest execution of each route that waits at one of some clusters."""
+    return _first_of_routes(connection, _SELECT_OLDEST.where(*UNLEASED, _columns.cluster.in_(list(clusters))))
+
+
+_SELECT_OLDEST = select(func.min(_columns.id)).group_by(_columns.route_kind, _columns.route_name)
+
+
+def _first_of_routes(connection: Connection, oldest: AnySelect) -> list[WaitingExecution]:
     return list(map(WaitingExecution._make, connection.execute(_SELECT_WAITING.where(_columns.id.in_(oldest)))))
 
 

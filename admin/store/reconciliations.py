@@ -11,6 +11,7 @@ from sqlalchemy import JSON, Column, Connection, Table, Text, delete, select, up
 
 from admin.store.database import UtcDateTime, insert_new, metadata
 from admin.store.fleet import cluster_states
+from admin.store.tokens import cluster_tokens
 
 reconciliations = Table(
     "reconciliations",
@@ -87,9 +88,10 @@ def hold(connection: Connection, clusters: Iterable[str] | None = None) -> None:
 
 
 def clusters_with_agents(connection: Connection) -> list[str]:
-    """The clusters that have had an agent."""
-    query = select(cluster_states.c.name).where(cluster_states.c.agent.is_not(None))
-    return list(connection.execute(query.order_by(cluster_states.c.name)).scalars())
+    """The clusters that have had an agent; one that has registered may have synced after the backup."""
+    synced = select(cluster_states.c.name).where(cluster_states.c.agent.is_not(None))
+    query = synced.union(select(cluster_tokens.c.cluster).where(cluster_tokens.c.revoked_at.is_(None)))
+    return sorted(connection.execute(query).scalars())
 
 
 def begin(connection: Connection, cluster: str, now: datetime) -> None:

@@ -15,7 +15,8 @@ from admin.configuration.keys import CONFIGURATION
 from admin.core.fields.branches import MapOf, Section
 from admin.core.fields.leaves import Field
 from admin.core.settings.warnings import WarningCode
-from tests.support.admins import RunningAdmin
+from tests.support.admins import RunningAdmin, running_admin
+from tests.support.http_agents import HttpAgent, write_configuration
 from tests.support.shells import CONFIG, Shell
 
 ROOT = Path(__file__).parents[2]
@@ -24,21 +25,44 @@ PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").g
 NOT_RUN = {"make run", "make test", ". .venv/bin/activate"}
 
 
-def commands(page: Path) -> list[str]:
-    blocks = re.findall(r"```console\n(.*?)```", page.read_text(), flags=re.DOTALL)
+def commands(page: Path, heading: str = "") -> list[str]:
+    """The commands of a page, or of its part that follows a heading."""
+    text = page.read_text().split(heading, 1)[1] if heading else page.read_text()
+    blocks = re.findall(r"```console\n(.*?)```", text, flags=re.DOTALL)
     lines = [line.removeprefix("$ ") for block in blocks for line in block.splitlines() if line.startswith("$ ")]
     return [line for line in lines if line not in NOT_RUN]
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
 def test_the_commands_of_a_page_work_in_order_on_a_new_admin(page: Path, admin: RunningAdmin, tmp_path: Path) -> None:
-    shell = Shell(admin, tmp_path)
+    run_all(Shell(admin, tmp_path), commands(page))
+
+
+def run_all(shell: Shell, lines: list[str]) -> None:
+    """Run commands in a directory as `make run` leaves it; each must succeed."""
     shutil.copytree(CONFIG, shell.cwd / "config")
     (shell.cwd / ".rainbow").mkdir()
     (shell.cwd / ".rainbow/token").write_text("as `make run` writes it\n")
-    for command in commands(page):
-        out = shell.ok(command.replace("http://127.0.0.1:8088", admin.url))
+    for command in lines:
+        out = shell.ok(command.replace("http://127.0.0.1:8088", shell.admin.url))
         assert '"error"' not in out, f"{command}\n{out}"
+
+
+def test_after_the_tour_nothing_waits_for_a_cluster_that_nobody_runs(tmp_path: Path) -> None:
+    configuration = write_configuration(tmp_path)
+    with running_admin(tmp_path, "--config", str(configuration)) as admin:
+        agent = HttpAgent(url=admin.url, cluster="local")
+        agent.register(capacity={"cpu": "4", "memory": "8Gi"})
+        agent.sync()
+        shell = Shell(admin, tmp_path)
+        run_all(shell, commands(ROOT / "README.md", "### A first execution"))
+        spec = {"job": {"command": ["true"]}}
+        for name in (f"first-{number}" for number in range(5)):
+            request = {"project": "flytesnacks", "domain": "development", "name": name, "spec": spec}
+            answer = shell.rest("POST", "executions", request)
+            assert (answer["execution"]["cluster"], answer["warnings"]) == ("local", [])
+        codes = [warning["code"] for warning in shell.rest("GET", "warnings")["warnings"]]
+        assert "unseen_cluster" not in codes
 
 
 @pytest.mark.parametrize("page", [*PAGES, *(ROOT / "docs").glob("*/*.md")], ids=lambda page: page.name)

@@ -53,8 +53,8 @@ def test_a_list_is_newest_first_and_shows_where_each_is(shell: Shell, here: str)
     make(shell, here, "b", flags="--executionClusterLabel arctic")
     rows = [line.split() for line in shell.ok(f"rainbowctl get execution {here} --no-headers").splitlines()]
     assert [row[:8] for row in rows] == [
-        ["b", "-", "-", "QUEUED", "ASSIGNED", "north", "-", "arctic"],
-        ["a", "-", "-", "QUEUED", "ASSIGNED", "east", "first", "-"],
+        ["b", "-", "-", "QUEUED", "CLUSTER_EXPECTED", "north", "-", "arctic"],
+        ["a", "-", "-", "QUEUED", "CLUSTER_EXPECTED", "east", "first", "-"],
     ]
     project = here.split()[1]
     header, *rest = shell.ok(f"rainbowctl get executions -p {project} -o wide").splitlines()

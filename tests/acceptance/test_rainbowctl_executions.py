@@ -55,9 +55,11 @@ def test_what_was_created_is_shown_with_where_it_goes_and_what_to_try_next(shell
     header, row = done.out.splitlines()
     columns = ["NAME", "LAUNCH", "PLAN", "VERSION", "PHASE", "REASON", "CLUSTER", "POOL", "LABEL", "CREATED", "ELAPSED"]
     assert header.split() == columns
-    assert row.split()[:7] == ["shown", "-", "-", "QUEUED", "ASSIGNED", "east", "first"]
+    assert row.split()[:7] == ["shown", "-", "-", "QUEUED", "CLUSTER_EXPECTED", "east", "first"]
     message = "Created execution runs/development/shown."
-    assert done.err.startswith(f"{message} Why there: rainbowctl explain execution shown {HERE}\n")
+    warning, rest = done.err.split("\n", 1)
+    assert "No agent of cluster 'east' has ever been seen." in warning
+    assert rest == f"{message} Why there: rainbowctl explain execution shown {HERE}\n"
     explained = shell.ok(done.err.partition("Why there: ")[2])
     assert "cluster east (pool first, strategy spill)" in explained
     assert shell.ok(f"rainbowctl create execution named {HERE} -o name -- true") == "execution/runs/development/named\n"
@@ -214,7 +216,7 @@ def test_an_unknown_pool_label_or_cluster_is_refused_with_the_nearest(
 def test_a_dry_run_decides_everything_and_creates_nothing(shell: Shell) -> None:
     done = shell.run(f"rainbowctl create execution dry {HERE} --clusterPool second --dryRun -- true")
     assert done.status == 0, done.err
-    assert done.out.splitlines()[1].split()[:7] == ["dry", "-", "-", "QUEUED", "ASSIGNED", "north", "second"]
+    assert done.out.splitlines()[1].split()[:7] == ["dry", "-", "-", "QUEUED", "CLUSTER_EXPECTED", "north", "second"]
     assert "Dry run: nothing was created. This is what it would be." in done.err
     assert "'dry'" in shell.refused(3, f"rainbowctl get execution dry {HERE}")
     assert "unknown" in shell.run(f"rainbowctl create execution {HERE} --clusterPool x --dryRun -o json -- x").err

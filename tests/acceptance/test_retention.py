@@ -55,7 +55,7 @@ def test_finished_executions_are_pruned_while_the_admin_works(admin: RunningAdmi
     assert done == would
     assert names(admin) == {"waits", "c", "last"}  # of c is the last event
     answer = admin.get(f"{HERE}/waits/explanation")
-    assert (answer.status_code, answer.json()["reason"]["code"]) == (200, "ASSIGNED")
+    assert (answer.status_code, answer.json()["reason"]["code"]) == (200, "CLUSTER_EXPECTED")
     assert admin.get(f"{HERE}/a").status_code == 404
     create(admin, "a")
     assert counts(prune(tmp_path, "--executions", "1h", "--events", "1h", "--logs", "1h", "--revisions", "1h")) == {

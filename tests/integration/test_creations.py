@@ -56,7 +56,7 @@ def test_many_are_created_at_once_and_are_like_any_other(api: FlaskClient) -> No
     assert counts(answer) == (30, 0, 0)
     for number, result in enumerate(answer["results"]):
         assert result["id"] == {"project": PROJECT, "domain": DOMAIN, "name": f"e{number}"}
-        assert (result["created"], result["phase"], result["reason"]["code"]) == (True, "QUEUED", "ASSIGNED")
+        assert (result["created"], result["phase"], result["reason"]["code"]) == (True, "QUEUED", "CLUSTER_EXPECTED")
         stored = get(api, f"executions/{PROJECT}/{DOMAIN}/e{number}")
         assert (stored["cluster"], stored["pool"], stored["events"]) == (result["cluster"], "gpu", 1)
     assert {result["cluster"] for result in answer["results"]} == {"a", "b", "c"}

@@ -296,7 +296,7 @@ def test_a_bad_request_is_refused_by_field_and_nothing_is_half_stored(
 def test_a_pool_and_a_label_in_one_request_go_by_the_pool_with_a_warning(shared: FlaskClient, project: str) -> None:
     answer = ok(create(shared, "both", project=project, **pool("gpu"), **label("sunny")))
     assert (answer["execution"]["pool"], answer["execution"]["cluster"]) == ("gpu", "gpu-1")
-    assert [warning["code"] for warning in answer["warnings"]] == ["several_places"]
+    assert [warning["code"] for warning in answer["warnings"]] == ["several_places", "unseen_cluster"]
     answer = ok(create(shared, "all", project=project, cluster="small", **pool("gpu"), **label("sunny")))
     assert answer["execution"]["cluster"] == "small"
     assert "the cluster counts" in answer["warnings"][0]["message"]
@@ -372,7 +372,7 @@ def test_an_execution_is_terminated_once_and_archived_and_brought_back(shared: F
         (4, "ACTIVATED", "ABORTED"),
         (5, "ARCHIVED", "ABORTED"),
     ]
-    assert (events[0]["cluster"], events[0]["reason"]["code"], events[1]["by"]) == ("gpu-1", "ASSIGNED", "ann")
+    assert (events[0]["cluster"], events[0]["reason"]["code"], events[1]["by"]) == ("gpu-1", "CLUSTER_EXPECTED", "ann")
     page = get(shared, f"{listing}/e/events?limit=2")
     assert page["events"] + get(shared, f"{listing}/e/events?token={page['token']}")["events"] == events
     refused(shared.delete(f"{API}/executions/{project}/development/f", json={}), 404, "execution_not_found", "name")
@@ -557,7 +557,7 @@ def test_placements_are_counted_by_any_column(shared: FlaskClient, listed: str) 
     assert counts("label", "&domain=staging") == {"": 4, "sunny": 2}
     assert counts("domain", "&since=24h") == {"development": 6, "staging": 6}
     assert counts("phase") == {"QUEUED": 11, "ABORTED": 1}
-    assert counts("reason") == {"ASSIGNED": 11, "TERMINATED": 1}
+    assert counts("reason") == {"CLUSTER_EXPECTED": 11, "TERMINATED": 1}
     by_cluster = counts("cluster")
     assert (by_cluster["gpu-1"], by_cluster["sun"], by_cluster.get("base-1", 0) + by_cluster.get("base-2", 0)) == (
         4,

@@ -162,7 +162,7 @@ def test_an_explanation_holds_every_rung_candidate_and_setting(api: FlaskClient)
         "a",
         "gpu",
         "weighted",
-        "ASSIGNED",
+        "CLUSTER_EXPECTED",
     )
     states = {(rung["rung"], rung["kind"]): rung["state"] for rung in explained["rungs"] if rung["state"] != "silent"}
     assert states == {
@@ -275,6 +275,7 @@ def test_each_strategy_places_as_it_says_and_explains_the_scores(api: FlaskClien
         put_cluster(api, name, **payload)
     report(api, "a", capacity={"executions": 10}, free={"executions": 1}, eta="5s")
     report(api, "b", capacity={"executions": 10}, free={"executions": 5}, eta="9s")
+    report(api, "c")
     expected: dict[str, tuple[str, dict[str, Any]]] = {
         "spill": ("a", {"a": 0.0, "b": 1.0, "c": 2.0}),
         "least-loaded": ("b", {"a": 0.9, "b": 0.5, "c": None}),

@@ -72,13 +72,13 @@ def test_executions_of_a_cordoned_pool_wait_by_name_and_reason_and_go_when_a_clu
     assert execution(api, "e") == answer
     switch(api, "b", "uncordon")
     [changed] = decide_waiting(context)
-    assert (changed.cluster, changed.reason) == ("b", "ASSIGNED")
+    assert (changed.cluster, changed.reason) == ("b", "CLUSTER_EXPECTED")
     answer = execution(api, "e")
     assert (answer["cluster"], answer["decisions"], answer["events"]) == ("b", 2, 2)
     events = get(api, f"executions/{PROJECT}/{DOMAIN}/e/events")["events"]
     assert [(event["type"], event.get("cluster"), event["reason"]["code"]) for event in events] == [
         ("CREATED", None, "CLUSTERS_CORDONED"),
-        ("DECIDED", "b", "ASSIGNED"),
+        ("DECIDED", "b", "CLUSTER_EXPECTED"),
     ]
 
 
@@ -147,10 +147,10 @@ def test_an_execution_that_is_ended_gives_its_room_to_one_that_waits(api: FlaskC
     created(api, "first", **pool("gpu"))
     created(api, "second", **pool("gpu"))
     loop()
-    assert (state(api, "first"), state(api, "second")) == (("a", "ASSIGNED"), (None, "CLUSTERS_FULL"))
+    assert (state(api, "first"), state(api, "second")) == (("a", "CLUSTER_EXPECTED"), (None, "CLUSTERS_FULL"))
     terminate(api, "first")
     loop()
-    assert state(api, "second") == ("a", "ASSIGNED")
+    assert state(api, "second") == ("a", "CLUSTER_EXPECTED")
 
 
 def test_room_that_one_execution_leaves_is_taken_by_another_in_the_same_round(
@@ -164,7 +164,7 @@ def test_room_that_one_execution_leaves_is_taken_by_another_in_the_same_round(
     assert state(api, "waits") == (None, "CLUSTERS_FULL")
     put_pool(api, "one", ["b"], strategy="spill")
     assert len(decide_waiting(context)) == 2
-    assert (state(api, "leaves"), state(api, "waits")) == (("b", "ASSIGNED"), ("a", "ASSIGNED"))
+    assert (state(api, "leaves"), state(api, "waits")) == (("b", "CLUSTER_EXPECTED"), ("a", "CLUSTER_EXPECTED"))
 
 
 class _CordonBeforeWrites(GroupCommit[Creation, Outcome]):
@@ -217,7 +217,7 @@ def test_a_cluster_that_turns_out_too_small_is_left_and_a_large_one_awaited(api:
     assert created(api, "e", job=job, **pool("gpu"))["cluster"] == "a"
     report(api, "a", capacity={"cpu": "1"})
     decide_waiting(context)
-    assert state(api, "e") == ("b", "ASSIGNED")
+    assert state(api, "e") == ("b", "CLUSTER_EXPECTED")
     report(api, "b", capacity={"cpu": "1"})
     decide_waiting(context)
     assert state(api, "e") == (None, "CLUSTERS_TOO_SMALL")
@@ -279,7 +279,7 @@ def test_redecide_adopts_new_settings_for_what_waits(api: FlaskClient, context: 
     answer = redecide(api)
     assert (answer["matched"], answer["changed"]) == (2, 2)
     moves = {move["id"]["name"]: (move["from"], move["to"], move["reason"]["code"]) for move in answer["executions"]}
-    assert moves == {"e": ("a", "b", "ASSIGNED"), "asked": ("a", "a", "ASSIGNED")}
+    assert moves == {"e": ("a", "b", "CLUSTER_EXPECTED"), "asked": ("a", "a", "CLUSTER_EXPECTED")}
     stored = execution(api, "e")
     assert (stored["pool"], stored["cluster"], stored["decisions"]) == ("base", "b", 2)
     assert stored["job"]["resources"]["requests"]["cpu"] == "1"
@@ -317,7 +317,7 @@ def test_redecide_does_not_take_an_executions_own_demand_for_somebody_elses(api:
     redecide(api)
     assert len([cluster for cluster in ("a", "b") if get(api, f"clusters/{cluster}")["waiting"]]) == 1
     if strategy == "spill":
-        assert state(api, "e") == ("a", "ASSIGNED")
+        assert state(api, "e") == ("a", "CLUSTER_EXPECTED")
 
 
 def test_redecide_adopts_a_new_queueing_budget(api: FlaskClient) -> None:

@@ -96,7 +96,7 @@ def test_one_change_of_the_fleet_places_all_that_wait_while_creations_go_on(
     assert len(rows) == POOLS * per_pool + sum(map(len, new))
     for row in rows:
         expected = drawn(f"{PROJECT}/{DOMAIN}/{row.name}", clusters_of(int(row.pool.removeprefix("pool"))))
-        assert (row.cluster, row.reason) == (expected, "ASSIGNED"), row
+        assert (row.cluster, row.reason) == (expected, "CLUSTER_EXPECTED"), row
         assert row.decisions == 2 or row.name.startswith("n")
     assert len({row.cluster for row in rows}) == 100
 

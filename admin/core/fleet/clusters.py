@@ -12,7 +12,7 @@ from typing import Any
 from admin.core.fields.branches import Section, read
 from admin.core.fields.compounds import FreeForm, ListOf
 from admin.core.fields.leaves import Duration, Text
-from admin.core.fleet.definitions import Definition, Source
+from admin.core.fleet.definitions import Definition
 from admin.core.resources import CLUSTER_RESOURCES, Amounts, parse_capacity, utilization
 
 REPORT = Section(
@@ -45,7 +45,7 @@ def differs_only_in_load(before: Mapping[str, Any], after: Mapping[str, Any]) ->
 class Health(Enum):
     """Whether a cluster's agent syncs."""
 
-    EXPECTED = "expected"  # never seen; a candidate like any other
+    EXPECTED = "expected"  # never seen: chosen only where no cluster that has been seen could run the job
     READY = "ready"
     UNREACHABLE = "unreachable"  # silent for a while: no new work
     LOST = "lost"  # silent for so long that its work is given to other clusters
@@ -98,8 +98,8 @@ class Cluster:
 
     @cached_property
     def is_expected(self) -> bool:
-        """Whether only a pool or label names it."""
-        return self.definition.source is Source.EXPECTED
+        """Whether neither an agent of it nor a report by hand has ever been seen."""
+        return self.health is Health.EXPECTED
 
     @cached_property
     def enabled(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from admin.core.fleet.clusters import Cluster, ClusterState, build_cluster
@@ -65,6 +65,14 @@ class Fleet:
     def label_names(self) -> frozenset[str]:
         return frozenset(self.labels) | frozenset(self.clusters)
 
+    def with_states(self, states: Mapping[str, ClusterState]) -> Fleet:
+        """The same fleet with newer states of its clusters."""
+        clusters = {
+            name: build_cluster(cluster.definition, states.get(name, cluster.state))
+            for name, cluster in self.clusters.items()
+        }
+        return replace(self, clusters=clusters)
+
     def groups_of(self, cluster: str, groups: Mapping[str, Group]) -> list[str]:
         """The names of the pools, or of the labels, that a cluster is in."""
         return [name for name, group in groups.items() if any(member.cluster == cluster for member in group.members)]
@@ -114,6 +122,23 @@ def fleet_warnings(fleet: Fleet) -> list[Warning]:
             f"Configuration declares the {definition.kind.noun} '{definition.name}' too, and wins. Delete one.",
         )
         for definition in fleet.shadowed
+    ]
+
+
+def expected_warnings(fleet: Fleet, waiting: Mapping[str, int]) -> list[Warning]:
+    """A warning of each cluster that has never been seen and at which executions wait, which `waiting` counts."""
+    return [
+        Warning(
+            code=WarningCode.UNSEEN_CLUSTER,
+            message=f"No agent of cluster '{name}' has ever been seen, and work waits there (executions: "
+            f"{waiting[name]}). Start its agent, or add a cluster that has one to the pools and labels that name it.",
+            kind=FleetKind.CLUSTER.value,
+            scope=PLATFORM,
+            field="",
+            name=name,
+        )
+        for name, cluster in fleet.clusters.items()
+        if cluster.is_expected and waiting.get(name)
     ]
 
 

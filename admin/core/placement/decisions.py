@@ -14,6 +14,7 @@ from admin.core.placement.candidates import Candidate, Workload, candidates_of, 
 from admin.core.placement.choice import WeightedChoice, draw
 from admin.core.placement.filters import (
     BY_NAME,
+    EXPECTED,
     FILTERS,
     FILTERS_WITH_ROOM,
     REACHABLE,
@@ -91,20 +92,27 @@ class Decision(NamedTuple):
     evaluation: Evaluation
 
 
-def decide(route: Route, fleet: Fleet, workload: Workload, waiting: Mapping[str, Amounts]) -> Decision:
+def decide(
+    route: Route, fleet: Fleet, workload: Workload, waiting: Mapping[str, Amounts], *, needs_room: bool = False
+) -> Decision:
     """Choose a cluster; `waiting` is what waits at each already."""
-    return choose(evaluate(route, fleet, workload, waiting), workload.key)
+    return choose(evaluate(route, fleet, workload, waiting, needs_room=needs_room), workload.key)
 
 
-def evaluate(route: Route, fleet: Fleet, workload: Workload, waiting: Mapping[str, Amounts]) -> Evaluation:
-    """Assess every cluster of a route; the workload's key does not count."""
+def evaluate(
+    route: Route, fleet: Fleet, workload: Workload, waiting: Mapping[str, Amounts], *, needs_room: bool = False
+) -> Evaluation:
+    """Assess every cluster of a route; the workload's key does not count.
+
+    With `needs_room` full clusters are passed over, whatever the strategy.
+    """
     group = group_of(route, fleet)
     if group is None:
         gone = f"The {route.kind.value} '{route.name}' is gone from the fleet."
         return Evaluation(strategy=DEFAULT_STRATEGY, code=_GONE[route.kind], message=gone)
     strategy = strategy_of(group)
-    chain = _CHAIN_WITH_ROOM if strategy.needs_room else _CHAIN
-    candidates = candidates_of(group, fleet, waiting if strategy.looks_at_load else None)
+    chain = _CHAIN_WITH_ROOM if strategy.needs_room or needs_room else _CHAIN
+    candidates = candidates_of(group, fleet, waiting if strategy.looks_at_load or needs_room else None)
     verdicts = chain.verdicts(candidates, workload)
     able = {
         candidate.position: strategy.score(candidate, workload)
@@ -115,7 +123,9 @@ def evaluate(route: Route, fleet: Fleet, workload: Workload, waiting: Mapping[st
         return _unable(route, strategy, candidates, verdicts)
     first = min((score for score in able.values() if score is not None), default=None)
     best = [candidates[position] for position, score in able.items() if score == first]
-    return Evaluation(strategy=strategy.name, candidates=candidates, verdicts=verdicts, able=able, best=best)
+    # Expected clusters are able only where none that has been seen is.
+    code = EXPECTED.code if best[0].cluster.is_expected else ASSIGNED
+    return Evaluation(strategy=strategy.name, candidates=candidates, verdicts=verdicts, able=able, best=best, code=code)
 
 
 def choose(evaluation: Evaluation, key: str) -> Decision:
@@ -123,8 +133,10 @@ def choose(evaluation: Evaluation, key: str) -> Decision:
     if not evaluation.best:
         return Decision(cluster=None, code=evaluation.code, message=evaluation.message, evaluation=evaluation)
     cluster = evaluation.choice.draw(key)
-    message = f"Waits for cluster '{cluster}' to take it."
-    return Decision(cluster=cluster, code=ASSIGNED, message=message, evaluation=evaluation)
+    code, message = evaluation.code, f"Waits for cluster '{cluster}' to take it."
+    if code == EXPECTED.code:
+        message = f"Waits for cluster '{cluster}', of which no agent had ever been seen when this was decided."
+    return Decision(cluster=cluster, code=code, message=message, evaluation=evaluation)
 
 
 def _unable(
@@ -146,7 +158,12 @@ def _unable(
     is_feasible = not all(permanent.values())
     # Where waiting cannot help, temporary obstacles do not matter.
     obstacles = {cluster: failed[0] for cluster, failed in (failures if is_feasible else permanent).items()}
-    filters = {verdict.filter for verdict in obstacles.values()}
+    # Where it waits for clusters that have been seen, the others do not count in the code.
+    filters = {
+        obstacles[cluster].filter
+        for cluster, failed in failures.items()
+        if not any(verdict.filter == EXPECTED.name for verdict in failed)
+    }
     code = BY_NAME[filters.pop()].code if len(filters) == 1 else _MIXED
     return replace(evaluation, code=code, message=_unable_message(route, obstacles), is_feasible=is_feasible)
 
@@ -174,6 +191,13 @@ def may_stay(cluster: str, route: Route, fleet: Fleet, workload: Workload) -> bo
     if failed == [REACHABLE]:
         return candidate.cluster.health is Health.UNREACHABLE and candidate.cluster.state.admitted
     return not failed
+
+
+def may_move(cluster: str, route: Route, fleet: Fleet) -> bool:
+    """Whether an execution that waits at a cluster may leave it for another: an expected one for one that was seen."""
+    present = fleet.clusters.get(cluster)
+    group = group_of(route, fleet) if present is not None and present.is_expected else None
+    return group is not None and any(not fleet.clusters[member.cluster].is_expected for member in group.members)
 
 
 def _render_verdict(verdict: Verdict) -> dict[str, Any]:

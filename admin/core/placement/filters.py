@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from admin.core.fleet.clusters import ClusterState
+from admin.core.fleet.clusters import ClusterState, Health
 from admin.core.placement.candidates import Candidate, Workload
 from admin.core.resources import Amounts, format_amount, shortages
 
@@ -69,6 +69,20 @@ def _unreachable(candidates: Sequence[Candidate], _: Workload) -> Drops:
     }
 
 
+def _expected(candidates: Sequence[Candidate], workload: Workload) -> Drops:
+    expected = [candidate.position for candidate in candidates if candidate.cluster.is_expected]
+    if not expected or not _could_run(candidates, workload):
+        return {}
+    return dict.fromkeys(expected, "is expected: no agent of it has ever been seen")
+
+
+def _could_run(candidates: Sequence[Candidate], workload: Workload) -> bool:
+    """Whether a cluster that has been seen and is not lost could run the job, though perhaps not now."""
+    seen = [candidate for candidate in candidates if candidate.cluster.health not in (Health.EXPECTED, Health.LOST)]
+    unable = set[int]().union(*(filter_.drop(seen, workload) for filter_ in _LASTING))
+    return len(unable) < len(seen)
+
+
 def _too_small(candidates: Sequence[Candidate], workload: Workload) -> Drops:
     demand = workload.demand
     return {
@@ -118,13 +132,16 @@ WEIGHT = Filter(name="weight", code="NO_CLUSTERS", drop=_weightless)
 ENABLED = Filter(name="enabled", code="CLUSTERS_DISABLED", drop=_disabled)
 CORDONED = Filter(name="cordoned", code="CLUSTERS_CORDONED", drop=_cordoned)
 REACHABLE = Filter(name="reachable", code="CLUSTERS_UNREACHABLE", drop=_unreachable)
+EXPECTED = Filter(name="expected", code="CLUSTER_EXPECTED", drop=_expected)
 LARGE_ENOUGH = Filter(name="large-enough", code="CLUSTERS_TOO_SMALL", drop=_too_small, is_permanent=True)
 PLUGINS = Filter(name="plugins", code="PLUGIN_MISSING", drop=_missing_plugin)
 DECLINED = Filter(name="declined", code="CLUSTERS_DECLINED", drop=_declined)
 ROOM = Filter(name="room", code="CLUSTERS_FULL", drop=_full)
 
 #: The filters of every candidate, in their order.
-FILTERS = (WEIGHT, ENABLED, CORDONED, REACHABLE, LARGE_ENOUGH, PLUGINS, DECLINED)
+FILTERS = (WEIGHT, ENABLED, CORDONED, REACHABLE, EXPECTED, LARGE_ENOUGH, PLUGINS, DECLINED)
+#: The filters that a cluster does not pass later because it is uncordoned, is heard again or has room again.
+_LASTING = (WEIGHT, ENABLED, LARGE_ENOUGH, PLUGINS, DECLINED)
 #: The same where the strategy passes over full clusters.
 FILTERS_WITH_ROOM = (*FILTERS, ROOM)
 BY_NAME = {filter_.name: filter_ for filter_ in FILTERS_WITH_ROOM}

@@ -32,6 +32,7 @@ class WarningCode(StrEnum):
     OUTDATED_PAYLOAD = "outdated_payload"
     UNDECLARED_KIND = "undeclared_kind"
     EXPECTED_CLUSTER = "expected_cluster"
+    UNSEEN_CLUSTER = "unseen_cluster"
     SHADOWED_DEFINITION = "shadowed_definition"
     CLOCK_JUMPED = "clock_jumped"
     DATABASE_RESTORED = "database_restored"

@@ -21,7 +21,7 @@ _OTHERS = {"workflow_flag": "--workflow", "launch_plan": "--launchplan", "files"
 #: The filter whose verdict stands beside the weight itself.
 _WEIGHT = "weight"
 #: The filters that one column shows: what operators and the agent have made of a cluster.
-_STATE_FILTERS = ("enabled", "cordoned", "reachable")
+_STATE_FILTERS = ("enabled", "cordoned", "reachable", "expected")
 #: The headings of filters whose names say when a cluster does not pass.
 _HEADINGS = {"declined": "accepted"}
 
@@ -137,8 +137,8 @@ def _candidate_cells(candidate: Document, filters: Sequence[str], is_wide: bool)
 def _state(verdicts: Mapping[str, Document]) -> str:
     """What keeps work away from a cluster, as in `get cluster`: `cordoned,lost`; `ok` where nothing does."""
     failed = [verdicts[word] for word in _STATE_FILTERS if word in verdicts and not verdicts[word].get("passed")]
-    words = [str(verdict.get("reason", verdict["filter"])).removeprefix("is ").partition(" (")[0] for verdict in failed]
-    return ",".join(words) or "ok"
+    reasons = [str(verdict.get("reason", verdict["filter"])).removeprefix("is ") for verdict in failed]
+    return ",".join(reason.partition(" (")[0].partition(":")[0] for reason in reasons) or "ok"
 
 
 def _verdict(verdict: Document | None) -> str:

@@ -73,7 +73,7 @@ def test_the_documentation_lists_every_filter_in_order_and_every_code_and_strate
 @pytest.mark.parametrize(("strategy", "has_room"), [("weighted", False), ("spill", True)])
 def test_a_trail_has_a_verdict_of_every_filter_in_their_order(strategy: str, has_room: bool) -> None:
     [candidate] = decided(pool_fleet(strategy, {"a": {}}), pool("p")).evaluation.trail.body["candidates"]
-    names = ["weight", "enabled", "cordoned", "reachable", "large-enough", "plugins", "declined"]
+    names = ["weight", "enabled", "cordoned", "reachable", "expected", "large-enough", "plugins", "declined"]
     assert candidate["verdicts"] == [
         {"filter": name, "passed": True} for name in [*names, *(["room"] if has_room else [])]
     ]
@@ -110,7 +110,50 @@ def test_a_disabled_and_cordoned_cluster_is_called_disabled_and_both_are_in_the_
     verdicts = {verdict["filter"]: verdict["passed"] for verdict in candidate["verdicts"]}
     failed = {name for name, passed in verdicts.items() if not passed}
     assert failed == {"enabled", "cordoned"}
-    assert verdicts.keys() == {"weight", "reachable", "large-enough", "plugins", "declined", *failed}
+    assert verdicts.keys() == {"weight", "reachable", "expected", "large-enough", "plugins", "declined", *failed}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "seen", "code"),
+    [
+        ("weighted", {}, "ASSIGNED"),
+        ("weighted", CORDONED, "CLUSTERS_CORDONED"),
+        ("weighted", {"health": "unreachable"}, "CLUSTERS_UNREACHABLE"),
+        ("weighted", {"admitted": False}, "CLUSTERS_UNREACHABLE"),
+        ("spill", reports(free={"executions": 0}), "CLUSTERS_FULL"),
+        ("spill", reports(capacity={"executions": 0}), "CLUSTER_EXPECTED"),
+        ("weighted", OFF, "CLUSTER_EXPECTED"),
+        ("weighted", {"health": "lost"}, "CLUSTER_EXPECTED"),
+    ],
+)
+def test_an_expected_cluster_is_chosen_only_if_none_that_has_been_seen_could_ever_run_the_job(
+    strategy: str, seen: dict[str, Any], code: str
+) -> None:
+    fleet = pool_fleet(strategy, {"never": {}, "seen": {}}, seen={"health": "ready", **seen})
+    decision = decided(fleet, pool("p"))
+    chosen = {"ASSIGNED": "seen", "CLUSTER_EXPECTED": "never"}.get(code)
+    assert (decision.cluster, decision.code) == (chosen, code)
+    assert ("no agent" in decision.message) is (chosen != "seen")
+    [never, _] = decision.evaluation.trail.body["candidates"]
+    assert never["expected"]
+    failed = [verdict["reason"] for verdict in never["verdicts"] if not verdict["passed"]]
+    assert failed == ([] if chosen == "never" else ["is expected: no agent of it has ever been seen"])
+
+
+def test_what_only_an_expected_cluster_offers_or_has_not_declined_goes_there() -> None:
+    members = group({"never": 1, "seen": 1, "weightless": 0})
+    ready = {"health": "ready", **reports(plugins=["mpi"])}
+    fleet = small_fleet(
+        clusters={"never": {}, "seen": {}, "weightless": {}},
+        pools={"p": members},
+        states={"seen": ready, "weightless": {"health": "ready"}},
+    )
+
+    def cluster(**more: Any) -> str | None:
+        return decide(pool("p"), fleet, Workload(key="p/d/e", **more), {}).cluster
+
+    assert (cluster(), cluster(plugins=("mpi",))) == ("seen", "seen")
+    assert (cluster(plugins=("spark",)), cluster(declined=("seen",))) == ("never", "never")
 
 
 def test_only_some_clusters_are_named_and_the_others_counted() -> None:

@@ -37,7 +37,7 @@ def test_the_default_is_a_strategy_and_three_look_at_load() -> None:
 
 
 def test_weighted_looks_at_weights_alone() -> None:
-    fleet = pool_fleet("weighted", {"a": {"cost": 9}, "b": {"cost": 1}}, a=reports(free={"executions": 0}))
+    fleet = pool_fleet("weighted", {"a": {"cost": 9}, "b": {"cost": 1}}, a=reports(free={"executions": 0}), b=reports())
     assert spread(fleet) == {"a", "b"}
     assert scores(decided(fleet, pool("p"))) == {"a": 0.0, "b": 0.0}
 
@@ -57,7 +57,7 @@ def test_spill_fills_in_the_listed_order() -> None:
 
 
 def test_spill_treats_unknown_room_as_enough_room() -> None:
-    fleet = pool_fleet("spill", {"a": {}, "b": {}}, a=reports(free={"executions": 0}))
+    fleet = pool_fleet("spill", {"a": {}, "b": {}}, a=reports(free={"executions": 0}), b=reports())
     assert spread(fleet) == {"b"}
     assert spread(pool_fleet("spill", {"a": {}, "b": {}})) == {"a"}
 
@@ -84,7 +84,7 @@ def test_least_loaded_is_as_loaded_as_the_scarcest_resource() -> None:
 
 def test_least_loaded_takes_a_cluster_of_unknown_load_only_when_no_other_is_able() -> None:
     busy = reports(capacity={"executions": 10}, free={"executions": 1})
-    fleet = pool_fleet("least-loaded", {"silent": {}, "busy": {}}, busy=busy)
+    fleet = pool_fleet("least-loaded", {"silent": {}, "busy": {}}, silent=reports(), busy=busy)
     assert spread(fleet) == {"busy"}
     assert scores(decided(fleet, pool("p"))) == {"silent": None, "busy": 0.9}
     assert spread(fleet, {"busy": {"executions": 1}}) == {"silent"}
@@ -109,7 +109,7 @@ def test_cheapest_chooses_a_full_cluster_too() -> None:
 
 
 def test_soonest_takes_the_earliest_start_draws_among_equals_and_unknown_comes_last() -> None:
-    states = {"a": reports(eta="10m"), "b": reports(eta="90s"), "c": reports(eta="1m30s")}
+    states = {"a": reports(eta="10m"), "b": reports(eta="90s"), "c": reports(eta="1m30s"), "d": reports()}
     fleet = pool_fleet("soonest", {name: {} for name in "abcd"}, **states)
     assert scores(decided(fleet, pool("p"))) == {"a": 600, "b": 90, "c": 90, "d": None}
     assert spread(fleet) == {"b", "c"}
