@@ -138,6 +138,17 @@ def _shown(value: Any) -> str:
     return "absent" if value is None else shorten(json_string(value), 200)
 
 
+def expected_inputs(launch_plan: Mapping[str, Any], workflow_spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs that executions of a launch plan may give, with its defaults; `required` are those without one."""
+    defaults, fixed = launch_plan.get("default_inputs", {}), launch_plan.get("fixed_inputs", {})
+    expected = {}
+    for name, declared in workflow_spec.get("inputs", {}).items():
+        if name not in fixed:
+            entry = {**declared, **({"default": defaults[name]} if name in defaults else {})}
+            expected[name] = {**entry, "required": "default" not in entry}
+    return expected
+
+
 def settings_of(spec: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a definition or a request that go over attributes, its cluster and its retry policy."""
     return {name: value for name, value in spec.items() if name in SETTINGS or name in ("cluster", "retry")}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from marshmallow import fields
+from msgspec import Meta
 
 from admin.core.registrations import ACTIVE, INACTIVE
 from admin.messages.requests import NAME, PageQuery, PayloadField, RequestSchema, Word
@@ -65,6 +66,9 @@ class LaunchPlanAnswer(Answer):
     created_at: Time
     state: Annotated[str, one_of(ACTIVE, INACTIVE)]
     updated_at: Time
+    expected_inputs: Annotated[
+        Json | None, Meta(description="By name, as its workflow declares them; `required` are those without a default.")
+    ] = None
     changed: bool | None = None
 
     @classmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 from sqlalchemy import Connection, Table
@@ -15,6 +16,7 @@ from admin.core.registrations import (
     LATEST,
     Identifier,
     differences,
+    expected_inputs,
     read_identifier,
     read_launch_plan,
     read_workflow,
@@ -195,10 +197,22 @@ def _not_found(connection: Connection, table: Table, identifier: Identifier) -> 
     return error(reason, details=[{"field": "name", "reason": reason, "closest": list(near)}])
 
 
+def _with_inputs(connection: Connection, table: Table, page: list[Registered]) -> list[Registered]:
+    """Launch plans with the inputs that they expect; workflows as they are."""
+    if table is workflows:
+        return page
+    targets = [Identifier(**plan.spec["workflow_id"]) for plan in page]
+    specs = registrations.workflow_specs(connection, targets)
+    return [
+        replace(plan, expected_inputs=expected_inputs(plan.spec, specs.get(target, {})))
+        for plan, target in zip(page, targets, strict=True)
+    ]
+
+
 def _get(table: Table, context: Context, identifier: Identifier) -> Registered:
     """One version."""
     with context.database.reading() as connection:
-        return _find(context, connection, table, identifier)
+        return _with_inputs(connection, table, [_find(context, connection, table, identifier)])[0]
 
 
 get_workflow = partial(_get, workflows)
@@ -210,12 +224,12 @@ def get_active(context: Context, identifier: Identifier) -> Registered:
     with context.database.reading() as connection:
         newest = _find(context, connection, launch_plans, identifier)
         active = registrations.latest(connection, launch_plans, identifier, ACTIVE)
-    if active is None:
-        raise LaunchPlanNotFound(
-            f"No version of the launch plan '{identifier.name}' is active; the newest is '{newest.id.version}'. "
-            f"`rainbowctl update launchplan {identifier.name} --version {newest.id.version} --activate` activates it."
-        )
-    return active
+        if active is not None:
+            return _with_inputs(connection, launch_plans, [active])[0]
+    raise LaunchPlanNotFound(
+        f"No version of the launch plan '{identifier.name}' is active; the newest is '{newest.id.version}'. "
+        f"`rainbowctl update launchplan {identifier.name} --version {newest.id.version} --activate` activates it."
+    )
 
 
 def _list(
@@ -226,6 +240,7 @@ def _list(
     with context.database.reading() as connection:
         check_readable(context, connection, Scope(project=conditions.project, domain=conditions.domain))
         page = registrations.page(connection, table, conditions, after, limit + 1)
+        page = _with_inputs(connection, table, page)
     last = page[limit - 1] if len(page) > limit else None
     return page[:limit], (last.id.name, last.row_id) if last else None
 

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import JSON, Column, ColumnElement, Connection, Table, Text, UniqueConstraint, func, select, update
+from sqlalchemy import (
+    JSON,
+    Column,
+    ColumnElement,
+    Connection,
+    Table,
+    Text,
+    UniqueConstraint,
+    func,
+    select,
+    tuple_,
+    update,
+)
 
 from admin.core.json_text import JsonObject
 from admin.core.registrations import ACTIVE, INACTIVE, Identifier
@@ -52,6 +65,7 @@ class Registered:
     state: str = ""  #: of a launch plan
     updated_at: datetime | None = None
     row_id: int = 0
+    expected_inputs: JsonObject | None = None  #: of a launch plan, where they were looked up
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +126,14 @@ def page(
         if after is not None:
             query = query.where(table.c.name > after[0])
     return [_registered(row) for row in connection.execute(query)]
+
+
+def workflow_specs(connection: Connection, identifiers: Iterable[Identifier]) -> dict[Identifier, JsonObject]:
+    """The specs of some versions of workflows."""
+    keys = [tuple(vars(identifier)[name] for name in _KEY) for identifier in set(identifiers)]
+    columns = [workflows.c[name] for name in _KEY]
+    rows = connection.execute(select(*columns, workflows.c.spec).where(tuple_(*columns).in_(keys))) if keys else ()
+    return {build(Identifier, row): row.spec for row in rows}
 
 
 def names(connection: Connection, table: Table, project: str, domain: str) -> list[str]:

@@ -12,13 +12,18 @@ from ctl.client.errors import Conflict, InvalidInput
 
 def write_new(path: Path, text: str, *, is_forced: bool) -> None:
     """Write a file; one that exists is replaced only when that is confirmed or forced."""
+    check_new(path, is_forced=is_forced)
+    write_private(path, text)
+
+
+def check_new(path: Path, *, is_forced: bool) -> None:
+    """Refuse to replace a file unless that is confirmed or forced."""
     if path.is_dir():
         raise InvalidInput(f"{path} is a directory.")
     if path.exists() and not is_forced:
         if not is_terminal():
             raise InvalidInput(f"{path} exists: use --force to overwrite it.")
         confirm(f"{path} exists. Overwrite it?", f"{path} was left as it is.")
-    write_private(path, text)
 
 
 def write_output(session: Session, file: str, text: str, note: str, *, is_forced: bool) -> None:

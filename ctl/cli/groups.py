@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
@@ -46,6 +47,10 @@ class Command(click.Command):
             context_settings=HELP_NAMES,
         )
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        with explained_flags(ctx):
+            return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         session = ctx.ensure_object(Session)
         session.check_output()
@@ -58,6 +63,20 @@ class Command(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         format_options(self, ctx, formatter)
+
+
+@contextmanager
+def explained_flags(ctx: click.Context) -> Iterator[None]:
+    """Answer a flag of flytectl's that has no meaning here with a sentence of its own."""
+    try:
+        yield
+    except click.NoSuchOption as error:
+        from ctl.cli.flytectl import explain_flag
+
+        explanation = explain_flag(error.option_name)
+        if explanation is None:
+            raise
+        raise click.UsageError(explanation, ctx) from None
 
 
 def command(
@@ -108,6 +127,10 @@ class Group(click.Group):
         )
         self.entries = entries
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        with explained_flags(ctx):
+            return super().parse_args(ctx, args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.entries)
 
@@ -136,7 +159,15 @@ class Group(click.Group):
         return None
 
     def unknown(self, ctx: click.Context, name: str) -> str:
-        return f"There is no {self.word} {name!r}.{did_you_mean(name, self.list_commands(ctx))}"
+        end = self.instead(name) or f".{did_you_mean(name, self.list_commands(ctx))}"
+        return f"There is no {self.word} {name!r}{end}"
+
+    def instead(self, name: str) -> str:
+        """What to type instead of a word of other programs, as the end of a sentence; empty for any other."""
+        from ctl.cli.flytectl import explain_word
+
+        reason = explain_word(str(self.name), name)
+        return f": {reason}." if reason else ""
 
     def summaries(self) -> list[tuple[str, list[tuple[str, str]]]]:
         """Sections of the help: a title, and names with what they are for."""

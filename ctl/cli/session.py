@@ -57,6 +57,8 @@ class Session:
         if self._client is None:
             from ctl.client.client import Client
 
+            if self.settings.flyte is not None:
+                self.printer.note(self.settings.flyte.note)
             self._client = Client.from_settings(self.settings, on_stale=self._warn_of_age)
         return self._client
 

@@ -13,6 +13,8 @@ A flag wins over a variable, a variable over the context in use, the context ove
         project: flyteexamples
         domain: development
         timeout: 30
+
+Where there is no such file and no endpoint is given, flytectl's configuration is read (`ctl.client.flyte_config`).
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from typing import Any
 
 from ctl.client import endpoints
 from ctl.client.errors import InvalidInput
+from ctl.client.flyte_config import FlyteConfig, read_flyte_config
 from ctl.client.words import did_you_mean, fold, listed
 
 #: What a context can hold, with what it means.
@@ -57,6 +60,7 @@ class Configuration:
     path: Path
     current_context: str | None = None
     contexts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    exists: bool = True
 
     def context(self, name: str, origin: str) -> Mapping[str, str]:
         """The settings of one context, or an error that names the closest ones."""
@@ -82,6 +86,7 @@ class Settings:
     timeout: Setting
     output: Setting
     configuration: Configuration
+    flyte: FlyteConfig | None = None  #: what was read where there is no configuration of ours
 
     def token(self) -> str | None:
         """The bearer token, read from its file where it is not in a variable."""
@@ -117,6 +122,11 @@ def load_settings(
     context = _first(typed, environ, "context", configuration.current_context, f"{configuration.path}")
     chosen = configuration.context(context.value, context.origin) if context.value else {}
     from_context = f"context {context.value}"
+    flyte = None
+    if not configuration.exists and not typed.get("endpoint") and not environ.get("RAINBOW_ENDPOINT"):
+        flyte = read_flyte_config(environ)
+    if flyte is not None:
+        chosen, from_context = flyte.values, flyte.path
 
     def pick(key: str) -> Setting:
         return _first(typed, environ, key, chosen.get(key), from_context)
@@ -139,6 +149,7 @@ def load_settings(
         timeout=pick("timeout"),
         output=pick("output"),
         configuration=configuration,
+        flyte=flyte,
     )
 
 
@@ -168,7 +179,7 @@ def load_configuration(path: Setting, *, may_be_missing: bool = False) -> Config
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
         if path.origin == "default" or may_be_missing:
-            return Configuration(path=file)
+            return Configuration(path=file, exists=False)
         raise InvalidInput(f"The configuration {file} ({path.origin}) does not exist.") from None
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"

@@ -22,6 +22,8 @@ EXECUTION_STATES: tuple[str, ...] = tuple(_FACTS["execution_states"])
 PROJECT_STATES: tuple[str, ...] = tuple(_FACTS["project_states"])
 #: What executions can be selected by: `text`, `time` or `number` by the name of the field.
 SELECTOR_FIELDS: Mapping[str, str] = _FACTS["selector_fields"]
+#: Flyte's names of these fields.
+SELECTOR_ALIASES: Mapping[str, str] = _FACTS["selector_aliases"]
 #: What lists of executions can be sorted by.
 SORT_FIELDS: tuple[str, ...] = tuple(_FACTS["sort_fields"])
 #: Types of a workflow's inputs.

@@ -1,5 +1,5 @@
 """
-Field selectors: which executions are meant, as `--filter.fieldSelector` and `--selector` take it.
+Field selectors: which executions, or which rows of a list, are meant by `--filter.fieldSelector` and `--selector`.
 
     phase=QUEUED,cluster in (a;b),created_at>24h,labels.team=ml
 
@@ -9,23 +9,24 @@ of a value. Nothing is ignored: a term without an operator, an unknown field and
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from ctl.client.errors import InvalidInput
 from ctl.client.executions import parse_phase, parse_state
-from ctl.client.facts import SELECTOR_FIELDS
+from ctl.client.facts import SELECTOR_ALIASES, SELECTOR_FIELDS
 from ctl.client.times import parse_duration, parse_time
 from ctl.client.words import did_you_mean, fold, listed
 
-#: Flyte's names of the same things.
-_ALIASES = {
-    "workflow.name": "workflow",
-    "workflow.version": "version",
-    "launch_plan.name": "launch_plan",
-    "launch_plan.version": "version",
+#: Reads the value of a field; the place is for errors.
+Reader = Callable[[str, str, datetime], str]
+_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    name: getattr(operator, short)
+    for name, short in (("eq", "eq"), ("ne", "ne"), ("gt", "gt"), ("gte", "ge"), ("lt", "lt"), ("lte", "le"))
 }
 #: Before the key of a label of an execution, which is a field too.
 _LABEL_PREFIX = "labels."
@@ -51,10 +52,49 @@ class Term:
         """The condition as the API takes it: `eq(phase,QUEUED)`."""
         return f"{self.function}({self.field},{';'.join(self.values)})"
 
+    def matches(self, value: Any) -> bool:
+        """Whether a value fulfils the condition: a number, a time or text, or None where there is none."""
+        if self.function == "contains":
+            return self.values[0] in str(value or "")
+        if self.function in _LISTS.values():
+            is_member = any(value == self._like(value, text) for text in self.values)
+            return is_member == (self.function == "value_in")
+        if value is None:
+            return self.function == "ne"
+        return _COMPARISONS[self.function](value, self._like(value, self.values[0]))
 
-def parse_selector(text: str, flag: str, *, now: datetime) -> list[Term]:
-    """Every term of a selector; the first that cannot be understood is refused by name."""
-    terms = [_term(part, flag, now) for part in _split(text, ",", flag)]
+    def _like(self, value: Any, text: str) -> Any:
+        """A value of the condition as something to compare another value with."""
+        if isinstance(value, datetime):
+            return datetime.fromisoformat(text)
+        if not isinstance(value, int | float):
+            return text
+        try:
+            return float(text)
+        except ValueError:
+            raise InvalidInput(f"{self.field} is a number, {text!r} is none.") from None
+
+
+def parse_selector(
+    text: str,
+    flag: str,
+    *,
+    now: datetime,
+    types: Mapping[str, str] = SELECTOR_FIELDS,
+    aliases: Mapping[str, str] = SELECTOR_ALIASES,
+    readers: Mapping[str, Reader] | None = None,
+) -> list[Term]:
+    """
+    Every term of a selector; the first that cannot be understood is refused by name.
+
+    `types` are the fields, those of executions by default: text, time or number; `readers` read the values of some.
+    """
+    if readers is None:
+        readers = _READERS
+    else:
+        times = [name for name, type in types.items() if type == "time"]
+        readers = {**dict.fromkeys(times, _read_time), **readers}
+    terms = [_term(part, flag, now, types, aliases, readers) for part in _split(text, ",", flag)]
     if not terms:
         raise InvalidInput(f"{flag} is empty: write terms such as {_EXAMPLE}.")
     return terms
@@ -65,17 +105,25 @@ def filters(terms: list[Term]) -> str:
     return "+".join(term.filter for term in terms)
 
 
-def find_field(word: str, known: tuple[str, ...], place: str) -> str:
+def find_field(word: str, known: tuple[str, ...], place: str, aliases: Mapping[str, str] = SELECTOR_ALIASES) -> str:
     """The field meant by a word in any spelling, with or without Flyte's `execution.` before it."""
     plain = re.sub(r"^executions?\.", "", word)
-    for name in (*known, *(alias for alias, name in _ALIASES.items() if name in known)):
-        if fold(name) == fold(plain):
-            return _ALIASES.get(name, name)
+    by_fold = {fold(alias): name for alias, name in aliases.items() if name in known}
+    by_fold |= {fold(name): name for name in known}
+    if fold(plain) in by_fold:
+        return by_fold[fold(plain)]
     hint = did_you_mean(plain, known)
     raise InvalidInput(f"{place}: there is no field {word!r}: choose {listed(known, 'or')}.{hint}")
 
 
-def _term(text: str, flag: str, now: datetime) -> Term:
+def _term(
+    text: str,
+    flag: str,
+    now: datetime,
+    types: Mapping[str, str],
+    aliases: Mapping[str, str],
+    readers: Mapping[str, Reader],
+) -> Term:
     match = _TERM.fullmatch(text.strip())
     if match is None:
         raise InvalidInput(
@@ -83,14 +131,14 @@ def _term(text: str, flag: str, now: datetime) -> Term:
             "not in (A;B)."
         )
     place = f"{flag}: {text.strip()}"
-    is_label = match[1].startswith(_LABEL_PREFIX)
-    field = match[1] if is_label else find_field(match[1], tuple(SELECTOR_FIELDS), flag)
+    is_label = types is SELECTOR_FIELDS and match[1].startswith(_LABEL_PREFIX)
+    field = match[1] if is_label else find_field(match[1], tuple(types), flag, aliases)
     word = re.sub(r"\s+", " ", match[3] or "")
     if word in _LISTS:
         values, function = _members(match[4], place), _LISTS[word]
     else:
         values, function = [_unescape(match[4], place)], _SIGNS.get(match[2], "contains")
-    read = _READERS.get(field) if function != "contains" else None
+    read = readers.get(field) if function != "contains" else None
     return Term(
         field=field, function=function, values=tuple(read(value, place, now) if read else value for value in values)
     )
@@ -150,15 +198,16 @@ def _characters(text: str, place: str) -> Iterator[str]:
             yield piece
 
 
-#: How the values of a field are read.
-_READERS: dict[str, Callable[[str, str, datetime], str]] = {
+def _read_time(value: str, place: str, now: datetime) -> str:
+    return parse_time(value, place, now=now)
+
+
+#: How the values of a field of executions are read.
+_READERS: Mapping[str, Reader] = {
     "phase": lambda value, place, now: parse_phase(value, place),
     "state": lambda value, place, now: parse_state(value, place),
     **dict.fromkeys(("reason", "mode"), lambda value, place, now: value.upper().replace("-", "_")),
-    **dict.fromkeys(
-        (name for name, type in SELECTOR_FIELDS.items() if type == "time"),
-        lambda value, place, now: parse_time(value, place, now=now),
-    ),
+    **dict.fromkeys((name for name, type in SELECTOR_FIELDS.items() if type == "time"), _read_time),
     **dict.fromkeys(
         (name for name, type in SELECTOR_FIELDS.items() if type == "number"),
         lambda value, place, now: f"{parse_duration(value, place):g}",

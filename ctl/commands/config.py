@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from ctl.cli.groups import Entry, Group, command
-from ctl.cli.options import Argument, completer, domain_option, option, project_option
+from ctl.cli.options import (
+    Argument,
+    Option,
+    completer,
+    domain_option,
+    force_option,
+    option,
+    project_option,
+    text_option,
+)
 from ctl.cli.output import Column, Printer
 from ctl.cli.session import Session
+from ctl.client import endpoints
 from ctl.client.contexts import (
     CONTEXT_KEYS,
     Configuration,
@@ -30,6 +39,7 @@ config = Group(
     "config",
     help="Contexts: named sets of endpoint, token, project and domain, kept in a file.",
     entries={
+        "init": Entry(summary="Write a new file with one context", place="config"),
         "set-context": Entry(summary="Create a context, or change one", place="config"),
         "use-context": Entry(summary="Set the current context", place="config"),
         "get-contexts": Entry(summary="List the contexts", place="config"),
@@ -38,11 +48,52 @@ config = Group(
         "view": Entry(summary="Show all settings in force, and where they come from", place="config"),
     },
     examples=[
+        "rainbowctl config init --host rainbow.example.org",
         "rainbowctl config set-context staging --endpoint https://rainbow.example.org --token-file ~/staging.token",
         "rainbowctl config use-context staging",
         "rainbowctl config view",
     ],
 )
+
+
+@command(
+    help="""Write a new file with one context, `default`, which is in use: for --host, or this machine. --token-file,
+    --ca-file, --timeout, -p and -d become part of it. A file that exists is overwritten only if that is confirmed, or
+    with --force; `rainbowctl config set-context` adds to it instead.""",
+    params=[
+        text_option("host", metavar="HOST[:PORT]", help=f"Where the admin listens; {endpoints.DEFAULT} by default."),
+        Option(["--insecure"], is_flag=True, help="Plain http. Without it http on this machine, https elsewhere."),
+        project_option("Default project."),
+        domain_option("Default domain."),
+        force_option("Overwrite the file without asking."),
+    ],
+    examples=[
+        "rainbowctl config init",
+        "rainbowctl config init --host rainbow.example.org --token-file ~/rainbow.token",
+        "rainbowctl config init --host 10.0.0.7:8088 --insecure --force",
+    ],
+)
+def init(session: Session, host: str | None, insecure: bool, force: bool) -> None:
+    from ctl.cli.files import check_new
+
+    entry = _typed_entry(session)
+    typed = entry.get("endpoint")
+    if host and typed and host != typed:
+        raise InvalidInput(f"--host says {host}, --endpoint {typed}: keep one of the two.")
+    entry["endpoint"] = _endpoint(host or typed or endpoints.DEFAULT, insecure, has_ca_file="ca_file" in entry)
+    path = Path(str(config_path(session.typed).value)).expanduser()
+    check_new(path, is_forced=force)
+    save_configuration(Configuration(path=path, current_context="default", contexts={"default": entry}))
+    _note(session, f"Wrote {path}: the context default, for {entry['endpoint']}, is in use.")
+
+
+def _endpoint(text: str, is_insecure: bool, *, has_ca_file: bool) -> str:
+    """The endpoint with its protocol; flytectl's `dns:///HOST` is taken too."""
+    if is_insecure and text.lower().startswith("https://"):
+        raise InvalidInput(f"--insecure means http, {text} says https: keep one of the two.")
+    host = text.removeprefix("dns:///")
+    is_plain = is_insecure and "://" not in host
+    return parse_endpoint(f"http://{host}" if is_plain else host, has_ca_file=has_ca_file).url
 
 
 @command(
@@ -59,12 +110,9 @@ config = Group(
     ],
 )
 def set_context(session: Session, name: str) -> None:
-    changes = {key: str(value) for key in CONTEXT_KEYS if (value := session.typed.get(key)) is not None}
-    _check(name, changes)
-    for key in ("token_file", "ca_file"):
-        if changes.get(key):
-            # The context is used from other directories too.
-            changes[key] = str(Path(changes[key]).expanduser().absolute())
+    if not name or not name.isprintable() or name != name.strip():
+        raise InvalidInput(f"{name!r} cannot be the name of a context.")
+    changes = _typed_entry(session)
     known = _configuration(session, may_be_missing=True)
     entry = {key: value for key, value in {**known.contexts.get(name, {}), **changes}.items() if value}
     current = known.current_context or name
@@ -175,10 +223,14 @@ def _note(session: Session, text: str) -> None:
     Printer(is_quiet=session.is_quiet).note(text)
 
 
-def _check(name: str, changes: Mapping[str, str]) -> None:
-    if not name or not name.isprintable() or name != name.strip():
-        raise InvalidInput(f"{name!r} cannot be the name of a context.")
-    if changes.get("endpoint"):
-        parse_endpoint(changes["endpoint"])
-    if changes.get("timeout"):
-        parse_timeout(changes["timeout"])
+def _typed_entry(session: Session) -> dict[str, str]:
+    """The settings of a context that were typed, checked; paths are absolute, for it is used from anywhere."""
+    entry = {key: str(value) for key in CONTEXT_KEYS if (value := session.typed.get(key)) is not None}
+    if entry.get("endpoint"):
+        parse_endpoint(entry["endpoint"])
+    if entry.get("timeout"):
+        parse_timeout(entry["timeout"])
+    for key in ("token_file", "ca_file"):
+        if entry.get(key):
+            entry[key] = str(Path(entry[key]).expanduser().absolute())
+    return entry

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ctl.cli.groups import command
+from ctl.cli.lists import Listing, choose, refuse_choice
 from ctl.cli.options import Argument, completer
 from ctl.cli.session import Session
 from ctl.client.errors import NotFound
 from ctl.client.words import did_you_mean
+
+_LISTING = Listing(fields={"id": "id", "name": "name"}, prefixes=("domain",), order="id")
 
 
 @command(
@@ -14,13 +19,15 @@ from ctl.client.words import did_you_mean
     params=[
         Argument(
             "domain", required=False, metavar="[ID]", explanation="One domain.", shell_complete=completer("domain_ids")
-        )
+        ),
+        *_LISTING.options(),
     ],
     examples=["rainbowctl get domain", "rainbowctl get domains -o name"],
 )
-def get_domain(session: Session, domain: str | None) -> None:
-    domains = session.client.domains()
+def get_domain(session: Session, domain: str | None, **flags: Any) -> None:
+    domains = list(choose(session, session.client.domains(), flags, _LISTING))
     if domain is not None:
+        refuse_choice(flags, domain)
         known = [str(entry["id"]) for entry in domains]
         domains = [entry for entry in domains if entry["id"] == domain]
         if not domains:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from operator import attrgetter
+from typing import Any
 
 from ctl.cli.groups import command
+from ctl.cli.lists import Listing, choose, refuse_choice
 from ctl.cli.options import kind_argument
 from ctl.cli.output import Columns
 from ctl.cli.session import Session
@@ -30,25 +32,30 @@ _FIELD_COLUMNS: Columns = {
     "DEFAULT": lambda field: "" if field.schema.get("default") is None else show(field.schema["default"]),
     "DESCRIPTION": lambda field: field.schema.get("description"),
 }
+_FIELDS = ("noun", "number", "name", "merge", "declared")
+_LISTING = Listing(fields={name: attrgetter(name) for name in _FIELDS}, order="noun")
 _EXAMPLE_SCOPE = {"project": "flyteexamples", "domain": "development"}
 
 
 @command(
     help="Show the kinds of settings, built in and declared, or one of them with its fields and an example file.",
-    params=[kind_argument("[KIND]", "Noun, name or number.")],
+    params=[kind_argument("[KIND]", "Noun, name or number."), *_LISTING.options()],
     examples=[
         "rainbowctl get kind",
         "rainbowctl get kind task-resource-attribute",
         "rainbowctl get kind 3 -o json",
     ],
 )
-def get_kind(session: Session, kind: str | None) -> None:
+def get_kind(session: Session, kind: str | None, **flags: Any) -> None:
     entries = session.client.kinds_document()["kinds"]
     kinds = [Kind.from_document(entry) for entry in entries]
     if kind is None:
-        names = (f"kind/{known.noun}" for known in kinds)
-        session.printer.show(names, kinds, entries, _COLUMNS, {"DESCRIPTION": attrgetter("description")})
+        chosen_kinds = list(choose(session, kinds, flags, _LISTING))
+        names = (f"kind/{known.noun}" for known in chosen_kinds)
+        document = [entries[kinds.index(known)] for known in chosen_kinds]
+        session.printer.show(names, chosen_kinds, document, _COLUMNS, {"DESCRIPTION": attrgetter("description")})
         return
+    refuse_choice(flags, kind)
     chosen = by_word(kinds, kind)
     if chosen is None:
         nouns = [known.noun for known in kinds]

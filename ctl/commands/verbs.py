@@ -62,6 +62,8 @@ class KindGroup(NounGroup):
         except ClientError as error:
             if ctx.resilient_parsing:
                 return None
+            if instead := self.instead(name):
+                raise click.UsageError(f"There is no noun {name!r}{instead}", ctx) from error
             # A user who writes `workflow-priority` does not mean the noun `workflow`.
             known = [noun for noun in self._nouns(ctx, built_in()) if not name.startswith(f"{noun}-")]
             hint = did_you_mean(name, known)
@@ -77,7 +79,7 @@ class KindGroup(NounGroup):
         kind = by_word(kinds, name)
         if kind is None and not ctx.resilient_parsing:
             hint = did_you_mean(name, self._nouns(ctx, kinds)) or " `rainbowctl get kind` lists the kinds."
-            raise click.UsageError(f"There is no noun {name!r}.{hint}", ctx)
+            raise click.UsageError(f"There is no noun {name!r}{self.instead(name) or f'.{hint}'}", ctx)
         return kind
 
     def _nouns(self, ctx: click.Context, kinds: Sequence[Kind]) -> list[str]:

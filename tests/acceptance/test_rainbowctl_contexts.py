@@ -53,6 +53,45 @@ def listener() -> Iterator[tuple[str, list[str | None]]]:
         yield f"http://127.0.0.1:{server.server_port}", tokens
 
 
+def test_a_configuration_is_written_once(shell: Shell) -> None:
+    file = shell.home / ".config/rainbow/config.yaml"
+    host = shell.admin.url.removeprefix("http://")
+    done = shell.run(f"rainbowctl config init --host dns:///{host} -p flytesnacks")
+    assert (done.status, done.out) == (0, "")
+    assert done.err == f"Wrote {file}: the context default, for http://{host}, is in use.\n"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    entry = {"endpoint": f"http://{host}", "project": "flytesnacks"}
+    assert yaml.safe_load(file.read_text()) == {"current_context": "default", "contexts": {"default": entry}}
+    shell.ok("rainbowctl get project")
+    text = file.read_text()
+    assert "exists: use --force to overwrite it." in shell.refused(2, "rainbowctl config init --host other.example")
+    with shell.at_terminal("rainbowctl config init --host other.example") as terminal:
+        terminal.wait_for("Overwrite it? [y/N] ")
+        terminal.type("n\n")
+        assert terminal.finish().status == 1
+    assert file.read_text() == text
+    shell.ok("rainbowctl config init --host other.example --insecure --force")
+    assert yaml.safe_load(file.read_text())["contexts"] == {"default": {"endpoint": "http://other.example"}}
+    shell.ok("rainbowctl config init --host other.example --force")
+    assert yaml.safe_load(file.read_text())["contexts"] == {"default": {"endpoint": "https://other.example"}}
+    assert "keep one of the two" in shell.refused(2, "rainbowctl config init --host https://x.example --insecure")
+    assert "no valid host" in shell.refused(2, "rainbowctl config init --host 'a b' --force")
+
+
+def test_flytectls_configuration_is_read_where_there_is_none_of_ours(shell: Shell) -> None:
+    (shell.home / ".flyte").mkdir()
+    host = shell.admin.url.removeprefix("http://")
+    (shell.home / ".flyte/config.yaml").write_text(
+        f"admin:\n  endpoint: dns:///{host}\n  insecure: true\n  authType: Pkce\n"
+    )
+    done = shell.run("rainbowctl get domain -o name")
+    assert (done.status, done.out.splitlines()[0]) == (0, "domain/development")
+    assert done.err.startswith(f"Taken from ~/.flyte/config.yaml: endpoint http://{host}. Its authType Pkce has no ")
+    assert shell.run("rainbowctl get domain -o name -q").err == ""
+    shell.ok(f"rainbowctl config init --host {host}")
+    assert shell.run("rainbowctl get domain -o name").err == ""
+
+
 def test_a_context_is_made_used_shown_changed_and_deleted(shell: Shell) -> None:
     file = shell.home / ".config/rainbow/config.yaml"
     done = shell.run(f"rainbowctl config set-context work --endpoint {shell.admin.url} --project flytesnacks")

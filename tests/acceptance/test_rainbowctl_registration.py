@@ -206,6 +206,21 @@ def test_launch_plans_are_listed_shown_and_activated(shell: Shell) -> None:
     assert rows[1][:4] == ["v2", "nightly", "train:w", "INACTIVE"]
     assert len(cells(shell.ok("rainbowctl get launchplans --workflow train"))) == 2
     assert shell.run("rainbowctl get launchplan --workflow other").out == ""
+    inputs = "epochs=3, rate=0.5, mode=thorough (fixed)"
+    assert cells(shell.ok("rainbowctl get launchplan -o wide"))[1][5] == inputs
+    assert [row[4] for row in cells(shell.ok("rainbowctl get launchplan nightly"))[1:]] == [inputs, inputs]
+    needy = NIGHTLY.replace("nightly", "needy").replace("defaultInputs: {rate: 0.5}\n", "")
+    shell.ok("rainbowctl create launchplan --file - --version v1", stdin=needy)
+    wide = cells(shell.ok("rainbowctl get launchplan -o wide --filter.fieldSelector 'launch_plan.name=needy'"))
+    assert [row[5] for row in wide[1:]] == ["epochs=3, rate (float, required), mode=thorough (fixed)"]
+    names = shell.ok("rainbowctl get launchplan --filter.sortBy name --filter.limit 1 -o name")
+    assert names == f"launchplan/{path(shell, 'nightly', 'v2')}\n"
+    shown = shell.ok("rainbowctl get launchplan nightly --filter.asc --filter.limit 1 -o name")
+    assert shown == f"launchplan/{path(shell, 'nightly', 'v1')}\n"
+    plan = yaml.safe_load(shell.ok("rainbowctl get launchplan needy --latest -o yaml"))
+    assert plan["expected_inputs"]["rate"] == {"type": "float", "description": "How fast", "required": True}
+    assert "chooses among many" in shell.refused(2, "rainbowctl get launchplan needy --latest --filter.limit 1")
+    assert "No launch plan in project" in shell.run("rainbowctl get launchplan --filter.fieldSelector name=x").err
 
     update = "rainbowctl update launchplan nightly --version v1"
     done = shell.run(f"{update} --activate --dryRun")
@@ -260,7 +275,7 @@ def test_a_file_for_an_execution_is_written_and_not_overwritten(shell: Shell) ->
     [
         ("register files nowhere.yaml", 2, "nowhere.yaml cannot be read"),
         ("register files", 2, "Missing argument"),
-        ("register examples", 2, "There is no noun 'examples'."),
+        ("register examples", 2, "There is no noun 'examples': write documents of your own"),
         ("register files x.tgz --archive", 2, "--archive of flytectl is not supported: documents are read from files"),
         (
             "register files x.yaml --force",

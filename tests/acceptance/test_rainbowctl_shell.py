@@ -29,7 +29,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
         ("gett project", "There is no command 'gett'. Did you mean get?"),
         ("get execution-cluster-lable -d staging", "There is no noun 'execution-cluster-lable'. Did you mean"),
         ("get workflow-prioritie -d staging", "Did you mean workflow-priority?"),
-        ("delete project flytesnacks", "There is no noun 'project'."),
+        ("delete project flytesnacks", "There is no noun 'project': `rainbowctl update project ID --archive`"),
         ("get bogus", "There is no noun 'bogus'. `rainbowctl get kind` lists the kinds."),
         ("update execution-cluster-label -d staging --vale x", "No such option '--vale'. (Did you mean one of: "),
         ("get project -o jason", "There is no output format 'jason'"),

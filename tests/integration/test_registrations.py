@@ -181,6 +181,21 @@ def test_one_version_of_a_launch_plan_is_active(shared: FlaskClient, place: dict
     assert get(shared, f"{base}/v1")["state"] == "INACTIVE"
 
 
+def test_a_launch_plan_tells_the_inputs_it_expects(shared: FlaskClient, place: dict[str, str]) -> None:
+    ok(register_workflow(shared, "wf", "v1", inputs=INPUTS, job=TRAIN, **place))
+    ok(register_plan(shared, "lp", "wf", default_inputs={"rate": 0.1}, fixed_inputs={"mode": "slow"}, **place))
+    path = f"{place['project']}/development"
+    expected = {
+        "epochs": {"type": "integer", "required": True},
+        "rate": {"type": "float", "default": 0.1, "required": False},
+        "tags": {"type": "list", "of": {"type": "string"}, "default": [], "required": False},
+    }
+    assert get(shared, f"launch_plans/{path}/lp/v1")["expected_inputs"] == expected
+    assert get(shared, f"active_launch_plans/{path}/lp")["expected_inputs"] == expected
+    for listed in (f"launch_plans/{path}", f"launch_plans/{path}/lp", f"active_launch_plans/{path}"):
+        assert [plan["expected_inputs"] for plan in get(shared, listed)["launch_plans"]] == [expected]
+
+
 def test_inputs_are_bound_request_over_default_and_nothing_over_fixed(
     shared: FlaskClient, place: dict[str, str], shared_context: Context
 ) -> None:

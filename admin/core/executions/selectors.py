@@ -47,6 +47,22 @@ FIELDS = {
 }
 #: Before the key of a label, which is a field too: `eq(labels.team,search)`.
 LABEL_PREFIX = "labels."
+#: Flyte's names of the same fields.
+ALIASES = {
+    "execution_name": "name",
+    "execution_project": "project",
+    "execution_domain": "domain",
+    "execution_created_at": "created_at",
+    "execution_updated_at": "updated_at",
+    "project.name": "project",
+    "project.identifier": "project",
+    "workflow.name": "workflow",
+    "workflow.version": "version",
+    "task.name": "workflow",
+    "task.version": "version",
+    "launch_plan.name": "launch_plan",
+    "launch_plan.version": "version",
+}
 #: Fields with a fixed set of values.
 WORDS = {
     "phase": tuple(phase.value for phase in Phase),
@@ -76,9 +92,16 @@ def equals(field: str, *values: Any) -> Condition:
 
 def check_sort_field(field: str) -> str:
     """A field that lists can be sorted by; Invalid with the closest ones for any other."""
-    if field not in SORT_FIELDS:
+    name = _own_name(field)
+    if name not in SORT_FIELDS:
         raise Invalid(unknown_problem("sort_by.key", "sort key", field, SORT_FIELDS))
-    return field
+    return name
+
+
+def _own_name(field: str) -> str:
+    """The name of a field that may be given by Flyte's name."""
+    plain = field.removeprefix("execution.")
+    return ALIASES.get(plain, plain)
 
 
 def parse_filters(text: str) -> list[Condition]:
@@ -96,7 +119,7 @@ def _condition(term: str) -> Condition:
     match = _TERM.fullmatch(term)
     if match is None:
         raise _invalid(term, "is not of the form function(field,value), such as eq(phase,QUEUED)")
-    function, field, value = match.group(1), match.group(2).removeprefix("execution."), match.group(3)
+    function, field, value = match.group(1), _own_name(match.group(2)), match.group(3)
     if function not in FUNCTIONS:
         raise Invalid(unknown_problem("filters", "filter function", function, FUNCTIONS))
     type_ = _field_type(field)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any
 
 from ctl.cli.groups import Command
+from ctl.cli.lists import Listing, typed_choice
 from ctl.cli.options import SCOPE_PARAMETERS, Option, at_option, force_option, option
 from ctl.cli.scopes import place, scope_for
 from ctl.cli.session import Session
 from ctl.client.answers import Attribute, Document, Effective
 from ctl.client.errors import InvalidInput, NotFound, NothingSet
 from ctl.client.kinds import Kind
-from ctl.client.scopes import Scope, describe_origin
+from ctl.client.scopes import KEYS, Scope, describe_origin
 from ctl.files.attribute_documents import attribute_yaml, flat, sample_yaml
 
 _HELP = """{description}
@@ -24,15 +26,27 @@ With --attrFile the value is written to a file that `rainbowctl update {noun} --
 is set, the file holds a sample.
 """
 
+#: What the rows of all scopes can be selected and sorted by.
+_LISTING = Listing(
+    fields={
+        **{key: attrgetter(f"scope.{key}") for key in ("level", *KEYS)},
+        **{key: attrgetter(key) for key in ("version", "updated_at", "updated_by", "claimed_by")},
+    },
+    aliases={f"{key}.name": key for key in KEYS},
+    order="updated_at",
+)
+
 
 def get_attribute(kind: Kind) -> Command:
     def run(session: Session, **flags: Any) -> None:
+        if not flags["all_scopes"] and (flag := typed_choice(flags)):
+            raise InvalidInput(f"{flag} chooses among the rows of all scopes: give -A with it.")
         if flags["watch"] and (flags["attr_file"] or flags["at"] is not None):
             raise InvalidInput("--watch shows what changes from now on; leave out --attrFile and --at.")
         if flags["all_scopes"]:
             from ctl.commands.attributes.list import list_rows
 
-            list_rows(session, kind, flags)
+            list_rows(session, kind, flags, _LISTING)
         elif flags["attr_file"]:
             _write_file(session, kind, scope_for(session, kind, flags), flags)
         elif flags["watch"]:
@@ -52,6 +66,7 @@ def get_attribute(kind: Kind) -> Command:
             force_option("Overwrite the file without asking."),
             at_option("As it was at this revision."),
             Option(["--watch"], is_flag=True, help="Show it again whenever it changes, until Ctrl-C."),
+            *_LISTING.options(),
         ],
         examples=_examples(kind),
     )

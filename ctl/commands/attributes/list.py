@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from typing import Any
 
+from ctl.cli.lists import Listing, choose, typed_choice
 from ctl.cli.output import Columns
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session
@@ -16,15 +17,18 @@ from ctl.client.schemas import summary
 from ctl.files.attribute_documents import flat
 
 
-def list_rows(session: Session, kind: Kind, flags: Mapping[str, Any]) -> None:
+def list_rows(session: Session, kind: Kind, flags: Mapping[str, Any], listing: Listing) -> None:
     """Print the rows that the typed scope keys select, or watch them."""
     if flags["attr_file"] or flags["exact"]:
         raise InvalidInput("-A lists the rows of every scope; --attrFile and --exact are for one.")
     filters: dict[str, Any] = scope_filters(session, flags)
     if flags["watch"]:
+        if flag := typed_choice(flags):
+            raise InvalidInput(f"--watch shows every row that changes: leave out {flag}.")
         _watch(session, kind, filters)
     else:
-        _print(session, kind, session.client.list_attributes(kind, at=flags["at"], **filters))
+        rows = session.client.list_attributes(kind, at=flags["at"], **filters)
+        _print(session, kind, choose(session, rows, flags, listing))
 
 
 def _print(session: Session, kind: Kind, rows: Iterable[Attribute]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from ctl.cli.groups import command
+from ctl.cli.lists import PAGE, list_options, more_note
 from ctl.cli.options import LAUNCH_PLAN_WORDS, Option, option, text_option
 from ctl.cli.session import Session
 from ctl.cli.watching import Backoff
@@ -33,8 +34,6 @@ from ctl.commands.executions.tables import print_execution, show_events, show_ex
 _LARGEST_PAGE = 1000
 _POLL_SECONDS = 2.0
 
-_LIMIT = 100
-
 _HELP = f"""Show executions, newest first: of a project and domain, or one by its NAME.
 
 -p and -d select the executions of a project or domain; without them, and without a context, all are shown. Archived
@@ -47,7 +46,6 @@ shows everything about one execution: the request, the job, the settings and the
 """
 
 
-_NUMBER = click.IntRange(min=1)
 #: Flags that choose among many.
 _LIST_FILTERS: Sequence[click.Parameter] = [
     text_option("phase", metavar="PHASE[,PHASE]", help="In one of these phases."),
@@ -60,11 +58,7 @@ _LIST_FILTERS: Sequence[click.Parameter] = [
     text_option("version", metavar="VERSION", help="Of this version."),
     text_option("state", metavar="STATE", help="ACTIVE, the default, ARCHIVED, or ALL."),
     text_option("since", metavar="TIME", help="Created since then: 24h, 7d, 2026-03-01, 2026-03-01T12:00."),
-    text_option("filter.fieldSelector", parameter="selector", metavar="TERMS", help="See above."),
-    text_option("filter.sortBy", parameter="sort_by", metavar="FIELD", help=f"Sort by {', '.join(SORT_FIELDS)}."),
-    Option(["--filter.asc", "is_ascending"], is_flag=True, help="Smallest or oldest first."),
-    Option(["--filter.limit", "limit"], metavar="N", type=_NUMBER, help=f"How many at most, {_LIMIT} by default."),
-    Option(["--filter.page", "page"], metavar="N", type=_NUMBER, help="Page to show, from 1."),
+    *list_options(SORT_FIELDS, selector="See above.", limit=f"How many at most, {PAGE} by default."),
 ]
 
 
@@ -153,7 +147,7 @@ def _find_executions(
     session: Session, flags: Mapping[str, Any], where: Mapping[str, str]
 ) -> tuple[list[Execution], bool]:
     """The executions of the page asked for, and whether there are more."""
-    limit = flags["limit"] or _LIMIT
+    limit = flags["limit"] or PAGE
     start = ((flags["page"] or 1) - 1) * limit
     query = _query(session, flags, where)
     documents = session.client.executions(**query, limit=min(limit + 1, _LARGEST_PAGE))
@@ -166,8 +160,7 @@ def _list(session: Session, flags: Mapping[str, Any]) -> None:
     executions, has_more = _find_executions(session, flags, where)
     _print(session, executions, where)
     if has_more:
-        page, limit = flags["page"] or 1, flags["limit"] or _LIMIT
-        session.printer.note(f"There are more: --filter.page {page + 1} shows the next {limit}.")
+        session.printer.note(more_note(flags["page"] or 1, flags["limit"] or PAGE))
     elif not executions and session.printer.is_table:
         session.printer.note("No executions match." if _choosing_flags(flags) else "No executions yet.")
 

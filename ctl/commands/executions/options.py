@@ -20,13 +20,13 @@ from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
 from ctl.client.executions import ExecutionId, parse_id
-from ctl.client.facts import SELECTOR_FIELDS
+from ctl.client.facts import SELECTOR_ALIASES, SELECTOR_FIELDS
 from ctl.client.words import listed
 
 #: In the help of every command that takes a selector.
 SELECTOR = f"""A selector is a list of terms separated by commas, which must all match: FIELD=VALUE, or with
 !=, >, >=, <, <=, contains, in (A;B) and not in (A;B). Fields are {listed(SELECTOR_FIELDS)};
-labels.KEY is a label of the execution.
+labels.KEY is a label of the execution. Flyte's names of fields are taken too: {listed(SELECTOR_ALIASES)}.
 Times are written 24h (ago), 2026-03-01 or 2026-03-01T12:00, durations 90s or 5m. Put a backslash before an
 operator or comma in a value."""
 

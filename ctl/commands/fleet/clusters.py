@@ -130,6 +130,10 @@ _CLUSTER = FleetNoun(
     ),
     columns=_COLUMNS,
     wide_columns=_WIDE_COLUMNS,
+    fields=(
+        *("name", "state", "enabled", "cordoned", "draining", "source", "engine", "engine_version", "agent_host"),
+        *("leases", "waiting", "running", "cost", "last_sync_at", "version", "description"),
+    ),
     parameters=_PARAMETERS,
     filters=[
         Option(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ctl.cli.groups import Command
+from ctl.cli.lists import Listing, choose, refuse_choice, typed_choice
 from ctl.cli.options import MESSAGE, Argument, Option, definition_completer, dry_run_option
 from ctl.cli.output import Columns
 from ctl.cli.session import Session, reasons
@@ -32,6 +33,7 @@ class FleetNoun:
     about: str  #: what it is, in a sentence
     columns: Columns
     wide_columns: Columns
+    fields: Sequence[str]  #: that lists can be selected and sorted by
     parameters: Sequence[click.Parameter]  #: flags for its fields
     changing: Sequence[click.Parameter] = ()  #: flags that change single entries of a field
     filters: Sequence[click.Parameter] = ()
@@ -44,21 +46,26 @@ class FleetNoun:
 
 
 def get_definition(noun: FleetNoun) -> Command:
-    def run(session: Session, name: str | None, **filters: Any) -> None:
+    listing = Listing(fields={field: field for field in noun.fields}, prefixes=(noun.name,), order="name")
+
+    def run(session: Session, name: str | None, **flags: Any) -> None:
+        filters = {str(param.name): flags[str(param.name)] for param in noun.filters}
         if name is not None:
             _refuse_filters(name, filters)
+            refuse_choice(flags, name)
             definition = session.client.definition(noun.name, name)
             show(session, noun, [definition], definition)
             return
-        definitions = list(session.client.definitions(noun.name, **filters))
+        definitions = list(choose(session, session.client.definitions(noun.name, **filters), flags, listing))
         nouns, make = plural(noun.name), f"`rainbowctl create {noun.name} NAME` creates one."
-        empty = f"No {nouns} match." if any(filters.values()) else f"No {nouns} yet: {make}"
+        is_chosen = any(filters.values()) or typed_choice(flags)
+        empty = f"No {nouns} match." if is_chosen else f"No {nouns} yet: {make}"
         show(session, noun, definitions, definitions, empty=empty)
 
     return Command(
         run,
         help=f"Show {plural(noun.name)}: all of them, or one by its name. {noun.about}",
-        params=[name_argument(noun), *noun.filters],
+        params=[name_argument(noun), *noun.filters, *listing.options()],
         examples=noun.examples["get"],
     )
 

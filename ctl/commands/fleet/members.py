@@ -78,6 +78,7 @@ def member_noun(
             "MEMBERS": _members,
             "SOURCE": "source",
         },
+        fields=("name", *fields, "source", "version", "description"),
         wide_columns={"EXPECTED": _expected, "VERSION": "version", "DESCRIPTION": "description"},
         parameters=parameters,
         changing=_CHANGING,

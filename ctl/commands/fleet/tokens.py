@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ctl.cli.groups import command
+from ctl.cli.lists import Listing, choose
 from ctl.cli.options import Argument, definition_completer, force_option, text_option
 from ctl.cli.prompts import confirm, is_terminal
 from ctl.cli.session import Session
@@ -30,16 +31,18 @@ A cluster without a live token can register again. To replace a token without a 
 """
 
 
+_TOKEN_FIELDS = ("prefix", "state", "created_at", "last_used_at", "expires_at", "revoked_at")
+_LISTING = Listing(fields={name: name for name in _TOKEN_FIELDS})
 _CLUSTER = Argument("cluster", explanation="Name of the cluster.", shell_complete=definition_completer("cluster"))
 
 
 @command(
     help=_GET_HELP,
-    params=[_CLUSTER],
+    params=[_CLUSTER, *_LISTING.options()],
     examples=["rainbowctl get token a", "rainbowctl get tokens a -o json"],
 )
-def get_token(session: Session, cluster: str) -> None:
-    tokens = session.client.cluster_tokens(cluster)
+def get_token(session: Session, cluster: str, **flags: Any) -> None:
+    tokens = list(choose(session, session.client.cluster_tokens(cluster), flags, _LISTING))
     session.printer.show(
         (f"token/{cluster}/{token['prefix']}" for token in tokens),
         tokens,

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ctl.cli.groups import command
+from ctl.cli.lists import Listing, choose, refuse_choice, typed_choice
 from ctl.cli.options import Option, project_option
 from ctl.cli.session import Session
 from ctl.commands.projects.fields import id_argument, one_id, print_projects, read_project
+
+_FIELDS = ("id", "name", "description", "state", "created_at", "updated_at")
+_LISTING = Listing(
+    fields={name: name for name in _FIELDS},
+    aliases={"identifier": "id"},
+    prefixes=("project",),
+    states=("ACTIVE", "ARCHIVED"),
+)
 
 
 @command(
@@ -14,19 +25,24 @@ from ctl.commands.projects.fields import id_argument, one_id, print_projects, re
         id_argument(),
         project_option("Id of one project, also as an argument."),
         Option(["-A", "--all", "all_states"], is_flag=True, help="Archived projects too."),
+        *_LISTING.options(),
     ],
     examples=[
         "rainbowctl get project",
         "rainbowctl get project flyteexamples -o yaml",
         "rainbowctl get projects -A",
+        "rainbowctl get project --filter.fieldSelector 'name contains ml' --filter.sortBy created_at --filter.limit 10",
     ],
 )
-def get_project(session: Session, project: str | None, all_states: bool) -> None:
+def get_project(session: Session, project: str | None, all_states: bool, **flags: Any) -> None:
     typed = one_id({"the argument": project, "-p": session.typed.get("project")})
     if typed is not None:
+        refuse_choice(flags, typed)
         shown_project = read_project(session, typed)
         print_projects(session, [shown_project], shown_project)
         return
-    projects = list(session.client.projects("ALL" if all_states else "ACTIVE"))
+    projects = list(choose(session, session.client.projects("ALL" if all_states else "ACTIVE"), flags, _LISTING))
     empty = "There are no projects yet: `rainbowctl create project --id ID` creates one."
+    if typed_choice(flags):
+        empty = "No projects match; -A looks among archived ones too."
     print_projects(session, projects, projects, empty=empty)

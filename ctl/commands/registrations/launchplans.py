@@ -16,11 +16,12 @@ from ctl.client.answers import Document
 from ctl.client.calls.registrations import LAUNCH_PLAN, WORKFLOW, Identifier
 from ctl.client.errors import InvalidInput, NotFound
 from ctl.client.schemas import show
-from ctl.commands.registrations.versions import Reading, read_parameters
+from ctl.commands.registrations.versions import Reading, read_parameters, version_listing
 from ctl.files.execution_samples import Sample
 
 _GET_HELP = """Show the launch plans of a project and domain, each with its newest version; with NAME, all versions of
-one; with --version or --latest, one version.
+one; with --version or --latest, one version. INPUTS, in the list with -o wide, are those that an execution has to give
+(required), those with a default, and those that are fixed.
 
 --execFile writes a file for `rainbowctl create execution --execFile`, with a value for each input: of --version, else
 of the active version, else of the newest.
@@ -60,14 +61,27 @@ def _workflow(launch_plan: Document) -> str:
 
 
 def _inputs(launch_plan: Document) -> str:
+    """Its inputs in one table cell: `data (string, required), epochs=3, mode=thorough (fixed)`."""
     spec = launch_plan["spec"]
-    inputs = [f"{name}={show(value)}" for name, value in (spec.get("default_inputs") or {}).items()]
+    expected = launch_plan.get("expected_inputs")
+    if expected is None:  # an older admin tells the values only
+        expected = {name: {"default": value} for name, value in (spec.get("default_inputs") or {}).items()}
+    inputs = [
+        f"{name}={show(input['default'])}" if "default" in input else f"{name} ({input.get('type')}, required)"
+        for name, input in expected.items()
+    ]
     inputs += [f"{name}={show(value)} (fixed)" for name, value in (spec.get("fixed_inputs") or {}).items()]
     return ", ".join(inputs)
 
 
 _COLUMNS: Columns = {"VERSION": id_part("version"), "NAME": id_part("name"), "WORKFLOW": _workflow, "STATE": "state"}
 _VERSION_COLUMNS: Columns = {**_COLUMNS, "INPUTS": _inputs, "CREATED AT": "created_at"}
+_LISTING = version_listing(
+    "launch_plan",
+    workflow=lambda launch_plan: (launch_plan["spec"].get("workflow_id") or {}).get("name"),
+    state="state",
+    updated_at="updated_at",
+)
 _READING = Reading(
     noun=LAUNCH_PLAN,
     word="launchplan",
@@ -77,18 +91,21 @@ _READING = Reading(
     single_columns=_VERSION_COLUMNS,
     read=_read,
     sample=_sample,
+    listing=_LISTING,
+    wide_columns={"INPUTS": _inputs},
 )
 
 
 @command(
     help=_GET_HELP,
     params=[
-        *read_parameters("launch plan"),
+        *read_parameters("launch plan", _LISTING),
         Option(["-w", "--workflow"], metavar="NAME", help="Launch plans of this workflow."),
     ],
     examples=[
         "rainbowctl get launchplan -p flytesnacks -d development",
-        "rainbowctl get launchplan -p flytesnacks -d development --workflow train",
+        "rainbowctl get launchplan -p flytesnacks -d development --workflow train -o wide",
+        "rainbowctl get launchplan -p flytesnacks -d development --filter.fieldSelector 'state=ACTIVE,created_at>7d'",
         "rainbowctl get launchplan nightly -p flytesnacks -d development --latest -o yaml",
         "rainbowctl get launchplan nightly -p flytesnacks -d development --execFile run.yaml",
     ],

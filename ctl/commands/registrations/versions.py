@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 
+from ctl.cli.lists import Listing, choose, refuse_choice, typed_choice
 from ctl.cli.options import Argument, Option, domain_option, force_option, option, project_option
-from ctl.cli.output import Columns
+from ctl.cli.output import Column, Columns, id_part
 from ctl.cli.scopes import project_domain
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -34,24 +35,30 @@ class Reading:
     single_columns: Columns  #: of one version
     read: Callable[[Session, Identifier, bool], Document]  #: one version; the flag tells whether it was chosen
     sample: Callable[[Session, Document], Sample]
+    listing: Listing
+    wide_columns: Columns | None = None  #: of the list of names, with `-o wide`
 
     def run(self, session: Session, name: str | None, flags: Flags, **filters: str | None) -> None:
         """Show the names, the versions of one name, or one version; or write a file to run it."""
         self._check_flags(session, name, flags)
         project, domain = project_domain(session)
         if name is None:
-            documents = list(session.client.registered(self.noun, project, domain, **filters))
+            registered = session.client.registered(self.noun, project, domain, **filters)
+            documents = list(choose(session, registered, flags, self.listing))
             empty = (
                 f"No {self.title} is registered in project {project}, domain {domain}: `rainbowctl register files` "
                 "does that."
             )
-            self._show(session, documents, documents, self.columns, empty=empty)
+            if typed_choice(flags):
+                empty = f"No {self.title} in project {project}, domain {domain} matches."
+            self._show(session, documents, documents, self.columns, self.wide_columns, empty=empty)
             return
         version = _chosen_version(flags)
         if version is None and not flags["exec_file"]:
-            documents = self._versions(session, project, domain, name)
-            self._show(session, documents, documents, self.version_columns)
+            documents = list(choose(session, self._versions(session, project, domain, name), flags, self.listing))
+            self._show(session, documents, documents, self.version_columns, empty="No version matches.")
             return
+        refuse_choice(flags, f"{name} version {version or LATEST}")
         id = Identifier(project=project, domain=domain, name=name, version=version or LATEST)
         document = self.read(session, id, version is not None)
         if flags["exec_file"]:
@@ -84,13 +91,27 @@ class Reading:
         return documents
 
     def _show(
-        self, session: Session, rows: Sequence[Document], document: Any, columns: Columns, *, empty: str = ""
+        self,
+        session: Session,
+        rows: Sequence[Document],
+        document: Any,
+        columns: Columns,
+        wide: Columns | None = None,
+        *,
+        empty: str = "",
     ) -> None:
         names = ("/".join([self.word, *Identifier.from_document(row["id"]).document().values()]) for row in rows)
-        session.printer.show(names, rows, document, columns, empty=empty)
+        session.printer.show(names, rows, document, columns, wide, empty=empty)
 
 
-def read_parameters(title: str) -> list[click.Parameter]:
+def version_listing(*nouns: str, **fields: Column) -> Listing:
+    """What versions can be selected by, and what `fields` adds; the nouns may stand before a field."""
+    own: dict[str, Column] = {name: id_part(name) for name in ("project", "domain", "name", "version")}
+    own |= {"description": lambda row: row["spec"].get("description"), "created_at": "created_at", **fields}
+    return Listing(fields=own, aliases={"project.name": "project"}, prefixes=nouns, states=("INACTIVE", "ACTIVE"))
+
+
+def read_parameters(title: str, listing: Listing) -> list[click.Parameter]:
     """The flags that all of them take."""
     return [
         Argument("name", required=False, metavar="[NAME]", explanation=f"Name of the {title}: its versions."),
@@ -100,6 +121,7 @@ def read_parameters(title: str) -> list[click.Parameter]:
         Option(["--latest"], is_flag=True, help="Only the version registered last."),
         option("execFile", metavar="FILE", help="Write a file for `rainbowctl create execution --execFile`."),
         force_option("Overwrite the file without asking."),
+        *listing.options(),
     ]
 
 

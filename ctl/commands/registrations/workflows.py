@@ -9,7 +9,7 @@ from ctl.cli.output import id_part
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.calls.registrations import WORKFLOW, Identifier
-from ctl.commands.registrations.versions import Reading, read_parameters
+from ctl.commands.registrations.versions import Reading, read_parameters, version_listing
 from ctl.files.execution_samples import Sample
 
 _HELP = """Show the {noun}s of a project and domain, each with its newest version; with NAME, all versions of one; with
@@ -43,6 +43,7 @@ def _sample(session: Session, workflow: Document) -> Sample:
 
 
 _NAMES = {"VERSION": id_part("version"), "NAME": id_part("name")}
+_LISTING = version_listing("workflow", "task")
 
 
 def _get(noun: str, about: str) -> Command:
@@ -66,6 +67,7 @@ def _get(noun: str, about: str) -> Command:
         },
         read=_read,
         sample=_sample,
+        listing=_LISTING,
     )
 
     def run(session: Session, name: str | None, **flags: Any) -> None:
@@ -74,9 +76,10 @@ def _get(noun: str, about: str) -> Command:
     return Command(
         run,
         help=_HELP.format(noun=noun, about=about),
-        params=read_parameters(noun),
+        params=read_parameters(noun, _LISTING),
         examples=[
             f"rainbowctl get {noun} -p flytesnacks -d development",
+            f"rainbowctl get {noun} -p flytesnacks -d development --filter.fieldSelector 'name contains train'",
             f"rainbowctl get {noun} train -p flytesnacks -d development --latest -o yaml",
             f"rainbowctl get {noun} train -p flytesnacks -d development --execFile run.yaml",
         ],

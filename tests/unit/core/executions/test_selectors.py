@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from admin.core.executions.selectors import parse_filters
+from admin.core.executions.selectors import check_sort_field, parse_filters
 from admin.core.problems import Invalid
 
 
@@ -20,6 +20,8 @@ def parsed(text: str) -> list[tuple[str, str, tuple[Any, ...]]]:
     [
         ("eq(phase,QUEUED)", [("eq", "phase", ("QUEUED",))]),
         ("eq(execution.phase, QUEUED )", [("eq", "phase", ("QUEUED",))]),
+        ("eq(launch_plan.name,x)+eq(workflow.name,y)", [("eq", "launch_plan", ("x",)), ("eq", "workflow", ("y",))]),
+        ("eq(project.name,p)+eq(execution_name,n)", [("eq", "project", ("p",)), ("eq", "name", ("n",))]),
         ("value_in(cluster,a;b;)", [("value_in", "cluster", ("a", "b", ""))]),
         ("eq(phase,QUEUED)+ne(pool,gpu)", [("eq", "phase", ("QUEUED",)), ("ne", "pool", ("gpu",))]),
         ("eq(phase,QUEUED) ne(pool,gpu)", [("eq", "phase", ("QUEUED",)), ("ne", "pool", ("gpu",))]),
@@ -59,3 +61,9 @@ def test_a_wrong_filter_is_refused_with_what_is_allowed(text: str, word: str) ->
     [problem] = caught.value.problems
     assert problem.field == "filters"
     assert word in problem.reason
+
+
+def test_a_list_is_sorted_by_flytes_names_too() -> None:
+    assert check_sort_field("execution_created_at") == check_sort_field("execution.created_at") == "created_at"
+    with pytest.raises(Invalid):
+        check_sort_field("execution.color")

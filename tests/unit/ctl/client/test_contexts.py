@@ -92,7 +92,7 @@ def test_a_file_asked_for_by_name_must_exist() -> None:
 
 def test_the_default_file_may_be_missing(tmp_path: Path) -> None:
     settings = load_settings({}, {"XDG_CONFIG_HOME": str(tmp_path)})
-    assert settings.configuration == Configuration(path=tmp_path / "rainbow/config.yaml")
+    assert settings.configuration == Configuration(path=tmp_path / "rainbow/config.yaml", exists=False)
 
 
 def test_an_unknown_context_is_refused_with_the_closest(environ: dict[str, str]) -> None:

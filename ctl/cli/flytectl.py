@@ -1,0 +1,116 @@
+"""Words of flytectl, and of people's habits, that are not ours: what to write instead, or why there is none."""
+
+from __future__ import annotations
+
+from ctl.client.words import fold
+
+_TOKEN = "the admin takes a bearer token: name its file with --token-file, or set RAINBOW_TOKEN"
+_RETRIES = "a failed read is tried again by itself, a write never is"
+_TIMEOUT = "--timeout says how many seconds to wait for an answer"
+_LOGS = "rainbowctl writes no log; -q leaves out its notes"
+_PROXY = "set HTTP_PROXY, HTTPS_PROXY and NO_PROXY"
+
+#: Flags of flytectl that no command has, each with the reason and what to use.
+FLAGS = {
+    "-i": "there is no pager: --filter.page shows a list page by page, and --watch follows it",
+    "--interactive": "there is no pager: --filter.page shows a list page by page, and --watch follows it",
+    "--gen": "where nothing is set, --attrFile writes a sample",
+    "--console": "no console has an address of its own: leave it out",
+    "--console.endpoint": "no console has an address of its own: leave it out",
+    "--insecure": "write http:// before the host in --endpoint",
+    "--admin.insecure": "write http:// before the host in --endpoint",
+    "--admin.insecureSkipVerify": "certificates are always checked: name who signed them with --ca-file",
+    "--admin.authType": _TOKEN,
+    "--admin.clientId": _TOKEN,
+    "--admin.clientSecretLocation": _TOKEN,
+    "--admin.clientSecretEnvVar": _TOKEN,
+    "--admin.scopes": _TOKEN,
+    "--admin.audience": _TOKEN,
+    "--admin.useAudienceFromAdmin": _TOKEN,
+    "--admin.tokenUrl": _TOKEN,
+    "--admin.tokenRefreshWindow": _TOKEN,
+    "--admin.authorizationHeader": "the token is always sent in the header Authorization",
+    "--admin.command": f'{_TOKEN}="$(COMMAND)"',
+    "--admin.proxyCommand": _PROXY,
+    "--admin.httpProxyURL": _PROXY,
+    "--admin.pkceConfig.timeout": _TOKEN,
+    "--admin.pkceConfig.refreshTime": _TOKEN,
+    "--admin.deviceFlowConfig.timeout": _TOKEN,
+    "--admin.deviceFlowConfig.refreshTime": _TOKEN,
+    "--admin.deviceFlowConfig.pollInterval": _TOKEN,
+    "--admin.maxRetries": _RETRIES,
+    "--admin.maxBackoffDelay": _RETRIES,
+    "--admin.perRetryTimeout": _TIMEOUT,
+    "--admin.maxMessageSizeBytes": "the admin says how large a request may be",
+    "--admin.defaultServiceConfig": "rainbowctl speaks HTTP, not gRPC",
+}
+#: Families of such flags.
+_FAMILIES = {
+    "--files.": "`rainbowctl register files` has flags of its own, which its --help lists",
+    "--storage.": "nothing is uploaded: jobs name their image or command",
+    "--logger.": _LOGS,
+    "--otel.": "rainbowctl sends no traces",
+    "--admin.": "rainbowctl speaks HTTP; --endpoint, --token-file, --ca-file and --timeout say how",
+}
+
+_END = "`rainbowctl delete execution NAME` ends an execution"
+_AGAIN = "`rainbowctl create execution --relaunch NAME` runs an execution again"
+_RUN = (
+    "`rainbowctl create execution -- COMMAND …` runs a command, with --launchplan NAME or --workflow NAME what is "
+    "registered"
+)
+_SHOW = (
+    "`rainbowctl get NOUN NAME -o yaml` shows one thing, `rainbowctl get execution NAME --details` an execution, "
+    "`rainbowctl explain` where a setting comes from"
+)
+_LIST = "`rainbowctl get NOUN` lists them"
+_START = "`rainbow-admin serve` starts an admin, `rainbow-agent run` an agent of this machine"
+_REGISTERED = "a registered version stays as it is: register a new one with `rainbowctl register files`"
+
+#: Words that people type, by the verb before them, each with what to type instead.
+WORDS = {
+    "rainbowctl": {
+        **dict.fromkeys(("cancel", "terminate", "abort", "stop", "kill"), _END),
+        **dict.fromkeys(("relaunch", "rerun", "retry"), _AGAIN),
+        "recover": "`rainbowctl create execution --recover NAME` runs an execution again that did not succeed",
+        **dict.fromkeys(("run", "submit", "launch", "exec"), _RUN),
+        **dict.fromkeys(("describe", "show"), _SHOW),
+        "status": "`rainbowctl get execution NAME` shows its phase, `rainbowctl version` whether the admin answers",
+        **dict.fromkeys(("list", "ls"), _LIST),
+        "set": "`rainbowctl update KIND` sets what its flags or its --attrFile say",
+        "compile": "`rainbowctl register files --dryRun` checks documents and registers nothing",
+        "upgrade": "install the new version as this one was installed",
+        **dict.fromkeys(("demo", "sandbox"), _START),
+        "help": "`rainbowctl --help` lists the commands, and --help after any of them explains it",
+    },
+    "config": {
+        **dict.fromkeys(
+            ("validate", "discover"), "`rainbowctl config view` checks the file, and shows what comes from it"
+        ),
+        "docs": "`rainbowctl config set-context --help` lists what can be set",
+    },
+    "update": {
+        **dict.fromkeys(("workflow", "task", "workflow-meta", "task-meta"), _REGISTERED),
+        "launchplan-meta": "`rainbowctl update launchplan NAME --version V` activates or deactivates a version",
+    },
+    "delete": {
+        "project": "`rainbowctl update project ID --archive` archives it",
+        **dict.fromkeys(("workflow", "task"), "registered versions stay"),
+        "launchplan": "`rainbowctl update launchplan NAME --version V --deactivate` deactivates a version",
+    },
+    "register": {"examples": "write documents of your own, and register them with `rainbowctl register files`"},
+}
+
+
+def explain_flag(flag: str) -> str | None:
+    """A sentence about a flag of flytectl's that no command has; None for any other."""
+    by_fold = {fold(name): reason for name, reason in FLAGS.items()}
+    family = next((reason for start, reason in _FAMILIES.items() if flag.startswith(start)), None)
+    reason = by_fold.get(fold(flag)) or family
+    return f"{flag} of flytectl has no meaning here: {reason}." if reason else None
+
+
+def explain_word(group: str, word: str) -> str | None:
+    """What to type instead of a word, in singular or plural, after a verb; None where there is nothing to say."""
+    words = WORDS.get(group, {})
+    return words.get(word) or words.get(word.removesuffix("s"))

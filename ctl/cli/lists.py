@@ -1,0 +1,139 @@
+"""Lists: the flags that choose among rows, and the rows that they choose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, TypeVar
+
+import click
+
+from ctl.cli.options import Option, text_option
+from ctl.cli.output import Column
+from ctl.cli.session import Session
+from ctl.client.errors import InvalidInput
+from ctl.client.words import listed
+
+Row = TypeVar("Row")
+
+#: How many rows a page has, unless --filter.limit says it.
+PAGE = 100
+_NUMBER = click.IntRange(min=1)
+
+
+def list_options(
+    fields: Iterable[str], *, selector: str = "", limit: str = "How many at most."
+) -> list[click.Parameter]:
+    """flytectl's flags of every list; `fields` can be sorted by, and `selector` is the help of the selector."""
+    names = listed(fields)
+    about = selector or f"Only rows that match all of these terms, such as name=a or name contains b. Fields: {names}."
+    return [
+        text_option("filter.fieldSelector", parameter="selector", metavar="TERMS", help=about),
+        text_option("filter.sortBy", parameter="sort_by", metavar="FIELD", help=f"Sort by {names}."),
+        Option(["--filter.asc", "is_ascending"], is_flag=True, help="Smallest or oldest first."),
+        Option(["--filter.limit", "limit"], metavar="N", type=_NUMBER, help=limit),
+        Option(["--filter.page", "page"], metavar="N", type=_NUMBER, help="Page to show, from 1."),
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    """What the rows of a list can be selected and sorted by."""
+
+    fields: Mapping[str, Column]  #: those whose name ends in `_at` are times
+    aliases: Mapping[str, str] = field(default_factory=dict)  #: Flyte's names of fields
+    prefixes: Sequence[str] = ()  #: that may stand before a field, as in `workflow.name`
+    states: Sequence[str] = ()  #: the words of `state`, by Flyte's numbers
+    order: str = "created_at"  #: what --filter.asc alone sorts by
+
+    def options(self) -> list[click.Parameter]:
+        return list_options(self.fields)
+
+    def names(self) -> dict[str, str]:
+        """Every field by all of its names."""
+        own = {name: name for name in self.fields} | dict(self.aliases)
+        return {f"{prefix}.{alias}": name for prefix in self.prefixes for alias, name in own.items()} | own
+
+
+def typed_choice(flags: Mapping[str, Any]) -> str | None:
+    """The first flag that chooses among rows, of those that were typed."""
+    names = {
+        "selector": "--filter.fieldSelector",
+        "sort_by": "--filter.sortBy",
+        "is_ascending": "--filter.asc",
+        "limit": "--filter.limit",
+        "page": "--filter.page",
+    }
+    return next((flag for key, flag in names.items() if flags[key]), None)
+
+
+def refuse_choice(flags: Mapping[str, Any], name: str) -> None:
+    """Refuse flags that choose among rows where one was named."""
+    if flag := typed_choice(flags):
+        raise InvalidInput(f"{name} names one, and {flag} chooses among many: leave out one of the two.")
+
+
+def choose(session: Session, rows: Iterable[Row], flags: Mapping[str, Any], listing: Listing) -> Iterable[Row]:
+    """The rows that the flags choose, in the order they ask for."""
+    if flags["selector"]:
+        rows = _select(rows, flags["selector"], listing)
+    if flags["sort_by"] or flags["is_ascending"]:
+        rows = _sort(rows, flags, listing)
+    if not flags["limit"] and not flags["page"]:
+        return rows
+    limit, page = flags["limit"] or PAGE, flags["page"] or 1
+    chosen = list(islice(rows, (page - 1) * limit, page * limit + 1))
+    if len(chosen) > limit:
+        session.printer.note(more_note(page, limit))
+    return chosen[:limit]
+
+
+def more_note(page: int, limit: int) -> str:
+    return f"There are more: --filter.page {page + 1} shows the next {limit}."
+
+
+def _select(rows: Iterable[Row], selector: str, listing: Listing) -> Iterable[Row]:
+    from datetime import UTC, datetime
+
+    from ctl.client.selectors import parse_selector
+
+    types = {name: "time" if name.endswith("_at") else "text" for name in listing.fields}
+    terms = parse_selector(
+        selector,
+        "--filter.fieldSelector",
+        now=datetime.now(UTC),
+        types=types,
+        aliases=listing.names(),
+        readers={"state": lambda value, _place, _now: _state(value, listing.states)} if listing.states else {},
+    )
+    return (row for row in rows if all(term.matches(_value(row, term.field, listing)) for term in terms))
+
+
+def _sort(rows: Iterable[Row], flags: Mapping[str, Any], listing: Listing) -> list[Row]:
+    """Rows by a field; those that have nothing in it come last."""
+    from ctl.client.selectors import find_field
+
+    word = flags["sort_by"] or listing.order
+    key = find_field(word, tuple(listing.fields), "--filter.sortBy", listing.names())
+    valued = [(_value(row, key, listing), row) for row in rows]
+    present = [(value, row) for value, row in valued if value not in (None, "")]
+    present.sort(key=lambda pair: pair[0], reverse=not flags["is_ascending"])
+    return [row for _value, row in present] + [row for value, row in valued if value in (None, "")]
+
+
+def _state(text: str, states: Sequence[str]) -> str:
+    return states[int(text)] if text.isdecimal() and int(text) < len(states) else text.upper()
+
+
+def _value(row: Any, name: str, listing: Listing) -> Any:
+    """What a row has in a field: a number, a time, or text."""
+    column = listing.fields[name]
+    value = row.get(column) if isinstance(column, str) else column(row)
+    if name.endswith("_at"):
+        from ctl.client.times import parse_timestamp
+
+        return parse_timestamp(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value if isinstance(value, int | float) or value is None else str(value)

@@ -1,0 +1,96 @@
+"""
+flytectl's configuration, which is read where there is none of ours: where the admin listens, and what goes with it.
+
+The file is `$FLYTECTL_CONFIG`, else `~/.flyte/config.yaml`. What has no meaning here is remarked on, and a file that
+cannot be read is passed over with a remark: it is not ours.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ctl.client.errors import InvalidInput
+from ctl.client.words import fold, listed
+
+_DEFAULT = "~/.flyte/config.yaml"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlyteConfig:
+    """What a file of flytectl's says."""
+
+    path: str
+    values: Mapping[str, str]  #: by the keys of a context
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def note(self) -> str:
+        """What was taken from it, and what was not."""
+        taken = listed(f"{key.replace('_', ' ')} {value}" for key, value in self.values.items())
+        sentences = [f"Taken from {self.path}: {taken or 'nothing'}.", *(f"{remark}." for remark in self.remarks)]
+        return " ".join([*sentences, "`rainbowctl config init` writes a configuration of its own."])
+
+
+def read_flyte_config(environ: Mapping[str, str] = os.environ) -> FlyteConfig | None:
+    """What flytectl's file says; None where there is no such file, or nothing in it that is of use here."""
+    path = environ.get("FLYTECTL_CONFIG") or _DEFAULT
+    try:
+        text = Path(path).expanduser().read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        return FlyteConfig(path=path, values={}, remarks=(f"It cannot be read: {reason}",))
+    from ctl.client.yaml_files import Source, load_mapping
+
+    try:
+        document = load_mapping(Source(name=path, text=text), as_text=True)
+    except InvalidInput as error:
+        return FlyteConfig(path=path, values={}, remarks=(f"It cannot be read: {error.in_one_line()}",))
+    config = FlyteConfig(path=path, values=_values(document), remarks=_remarks(_section(document, "admin")))
+    return config if config.values or config.remarks else None
+
+
+def _section(document: Mapping[str, Any], name: str) -> dict[str, str]:
+    """The texts of a section, by their keys without regard to case."""
+    section = next((part for key, part in document.items() if fold(str(key)) == name), None)
+    entries = section if isinstance(section, Mapping) else {}
+    return {fold(str(key)): value for key, value in entries.items() if isinstance(value, str) and value}
+
+
+def _values(document: Mapping[str, Any]) -> dict[str, str]:
+    admin, task = _section(document, "admin"), _section(document, "task")
+    values = {
+        "endpoint": _endpoint(admin.get("endpoint", ""), is_insecure=_is_true(admin, "insecure")),
+        "ca_file": admin.get("cacertfilepath", ""),
+        "project": task.get("project", ""),
+        "domain": task.get("domain", ""),
+    }
+    return {key: value for key, value in values.items() if value}
+
+
+def _endpoint(text: str, *, is_insecure: bool) -> str:
+    """`dns:///host:port` with the protocol that `insecure` asks for."""
+    if not text or text.startswith(("http://", "https://")):
+        return text
+    return f"{'http' if is_insecure else 'https'}://{text.removeprefix('dns:///')}"
+
+
+def _remarks(admin: Mapping[str, str]) -> tuple[str, ...]:
+    remarks = []
+    if "authtype" in admin:
+        remarks.append(
+            f"Its authType {admin['authtype']} has no meaning here: the admin takes a bearer token, from --token-file "
+            "or RAINBOW_TOKEN"
+        )
+    if _is_true(admin, "insecureskipverify"):
+        remarks.append("Its insecureSkipVerify is not followed: --ca-file names who signed the certificate")
+    return tuple(remarks)
+
+
+def _is_true(section: Mapping[str, str], key: str) -> bool:
+    return section.get(key, "").lower() == "true"

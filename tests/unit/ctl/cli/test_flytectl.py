@@ -1,0 +1,114 @@
+"""flytectl's flags and words: each is taken, or answered by a sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+
+from ctl.cli.flytectl import FLAGS, WORDS, explain_flag
+from ctl.cli.session import Session
+from ctl.main import root, run
+
+FILTER = "--filter.fieldSelector --filter.sortBy --filter.limit --filter.asc --filter.page"
+PROJECT = "--id --name --description --labels --file --dryRun --activate --archive --activateProject --archiveProject"
+#: Every flag of flytectl 1.16 by its command.
+TAKEN = {
+    "get project": FILTER,
+    "get execution": f"{FILTER} --details --nodeID -i",
+    "get workflow": f"{FILTER} --version --latest",
+    "get task": f"{FILTER} --version --latest --execFile",
+    "get launchplan": f"{FILTER} --version --latest --execFile --workflow",
+    "get task-resource-attribute": "--attrFile",
+    "get workflow-execution-config": "--attrFile --gen",
+    "create project": f"{PROJECT} --force",
+    "create execution": "--execFile --targetProject --targetDomain --targetExecutionCluster --kubeServiceAcct "
+    "--iamRoleARN --relaunch --recover --version --clusterPool --overwriteCache --dryRun --task --workflow",
+    "update project": f"{PROJECT} --force",
+    "update execution": "--activate --archive --dryRun --force",
+    "update launchplan": "--activate --deactivate --archive --version --dryRun --force",
+    "update task-resource-attribute": "--attrFile --dryRun --force",
+    "delete execution": "--dryRun",
+    "delete task-resource-attribute": "--attrFile --dryRun",
+    "register files": "--version --force --continueOnError --archive --assumableIamRole --k8sServiceAccount "
+    "--k8ServiceAccount --outputLocationPrefix --sourceUploadPath --destinationDirectory --dryRun --enableSchedule",
+    "config init": "--host --console --insecure --force",
+    "version": "--project --domain --output --config --interactive --admin.endpoint --admin.insecure "
+    "--admin.insecureSkipVerify --admin.caCertFilePath --admin.authType --admin.clientId "
+    "--admin.clientSecretLocation --admin.clientSecretEnvVar --admin.scopes --admin.audience "
+    "--admin.useAudienceFromAdmin --admin.tokenUrl --admin.tokenRefreshWindow --admin.authorizationHeader "
+    "--admin.command --admin.proxyCommand --admin.httpProxyURL --admin.pkceConfig.timeout "
+    "--admin.pkceConfig.refreshTime --admin.deviceFlowConfig.timeout --admin.deviceFlowConfig.refreshTime "
+    "--admin.deviceFlowConfig.pollInterval --admin.maxRetries --admin.perRetryTimeout --admin.maxBackoffDelay "
+    "--admin.maxMessageSizeBytes --admin.defaultServiceConfig --console.endpoint --files.archive --storage.type "
+    "--logger.level --logger.formatter.type --logger.mute --logger.show-source --otel.type",
+}
+LISTS = (
+    *("project", "domain", "kind", "warnings", "execution", "workflow", "task", "launchplan", "cluster", "pool"),
+    *("label", "token", "execution-cluster-label"),
+)
+
+
+@pytest.fixture(autouse=True)
+def _no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RAINBOW_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+
+
+def known_flags(path: str) -> set[str]:
+    command: click.Command | None = root()
+    flags = {name for param in root().params for name in param.opts}
+    for word in path.split():
+        assert isinstance(command, click.Group)
+        _name, command, _args = command.resolve_command(click.Context(command, obj=Session()), [word])
+    assert command is not None
+    return flags | {name for param in command.params for name in param.opts}
+
+
+@pytest.mark.parametrize("path", TAKEN)
+def test_every_flag_of_flytectl_is_taken_or_answered(path: str) -> None:
+    known = known_flags(path)
+    assert [flag for flag in TAKEN[path].split() if flag not in known and explain_flag(flag) is None] == []
+
+
+@pytest.mark.parametrize("noun", LISTS)
+def test_every_list_takes_flytectls_filters(noun: str) -> None:
+    assert set(FILTER.split()) <= known_flags(f"get {noun}")
+
+
+@pytest.mark.parametrize("flag", [*FLAGS, "--logger.level=5", "--otel.type", "--files.archive", "--admin.new"])
+def test_a_flag_without_meaning_is_answered_by_a_sentence(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for args in (["get", "domain", flag], [flag, "get", "domain"]):
+        assert run(args) == 2
+        message = capsys.readouterr().err
+        assert f"{flag.partition('=')[0]} of flytectl has no meaning here: " in message
+        assert "No such option" not in message
+
+
+def test_a_flag_of_nobodys_is_still_unknown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["get", "domain", "--colour"]) == 2
+    assert "No such option" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("group", "word"), [(group, word) for group, words in WORDS.items() for word in words])
+def test_a_word_of_habit_leads_to_the_right_command(group: str, word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    verb = [] if group == "rainbowctl" else [group]
+    assert run([*verb, word, "x"]) == 2
+    message = capsys.readouterr().err
+    assert f"'{word}': {WORDS[group][word]}." in message
+
+
+@pytest.mark.parametrize(
+    ("word", "command"),
+    [
+        ("cancel", "delete execution"),
+        ("relaunch", "create execution --relaunch"),
+        ("recover", "create execution --recover"),
+        ("describe", "get execution"),
+        ("run", "create execution --"),
+    ],
+)
+def test_verbs_that_people_type(word: str, command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([word, "nightly", "-p", "p", "-d", "d"]) == 2
+    assert f"`rainbowctl {command} " in capsys.readouterr().err

@@ -1,0 +1,83 @@
+"""Choosing among the rows of a list: selectors, order, limit and page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ctl.cli.lists import Listing, choose
+from ctl.cli.session import Session
+from ctl.client.errors import InvalidInput
+
+ROWS: list[dict[str, Any]] = [
+    {"name": "b", "state": "ACTIVE", "created_at": "2026-03-01T12:00:00.5Z", "cost": 10},
+    {"name": "a", "state": "INACTIVE", "created_at": "2026-03-01T12:00:00Z", "cost": 9},
+    {"name": "c", "state": "ACTIVE", "created_at": None, "is_new": True},
+]
+LISTING = Listing(
+    fields={name: name for name in ("name", "state", "created_at", "cost", "is_new")},
+    aliases={"project.name": "name"},
+    prefixes=("workflow",),
+    states=("INACTIVE", "ACTIVE"),
+)
+NO_FLAGS: dict[str, Any] = {"selector": None, "sort_by": None, "is_ascending": False, "limit": None, "page": None}
+
+
+def chosen(**flags: Any) -> str:
+    return "".join(row["name"] for row in choose(Session(), iter(ROWS), NO_FLAGS | flags, LISTING))
+
+
+@pytest.mark.parametrize(
+    ("selector", "names"),
+    [
+        ("name=a", "a"),
+        ("workflow.name=a", "a"),
+        ("project.name != a", "bc"),
+        ("name contains b", "b"),
+        ("name in (a;c)", "ac"),
+        ("name not in (a;c)", "b"),
+        ("state=active,name>b", "c"),
+        ("state=1", "bc"),
+        ("state=0", "a"),
+        ("created_at>2026-03-01T12:00:00", "b"),
+        ("created_at<=2026-03-01T13:00:00", "ba"),
+        ("cost>9", "b"),
+        ("cost!=10", "ac"),
+        ("is_new=true", "c"),
+    ],
+)
+def test_a_selector_keeps_the_rows_that_match(selector: str, names: str) -> None:
+    assert chosen(selector=selector) == names
+
+
+def test_rows_are_sorted_largest_first_unless_the_smallest_is_asked_for() -> None:
+    assert chosen() == "bac"
+    assert chosen(sort_by="name") == "cba"
+    assert chosen(sort_by="workflow.name", is_ascending=True) == "abc"
+    assert chosen(sort_by="cost", is_ascending=True) == "abc"  # 9 before 10; nothing last
+    assert chosen(is_ascending=True) == "abc"
+    assert chosen(sort_by="createdAt") == "bac"
+
+
+def test_a_limit_cuts_and_the_next_page_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+    assert chosen(limit=2) == "ba"
+    assert capsys.readouterr().err == "There are more: --filter.page 2 shows the next 2.\n"
+    assert chosen(limit=2, page=2) == "c"
+    assert chosen(page=2) == ""
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"selector": "nme=a"}, "there is no field 'nme'"),
+        ({"selector": "name"}, "has no operator"),
+        ({"selector": "cost>much"}, "cost is a number, 'much' is none."),
+        ({"sort_by": "size"}, "--filter.sortBy: there is no field 'size'"),
+    ],
+)
+def test_what_cannot_be_understood_is_refused(flags: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        chosen(**flags)
+    assert message in refused.value.message

@@ -1,0 +1,80 @@
+"""flytectl's own configuration, read where there is none of ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ctl.client.contexts import Setting, load_settings
+from ctl.client.flyte_config import read_flyte_config
+
+FILE = """
+admin:
+  endpoint: dns:///flyte.example.com
+  insecure: false
+  authType: Pkce
+  clientId: my-client
+console: {endpoint: https://console.example.com}
+task:
+  project: flytesnacks
+  domain: development
+logger: {level: 5}
+"""
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    path = tmp_path / "flyte.yaml"
+    path.write_text(FILE)
+    return {"FLYTECTL_CONFIG": str(path), "XDG_CONFIG_HOME": str(tmp_path)}
+
+
+def test_endpoint_project_and_domain_are_taken_with_a_word_of_it(environ: dict[str, str]) -> None:
+    path = environ["FLYTECTL_CONFIG"]
+    settings = load_settings({}, environ)
+    assert settings.endpoint == Setting(value="https://flyte.example.com", origin=path)
+    assert (settings.project.value, settings.domain.value) == ("flytesnacks", "development")
+    assert settings.flyte is not None
+    assert settings.flyte.note == (
+        f"Taken from {path}: endpoint https://flyte.example.com, project flytesnacks and domain development. Its "
+        "authType Pkce has no meaning here: the admin takes a bearer token, from --token-file or RAINBOW_TOKEN. "
+        "`rainbowctl config init` writes a configuration of its own."
+    )
+
+
+def test_an_endpoint_or_a_configuration_of_ours_leaves_it_unread(environ: dict[str, str], tmp_path: Path) -> None:
+    for typed, more in (({"endpoint": "http://x"}, {}), ({}, {"RAINBOW_ENDPOINT": "http://x"})):
+        settings = load_settings(typed, {**environ, **more})
+        assert (settings.endpoint.value, settings.project.value, settings.flyte) == ("http://x", None, None)
+    (tmp_path / "rainbow").mkdir()
+    (tmp_path / "rainbow/config.yaml").write_text("contexts: {}\n")
+    settings = load_settings({}, environ)
+    assert (settings.endpoint.origin, settings.flyte) == ("default", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "endpoint"),
+    [
+        ("admin: {endpoint: 'dns:///localhost:30080', insecure: true}", "http://localhost:30080"),
+        ("Admin: {Endpoint: flyte.example.com:443}", "https://flyte.example.com:443"),
+        ("admin: {endpoint: 'http://10.0.0.7:8088'}", "http://10.0.0.7:8088"),
+    ],
+)
+def test_insecure_says_the_protocol(environ: dict[str, str], text: str, endpoint: str) -> None:
+    Path(environ["FLYTECTL_CONFIG"]).write_text(text)
+    assert load_settings({}, environ).endpoint.value == endpoint
+
+
+def test_a_file_without_use_or_that_cannot_be_read_stops_nobody(environ: dict[str, str], tmp_path: Path) -> None:
+    file = Path(environ["FLYTECTL_CONFIG"])
+    for text in ("", "logger: {level: 5}\n", "admin:\n"):
+        file.write_text(text)
+        assert load_settings({}, environ).flyte is None
+    file.write_text("admin: [\n")
+    settings = load_settings({}, environ)
+    assert settings.endpoint.origin == "default"
+    assert settings.flyte is not None
+    assert "Taken from" in settings.flyte.note
+    assert "nothing. It cannot be read: " in settings.flyte.note
+    assert read_flyte_config({"FLYTECTL_CONFIG": str(tmp_path / "none")}) is None
