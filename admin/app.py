@@ -71,7 +71,6 @@ _OPERATIONS = (
 )
 #: Changes in one transaction: as many as there are writers at most times.
 _MOST_CHANGES = 64
-DOCS_PATH = "/api/v1/docs"
 
 
 def create_app(settings: Settings, counter_file: int | None = None) -> Flask:
@@ -115,13 +114,15 @@ def create_app(settings: Settings, counter_file: int | None = None) -> Flask:
     for operations in _OPERATIONS:
         app.register_blueprint(operations.blueprint)
     app.register_blueprint(
-        get_swaggerui_blueprint(DOCS_PATH, "/api/v1/openapi.json", config={"app_name": "Rainbow", "validatorUrl": None})
+        get_swaggerui_blueprint(
+            service.DOCS_PATH, service.DOCUMENT_PATH, config={"app_name": "Rainbow", "validatorUrl": None}
+        )
     )
     gate = Gate(
         tokens=TokenFile(settings.server.api_token_file) if settings.server.api_token_file else None,
         cluster_of=lambda token: cluster_of(app.extensions["rainbow"], token),
         operations=all_operations(),
-        open_folders=[DOCS_PATH],
+        open_folders=[service.DOCS_PATH],
     )
     guard = BrowserGuard(settings.server.accepted_hosts)
     front = Front(

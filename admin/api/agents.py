@@ -40,7 +40,7 @@ def _issued(issued: Issued) -> Response:
     errors=(400, 401, 409, 429),
     is_open=True,
 )
-def register(name: str, body: Fields) -> Response:
+def register_cluster(name: str, body: Fields) -> Response:
     """Register a cluster's agent and get its token."""
     limiter: RegistrationLimiter = current_app.extensions["rainbow-registration-limiter"]
     address = request.remote_addr or ""
@@ -48,7 +48,7 @@ def register(name: str, body: Fields) -> Response:
 
 
 @operations.add("GET", "/clusters/<name>/tokens", errors=(404,))
-def list_tokens(name: str) -> TokensAnswer:
+def list_cluster_tokens(name: str) -> TokensAnswer:
     """List a cluster's tokens."""
     now = context().clock()
     return TokensAnswer(tokens=[TokenAnswer.from_token(token, now) for token in agents.list_tokens(context(), name)])
@@ -63,13 +63,13 @@ def list_tokens(name: str) -> TokensAnswer:
     errors=(404,),
     for_agents=True,
 )
-def rotate(name: str, body: Fields) -> Response:
+def rotate_cluster_token(name: str, body: Fields) -> Response:
     """Make a new token for a cluster; the older ones end after an overlap."""
     return _issued(agents.rotate(context(), name, body["overlap"].total_seconds()))
 
 
 @operations.add("DELETE", "/clusters/<name>/tokens/<prefix>", errors=(404,))
-def revoke(name: str, prefix: str) -> RevokedAnswer:
+def revoke_cluster_token(name: str, prefix: str) -> RevokedAnswer:
     """Revoke a token at once."""
     return RevokedAnswer(prefix=prefix, changed=agents.revoke(context(), name, prefix))
 

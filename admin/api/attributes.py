@@ -47,9 +47,16 @@ def path_of(level: Level) -> str:
 def _register(level: Level) -> None:
     """The four operations of one level."""
     path, where = path_of(level), f"at {level.value} level"
+    noun = f"{level.value.replace('-', '_')}_attribute"
 
     @operations.add(
-        "GET", path, summary=f"Read an attribute {where}", query=ReadQuery, answer=ReadAnswer, errors=(404,)
+        "GET",
+        path,
+        id=f"get_{noun}",
+        summary=f"Read an attribute {where}",
+        query=ReadQuery,
+        answer=ReadAnswer,
+        errors=(404,),
     )
     def read(query: Fields, **keys: str) -> Response:
         kind = context().settings.kinds.find(query["resource_type"])
@@ -58,7 +65,14 @@ def _register(level: Level) -> None:
 
     change = partial(operations.add, path=path, errors=(409,), headers=WRITE_HEADERS)
 
-    @change("PUT", summary=f"Replace an attribute {where}", query=WriteQuery, body=PutBody, answer=WriteAnswer)
+    @change(
+        "PUT",
+        id=f"put_{noun}",
+        summary=f"Replace an attribute {where}",
+        query=WriteQuery,
+        body=PutBody,
+        answer=WriteAnswer,
+    )
     def put(query: Fields, body: Fields, **keys: str) -> Response:
         scope = check_scope(**keys)
         _check_same_scope(scope, body["attributes"], "attributes.")
@@ -70,6 +84,7 @@ def _register(level: Level) -> None:
 
     @change(
         "PATCH",
+        id=f"patch_{noun}",
         summary=f"Change single fields of an attribute {where}",
         query=PatchQuery,
         body=PatchBody,
@@ -86,6 +101,7 @@ def _register(level: Level) -> None:
 
     @change(
         "DELETE",
+        id=f"delete_{noun}",
         summary=f"Delete an attribute {where}, and nothing below it",
         query=DeleteQuery,
         body=DeleteBody,

@@ -70,7 +70,7 @@ def create_execution(query: Fields, body: CreationBody) -> CreatedAnswer | ManyC
 
 
 def _repeat(word: str, mode: str, summary: str) -> None:
-    @_add(f"/executions/{word}", summary=summary, body=RepeatBody)
+    @_add(f"/executions/{word}", id=f"{word}_execution", summary=summary, body=RepeatBody)
     def repeat(query: Fields, body: RepeatBody) -> CreatedAnswer:
         request = executions.repeat_request(
             context(), body.id.id(), mode=mode, name=or_none(body.name) or None, changes=body.changes()

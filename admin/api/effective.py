@@ -21,7 +21,7 @@ operations = Operations("effective attributes")
 
 
 @operations.add("GET", "/effective_attributes", query=EffectiveQuery, errors=(404,))
-def get_effective(query: Fields) -> EffectiveAnswer | Response:
+def get_effective_attributes(query: Fields) -> EffectiveAnswer | Response:
     """What applies at a scope, and why."""
     try:
         effective = effective_attributes(context(), _scope(query), _kinds(query), at=query.get("at"))
@@ -35,7 +35,7 @@ def get_effective(query: Fields) -> EffectiveAnswer | Response:
 
 
 @operations.add("POST", "/effective_attributes", body=ProposalBody, errors=(409,), most_bytes=MOST_BYTES)
-def get_proposed(body: Fields) -> EffectiveAnswer:
+def propose_effective_attributes(body: Fields) -> EffectiveAnswer:
     """What would apply at a scope if some changes were made, and why."""
     proposed = read_changes(context(), body["changes"])
     effective = effective_attributes(context(), _scope(body), _kinds(body), proposed=proposed)

@@ -53,7 +53,7 @@ def get_execution(query: Fields, **key: str) -> ExecutionAnswer:
 
 
 @operations.add("GET", "/executions", query=ListQuery, for_agents=True)
-def list_everywhere(query: Fields) -> ExecutionsAnswer:
+def list_executions_everywhere(query: Fields) -> ExecutionsAnswer:
     """List executions of every project."""
     sort_by = check_sort_field(query["sort_key"])
     order = f"{sort_by} {query['sort_direction']}"
@@ -78,11 +78,11 @@ def list_executions(query: Fields, **key: str) -> ExecutionsAnswer:
     for name in key:
         if query.get(name, key[name]) != key[name]:
             raise invalid(name, "is not the path's; leave it out.")
-    return list_everywhere({**query, **key})
+    return list_executions_everywhere({**query, **key})
 
 
 @operations.add("GET", f"{_PATH}/events", query=PageQuery, errors=(404,), for_agents=True)
-def list_events(query: Fields, **key: str) -> EventsAnswer:
+def list_execution_events(query: Fields, **key: str) -> EventsAnswer:
     """What happened to an execution, oldest first."""
     above = number_of(query.get("token")) or 0
     page = executions.list_events(context(), execution_id(**key), above, query["limit"])
@@ -94,7 +94,7 @@ def list_events(query: Fields, **key: str) -> EventsAnswer:
 
 
 @operations.add("GET", f"{_PATH}/logs", query=LogsQuery, errors=(404,), for_agents=True)
-def read_logs(query: Fields, **key: str) -> LogsAnswer:
+def get_execution_logs(query: Fields, **key: str) -> LogsAnswer:
     """What an execution printed, from an offset on; perhaps waiting for more."""
     since = time_of(query.pop("since"), context().clock(), "since") if "since" in query else None
     start = {"offset": query.pop("offset", 0), "since": since}
@@ -102,7 +102,7 @@ def read_logs(query: Fields, **key: str) -> LogsAnswer:
 
 
 @operations.add("GET", f"{_PATH}/outputs", errors=(404,), for_agents=True)
-def list_outputs(**key: str) -> OutputsAnswer:
+def list_execution_outputs(**key: str) -> OutputsAnswer:
     """The files that an execution left."""
     outputs, is_pruned = read_outputs(context(), execution_id(**key))
     limit = context().settings.agents.output_limit_bytes
@@ -112,27 +112,27 @@ def list_outputs(**key: str) -> OutputsAnswer:
 
 
 @operations.add("GET", f"{_PATH}/outputs/content", query=OutputQuery, errors=(404,), for_agents=True)
-def read_output_content(query: Fields, **key: str) -> OutputPieceAnswer:
+def get_execution_output(query: Fields, **key: str) -> OutputPieceAnswer:
     """The content of a file that an execution left, from an offset on."""
     return OutputPieceAnswer.from_piece(read_output(context(), execution_id(**key), **query))
 
 
 @operations.add("GET", f"{_PATH}/explanation", query=ExplanationQuery, errors=(404,), for_agents=True)
-def explain(query: Fields, **key: str) -> ExplanationAnswer:
+def explain_execution(query: Fields, **key: str) -> ExplanationAnswer:
     """Why an execution is where it is."""
     explanation = executions.explain(context(), execution_id(**key), query.get("decision"))
     return ExplanationAnswer.from_explanation(explanation)
 
 
 @operations.add("PUT", _PATH, body=StateBody, errors=(404,))
-def set_state(body: Fields, **key: str) -> ExecutionAnswer:
+def set_execution_state(body: Fields, **key: str) -> ExecutionAnswer:
     """Archive an execution, or bring it back to lists."""
     execution, is_change = executions.set_state(context(), execution_id(**key), body["state"])
     return ExecutionAnswer.from_execution(execution, changed=is_change)
 
 
 @operations.add("DELETE", _PATH, body=EndBody, body_optional=True, errors=(404, 409))
-def terminate(body: Fields, **key: str) -> EndedAnswer:
+def terminate_execution(body: Fields, **key: str) -> EndedAnswer:
     """End an execution, or give it up at a silent cluster."""
     end = abandonments.give_up if body["give_up"] else executions.terminate
     execution, is_change = end(context(), execution_id(**key), body.get("cause"), body.get("claimed_by"))
@@ -140,7 +140,7 @@ def terminate(body: Fields, **key: str) -> EndedAnswer:
 
 
 @operations.add("POST", "/executions/terminate", query=WriteQuery, body=EndManyBody)
-def terminate_many(query: Fields, body: Fields) -> ManyEndedAnswer:
+def terminate_executions(query: Fields, body: Fields) -> ManyEndedAnswer:
     """End every execution that a selector fits, or give up those at silent clusters."""
     end = abandonments.give_up_many if body["give_up"] else executions.terminate_many
     ended = end(
@@ -155,7 +155,7 @@ def terminate_many(query: Fields, body: Fields) -> ManyEndedAnswer:
 
 
 @operations.add("POST", "/executions/redecide", query=WriteQuery, body=ManyBody)
-def redecide(query: Fields, body: Fields) -> ManyRedecidedAnswer:
+def redecide_executions(query: Fields, body: Fields) -> ManyRedecidedAnswer:
     """Decide waiting executions again, under the settings as they are now."""
     redecided = redecisions.redecide(
         context(),

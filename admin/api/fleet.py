@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, cast
-
-from marshmallow import fields
 
 from admin.api.current import context
 from admin.api.operations import Operations
@@ -33,6 +30,7 @@ from admin.messages.fleet import (
     SwitchBody,
     SwitchedAnswer,
     WrittenAnswer,
+    definition_body,
 )
 from admin.messages.pages import key_of, number_of, number_token, token_of
 from admin.messages.requests import AuthorshipFields, Fields, PageQuery, RequestSchema, WriteQuery
@@ -72,8 +70,7 @@ def _operations_of(
 ) -> None:
     """The operations that clusters, pools and labels have in common."""
     noun, nouns = kind.noun, f"{kind.noun}s"
-    shape: dict[str, fields.Field[Any]] = {noun: fields.Raw(required=True, metadata={"type": "object"})}
-    body = cast(type[RequestSchema], AuthorshipFields.from_dict(shape, name=f"{noun.title()}Body"))
+    body = definition_body(kind)
 
     change = partial(operations.add, path=f"/{nouns}/<name>", answer=written, errors=(409,), headers=WRITE_HEADERS)
 
@@ -83,6 +80,7 @@ def _operations_of(
     @operations.add(
         "GET",
         f"/{nouns}",
+        id=f"list_{nouns}",
         summary=f"List the {nouns}",
         query=ClustersQuery if kind is FleetKind.CLUSTER else PageQuery,
         answer=list_answer,
@@ -98,6 +96,7 @@ def _operations_of(
     @operations.add(
         "POST",
         f"/{nouns}",
+        id=f"create_{noun}",
         summary=f"Define a {noun}",
         query=WriteQuery,
         body=body,
@@ -109,11 +108,11 @@ def _operations_of(
         changed = fleet.create_definition(context(), kind, name, payload, change_options(query, body))
         return answer_write(name, changed)
 
-    @operations.add("GET", f"/{nouns}/<name>", summary=f"Read a {noun}", answer=answer, errors=(404,))
+    @operations.add("GET", f"/{nouns}/<name>", id=f"get_{noun}", summary=f"Read a {noun}", answer=answer, errors=(404,))
     def get(name: str) -> Answer:
         return _get(kind, name)
 
-    @change("PUT", summary=f"Define a {noun}, or define it anew", query=WriteQuery, body=body)
+    @change("PUT", id=f"put_{noun}", summary=f"Define a {noun}, or define it anew", query=WriteQuery, body=body)
     def put(name: str, query: Fields, body: Fields) -> Answer:
         definition = body[noun]
         named, payload = read_named({"name": name, **definition} if isinstance(definition, dict) else definition, noun)
@@ -122,7 +121,14 @@ def _operations_of(
         changed = fleet.put_definition(context(), kind, name, payload, expectation(), change_options(query, body))
         return answer_write(name, changed)
 
-    @change("DELETE", summary=f"Delete a {noun}", query=DeleteQuery, body=AuthorshipFields, body_optional=True)
+    @change(
+        "DELETE",
+        id=f"delete_{noun}",
+        summary=f"Delete a {noun}",
+        query=DeleteQuery,
+        body=AuthorshipFields,
+        body_optional=True,
+    )
     def delete(name: str, query: Fields, body: Fields) -> Answer:
         changed = fleet.put_definition(context(), kind, name, None, expectation(), change_options(query, body))
         return answer_write(name, changed)
@@ -139,7 +145,13 @@ def _switch(
     """An operation that switches a cluster, by a service that says whether that changed anything."""
 
     @operations.add(
-        "POST", f"/clusters/<name>/{word}", summary=summary, body=body_schema, body_optional=True, errors=(404,)
+        "POST",
+        f"/clusters/<name>/{word}",
+        id=f"{word}_cluster",
+        summary=summary,
+        body=body_schema,
+        body_optional=True,
+        errors=(404,),
     )
     def switch(name: str, body: Fields) -> SwitchedAnswer:
         arguments = {"reason": body.get("reason"), "claimed_by": body.get("claimed_by")}
@@ -160,13 +172,13 @@ _switch("admit", "Let a new cluster in that registered and waits", fleet.admit)
 
 
 @operations.add("PUT", "/clusters/<name>/state", body=ReportBody, errors=(404,))
-def report_state(name: str, body: Fields) -> ReportedAnswer:
+def report_cluster_state(name: str, body: Fields) -> ReportedAnswer:
     """Report what a cluster has, and what is free."""
     return ReportedAnswer(cluster=ClusterAnswer.from_view(fleet.report_state(context(), name, body)))
 
 
 @operations.add("GET", "/clusters/<name>/events", query=PageQuery, errors=(404,))
-def list_events(name: str, query: Fields) -> ClusterEventsAnswer:
+def list_cluster_events(name: str, query: Fields) -> ClusterEventsAnswer:
     """What happened to a cluster, newest first."""
     events, last = fleet.list_events(context(), name, number_of(query.get("token")), query["limit"])
     answers = [ClusterEventAnswer.from_attributes(event) for event in events]

@@ -16,10 +16,12 @@ from admin import __version__
 from admin.api.operations import Operation
 from admin.core.settings.kinds import Kinds
 from admin.messages.changes import ChangeBody
+from admin.messages.components import COMPONENTS
+from admin.messages.creations import RequestBody
 from admin.messages.effective import ValueAnswer
 from admin.messages.errors import ErrorAnswer, ErrorDetail
 from admin.messages.reading import Body
-from admin.messages.requests import ChangeField, MatchingAttributesField, PayloadField
+from admin.messages.requests import PayloadField
 
 _TEMPLATE = "#/components/schemas/{name}"
 _ERRORS = {
@@ -40,6 +42,27 @@ _HEADERS = {
     "Idempotency-Key": "The same key again is the same execution, where no name is given.",
     "If-None-Match": "'*' where the row must be new.",
 }
+#: The names that the examples of bodies use, for the parts of paths.
+_PATH_EXAMPLES = {
+    "project": "flytesnacks",
+    "domain": "development",
+    "workflow": "core.training.train",
+    "launch_plan": "nightly",
+    "version": "v1",
+    "id": "flytesnacks",
+    "number": "1",
+    "prefix": "0a0a0a0a",
+}
+_NAME_EXAMPLES = {
+    "clusters": "east",
+    "reconciliations": "east",
+    "pools": "gpu",
+    "labels": "spare",
+    "executions": "hello",
+    "workflows": "core.training.train",
+    "launch_plans": "nightly",
+    "active_launch_plans": "nightly",
+}
 
 
 def document(operations: Iterable[Operation], kinds: Kinds) -> dict[str, Any]:
@@ -58,8 +81,10 @@ def document(operations: Iterable[Operation], kinds: Kinds) -> dict[str, Any]:
     spec.components.security_scheme("bearer", {"type": "http", "scheme": "bearer"})
     spec.components.schema("MatchingAttributes", _matching_attributes(kinds))
     spec.components.schema("Change", schema=ChangeBody)
+    for name, schema in COMPONENTS.items():
+        spec.components.schema(name, schema)
     listed = list(operations)
-    messages: set[type[Struct]] = {ErrorAnswer, ErrorDetail, ValueAnswer}
+    messages: set[type[Struct]] = {ErrorAnswer, ErrorDetail, RequestBody, ValueAnswer}
     for operation in listed:
         messages.update(operation.answers)
         if operation.body is not None and issubclass(operation.body, Body):
@@ -73,11 +98,9 @@ def document(operations: Iterable[Operation], kinds: Kinds) -> dict[str, Any]:
 
 
 def _references(_converter: Any, field: fields.Field[Any], **_: Any) -> dict[str, Any]:
-    if isinstance(field, MatchingAttributesField):
-        return {"$ref": "#/components/schemas/MatchingAttributes"}
-    if isinstance(field, ChangeField):
-        return {"$ref": "#/components/schemas/Change"}
-    return {"type": "object"} if isinstance(field, PayloadField) else {}
+    if not isinstance(field, PayloadField):
+        return {}
+    return {"type": "object"} if field.component is None else {"$ref": _TEMPLATE.format(name=field.component)}
 
 
 def _matching_attributes(kinds: Kinds) -> dict[str, Any]:
@@ -93,12 +116,18 @@ def _matching_attributes(kinds: Kinds) -> dict[str, Any]:
 
 def _path(operation: Operation) -> tuple[str, list[dict[str, Any]]]:
     names = re.findall(r"<(?:rest:)?([a-z_]+)>", operation.path)
-    parameters = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names]
+    noun = operation.path.removeprefix("/api/v1/").partition("/")[0]
+    examples = {**_PATH_EXAMPLES, "name": _NAME_EXAMPLES.get(noun, "")}
+    parameters = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}, "example": examples[name]}
+        for name in names
+    ]
     return re.sub(r"<(?:rest:)?([a-z_]+)>", r"{\1}", operation.path), parameters
 
 
 def _operation(operation: Operation, parameters: list[dict[str, Any]]) -> dict[str, Any]:
     described: dict[str, Any] = {
+        "operationId": operation.id,
         "summary": operation.summary,
         "tags": [operation.tag],
         "parameters": parameters,
@@ -112,7 +141,7 @@ def _operation(operation: Operation, parameters: list[dict[str, Any]]) -> dict[s
     ]
     if operation.body is not None:
         schema = _reference(operation.body) if issubclass(operation.body, Body) else operation.body
-        content = {"application/json": {"schema": schema}}
+        content = {"application/json": {"schema": schema, "example": operation.body.example}}
         described["requestBody"] = {"required": not operation.body_optional, "content": content}
     if operation.is_open:
         described["security"] = []

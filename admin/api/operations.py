@@ -24,6 +24,7 @@ View = TypeVar("View", bound=Callable[..., Any])
 class Operation(gate.Operation):
     """One method of one path, with all that the OpenAPI document says of it."""
 
+    id: str  #: what generated clients call it
     summary: str
     tag: str
     query: type[RequestSchema] | None
@@ -58,6 +59,7 @@ class Operations:
         query: type[RequestSchema] | None = None,
         body: type[RequestSchema] | type[Body] | None = None,
         body_optional: bool = False,
+        id: str | None = None,
         summary: str | None = None,
         answer: type[Answer] | None = None,
         errors: tuple[int, ...] = (),
@@ -68,13 +70,14 @@ class Operations:
     ) -> Callable[[View], View]:
         """Declare an operation; its view gets the path's parts, and `query` and `body` where it declares them.
 
-        The view's docstring is the summary and its return type the answer, where they are not given here.
+        The view's name is the id, its docstring the summary and its return type the answer, where they are not given.
         """
 
         def register(view: View) -> View:
             operation = Operation(
                 method=method,
                 path=self.prefix + path,
+                id=id or view.__name__,
                 summary=summary or (view.__doc__ or "").rstrip("."),
                 tag=self.noun,
                 query=query,

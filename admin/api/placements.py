@@ -24,7 +24,7 @@ operations = Operations("placements")
 
 
 @operations.add("POST", "/placements", body=PlacementBody, errors=(404, 409), for_agents=True, most_bytes=MOST_BYTES)
-def where_would(body: PlacementBody) -> ExplanationAnswer:
+def place(body: PlacementBody) -> ExplanationAnswer:
     """Where would this run? Perhaps after some changes; nothing is written."""
     proposed = None if isinstance(body.changes, UnsetType) else read_changes(context(), body.changes)
     return ExplanationAnswer.from_explanation(placements.where_would(context(), body.request(), proposed))

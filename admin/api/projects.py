@@ -56,6 +56,7 @@ for _method in ("PUT", "PATCH"):  # both leave alone what they do not name: nobo
     operations.add(
         _method,
         "/projects/<rest:id>",
+        id=f"{_method.lower()}_project",
         query=WriteQuery,
         body=UpdateBody,
         errors=(404, 409),

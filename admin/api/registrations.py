@@ -64,13 +64,13 @@ def get_launch_plan(**key: str) -> LaunchPlanAnswer:
 
 
 @operations.add("GET", "/active_launch_plans/<project>/<domain>/<name>", errors=(404,))
-def get_active(**key: str) -> LaunchPlanAnswer:
+def get_active_launch_plan(**key: str) -> LaunchPlanAnswer:
     """Read the active version of a launch plan."""
     return LaunchPlanAnswer.from_registered(registrations.get_active(context(), Identifier(**key, version="")))
 
 
 @operations.add("PUT", "/launch_plans/<project>/<domain>/<name>/<version>", body=LaunchPlanStateBody, errors=(404,))
-def set_state(body: Fields, **key: str) -> LaunchPlanAnswer:
+def set_launch_plan_state(body: Fields, **key: str) -> LaunchPlanAnswer:
     """Activate or deactivate a version of a launch plan."""
     launch_plan, is_change = registrations.set_launch_plan_state(context(), Identifier(**key), body["state"])
     return LaunchPlanAnswer.from_registered(launch_plan, changed=is_change)
@@ -82,8 +82,8 @@ def _key(token: str | None) -> tuple[str, int] | None:
     return None if key is None else (key[0], parse_number(key[1], wrong_token()))
 
 
-def _list_workflows(path: str, summary: str) -> None:
-    @operations.add("GET", path, summary=summary, query=PageQuery)
+def _list_workflows(id: str, path: str, summary: str) -> None:
+    @operations.add("GET", path, id=id, summary=summary, query=PageQuery)
     def list_workflows(query: Fields, **key: str) -> WorkflowsAnswer:
         page, last = registrations.list_workflows(
             context(), versions_filter(key), _key(query.get("token")), query["limit"]
@@ -92,8 +92,8 @@ def _list_workflows(path: str, summary: str) -> None:
         return WorkflowsAnswer(workflows=answers, token=token_of(last))
 
 
-def _list_launch_plans(path: str, summary: str, state: str | None = None) -> None:
-    @operations.add("GET", path, summary=summary, query=PlansQuery)
+def _list_launch_plans(id: str, path: str, summary: str, state: str | None = None) -> None:
+    @operations.add("GET", path, id=id, summary=summary, query=PlansQuery)
     def list_launch_plans(query: Fields, **key: str) -> LaunchPlansAnswer:
         chosen = versions_filter(key, workflow=query.get("workflow"), state=state)
         page, last = registrations.list_launch_plans(context(), chosen, _key(query.get("token")), query["limit"])
@@ -101,8 +101,20 @@ def _list_launch_plans(path: str, summary: str, state: str | None = None) -> Non
         return LaunchPlansAnswer(launch_plans=answers, token=token_of(last))
 
 
-_list_workflows("/workflows/<project>/<domain>", "List workflows, the newest version of each")
-_list_workflows("/workflows/<project>/<domain>/<name>", "List the versions of a workflow, newest first")
-_list_launch_plans("/launch_plans/<project>/<domain>", "List launch plans, the newest version of each")
-_list_launch_plans("/launch_plans/<project>/<domain>/<name>", "List the versions of a launch plan, newest first")
-_list_launch_plans("/active_launch_plans/<project>/<domain>", "List the active launch plans", ACTIVE)
+_list_workflows("list_workflows", "/workflows/<project>/<domain>", "List workflows, the newest version of each")
+_list_workflows(
+    "list_workflow_versions",
+    "/workflows/<project>/<domain>/<name>",
+    "List the versions of a workflow, newest first",
+)
+_list_launch_plans(
+    "list_launch_plans", "/launch_plans/<project>/<domain>", "List launch plans, the newest version of each"
+)
+_list_launch_plans(
+    "list_launch_plan_versions",
+    "/launch_plans/<project>/<domain>/<name>",
+    "List the versions of a launch plan, newest first",
+)
+_list_launch_plans(
+    "list_active_launch_plans", "/active_launch_plans/<project>/<domain>", "List the active launch plans", ACTIVE
+)

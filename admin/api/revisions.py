@@ -51,7 +51,7 @@ def get_revision(number: str) -> OneRevisionAnswer:
 
 
 @operations.add("GET", "/revision_diff", query=DiffQuery, errors=(404,))
-def get_difference(query: Fields) -> DiffAnswer:
+def diff_revisions(query: Fields) -> DiffAnswer:
     """What differs between two revisions."""
     changes = revisions.difference(context(), query["from_"], query["to"])
     rows = [RowDifference.from_change(change) for change in changes]

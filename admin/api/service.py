@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from flask import Response, current_app
+from flask import Response, current_app, redirect, request
+from werkzeug.wrappers import Response as AnyResponse
 
+from admin import __version__
 from admin.api.current import context
-from admin.api.operations import Operations
+from admin.api.operations import Operations, respond
 from admin.errors import Unavailable
 from admin.messages.service import (
     DocumentAnswer,
+    IndexAnswer,
     KindAnswer,
     KindsAnswer,
     StatusAnswer,
@@ -21,10 +24,25 @@ from admin.services.reconciliations import RESTORED, is_waiting
 from admin.services.state import is_ready
 from admin.services.warnings import list_warnings
 
+DOCS_PATH = "/api/v1/docs"
+DOCUMENT_PATH = "/api/v1/openapi.json"
+
 probes = Operations("service", prefix="")
 description = Operations("description")
 kinds = Operations("kinds")
 warnings = Operations("warnings")
+
+
+@probes.add("GET", "/", answer=IndexAnswer, is_open=True)
+def index() -> AnyResponse:
+    """Where the API is described; a browser is led to the page that shows it."""
+    types = request.accept_mimetypes
+    if types.best_match(["application/json", "text/html"]) == "text/html":
+        response = redirect(f"{DOCS_PATH}/")
+    else:
+        response = respond(IndexAnswer(version=__version__, documentation=f"{DOCS_PATH}/", openapi=DOCUMENT_PATH))
+    response.vary.add("Accept")
+    return response
 
 
 @probes.add("GET", "/healthz", is_open=True)

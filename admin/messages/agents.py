@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from datetime import datetime, timedelta
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from marshmallow import fields, validate
 from msgspec import UNSET, Meta, UnsetType, field
@@ -15,8 +15,8 @@ from admin.core.executions.retries import Retries
 from admin.core.problems import invalid
 from admin.messages.creations import IdBody
 from admin.messages.executions import ExecutionIdAnswer
-from admin.messages.reading import Body, Text255, Unread, UnreadText, or_none
-from admin.messages.requests import Duration, PayloadField, RequestSchema
+from admin.messages.reading import Body, ClusterReport, Text255, UnreadText, or_none
+from admin.messages.requests import Duration, Fields, PayloadField, RequestSchema
 from admin.messages.shared import Answer, Json, Time
 from admin.services import agents, exchanges
 from admin.services.exchanges import Sync
@@ -28,11 +28,18 @@ from admin.store.tokens import StoredToken
 
 
 class RegisterClusterBody(RequestSchema):
+    example: ClassVar[Fields] = {
+        "secret": "the text of the registration secret",
+        "description": {"engine": "local", "capacity": {"cpu": "8", "memory": "32Gi"}},
+    }
+
     secret = fields.String(required=True, validate=validate.Length(min=1, max=4096))
-    description = PayloadField()
+    description = PayloadField("ClusterReport")
 
 
 class RotateBody(RequestSchema):
+    example: ClassVar[Fields] = {"overlap": "10m"}
+
     overlap = Duration(load_default=timedelta(minutes=10), metadata={"type": "string", "default": "10m"})
 
 
@@ -155,13 +162,19 @@ class LogBody(HeldBody):
 class SyncBody(Body):
     """All that an agent has to say."""
 
+    example: ClassVar[Json] = {
+        "agent": "east-1",
+        "sequence": 1,
+        "report": {"capacity": {"cpu": "8", "memory": "32Gi"}, "free": {"cpu": "8", "memory": "32Gi"}},
+        "want": 1,
+    }
     agent: Annotated[str, Meta(min_length=1, max_length=255)]
     sequence: Attempt
     instance: Annotated[Text255, Meta(description="The id of the agent's state directory.")] = ""
     host: Annotated[Text255, Meta(description="The machine that the agent runs on.")] = ""
     take_over: Annotated[bool, Meta(description="Replace another agent, in the first sync of a process.")] = False
     seen: Annotated[int, Meta(ge=0, le=2**62, description="The greatest position that an answer has told.")] = 0
-    report: Unread | UnsetType = UNSET
+    report: ClusterReport | UnsetType = UNSET
     want: Annotated[int, Meta(ge=0, le=1000)] = 0
     holding: Annotated[list[HeldBody], Meta(max_length=20_000)] = field(default_factory=list)
     events: Annotated[list[EventBody], Meta(max_length=10_000)] = field(default_factory=list)

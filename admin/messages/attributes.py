@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from marshmallow import ValidationError, fields, validate
 from msgspec import Meta
@@ -16,7 +16,6 @@ from admin.messages.requests import (
     AuthorshipFields,
     Fields,
     Flag,
-    MatchingAttributesField,
     Number,
     PageQuery,
     PayloadField,
@@ -66,10 +65,17 @@ class PathScope(RequestSchema):
 class AttributesBody(PathScope):
     """The path's scope, and one payload."""
 
-    matching_attributes = MatchingAttributesField(required=True)
+    matching_attributes = PayloadField("MatchingAttributes", required=True)
 
 
 class PutBody(PathScope, AuthorshipFields):
+    example: ClassVar[Fields] = {
+        "attributes": {
+            "matching_attributes": {"task_resource_attributes": {"defaults": {"cpu": "1"}, "limits": {"cpu": "4"}}}
+        },
+        "message": "Larger machines.",
+    }
+
     attributes = fields.Nested(AttributesBody, required=True)
 
 
@@ -79,6 +85,8 @@ def _check_mapping(leaves: object) -> None:
 
 
 class PatchBody(AuthorshipFields):
+    example: ClassVar[Fields] = {"set": {"limits.memory": "4Gi"}, "inherit": ["defaults.cpu"]}
+
     set = PayloadField(
         load_default=dict,
         validate=_check_mapping,
@@ -89,6 +97,8 @@ class PatchBody(AuthorshipFields):
 
 
 class DeleteBody(PathScope, AuthorshipFields):
+    example: ClassVar[Fields] = {"resource_type": "TASK_RESOURCE", "message": "No longer needed."}
+
     resource_type = ResourceType()
 
 

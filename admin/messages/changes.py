@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Self, cast
+from typing import Annotated, Any, ClassVar, Self, cast
 
 from marshmallow import fields, validate
 from msgspec import Meta
@@ -13,11 +13,11 @@ from msgspec import Meta
 from admin.core.changes import RowChange, RowWrite
 from admin.core.problems import Invalid, Problem, dotted, invalid, raise_problems
 from admin.core.settings.resolution import Effect
+from admin.messages.components import definition_name
 from admin.messages.pages import key_of, parse_number, token_of, wrong_token
 from admin.messages.projects import NewProject
 from admin.messages.requests import (
     AuthorshipFields,
-    ChangeField,
     Fields,
     Flag,
     PageQuery,
@@ -25,6 +25,7 @@ from admin.messages.requests import (
     RequestSchema,
     ResourceType,
     ScopeQuery,
+    changes_field,
     load,
 )
 from admin.messages.shared import Answer, Json, ScopeAnswer, WarningAnswer, one_of
@@ -37,7 +38,7 @@ MOST_CHANGES = 20_000
 
 class _ChangeFields(ScopeQuery):
     resource_type = ResourceType()
-    payload = PayloadField()
+    payload = PayloadField(metadata={"description": "As `matching_attributes` holds it under the key of its kind."})
     delete = Flag(load_default=False)
     expected_version = fields.Integer(strict=True, validate=validate.Range(min=0))
     expected_absent = Flag(load_default=False)
@@ -47,7 +48,11 @@ class _ChangeFields(ScopeQuery):
 ChangeBody = cast(
     type[RequestSchema],
     _ChangeFields.from_dict(
-        {field: fields.Raw(metadata={"type": "object"}) for field in DEFINITION_FIELDS}, name="ChangeBody"
+        {
+            field: PayloadField("NewProject" if kind == "PROJECT" else definition_name(kind))
+            for field, kind in DEFINITION_FIELDS.items()
+        },
+        name="ChangeBody",
     ),
 )
 #: The definitions that a schema reads; the others are read by the rules of their noun.
@@ -55,7 +60,19 @@ _DEFINITION_SCHEMAS: dict[str, RequestSchema] = {"project_definition": NewProjec
 
 
 class ChangesBody(AuthorshipFields):
-    changes = fields.List(ChangeField(allow_none=True), required=True, validate=validate.Length(min=1))
+    example: ClassVar[Fields] = {
+        "changes": [
+            {
+                "resource_type": "TASK_RESOURCE",
+                "domain": "development",
+                "payload": {"limits": {"memory": "4Gi"}},
+            },
+            {"resource_type": "EXECUTION_CLUSTER_LABEL", "project": "flytesnacks", "payload": {"value": "spare"}},
+        ],
+        "message": "Spare machines for the examples.",
+    }
+
+    changes = changes_field()
 
 
 class ChangesQuery(PageQuery):

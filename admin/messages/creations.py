@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -16,21 +16,23 @@ from admin.messages.executions import ExecutionAnswer, ExecutionIdAnswer, Reason
 from admin.messages.reading import (
     AnyJson,
     Body,
+    ExecutionSpec,
+    InputValues,
     Name,
     NoOrg,
     Text255,
-    Unread,
     UnreadText,
     or_none,
     present_fields,
     read,
 )
-from admin.messages.shared import Answer, NoticeAnswer
+from admin.messages.shared import Answer, Json, NoticeAnswer, described_as
 from admin.services.creations import Created, Refusal
 from admin.services.run_requests import CreationRequest, read_request
 from admin.store.executions import ExecutionId
 
 MOST_AT_ONCE = 1000
+_SPEC_FIELDS = "ExecutionSpec/properties"
 
 
 class IdBody(Body):
@@ -48,8 +50,8 @@ class RequestBody(Body):
     project: Name
     domain: Name
     name: Text255 | UnsetType = UNSET
-    inputs: Unread | UnsetType = UNSET
-    spec: Unread
+    inputs: InputValues | UnsetType = UNSET
+    spec: ExecutionSpec
     org: NoOrg | UnsetType = UNSET
 
     def request(self) -> CreationRequest:
@@ -66,11 +68,17 @@ class RequestBody(Body):
 class CreationBody(Body):
     """One execution, or many."""
 
+    example: ClassVar[Json] = {
+        "project": "flytesnacks",
+        "domain": "development",
+        "name": "hello",
+        "spec": {"job": {"command": ["echo", "Hello, world"], "resources": {"requests": {"cpu": "500m"}}}},
+    }
     project: Name | UnsetType = UNSET
     domain: Name | UnsetType = UNSET
     name: Text255 | UnsetType = UNSET
-    inputs: Unread | UnsetType = UNSET
-    spec: Unread | UnsetType = UNSET
+    inputs: InputValues | UnsetType = UNSET
+    spec: ExecutionSpec | UnsetType = UNSET
     org: NoOrg | UnsetType = UNSET
     executions: (
         Annotated[
@@ -79,6 +87,7 @@ class CreationBody(Body):
                 min_length=1,
                 max_length=MOST_AT_ONCE,
                 description=f"Up to {MOST_AT_ONCE} bodies as for one, in place of all other fields.",
+                extra_json_schema={"items": {"$ref": "#/components/schemas/RequestBody"}},
                 extra={"error": f"give 1 to {MOST_AT_ONCE} of them in one request."},
             ),
         ]
@@ -110,13 +119,16 @@ def _read_request(document: object) -> CreationRequest | Refusal:
 class RepeatBody(Body):
     """An execution to run once more, and what is to differ; the core checks the latter as parts of a spec."""
 
+    example: ClassVar[Json] = {"id": {"project": "flytesnacks", "domain": "development", "name": "hello"}}
     id: IdBody
     name: Text255 | UnsetType = UNSET
     overwrite_cache: Annotated[AnyJson, Meta(extra_json_schema={"type": "boolean"})] | UnsetType = UNSET
     cluster: UnreadText | UnsetType = UNSET
-    cluster_assignment: Unread | UnsetType = UNSET
-    execution_cluster_label: Unread | UnsetType = UNSET
-    inputs: Unread | UnsetType = UNSET
+    cluster_assignment: Annotated[AnyJson, described_as(f"{_SPEC_FIELDS}/cluster_assignment")] | UnsetType = UNSET
+    execution_cluster_label: Annotated[AnyJson, described_as(f"{_SPEC_FIELDS}/execution_cluster_label")] | UnsetType = (
+        UNSET
+    )
+    inputs: InputValues | UnsetType = UNSET
 
     def changes(self) -> dict[str, Any]:
         """What is to differ, checked."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
-from marshmallow import fields, validate
 from msgspec import Meta
 
 from admin.core.settings import trails
-from admin.messages.requests import ChangeField, Number, ResourceType, ScopeQuery
+from admin.messages.requests import Fields, Number, ResourceType, ScopeQuery, changes_field
 from admin.messages.shared import LEVELS, Answer, Json, OriginAnswer, ScopeAnswer, described_as, one_of
 from admin.services.effective import Effective
 
@@ -19,8 +18,17 @@ class EffectiveQuery(ScopeQuery):
 
 
 class ProposalBody(ScopeQuery):
+    example: ClassVar[Fields] = {
+        "project": "flytesnacks",
+        "domain": "development",
+        "resource_type": "TASK_RESOURCE",
+        "changes": [
+            {"resource_type": "TASK_RESOURCE", "domain": "development", "payload": {"limits": {"memory": "8Gi"}}}
+        ],
+    }
+
     resource_type = ResourceType()
-    changes = fields.List(ChangeField(allow_none=True), required=True, validate=validate.Length(min=1))
+    changes = changes_field()
 
 
 # `admin.core.settings.trails` writes effective values, for they are also stored so; these messages describe them.

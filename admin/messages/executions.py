@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from marshmallow import ValidationError, fields, validate
 from msgspec import Meta
@@ -33,6 +33,8 @@ from admin.store.leases import LeasedExecution
 
 
 class StateBody(RequestSchema):
+    example: ClassVar[Fields] = {"state": "ARCHIVED"}
+
     state = Word("ACTIVE", "ARCHIVED", prefix="EXECUTION_", required=True)
 
 
@@ -42,6 +44,8 @@ class CauseBody(RequestSchema):
 
 
 class EndBody(CauseBody):
+    example: ClassVar[Fields] = {"cause": "Wrong inputs.", "claimed_by": "ada"}
+
     give_up = fields.Boolean(
         load_default=False,
         metadata={"description": "End it without its agent, at a cluster that is silent; the job may go on there."},
@@ -69,11 +73,16 @@ def _check_selector(selector: Fields) -> None:
 
 
 class ManyBody(CauseBody):
+    example: ClassVar[Fields] = {
+        "selector": {"phase": "QUEUED", "project": "flytesnacks"},
+        "cause": "The settings have changed.",
+    }
+
     selector = fields.Nested(SelectorFields, required=True, validate=_check_selector)
 
 
 class EndManyBody(ManyBody, EndBody):
-    pass
+    example: ClassVar[Fields] = {"selector": {"phase": "QUEUED", "project": "flytesnacks"}, "cause": "Wrong inputs."}
 
 
 #: Executions that one answer shows of many that were ended or decided again.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self, cast
 
 from marshmallow import fields, validate
 from msgspec import Meta
@@ -12,7 +12,19 @@ from admin.core.fleet.clusters import Health
 from admin.core.fleet.definitions import FleetKind, Source
 from admin.core.fleet.fleet import Fleet, Group
 from admin.core.resources import format_amounts
-from admin.messages.requests import NAME, PRINTABLE_LINES, Duration, Flag, PageQuery, RequestSchema, WriteQuery
+from admin.messages.components import definition_name
+from admin.messages.requests import (
+    NAME,
+    PRINTABLE_LINES,
+    AuthorshipFields,
+    Duration,
+    Fields,
+    Flag,
+    PageQuery,
+    PayloadField,
+    RequestSchema,
+    WriteQuery,
+)
 from admin.messages.shared import Answer, Json, Time, WarningAnswer, described_as, one_of
 from admin.services.changes import Changed
 from admin.services.fleet import ClusterView
@@ -27,12 +39,32 @@ class ClustersQuery(PageQuery):
     label = fields.String(validate=NAME)
 
 
+_DEFINITION_EXAMPLES: dict[FleetKind, Fields] = {
+    FleetKind.CLUSTER: {"name": "east", "cost": 3, "capacity": {"cpu": "8", "memory": "32Gi", "gpu": "2"}},
+    FleetKind.POOL: {"name": "gpu", "strategy": "spill", "members": [{"id": "east"}, {"id": "local"}]},
+    FleetKind.LABEL: {"name": "spare", "members": [{"id": "east", "weight": 1}, {"id": "local", "weight": 3}]},
+}
+
+
+def definition_body(kind: FleetKind) -> type[RequestSchema]:
+    """The body that defines a cluster, pool or label."""
+    noun = kind.noun
+    shape: dict[str, fields.Field[Any]] = {noun: PayloadField(definition_name(noun), required=True)}
+    body = cast(type[RequestSchema], AuthorshipFields.from_dict(shape, name=f"{noun.title()}Body"))
+    body.example = {noun: _DEFINITION_EXAMPLES[kind]}
+    return body
+
+
 class SwitchBody(RequestSchema):
+    example: ClassVar[Fields] = {"reason": "New disks.", "claimed_by": "ada"}
+
     reason = fields.String(validate=[validate.Length(max=1000), PRINTABLE_LINES])
     claimed_by = fields.String(validate=NAME)
 
 
 class DrainBody(SwitchBody):
+    example: ClassVar[Fields] = {"reason": "New disks.", "deadline": "10m"}
+
     deadline = Duration(
         metadata={"type": "string", "description": "How long running work may take to finish, such as 10m."}
     )
@@ -41,13 +73,19 @@ class DrainBody(SwitchBody):
 class ReportBody(RequestSchema):
     """What a cluster says of itself; the core checks it."""
 
-    capacity = fields.Raw(metadata={"type": "object"})
-    free = fields.Raw(metadata={"type": "object"})
+    example: ClassVar[Fields] = {
+        "capacity": {"cpu": "8", "memory": "32Gi"},
+        "free": {"cpu": "6", "memory": "20Gi"},
+        "eta": "0s",
+    }
+
+    capacity = PayloadField("ClusterReport/properties/capacity")
+    free = PayloadField("ClusterReport/properties/free")
     eta = fields.Raw(metadata={"type": "string"})
     plugins = fields.Raw(metadata={"type": "array", "items": {"type": "string"}})
     engine = fields.Raw(metadata={"type": "string"})
     engine_version = fields.Raw(metadata={"type": "string"})
-    properties = fields.Raw(metadata={"type": "object"})
+    properties = PayloadField("ClusterReport/properties/properties")
 
 
 class MemberAnswer(Answer):

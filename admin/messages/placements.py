@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from marshmallow import fields, validate
 from msgspec import UNSET, Meta, UnsetType
 
 from admin.messages.creations import RequestBody
 from admin.messages.executions import ExecutionIdAnswer
-from admin.messages.requests import SCOPE_KEY, ChangeField, RequestSchema, Whole
+from admin.messages.requests import SCOPE_KEY, Fields, RequestSchema, Whole, changes_field
 from admin.messages.selectors import TimeField
-from admin.messages.shared import Answer, Time
+from admin.messages.shared import Answer, Json, Time
 from admin.services.placements import Move, Simulation
 
 _COUNTED = ["cluster", "pool", "label", "domain", "project", "phase", "reason"]
 
 
 class SimulationBody(RequestSchema):
-    changes = fields.List(ChangeField(allow_none=True), required=True, validate=validate.Length(min=1))
+    example: ClassVar[Fields] = {
+        "changes": [
+            {"pool_definition": {"name": "gpu", "strategy": "cheapest", "members": [{"id": "east"}, {"id": "local"}]}}
+        ],
+        "since": "24h",
+    }
+
+    changes = changes_field()
     since = TimeField(required=True, metadata={"type": "string", "description": "A time, or how long ago: 24h."})
     project = fields.String(validate=SCOPE_KEY)
     domain = fields.String(validate=SCOPE_KEY)
@@ -37,6 +44,15 @@ class CountsQuery(RequestSchema):
 class PlacementBody(RequestBody):
     """A request, and changes that are to be made before it."""
 
+    example: ClassVar[Json] = {
+        "project": "flytesnacks",
+        "domain": "development",
+        "name": "hello",
+        "spec": {
+            "job": {"command": ["python", "train.py"], "resources": {"requests": {"cpu": "1", "memory": "512Mi"}}},
+            "cluster_assignment": {"cluster_pool_name": "gpu"},
+        },
+    }
     changes: (
         Annotated[list[Any], Meta(min_length=1, extra_json_schema={"items": {"$ref": "#/components/schemas/Change"}})]
         | UnsetType

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from marshmallow import fields, validate
 from msgspec import Meta
@@ -11,7 +11,7 @@ from msgspec import Meta
 from admin.configuration.settings import Domain
 from admin.core import names
 from admin.core.projects import Project, ProjectState
-from admin.messages.requests import PRINTABLE, AuthorshipFields, PageQuery, Pattern, RequestSchema, Word
+from admin.messages.requests import PRINTABLE, AuthorshipFields, Fields, PageQuery, Pattern, RequestSchema, Word
 from admin.messages.shared import Answer, Time, one_of
 
 
@@ -34,11 +34,17 @@ class NewProject(ProjectFields):
 
 
 class CreateBody(AuthorshipFields):
+    example: ClassVar[Fields] = {
+        "project": {"id": "search", "name": "Search", "description": "Ranks.", "labels": {"values": {"team": "search"}}}
+    }
+
     project = fields.Nested(NewProject, required=True)
 
 
 class UpdateBody(ProjectFields, AuthorshipFields):
     """What to change; what only the admin sets may be repeated as it was read, and has no effect."""
+
+    example: ClassVar[Fields] = {"description": "Examples to start from.", "labels": {"values": {"team": "examples"}}}
 
     id = fields.String()
     domains = fields.Raw()

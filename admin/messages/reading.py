@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Annotated, Any, TypeVar, dataclass_transform, get_args, get_origin
+from typing import Annotated, Any, ClassVar, TypeVar, dataclass_transform, get_args, get_origin
 
 import msgspec
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, field, inspect
@@ -17,7 +17,7 @@ from msgspec.structs import FieldInfo
 
 from admin.core.fields.leaves import known_keys
 from admin.core.problems import Problem, raise_problems
-from admin.messages.shared import MessageMeta
+from admin.messages.shared import Json, MessageMeta, described_as
 
 B = TypeVar("B", bound="Body")
 T = TypeVar("T")
@@ -40,6 +40,8 @@ _PYTHON_TYPES: dict[type[inspect.Type], tuple[type, ...]] = {
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
 class Body(Struct, metaclass=MessageMeta, forbid_unknown_fields=True, frozen=True):
     """What every body is: unknown fields are refused, and so is null for what may be left out."""
+
+    example: ClassVar[Json]  #: a body as somebody may send it, which the OpenAPI document shows
 
 
 def prepare_bodies() -> None:
@@ -68,8 +70,12 @@ def read(body: type[B], data: object, path: str = "") -> B:
 
 #: Any JSON but null.
 AnyJson = bool | int | float | str | list[Any] | dict[str, Any]
-#: JSON that the core reads: a mapping, or text.
-Unread = Annotated[AnyJson, Meta(extra_json_schema={"type": "object"})]
+#: JSON that the core reads: parts that are described under a name, values by name, or text.
+ExecutionSpec = Annotated[AnyJson, described_as("ExecutionSpec")]
+ClusterReport = Annotated[AnyJson, described_as("ClusterReport")]
+InputValues = Annotated[
+    AnyJson, Meta(extra_json_schema={"type": "object", "description": "Values by the name of the input."})
+]
 UnreadText = Annotated[AnyJson, Meta(extra_json_schema={"type": "string"})]
 #: The name of something, which may not be one that anything has. `$` alone would let a line break at the end through.
 Name = Annotated[str, Meta(max_length=255, pattern=r"^[^\x00-\x1f\x7f]*(?!\n)$")]

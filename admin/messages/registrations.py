@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from marshmallow import fields
 from msgspec import Meta
 
 from admin.core.registrations import ACTIVE, INACTIVE
-from admin.messages.requests import NAME, PageQuery, PayloadField, RequestSchema, Word
+from admin.messages.requests import NAME, Fields, PageQuery, PayloadField, RequestSchema, Word
 from admin.messages.shared import Answer, Json, Time, one_of
 from admin.store.registrations import Registered, RegisteredFilter
 
@@ -22,15 +22,34 @@ class IdentifierBody(RequestSchema):
 
 
 class RegisterBody(RequestSchema):
+    example: ClassVar[Fields] = {
+        "id": {"project": "flytesnacks", "domain": "development", "name": "core.training.train", "version": "v1"},
+        "spec": {
+            "inputs": {"data": {"type": "string"}, "epochs": {"type": "integer", "default": 3}},
+            "job": {"command": ["python", "train.py", "{{ inputs.data }}", "--epochs", "{{ inputs.epochs }}"]},
+        },
+    }
+
     id = fields.Nested(IdentifierBody, required=True)
-    spec = PayloadField(required=True)
+    spec = PayloadField("WorkflowSpec", required=True)
 
 
 class RegisterPlanBody(RegisterBody):
+    example: ClassVar[Fields] = {
+        "id": {"project": "flytesnacks", "domain": "development", "name": "nightly", "version": "v1"},
+        "spec": {
+            "workflow_id": {"name": "core.training.train", "version": "v1"},
+            "fixed_inputs": {"data": "s3://examples/words"},
+        },
+    }
+
+    spec = PayloadField("LaunchPlanSpec", required=True)
     state = Word(INACTIVE, ACTIVE, load_default=INACTIVE)
 
 
 class LaunchPlanStateBody(RequestSchema):
+    example: ClassVar[Fields] = {"state": "ACTIVE"}
+
     state = Word(INACTIVE, ACTIVE, required=True)
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from marshmallow import RAISE, Schema, ValidationError, fields, pre_load, validate
 
@@ -47,6 +47,8 @@ Fields = dict[str, Any]
 
 class RequestSchema(Schema):
     """A query or a body; snake_case and camelCase names are welcome, unknown ones are not."""
+
+    example: ClassVar[Fields]  #: a body as somebody may send it, which the OpenAPI document shows
 
     class Meta:
         unknown = RAISE
@@ -98,20 +100,24 @@ def _problems(messages: Any, schema: Schema | None, path: str = "") -> Iterator[
     yield from unknown_fields(unknown, schema.fields if schema else (), path)
 
 
-class ChangeField(fields.Raw):
-    """One change among many; each is checked by itself, so that its problems carry its position."""
-
-
-class MatchingAttributesField(fields.Raw):
-    """One kind's payload under its payload key; the registry of kinds checks it."""
-
-
 class PayloadField(fields.Raw):
-    """A payload, or a part of one; the registry of kinds checks it."""
+    """A part of a body that the core reads; the OpenAPI document describes it under the name of a component."""
+
+    def __init__(self, component: str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.component = component
+
+
+def changes_field() -> fields.List[Any]:
+    """Changes of rows; each is read by itself, so that its problems carry its position."""
+    change = PayloadField("Change", allow_none=True)
+    return fields.List(change, required=True, validate=validate.Length(min=1))
 
 
 class AuthorshipFields(RequestSchema):
     """Who changes something, and why."""
+
+    example: ClassVar[Fields] = {"message": "No longer needed.", "claimed_by": "ada"}
 
     message = fields.String(
         validate=[validate.Length(max=1000), PRINTABLE_LINES], metadata={"description": "Why, for the history."}
@@ -154,7 +160,7 @@ class ResourceType(fields.String):
 
     def __init__(self, **kwargs: Any) -> None:
         description = "A kind: its number, name or noun, as /api/v1/kinds lists them."
-        metadata = {"description": description, "type": ["string", "integer"]}
+        metadata = {"description": description, "type": ["string", "integer"], "example": "TASK_RESOURCE"}
         missing = "is missing: name a kind by number, name or noun; /api/v1/kinds lists them."
         known = validate.Length(min=1, max=100, error="is no kind; /api/v1/kinds lists them.")
         super().__init__(metadata=metadata, validate=known, error_messages={"required": missing}, **kwargs)

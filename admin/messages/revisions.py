@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from marshmallow import ValidationError, fields, validate, validates_schema
 from msgspec import Meta, field
@@ -51,6 +51,8 @@ class DiffQuery(RequestSchema):
 
 
 class RollbackBody(ScopeQuery, AuthorshipFields):
+    example: ClassVar[Fields] = {"revision": 1, "message": "That was too much."}
+
     revision = Number(least=1, strict=True, metadata={"description": "Undo this one revision."})
     to = Number(strict=True, metadata={"description": "Bring a scope, or everything, back to this revision."})
     everything = Flag(load_default=False)

@@ -16,6 +16,12 @@ class StatusAnswer(Answer):
     detail: Annotated[str | None, Meta(description="What keeps a ready admin from doing everything.")] = None
 
 
+class IndexAnswer(Answer):
+    version: str
+    documentation: Annotated[str, Meta(description="The page that shows the API.")]
+    openapi: Annotated[str, Meta(description="The document that describes it.")]
+
+
 class FlyteVersion(Answer):
     Version: str
     Build: str
