@@ -104,6 +104,19 @@ def test_a_change_while_the_question_waits_is_not_overwritten(shell: Shell, was_
     assert shell.values("3", f"project={name}") == [{"value": "theirs"}]
 
 
+def test_what_was_typed_before_the_question_is_no_answer(shell: Shell) -> None:
+    """The lines of a pasted block arrive while its first command still starts."""
+    shell.project("pasted")
+    with shell.at_terminal(f"{UPDATE} -p pasted --value mycluster") as terminal:
+        terminal.type("y\nrainbowctl get warnings\nrainbowctl get")
+        terminal.wait_for(QUESTION)
+        terminal.type("n\n")
+        done = terminal.finish()
+    assert done.err.startswith("Discarded what was typed before this question. With --force nothing is asked.\n")
+    assert done.err.endswith(f"{QUESTION}error: Not confirmed: nothing was written.\n")
+    assert shell.rows("3", "project=pasted") == []
+
+
 def test_force_does_not_ask(shell: Shell) -> None:
     shell.project("forced")
     with shell.at_terminal(f"{UPDATE} -p forced --value mycluster --force") as terminal:

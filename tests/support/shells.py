@@ -8,8 +8,9 @@ import re
 import select
 import shlex
 import subprocess
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,14 +131,13 @@ class Shell:
             process.communicate()
 
     def on_screen(self, command: str, keys: str = "", **variables: str) -> tuple[int, str]:
-        """The status, and what a person sees who runs a command and has typed `keys`."""
+        """The status, and what a person sees who runs a command and answers its question with `keys`."""
         master, screen = pty.openpty()
         env = {**self.environment, "COLUMNS": "100", **variables}
         process = subprocess.Popen(
             ["bash", "-c", f"exec {command}"], cwd=self.cwd, env=env, stdin=screen, stdout=screen, stderr=screen
         )
         os.close(screen)
-        os.write(master, keys.encode())
         seen = b""
         while True:
             try:
@@ -147,8 +147,36 @@ class Shell:
             if not read:
                 break
             seen += read
+            if keys and b"[y/N] " in seen:
+                os.write(master, keys.encode())
+                keys = ""
         os.close(master)
         return process.wait(timeout=_SECONDS), seen.decode().replace("\r\n", "\n")
+
+    def paste(self, lines: Sequence[str]) -> tuple[list[int], str]:
+        """The status of each line where all are pasted at once at a shell's terminal, and what a person sees."""
+        master, screen = pty.openpty()
+        env = {**self.environment, "COLUMNS": "100", "PROMPT_COMMAND": 'echo "<status $?>"'}
+        command = ["setsid", "--ctty", "bash", "--norc", "--noprofile", "-i"]
+        with subprocess.Popen(command, cwd=self.cwd, env=env, stdin=screen, stdout=screen, stderr=screen) as process:
+            os.close(screen)
+            killer = threading.Timer(_SECONDS, process.kill)
+            killer.start()
+            seen = b""
+            is_pasted = False
+            try:
+                while read := os.read(master, 4096):
+                    seen += read
+                    if not is_pasted and b"<status 0>" in seen:
+                        os.write(master, "".join(f"{line}\n" for line in [*lines, "exit"]).encode())
+                        is_pasted = True
+            except OSError:  # how Linux says that nobody holds the other end any more
+                pass
+            finally:
+                killer.cancel()
+                os.close(master)
+        text = seen.decode().replace("\r\n", "\n")
+        return [int(status) for status in re.findall(r"<status (\d+)>", text)[1:]], text
 
     def file(self, name: str, text: str) -> Path:
         path = self.cwd / name
