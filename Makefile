@@ -6,6 +6,10 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 INSTALLED_BENCH := $(VENV)/.installed-bench
+# Says what it installs, line by line; what is there already is not worth one.
+PIP_INSTALL = @echo "Installing Rainbow into $(VENV), which may take a minute or two."; set -o pipefail; \
+  PYTHONUNBUFFERED=1 $(BIN)/pip install --disable-pip-version-check --progress-bar off --editable
+SAY_STEPS := | { grep --line-buffered -E '^ *(Collecting|Installing)' || true; }
 RUN_DIR := .rainbow
 RUN_PORT := 8088
 
@@ -23,15 +27,15 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(INSTALLED): $(VENV)/bin/python setup.cfg pyproject.toml
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[postgres]'
+	$(PIP_INSTALL) '.[postgres]' $(SAY_STEPS)
 	@touch $@
 
 $(INSTALLED_DEV): $(INSTALLED)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[postgres,dev]'
+	$(PIP_INSTALL) '.[postgres,dev]' $(SAY_STEPS)
 	@touch $@
 
 $(INSTALLED_BENCH): $(INSTALLED_DEV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[postgres,dev,bench]'
+	$(PIP_INSTALL) '.[postgres,dev,bench]' $(SAY_STEPS)
 	@touch $@
 
 setup: $(INSTALLED_DEV) ## Install everything for development into .venv

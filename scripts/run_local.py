@@ -3,8 +3,8 @@ An admin, and beside it the agent of a cluster that is this machine: what `make 
 
     python -m scripts.run_local --directory .rainbow --port 8088
 
-Everything is kept in the directory: the database, the registration secret, the agent's token and what it runs. Both
-programs end together, the agent first, so that it can still report on its work.
+Everything is kept in the directory: the database, the registration secret, the agent's token and what it runs, and the
+logs of both programs. They end together, the agent first, so that it can still report on its work.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import argparse
 import ctypes
 import os
 import secrets
+import shlex
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import NoReturn
 
 from ctl.client.client import Client
 from ctl.client.contexts import config_path, load_configuration, save_configuration
@@ -35,25 +35,41 @@ BIN = Path(sys.executable).parent
 CLUSTER = "local"
 _DEFAULT_PORT = 8088
 _READY_SECONDS = 60
+_LAST_LINES = 10
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+
+_FIRST_JOB = (
+    *("rainbowctl", "create", "execution", "-p", "flytesnacks", "-d", "development", "--cpu", "1", "--logs"),
+    *("--", "echo", "Hello, world"),
+)
 
 _WELCOME = """
 Rainbow is up at {url}. The cluster '{cluster}' is this machine, and an agent runs there what is
 placed on it. In a second shell, in this directory:
 
   . .venv/bin/activate{lines}
-  rainbowctl create execution -p flytesnacks -d development --cpu 1 --logs -- echo 'Hello, world'
+  {first_job}
 
 That runs a command and shows what it prints. More to try:
 
   rainbowctl get cluster
-  rainbowctl update execution-cluster-label --attrFile config/ec.yaml
+  rainbowctl update execution-cluster-label --attrFile config/ec.yaml --force
   rainbowctl get execution-cluster-label -p flyteexamples -d development
   rainbowctl explain task-resource-attribute -p flyteexamples -d development
 
 The token of this admin is in {token}; rainbowctl has it from its context '{context}'.
-The API is described at {url}/api/v1/docs/. Stop everything with Ctrl-C.
+Requests are logged in {admin_log}, the agent's work in {agent_log}.
+In a browser {url} shows the API. Stop everything with Ctrl-C.
 """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """A program that was started, and the file that has its output."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    log: Path
 
 
 class Stopped(Exception):
@@ -68,7 +84,7 @@ def main() -> int:
     """Run both programs until one of them ends, or a signal stops them."""
     options = _options()
     directory = Path(options.directory).absolute()
-    running: list[subprocess.Popen[str]] = []
+    running: list[Program] = []
     try:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, _stop)
@@ -96,7 +112,7 @@ def _stop(*_signal: object) -> NoReturn:
     raise Stopped
 
 
-def _run(directory: Path, config: str, port: int, running: list[subprocess.Popen[str]]) -> NoReturn:
+def _run(directory: Path, config: str, port: int, running: list[Program]) -> NoReturn:
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     secret, token = directory / "registration.secret", directory / f"{CLUSTER}.token"
     operators_token = directory / "token"
@@ -105,7 +121,9 @@ def _run(directory: Path, config: str, port: int, running: list[subprocess.Popen
     _check_free(port)
     url = f"http://127.0.0.1:{port}"
     started_at = datetime.now(UTC)
+    print("Starting the admin.", flush=True)
     admin = _start(
+        directory / "admin.log",
         *("rainbow-admin", "serve", "--config", config, "--database", f"sqlite:///{directory / 'rainbow.db'}"),
         *("--host", "127.0.0.1", "--port", str(port), "--registration-secret-file", str(secret)),
         *("--api-token-file", str(operators_token), "--log-format", "text"),
@@ -120,14 +138,43 @@ def _run(directory: Path, config: str, port: int, running: list[subprocess.Popen
         _ensure_token(client, token, url, [*agent, "--secret-file", str(secret)])
         # Jobs run as whoever tries Rainbow, root as well.
         user = ["--run-as", "root"] if os.geteuid() == 0 else []
-        running.append(_start("rainbow-agent", "run", *agent, *user, prefix="agent: "))
+        print("Starting the agent of this machine.", flush=True)
+        running.append(_start(directory / "agent.log", "rainbow-agent", "run", *agent, *user))
         _wait_until(lambda: _has_synced(client, started_at), running, "the agent does not reach the admin")
+        if next(client.executions(limit=1), None) is None:
+            _run_first_job(url, operators_token)
     context = "make-run" if port == _DEFAULT_PORT else f"make-run-{port}"
     lines = _shell_lines(context, url, operators_token)
-    print(_WELCOME.format(url=url, cluster=CLUSTER, lines=lines, context=context, token=operators_token), flush=True)
+    welcome = _WELCOME.format(
+        url=url,
+        cluster=CLUSTER,
+        lines=lines,
+        first_job=shlex.join(_FIRST_JOB),
+        context=context,
+        token=operators_token,
+        admin_log=running[0].log,
+        agent_log=running[1].log,
+    )
+    print(welcome, flush=True)
     while True:
         _check(running)
         time.sleep(0.2)
+
+
+def _run_first_job(url: str, token: Path) -> None:
+    """Run a first job, so that a newcomer sees one run and print."""
+    print(f"Running a first job:\n\n$ {shlex.join(_FIRST_JOB)}", flush=True)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("RAINBOW_")}
+    env = {**kept, "RAINBOW_ENDPOINT": url, "RAINBOW_TOKEN_FILE": str(token), "RAINBOW_CONFIG": os.devnull}
+    command = [str(BIN / _FIRST_JOB[0]), *_FIRST_JOB[1:]]
+    try:
+        status = subprocess.run(
+            command, env=env, stdin=subprocess.DEVNULL, start_new_session=True, timeout=_READY_SECONDS
+        ).returncode
+    except subprocess.TimeoutExpired:
+        status = None
+    if status != 0:
+        print("warning: the first job has not succeeded; the logs below may say why.", file=sys.stderr)
 
 
 def _save_context(name: str, url: str, token: Path) -> None:
@@ -219,19 +266,18 @@ def _has_synced(client: Client, since: datetime) -> bool:
     return synced_at is not None and synced_at >= since
 
 
-def _start(*command: str, prefix: str = "") -> subprocess.Popen[str]:
-    """A program in a session of its own, so that Ctrl-C reaches this one alone; with a prefix for each of its lines."""
-    process = subprocess.Popen(
-        [str(BIN / command[0]), *command[1:]],
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE if prefix else None,
-        text=True,
-        start_new_session=True,
-        preexec_fn=_die_with_parent,
-    )
-    if prefix:
-        threading.Thread(target=_copy_lines, args=(process.stderr, prefix), daemon=True).start()
-    return process
+def _start(log: Path, *command: str) -> Program:
+    """A program in a session of its own, so that Ctrl-C reaches this one alone, which prints into a new log."""
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            [str(BIN / command[0]), *command[1:]],
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            start_new_session=True,
+            preexec_fn=_die_with_parent,
+        )
+    return Program(name=command[0], process=process, log=log)
 
 
 def _die_with_parent() -> None:
@@ -244,41 +290,40 @@ def _die_with_parent() -> None:
 _LIBC = ctypes.CDLL(None)
 
 
-def _copy_lines(lines: IO[str], prefix: str) -> None:
-    for line in lines:
-        sys.stderr.write(f"{prefix}{line}")
-        sys.stderr.flush()
-
-
-def _wait_until(condition: Callable[[], bool], running: list[subprocess.Popen[str]], reason: str) -> None:
+def _wait_until(condition: Callable[[], bool], running: list[Program], reason: str) -> None:
     deadline = time.monotonic() + _READY_SECONDS
     while not condition():
         _check(running)
         if time.monotonic() > deadline:
-            raise Stopped(1, f"{reason} within {_READY_SECONDS} s")
+            raise Stopped(1, f"{reason} within {_READY_SECONDS} s. {_last_lines(running[-1].log)}")
         time.sleep(0.3)
 
 
-def _check(running: list[subprocess.Popen[str]]) -> None:
+def _check(running: list[Program]) -> None:
     """Stop when one of the programs has ended."""
-    for process in running:
-        if process.poll() is not None:
-            name = Path(str(process.args[0])).name  # type: ignore[index]
-            raise Stopped(process.returncode or 1, f"{name} has ended with status {process.returncode}")
+    for program in running:
+        status = program.process.poll()
+        if status is not None:
+            raise Stopped(status or 1, f"{program.name} has ended with status {status}. {_last_lines(program.log)}")
 
 
-def _end(running: list[subprocess.Popen[str]]) -> None:
+def _last_lines(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LAST_LINES:]
+    return "\n".join([f"The end of {log}:", *(f"  {line}" for line in lines)])
+
+
+def _end(running: list[Program]) -> None:
     """End the programs, the agent before the admin; a second signal kills them."""
 
     def kill(*_signal: object) -> None:
-        for process in running:
-            process.kill()
+        for program in running:
+            program.process.kill()
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, kill)
-    for process in reversed(running):
-        process.terminate()
-        process.wait()
+    for program in reversed(running):
+        program.process.terminate()
+        program.process.wait()
 
 
 if __name__ == "__main__":

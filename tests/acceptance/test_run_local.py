@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import socket
@@ -97,11 +98,16 @@ def test_a_newcomers_first_execution_runs_and_the_agent_is_known_again(tmp_path:
     port = free_port()
     with running(tmp_path, port) as local:
         output = local.log.read_text()
+        assert output.index("\nHello, world\n") < output.index("Rainbow is up"), "a first job has run and printed"
         [hello] = re.findall(r"^  (rainbowctl create execution .*)$", output, flags=re.MULTILINE)
         done = local.run(hello)
         assert (done.returncode, done.stdout) == (0, "Hello, world\n"), done.stderr
         for more in re.findall(r"^  (rainbowctl .*)$", output, flags=re.MULTILINE):
             assert local.run(more).returncode == 0, more
+        assert local.log.read_text() == output, "the banner stays readable"
+        for log in ("admin.log", "agent.log"):
+            assert str(tmp_path / "run" / log) in output
+        assert "/api/v1/executions" in (tmp_path / "run/admin.log").read_text()
         for name in ("registration.secret", "local.token", "token", "rainbow.db", "rainbow.db-wal"):
             assert stat.S_IMODE((tmp_path / "run" / name).stat().st_mode) == 0o600
         token = (tmp_path / "run/local.token").read_text()
@@ -129,6 +135,11 @@ def test_a_newcomers_first_execution_runs_and_the_agent_is_known_again(tmp_path:
         assert [state for _prefix, state in tokens(local)] == ["live", "revoked"]
         assert local.run("rainbowctl create execution -p flytesnacks -d development --logs -- true").returncode == 0
 
+    # And so is one that got lost.
+    (tmp_path / "run/local.token").unlink()
+    with running(tmp_path, port) as local:
+        assert [state for _prefix, state in tokens(local)] == ["live", "revoked", "revoked"]
+
 
 def test_the_contexts_that_somebody_has_are_kept(tmp_path: Path) -> None:
     contexts = tmp_path / ".config/rainbow/config.yaml"
@@ -143,27 +154,14 @@ def test_the_contexts_that_somebody_has_are_kept(tmp_path: Path) -> None:
         assert f"export RAINBOW_CONTEXT=make-run-{port}" in local.log.read_text()
         assert local.run(f"RAINBOW_CONTEXT=make-run-{port} rainbowctl get cluster local").returncode == 0
 
-
-def test_contexts_that_cannot_be_read_do_not_keep_it_from_running(tmp_path: Path) -> None:
-    contexts = tmp_path / ".config/rainbow/config.yaml"
-    contexts.parent.mkdir(parents=True)
+    # Contexts that cannot be read do not keep it from running.
     contexts.write_text("contexts: [\n")
-    port = free_port()
     with running(tmp_path, port) as local:
         welcome = local.log.read_text()
         assert "warning: rainbowctl cannot be told of this admin" in welcome
         [export] = re.findall(r"^  (export RAINBOW_ENDPOINT=.*)$", welcome, flags=re.MULTILINE)
         contexts.unlink()
         assert local.run(f"{export}; rainbowctl get cluster local").returncode == 0
-
-
-def test_a_token_that_got_lost_is_replaced(tmp_path: Path) -> None:
-    port = free_port()
-    with running(tmp_path, port):
-        pass
-    (tmp_path / "run/local.token").unlink()
-    with running(tmp_path, port) as local:
-        assert [state for _prefix, state in tokens(local)] == ["live", "revoked"]
 
 
 def test_neither_goes_on_without_the_other(tmp_path: Path) -> None:
@@ -182,7 +180,8 @@ def test_neither_goes_on_without_the_other(tmp_path: Path) -> None:
             timeout=10,
         ).raise_for_status()
         assert local.process.wait(timeout=_SECONDS) == 1
-        assert "error: rainbow-agent has ended with status 1" in local.log.read_text()
+        assert "error: rainbow-agent has ended with status 1. The end of" in local.log.read_text()
+        assert "Running a first job" not in local.log.read_text(), "it is run where there is none yet"
         assert is_free(port)
 
 
@@ -196,3 +195,29 @@ def test_a_port_that_is_taken_is_not_taken_for_the_admin(tmp_path: Path) -> None
         )
     assert done.returncode == 1
     assert f"error: port {port} cannot be listened on: Address already in use." in done.stderr
+
+
+def test_installing_says_what_it_does_line_by_line_without_a_terminal(tmp_path: Path) -> None:
+    programs = tmp_path / "venv/bin"
+    programs.mkdir(parents=True)
+    (programs / "python").touch()
+    pip = """#!/bin/sh
+case "$*" in *--quiet*) exit 0 ;; esac
+echo 'Requirement already satisfied: pip'
+echo 'Collecting flask'
+read answer < "$0.go"
+echo 'Installing collected packages: flask'
+"""
+    (programs / "pip").write_text(pip)
+    (programs / "pip").chmod(0o755)
+    os.mkfifo(programs / "pip.go")
+    command = ["make", f"VENV={tmp_path / 'venv'}", f"{tmp_path / 'venv'}/.installed"]
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    with subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True) as make:
+        assert make.stdout is not None
+        lines = [next(make.stdout), next(make.stdout)]  # while pip still waits
+        (programs / "pip.go").write_text("\n")
+        lines += make.stdout
+    assert make.returncode == 0
+    assert lines[0].startswith(f"Installing Rainbow into {tmp_path / 'venv'}")
+    assert lines[1:] == ["Collecting flask\n", "Installing collected packages: flask\n"]
