@@ -15,47 +15,77 @@ from admin.configuration.keys import CONFIGURATION
 from admin.core.fields.branches import MapOf, Section
 from admin.core.fields.leaves import Field
 from admin.core.settings.warnings import WarningCode
-from tests.support.admins import RunningAdmin, running_admin
-from tests.support.http_agents import HttpAgent, write_configuration
+from tests.support.admins import RunningAdmin
+from tests.support.agent_processes import admin_of_agents, running_site
 from tests.support.shells import CONFIG, Shell
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
+README = ROOT / "README.md"
 #: Done by the test itself: a running admin, and the programs on the path.
 NOT_RUN = {"make run", "make test", ". .venv/bin/activate"}
+#: What asks at a terminal.
+ASKING = re.compile(r"^rainbowctl (update|delete|rollback|apply|export|redecide) ")
 
 
-def commands(page: Path, heading: str = "") -> list[str]:
-    """The commands of a page, or of its part that follows a heading."""
-    text = page.read_text().split(heading, 1)[1] if heading else page.read_text()
+def commands(text: str) -> list[str]:
     blocks = re.findall(r"```console\n(.*?)```", text, flags=re.DOTALL)
-    lines = [line.removeprefix("$ ") for block in blocks for line in block.splitlines() if line.startswith("$ ")]
-    return [line for line in lines if line not in NOT_RUN]
+    return [line.removeprefix("$ ") for block in blocks for line in block.splitlines() if line.startswith("$ ")]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
-def test_the_commands_of_a_page_work_in_order_on_a_new_admin(page: Path, admin: RunningAdmin, tmp_path: Path) -> None:
-    run_all(Shell(admin, tmp_path), commands(page))
+def outputs(section: str) -> list[str]:
+    """What a section says that its commands print, as one expression each; an ellipsis stands for anything.
+
+    A block that begins with a command of its own shows what would happen in another state.
+    """
+    blocks = re.findall(r"```console\n.*?```.*?```text\n(?!\$ )(.*?)```", section, flags=re.DOTALL)
+    return [".*".join(re.escape(" ".join(part.split())) for part in block.split("…")) for block in blocks]
 
 
-def run_all(shell: Shell, lines: list[str]) -> None:
-    """Run commands in a directory as `make run` leaves it; each must succeed."""
+def shell_of(admin: RunningAdmin, directory: Path) -> Shell:
+    """A shell in a directory as `make run` leaves it."""
+    shell = Shell(admin, directory)
     shutil.copytree(CONFIG, shell.cwd / "config")
     (shell.cwd / ".rainbow").mkdir()
     (shell.cwd / ".rainbow/token").write_text("as `make run` writes it\n")
-    for command in lines:
-        out = shell.ok(command.replace("http://127.0.0.1:8088", shell.admin.url))
-        assert '"error"' not in out, f"{command}\n{out}"
+    return shell
 
 
-def test_after_the_tour_nothing_waits_for_a_cluster_that_nobody_runs(tmp_path: Path) -> None:
-    configuration = write_configuration(tmp_path)
-    with running_admin(tmp_path, "--config", str(configuration)) as admin:
-        agent = HttpAgent(url=admin.url, cluster="local")
-        agent.register(capacity={"cpu": "4", "memory": "8Gi"})
-        agent.sync()
-        shell = Shell(admin, tmp_path)
-        run_all(shell, commands(ROOT / "README.md", "### A first execution"))
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(page.read_text())], ids=lambda page: page.name)
+def test_the_commands_of_a_page_work_in_order_on_a_new_admin(page: Path, admin: RunningAdmin, tmp_path: Path) -> None:
+    shell = shell_of(admin, tmp_path)
+    not_printed: dict[str, str] = {}
+    for section in re.split(r"^##+ ", page.read_text(), flags=re.MULTILINE):
+        printed = ""
+        for command in commands(section):
+            done = shell.run(command.replace("http://127.0.0.1:8088", admin.url))
+            assert done.status == 0, f"{command}\n{done.out}{done.err}"
+            assert '"error"' not in done.out, f"{command}\n{done.out}"
+            printed += f"{done.out} {done.err} "
+        missing = [output for output in outputs(section) if not re.search(output, " ".join(printed.split()))]
+        not_printed |= dict.fromkeys(missing, printed)
+    assert not_printed == {}
+
+
+def test_the_blocks_of_the_readme_work_in_order_beside_an_agent_as_they_are_pasted(tmp_path: Path) -> None:
+    blocks = re.findall(r"```sh\n(.*?)```", README.read_text(), flags=re.DOTALL)
+    lines = [[line for line in block.splitlines() if line not in NOT_RUN] for block in blocks]
+    asking = [line for block in lines for line in block if ASKING.search(line) and "--dryRun" not in line]
+    assert [line for line in asking if not line.endswith(" --force")] == []
+    [pasted] = [block for block in lines if sum(line in asking for line in block) == 3 and "explain" in block[-1]]
+    with admin_of_agents(tmp_path) as admin, running_site(admin, tmp_path / "site", cluster="local") as site:
+        site.start()
+        shell = shell_of(admin, tmp_path)
+        for block in lines:
+            if block is pasted:
+                statuses, screen = shell.paste(block)
+                assert statuses == [0] * len(block), screen
+                continue
+            for line in block:
+                out = shell.ok(line.replace("http://127.0.0.1:8088", admin.url))
+                assert '"error"' not in out, f"{line}\n{out}"
+                assert "--logs" not in line or out == "Hello, world\n", out
+        # After the tour nothing waits for a cluster that nobody runs.
         spec = {"job": {"command": ["true"]}}
         for name in (f"first-{number}" for number in range(5)):
             request = {"project": "flytesnacks", "domain": "development", "name": name, "spec": spec}
