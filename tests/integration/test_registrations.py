@@ -172,10 +172,11 @@ def test_one_version_of_a_launch_plan_is_active(shared: FlaskClient, place: dict
     ok(shared.put(f"{API}/{base}/v3", json={"state": "INACTIVE"}))
     answer = ok(create(shared, "newest", launch_plan={"name": "plan"}, **place))
     assert answer["execution"]["launch_plan"]["version"] == "v3"
-    assert [warning["code"] for warning in answer["warnings"]] == ["inactive_launch_plan"]
+    assert [warning["code"] for warning in answer["warnings"]] == ["inactive_launch_plan", "unseen_cluster"]
     ok(shared.put(f"{API}/{base}/v1", json={"state": "ACTIVE"}))
     answer = ok(create(shared, "active", launch_plan={"name": "plan"}, **place))
-    assert (answer["execution"]["launch_plan"]["version"], answer["warnings"]) == ("v1", [])
+    assert answer["execution"]["launch_plan"]["version"] == "v1"
+    assert [warning["code"] for warning in answer["warnings"]] == ["unseen_cluster"]
     assert ok(register_plan(shared, "plan", "wf", "v4", **place))["created"] is True
     assert [launch_plan["id"]["version"] for launch_plan in get(shared, active)["launch_plans"]] == ["v4"]
     assert get(shared, f"{base}/v1")["state"] == "INACTIVE"
