@@ -80,6 +80,29 @@ def subtract(amounts: Amounts, taken: Amounts) -> dict[str, int]:
     return left
 
 
+def occupied(demand: Amounts, capacity: Amounts, *, exclusive: bool) -> Amounts:
+    """What a demand takes of a cluster: nodes are shared, unless it is exclusive, which takes all that its nodes have.
+
+    How much a node has is its share of the capacity, as far as that is known; never less than what is asked for.
+    """
+    if not exclusive:
+        return {resource: amount for resource, amount in demand.items() if resource != "nodes"}
+    nodes, all_nodes = demand.get("nodes", 0), capacity.get("nodes", 0)
+    if not all_nodes:
+        return demand
+    whole = {
+        resource: max(demand.get(resource, 0), -(-capacity[resource] * nodes // all_nodes))
+        for resource in TASK_RESOURCES
+        if resource in capacity
+    }
+    return {**demand, **whole}
+
+
+def add(amounts: Amounts, more: Amounts) -> dict[str, int]:
+    """The sum of two amounts."""
+    return {resource: amounts.get(resource, 0) + more.get(resource, 0) for resource in {**amounts, **more}}
+
+
 def shortages(amounts: Amounts, demand: Amounts) -> list[str]:
     """The resources of which there is too little; one whose amount is unknown may be enough."""
     short = []
@@ -90,10 +113,13 @@ def shortages(amounts: Amounts, demand: Amounts) -> list[str]:
 
 
 def utilization(capacity: Amounts, free: Amounts) -> float:
-    """How full a cluster is, from 0 to 1, by its scarcest resource; rounded, so that equally full clusters tie."""
+    """How full a cluster is, from 0 to 1, by its scarcest resource; rounded, so that equally full clusters tie.
+
+    Nodes do not count: one on which something runs may have room for more.
+    """
     scarcest = 1.0
     for resource, total in capacity.items():
         left = free.get(resource, total)
-        if left < total and left / total < scarcest:
+        if left < total and resource != "nodes" and left / total < scarcest:
             scarcest = left / total
     return round(1 - scarcest, 9)

@@ -10,6 +10,7 @@ from admin.core.changes import RowChange, rows_after
 from admin.core.executions.effective_settings import EffectiveSettings, resolve_settings
 from admin.core.executions.placements import check_feasible, check_route
 from admin.core.executions.plans import RunPlan, build_run_plan
+from admin.core.fleet.clusters import Cluster
 from admin.core.fleet.fleet import Fleet
 from admin.core.json_text import json_text
 from admin.core.placement.candidates import group_of
@@ -150,10 +151,10 @@ class StoredView:
         if clusters:
             if self._hold:  # so that no other transaction counts on the same room
                 fleet.hold(self._connection, clusters)
-            waiting = executions.demand_waiting(self._connection, clusters)
+            waiting = executions.taken_by_waiting(self._connection, clusters)
         moving = self._moving
         if moving is not None and moving.cluster is not None and moving.cluster in waiting:
-            waiting[moving.cluster] = subtract(waiting[moving.cluster], moving.demand)
+            waiting[moving.cluster] = subtract(waiting[moving.cluster], moving.takes_of(clusters[moving.cluster]))
         return evaluate(run_plan.route, self.fleet, run_plan.workload, waiting)
 
 
@@ -169,10 +170,12 @@ def _applying_rows(context: Context, connection: Connection, scope: Scope) -> di
     return rows
 
 
-def _loaded_clusters(route: Route, fleet_now: Fleet) -> list[str]:
+def _loaded_clusters(route: Route, fleet_now: Fleet) -> dict[str, Cluster]:
     """The clusters that a route leads to, if its strategy looks at their load."""
     group = group_of(route, fleet_now)
-    return [member.cluster for member in group.members] if group and strategy_of(group).looks_at_load else []
+    if group is None or not strategy_of(group).looks_at_load:
+        return {}
+    return {member.cluster: fleet_now.clusters[member.cluster] for member in group.members}
 
 
 def reason_of(refusal: Invalid | RainbowError) -> tuple[str, str]:

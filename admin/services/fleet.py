@@ -110,7 +110,7 @@ def _views(connection: Connection, current: Fleet, clusters: list[Cluster]) -> l
     leases = executions.leases_by_cluster(connection)
     states = fleet.states(connection)  # the cached fleet may hold an older sync time: a sync alone is no new generation
     clusters = [build_cluster(cluster.definition, states.get(cluster.name, cluster.state)) for cluster in clusters]
-    waiting = executions.demand_waiting(connection, [cluster.name for cluster in clusters])
+    waiting = executions.taken_by_waiting(connection, {cluster.name: cluster for cluster in clusters})
     groups: dict[str, tuple[list[str], list[str]]] = {cluster.name: ([], []) for cluster in clusters}
     for index, groups_of_kind in enumerate((current.pools, current.labels)):
         for name, group in groups_of_kind.items():

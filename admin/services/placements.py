@@ -99,7 +99,7 @@ class _Simulator:
     def __init__(self, context: Context, connection: Connection, changes: list[RowChange]) -> None:
         self._rules = context.settings.rules
         self._view = StoredView(context, connection, proposed=changes)
-        self._waiting = executions.demand_waiting(connection, self._view.fleet.clusters)
+        self._waiting = executions.taken_by_waiting(connection, self._view.fleet.clusters)
         self._run_plans: dict[str, RunPlan] = {}
 
     def place(self, execution: Execution, request: RunRequest, key: str) -> SimulatedPlacement:
@@ -125,11 +125,12 @@ class _Simulator:
         )
 
     def _loads(self, execution: Execution) -> Mapping[str, Amounts]:
-        """The demand that waits at each cluster, without that of the execution itself."""
+        """What is taken of each cluster by what waits there, without the execution itself."""
         cluster = execution.cluster
         if execution.phase != Phase.QUEUED.value or cluster is None or cluster not in self._waiting:
             return self._waiting
-        return {**self._waiting, cluster: subtract(self._waiting[cluster], execution.demand)}
+        taken = execution.takes_of(self._view.fleet.clusters[cluster])
+        return {**self._waiting, cluster: subtract(self._waiting[cluster], taken)}
 
 
 def simulate(

@@ -79,6 +79,7 @@ class Preparation:
             "tier": run_plan.tier,
             "priority": run_plan.priority,
             **executions.demand_columns(run_plan.workload.demand),
+            "exclusive": run_plan.workload.exclusive,
         }
 
     def _template(self, run: RunRequest, queue: str | None) -> Template:

@@ -23,7 +23,7 @@ from admin.core.placement.decisions import ASSIGNED, WAITS_FOR_ROOM, Decision, d
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.placement.scores import strategy_of
 from admin.core.problems import Invalid
-from admin.core.resources import subtract
+from admin.core.resources import add, subtract
 from admin.core.settings.scopes import Scope
 from admin.errors import RainbowError
 from admin.metrics import count_finished, count_redecided
@@ -94,11 +94,11 @@ def _decide_batch(
         if movable:
             loaded |= _clusters_of(movable, fleet_now)
             fleet_now = _with_load(connection, fleet_now)
-        demand = executions.demand_waiting(connection, loaded) if loaded else {}
+        taken = _taken(connection, loaded, fleet_now) if loaded else {}
         changes = [
             (execution, decision)
             for execution in unsettled
-            if (decision := _decide(execution, fleet_now, demand)) is not None and _differs(execution, decision)
+            if (decision := _decide(execution, fleet_now, taken)) is not None and _differs(execution, decision)
         ]
         _store(connection, changes, context.clock())
     changed = [
@@ -139,11 +139,16 @@ def is_room_again(context: Context) -> bool:
             return False
         if movable:
             fleet_now = _with_load(connection, fleet_now)
-        demand = executions.demand_waiting(connection, fleet_now.clusters)
+        taken = _taken(connection, fleet_now.clusters, fleet_now)
         return any(
-            decide(_route(execution), fleet_now, _workload(execution), demand).cluster is not None
+            decide(_route(execution), fleet_now, _workload(execution), taken).cluster is not None
             for execution in oldest
-        ) or any(_decide(execution, fleet_now, demand) is not None for execution in movable)
+        ) or any(_decide(execution, fleet_now, taken) is not None for execution in movable)
+
+
+def _taken(connection: Connection, names: Iterable[str], fleet_now: Fleet) -> dict[str, dict[str, int]]:
+    """What is taken of some clusters by what waits there."""
+    return executions.taken_by_waiting(connection, {name: fleet_now.clusters[name] for name in names})
 
 
 def _oldest_movable(connection: Connection, fleet_now: Fleet) -> list[WaitingExecution]:
@@ -167,6 +172,7 @@ def _workload(execution: WaitingExecution) -> Workload:
     return Workload(
         key=str(execution.key),
         demand=execution.demand,
+        exclusive=execution.exclusive,
         plugins=tuple(execution.required_plugins),
         declined=tuple(execution.avoid),
     )
@@ -206,22 +212,22 @@ def _hold_loaded(connection: Connection, fleet_now: Fleet) -> set[str]:
 
 
 def _decide(execution: WaitingExecution, fleet_now: Fleet, waiting: dict[str, dict[str, int]]) -> Decision | None:
-    """Decide where an execution goes, and move its demand in `waiting` from the old cluster to the new one.
+    """Decide where an execution goes, and move what it takes in `waiting` from the old cluster to the new one.
 
     None for one that stays at an expected cluster, since none that has been seen has room for it.
     """
-    demand, before = execution.demand, waiting.get(execution.cluster or "")
+    workload, before = _workload(execution), waiting.get(execution.cluster or "")
     stays = _may_stay(execution, fleet_now)
     if execution.cluster is not None and before is not None:
-        waiting[execution.cluster] = subtract(before, demand)
-    decision = decide(_route(execution), fleet_now, _workload(execution), waiting, needs_room=stays)
+        waiting[execution.cluster] = subtract(before, workload.takes_of(fleet_now.clusters[execution.cluster]))
+    decision = decide(_route(execution), fleet_now, workload, waiting, needs_room=stays)
     if stays and decision.code != ASSIGNED:
         if execution.cluster is not None and before is not None:
             waiting[execution.cluster] = before
         return None
     if decision.cluster is not None:
-        total = waiting.get(decision.cluster, {})
-        waiting[decision.cluster] = {name: total.get(name, 0) + demand.get(name, 0) for name in {*total, *demand}}
+        taken = workload.takes_of(fleet_now.clusters[decision.cluster])
+        waiting[decision.cluster] = add(waiting.get(decision.cluster, {}), taken)
     return decision
 
 

@@ -54,6 +54,7 @@ executions = Table(
     Column("content", JSON, nullable=False),  # the concrete job and what travels with it to the agent
     Column("required_plugins", JSON, nullable=False),
     *(Column(f"demand_{resource}", BigInteger, nullable=False) for resource in DEMANDS),
+    Column("exclusive", Boolean, nullable=False, server_default=false()),  # whether it has its nodes to itself
     Column("revision", BigInteger, nullable=False),
     Column("attempt", Integer, nullable=False),
     Column("decisions", Integer, nullable=False),

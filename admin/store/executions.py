@@ -23,8 +23,9 @@ from sqlalchemy import (
 
 from admin.core.executions.attempts import UNDECIDED
 from admin.core.executions.lifecycle import UNFINISHED, Phase
+from admin.core.fleet.clusters import Cluster
 from admin.core.json_text import JsonObject
-from admin.core.resources import Amounts
+from admin.core.resources import Amounts, add, occupied
 from admin.store.batches import insert_all, update_all
 from admin.store.execution_tables import DEMANDS, IN_QUEUE, execution_events, executions
 from admin.store.sql_types import AnySelect
@@ -86,6 +87,7 @@ class Execution(NamedTuple):
     demand_gpu: int
     demand_ephemeral_storage: int
     demand_nodes: int
+    exclusive: bool
     revision: int
     attempt: int
     decisions: int
@@ -114,8 +116,12 @@ class Execution(NamedTuple):
 
     @property
     def demand(self) -> dict[str, int]:
-        """The resources that it takes."""
+        """The resources that it asks for."""
         return _demand(self)
+
+    def takes_of(self, cluster: Cluster) -> Amounts:
+        """What it takes of a cluster."""
+        return occupied(self.demand, cluster.capacity or {}, exclusive=self.exclusive)
 
 
 class ListedExecution(NamedTuple):
@@ -188,6 +194,7 @@ class WaitingExecution(NamedTuple):
     demand_gpu: int
     demand_ephemeral_storage: int
     demand_nodes: int
+    exclusive: bool
 
     @property
     def key(self) -> ExecutionId:
@@ -195,7 +202,7 @@ class WaitingExecution(NamedTuple):
 
     @property
     def demand(self) -> dict[str, int]:
-        """The resources that it takes."""
+        """The resources that it asks for."""
         return _demand(self)
 
 
@@ -285,18 +292,20 @@ def waiting(connection: Connection, after_id: int, limit: int) -> list[WaitingEx
     return list(map(WaitingExecution._make, rows))
 
 
-def demand_waiting(connection: Connection, clusters: Iterable[str]) -> dict[str, dict[str, int]]:
-    """The total demand that waits at each of some clusters."""
+def taken_by_waiting(connection: Connection, clusters: Mapping[str, Cluster]) -> dict[str, dict[str, int]]:
+    """What is taken of each of some clusters by what waits there."""
     sums = [func.sum(cast(_columns[f"demand_{resource}"], Float)) for resource in DEMANDS]
     query = (
-        select(_columns.cluster, *sums, func.count())
+        select(_columns.cluster, _columns.exclusive, *sums, func.count())
         .where(_QUEUED, _OPEN, func.coalesce(_columns.cluster, "").in_(list(clusters)))
-        .group_by(_columns.cluster)
+        .group_by(_columns.cluster, _columns.exclusive)
     )
-    return {
-        cluster: dict(zip((*DEMANDS, "executions"), map(int, amounts), strict=True))
-        for cluster, *amounts in connection.execute(query)
-    }
+    taken: dict[str, dict[str, int]] = {}
+    for name, exclusive, *amounts in connection.execute(query):
+        demand = dict(zip((*DEMANDS, "executions"), map(int, amounts), strict=True))
+        whole = occupied(demand, clusters[name].capacity or {}, exclusive=exclusive)
+        taken[name] = add(taken.get(name, {}), whole)
+    return taken
 
 
 def counts_by_cluster(connection: Connection) -> dict[tuple[str, str], int]:

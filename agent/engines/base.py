@@ -92,6 +92,11 @@ class Task:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
+def is_exclusive(task: Task) -> bool:
+    """Whether a job has its nodes to itself."""
+    return bool(task.job.get("resources", {}).get("exclusive"))
+
+
 @dataclass(frozen=True)
 class Handle:
     """A job that was submitted: the agent's key for it and the back end's own id."""

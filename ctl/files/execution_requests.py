@@ -31,6 +31,7 @@ _JOB_FLAGS = {
     "gpu": ("resources", "requests", "gpu"),
     "nodes": ("resources", "nodes"),
     "tasks": ("resources", "tasks"),
+    "exclusive": ("resources", "exclusive"),
     "duration": ("resources", "duration"),
 }
 #: Flags for settings, by the keys of files.

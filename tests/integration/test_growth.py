@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,6 +14,7 @@ import pytest
 from sqlalchemy import Connection, create_engine, event, update
 
 from admin.core.executions.selectors import Condition, equals, parse_filters
+from admin.core.fleet.clusters import Cluster
 from admin.core.placement.decisions import WAITS_FOR_ROOM
 from admin.core.settings.scopes import Scope
 from admin.store import attributes, execution_lists, executions, leases, statistics
@@ -25,6 +26,7 @@ from admin.store.executions import ExecutionId, ListedExecution
 from admin.store.leases import SilentClusters
 from bench.finished import add_finished
 from tests.support.databases import PostgresqlDatabases, SqliteDatabases
+from tests.support.small_fleets import small_fleet
 
 FINISHED = 20_000
 NOW = datetime.now(UTC)
@@ -33,6 +35,12 @@ ACTIVE = equals("state", "ACTIVE")
 PLACE = Scope(project="team-1", domain="staging", workflow="w", launch_plan="l")
 SOME = [ExecutionId(project="team-1", domain="staging", name=f"e{number}") for number in range(50)]
 SCOPE = (equals("project", "team-1"), equals("domain", "staging"))
+
+
+def clusters(*numbers: int) -> Mapping[str, Cluster]:
+    names = [f"cluster-{number}" for number in numbers]
+    return small_fleet(clusters={name: {} for name in names}).clusters
+
 
 #: What reads everything there is, and what sorts it. An incremental sort of what comes in order is none.
 READS_ALL = re.compile(r"SCAN executions(?! USING (COVERING )?INDEX ix_executions_(active|archived|held|unf))|Seq Scan")
@@ -236,9 +244,9 @@ BY_NAME: dict[str, Call] = {
 #: These look at everything that has not ended, and sort or group it.
 COUNTS: dict[str, tuple[Call, tuple[str, ...]]] = {
     "full routes": (lambda c: executions.full_routes(c, WAITS_FOR_ROOM), ("unplaced",)),
-    "demand": (lambda c: executions.demand_waiting(c, ["cluster-1"]), ("unfinished", "offered", "phase")),
+    "demand": (lambda c: executions.taken_by_waiting(c, clusters(1)), ("unfinished", "offered", "phase")),
     "demand of all": (
-        lambda c: executions.demand_waiting(c, [f"cluster-{number}" for number in range(20)]),
+        lambda c: executions.taken_by_waiting(c, clusters(*range(20))),
         ("unfinished", "offered", "phase"),
     ),
     "by cluster": (lambda c: executions.counts_by_cluster(c), ("unfinished", "phase")),

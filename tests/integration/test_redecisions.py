@@ -19,6 +19,7 @@ from tests.support.placing import (
     API,
     DOMAIN,
     PROJECT,
+    create,
     created,
     execution,
     explanation,
@@ -138,6 +139,44 @@ def test_what_found_every_cluster_full_is_placed_when_a_report_frees_room(
         ("b", "ASSIGNED"),
         (None, "CLUSTERS_FULL"),
     ]
+
+
+@pytest.mark.parametrize("strategy", ["spill", "least-loaded"])
+def test_a_node_is_shared_by_as_many_jobs_as_have_room_on_it(api: FlaskClient, context: Context, strategy: str) -> None:
+    put_pool(api, "gpu", ["a"], strategy=strategy)
+    report(api, "a", capacity={"cpu": "4", "nodes": 1})
+    job = {"command": ["true"], "resources": {"requests": {"cpu": "1"}}}
+    for number in range(4):
+        assert created(api, f"e{number}", **pool("gpu"), job=job)["cluster"] == "a"
+    reason = created(api, "fifth", **pool("gpu"), job=job)["closure"]["reason"]
+    assert reason["message"].endswith("'a' is full: 1 cpu wanted, free are 0.")
+    terminate(api, "e0")
+    decide_waiting(context)
+    assert state(api, "fifth") == ("a", "ASSIGNED")
+
+
+def test_an_exclusive_job_needs_whole_nodes_and_leaves_them_to_nobody(api: FlaskClient, context: Context) -> None:
+    put_pool(api, "gpu", ["a", "b"], strategy="spill")
+    for name in ("a", "b"):
+        report(api, name, capacity={"cpu": "8", "nodes": 2})
+    shared = {"command": ["true"], "resources": {"requests": {"cpu": "1"}}}
+    alone = {"command": ["true"], "resources": {"exclusive": True, "requests": {"cpu": "1"}}}
+    assert created(api, "first", **pool("gpu"), job=alone)["cluster"] == "a"
+    assert get(api, "clusters/a")["free"] == {"cpu": "4", "nodes": 1}
+    for number in range(4):
+        assert created(api, f"e{number}", **pool("gpu"), job=shared)["cluster"] == "a"
+    assert created(api, "second", **pool("gpu"), job=shared)["cluster"] == "b"
+    assert created(api, "third", **pool("gpu"), job=alone)["cluster"] == "b"
+    reason = created(api, "fourth", **pool("gpu"), job=alone)["closure"]["reason"]
+    assert "'b' is full: 4 cpu wanted, free are 3" in reason["message"]
+    terminate(api, "first")
+    decide_waiting(context)
+    assert state(api, "fourth") == ("a", "ASSIGNED")
+    refused(
+        create(api, "large", **pool("gpu"), job={"command": ["true"], "resources": {"nodes": 3}}),
+        400,
+        "no_cluster_large_enough",
+    )
 
 
 def test_an_execution_that_is_ended_gives_its_room_to_one_that_waits(api: FlaskClient, context: Context) -> None:

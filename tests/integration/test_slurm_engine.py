@@ -286,6 +286,8 @@ def test_arguments_of_jobs_on_several_nodes(tmp_path: Path) -> None:
     expected = ["--nodes=2", "--cpus-per-task=2", "--ntasks=5", "--ntasks-per-node=3"]
     assert wide == [*expected, "--mem=3072M", "--gpus=5", "--tmp=3072M"]
     assert own_arguments(nodes=4) == ["--nodes=4"]
+    assert own_arguments(exclusive=True) == ["--exclusive"]
+    assert own_arguments(exclusive=False) == []
 
 
 def test_capacity_and_what_is_free(engine: SlurmEngine) -> None:
@@ -295,6 +297,13 @@ def test_capacity_and_what_is_free(engine: SlurmEngine) -> None:
     whole, free = engine.capacity()
     assert whole == {"cpu": str(CPUS), "memory": f"{MEMORY_MB}Mi", "gpu": "0", "nodes": 1}
     assert free == {"cpu": str(CPUS - 2), "memory": f"{MEMORY_MB - 512}Mi", "gpu": "0", "nodes": 0}
+
+
+def test_an_exclusive_job_has_its_node_to_itself(engine: SlurmEngine) -> None:
+    handle = engine.submit(task_of(engine, "sleep 60", job={"resources": {"exclusive": True}}))
+    running(engine, handle)
+    free = engine.capacity()[1]
+    assert (free["cpu"], free["nodes"]) == ("0", 0)
 
 
 def test_the_eta_of_a_job(engine: SlurmEngine) -> None:

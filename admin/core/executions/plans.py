@@ -84,6 +84,7 @@ def build_run_plan(launch: Launch, name: str, effective: EffectiveSettings, rule
         workload=Workload(
             key=f"{launch.scope.project}/{launch.scope.domain}/{name}",
             demand=demand(job),
+            exclusive=bool(job["resources"].get("exclusive")),
             plugins=tuple(plugins["plugin_id"]) if plugins and must_offer else (),
         ),
     )

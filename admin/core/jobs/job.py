@@ -8,7 +8,7 @@ from typing import Any
 from admin.core import names
 from admin.core.fields.branches import MapOf, Section, read
 from admin.core.fields.compounds import FreeForm, ListOf
-from admin.core.fields.leaves import Duration, Integer, Text
+from admin.core.fields.leaves import Boolean, Duration, Integer, Text
 from admin.core.problems import Problem, Refused, dotted, invalid
 from admin.core.quantities import parse_quantity
 from admin.core.resources import LARGEST, TASK_RESOURCES, parse_demand
@@ -35,6 +35,7 @@ JOB = Section(
             fields={
                 "nodes": Integer(minimum=1, maximum=10**6, description="Machines; 1."),
                 "tasks": Integer(minimum=1, maximum=10**6, description="Copies of the command, over all nodes; 1."),
+                "exclusive": Boolean(description="Whether it has its nodes to itself; false."),
                 "requests": Section(fields=TASK_RESOURCES, description="What each task needs."),
                 "limits": Section(fields=TASK_RESOURCES, description="The most each task may take."),
                 "duration": Duration(description="The longest it may run."),
@@ -131,7 +132,7 @@ def _capped(default: str | None, limit: str | None) -> str | None:
 
 
 def demand(job: Mapping[str, Any]) -> dict[str, int]:
-    """The resources of a cluster that a job takes while it runs."""
+    """The resources that a cluster must have for a job; it takes them while it runs, but for nodes that it shares."""
     resources = job.get("resources", {})
     tasks = resources.get("tasks", 1)
     taken = {

@@ -10,7 +10,7 @@ from admin.core.fleet.clusters import Cluster
 from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.fleet.fleet import Fleet, Group, Member
 from admin.core.placement.routes import Route, RouteKind
-from admin.core.resources import Amounts, subtract
+from admin.core.resources import Amounts, occupied, subtract
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,13 +19,18 @@ class Workload:
 
     key: str  #: project/domain/name; the same key always draws the same cluster
     demand: Amounts = field(default_factory=dict)
+    exclusive: bool = False  #: whether it has its nodes to itself
     plugins: tuple[str, ...] = ()  #: the cluster must offer one of these; empty for any
     declined: tuple[str, ...] = ()  #: clusters whose agents declined it
 
     @property
     def criteria(self) -> tuple[object, ...]:
         """All that filters and strategies may look at: evaluations are cached by it."""
-        return tuple(self.demand.items()), self.plugins, self.declined
+        return tuple(self.demand.items()), self.exclusive, self.plugins, self.declined
+
+    def takes_of(self, cluster: Cluster) -> Amounts:
+        """What it takes of a cluster while it runs."""
+        return occupied(self.demand, cluster.capacity or {}, exclusive=self.exclusive)
 
 
 _EVERY_CLUSTER = Definition(kind=FleetKind.LABEL, name="", payload={}, source=Source.CONFIGURATION)
@@ -56,7 +61,7 @@ def group_of(route: Route, fleet: Fleet) -> Group | None:
 
 
 def candidates_of(group: Group, fleet: Fleet, waiting: Mapping[str, Amounts] | None) -> list[Candidate]:
-    """The clusters of a group in their order; with what is free where `waiting` says what waits at each."""
+    """The clusters of a group in their order; with what is free where `waiting` says what is taken by what waits."""
     clusters = fleet.clusters
     if waiting is None:
         return [Candidate(clusters[name], weight, at, None) for at, (name, weight) in enumerate(group.members)]

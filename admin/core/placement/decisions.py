@@ -95,7 +95,7 @@ class Decision(NamedTuple):
 def decide(
     route: Route, fleet: Fleet, workload: Workload, waiting: Mapping[str, Amounts], *, needs_room: bool = False
 ) -> Decision:
-    """Choose a cluster; `waiting` is what waits at each already."""
+    """Choose a cluster; `waiting` is what is taken of each by what waits there already."""
     return choose(evaluate(route, fleet, workload, waiting, needs_room=needs_room), workload.key)
 
 

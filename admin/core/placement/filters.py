@@ -93,11 +93,10 @@ def _too_small(candidates: Sequence[Candidate], workload: Workload) -> Drops:
 
 
 def _full(candidates: Sequence[Candidate], workload: Workload) -> Drops:
-    demand = workload.demand
     return {
-        candidate.position: f"is full: {_compare(short, demand, free, 'free are')}"
+        candidate.position: f"is full: {_compare(short, taken, free, 'free are')}"
         for candidate in candidates
-        if (free := candidate.free) and (short := shortages(free, demand))
+        if (free := candidate.free) and (short := shortages(free, taken := workload.takes_of(candidate.cluster)))
     }
 
 

@@ -40,7 +40,7 @@ def _start_seconds(candidate: Candidate, workload: Workload) -> float | None:
     report, free = candidate.cluster.state.report, candidate.free
     if "eta" in report:
         return float(parse_duration(report["eta"], zero=True))
-    return 0.0 if free is not None and not shortages(free, workload.demand) else None
+    return 0.0 if free is not None and not shortages(free, workload.takes_of(candidate.cluster)) else None
 
 
 _ALL = (

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 import agent
 from agent.clocks import SYSTEM_CLOCK, Clock, boot_id
-from agent.engines.base import EngineUnavailable, Handle, NativePhase, NativeState, OptionError, Task
+from agent.engines.base import EngineUnavailable, Handle, NativePhase, NativeState, OptionError, Task, is_exclusive
 from agent.engines.command_engine import CommandEngine, is_locked
 from agent.engines.limits import LOG_LIMIT_BYTES
 from agent.engines.local import cgroups, processes
@@ -83,13 +83,15 @@ class LocalEngine(CommandEngine):
         return platform.release()
 
     def capacity(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The machine's cores and memory, and what running jobs have not requested."""
+        """The machine's cores and memory, and what running jobs have not requested; an exclusive one leaves nothing."""
         cpu, memory = Fraction(len(self._cores)), Fraction(_memory_bytes())
         free_cpu, free_memory = cpu, memory
-        for plan in self._running_plans():
-            free_cpu -= parse_quantity(plan["cpu"])
-            free_memory -= parse_quantity(plan["memory"])
-        return _quantities(cpu, memory), _quantities(max(free_cpu, Fraction(0)), max(free_memory, Fraction(0)))
+        plans = self._running_plans()
+        for plan in plans:
+            free_cpu -= cpu if plan.get("exclusive") else parse_quantity(plan["cpu"])
+            free_memory -= memory if plan.get("exclusive") else parse_quantity(plan["memory"])
+        free = _quantities(max(free_cpu, Fraction(0)), max(free_memory, Fraction(0)), nodes=0 if plans else 1)
+        return _quantities(cpu, memory, nodes=1), free
 
     def check(self, task: Task) -> str:
         """Accept commands that fit on this machine."""
@@ -148,6 +150,7 @@ class LocalEngine(CommandEngine):
             "log_limit_bytes": self.options["logLimitBytes"],
             "cpu": str(float(_requested(task, "cpu"))),
             "memory": str(round_up(_requested(task, "memory"))),
+            "exclusive": is_exclusive(task),
             "cores": self._least_used_cores(round_up(cpu * tasks)) if cpu else None,
         }
         if memory and self.options["memoryLimit"] != "none":
@@ -295,6 +298,7 @@ class LocalEngine(CommandEngine):
         """0 if the task fits beside the running jobs: nothing is ever queued."""
         free = self.capacity()[1]
         fits = all(_requested(task, name) <= parse_quantity(free[name]) for name in ("cpu", "memory"))
+        fits &= not is_exclusive(task) or free["nodes"] == 1
         return 0.0 if fits else None
 
     def _running_plans(self) -> list[dict[str, Any]]:
@@ -364,8 +368,8 @@ def _limit(task: Task, resource: str) -> Fraction | None:
     return per_task(task.job, resource, "limits") or per_task(task.job, resource)
 
 
-def _quantities(cpu: Fraction, memory: Fraction) -> dict[str, Any]:
-    return {"cpu": f"{round_up(cpu * 1000)}m", "memory": f"{int(memory) >> 20}Mi", "nodes": 1}
+def _quantities(cpu: Fraction, memory: Fraction, *, nodes: int) -> dict[str, Any]:
+    return {"cpu": f"{round_up(cpu * 1000)}m", "memory": f"{int(memory) >> 20}Mi", "nodes": nodes}
 
 
 def _memory_bytes() -> int:

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
-from agent.engines.base import Task
+from agent.engines.base import Task, is_exclusive
 from agent.engines.limits import log_sizes
 from agent.engines.slurm import job_files
 from agent.quantities import per_task, round_up
@@ -228,6 +228,8 @@ def arguments(task: Task, directory: Path, account: str, more: Sequence[str]) ->
 def _resources(task: Task) -> list[str]:
     nodes, tasks = shape(task)
     words = [f"--nodes={nodes}", f"--cpus-per-task={_cores(task)}"]
+    if is_exclusive(task):
+        words.append("--exclusive")
     per_node = 1
     # With fewer tasks than nodes Slurm would reduce the nodes; without --ntasks it assumes one task on each.
     if tasks >= nodes:

@@ -160,6 +160,7 @@ RUN_PARAMETERS: Sequence[click.Parameter] = [
     text_option("gpu", metavar="QUANTITY", help="GPUs of each task."),
     Option(["--nodes"], metavar="N", type=click.IntRange(min=1), help="Nodes of the job."),
     Option(["--tasks"], metavar="N", type=click.IntRange(min=1), help="Tasks of the job."),
+    Option(["--exclusive"], is_flag=True, default=None, help="Let the job have its nodes to itself."),
     text_option("duration", metavar="DURATION", help="How long it may run: 90s, 1h."),
 ]
 

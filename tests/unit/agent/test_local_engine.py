@@ -279,6 +279,15 @@ def test_free_capacity_excludes_what_running_jobs_request(engine: LocalEngine) -
     assert after == capacity
     assert int(left["cpu"][:-1]) == int(capacity["cpu"][:-1]) - 500
     assert int(left["memory"][:-2]) == int(capacity["memory"][:-2]) - 64
+    assert (capacity["nodes"], left["nodes"]) == (1, 0)
+
+
+def test_an_exclusive_job_leaves_nothing_free(engine: LocalEngine) -> None:
+    alone = task(engine, "sleep", "60", resources={"exclusive": True})
+    assert (engine.check(alone), engine.eta(alone)) == ("", 0.0)
+    engine.submit(alone)
+    assert engine.capacity()[1] == {"cpu": "0m", "memory": "0Mi", "nodes": 0}
+    assert engine.eta(task(engine, "true", resources={"exclusive": True})) is None
 
 
 @pytest.mark.parametrize(

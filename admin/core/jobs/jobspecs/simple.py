@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from admin.core.fields.leaves import Quantity
+from admin.core.fields.leaves import Boolean, Quantity
 from admin.core.jobs.job import JOB
 from admin.core.jobs.jobspecs.documents import (
     check_version,
@@ -30,7 +30,7 @@ _REQUESTS = {
     "ephemeral_storage": "ephemeral_storage",
 }
 _SHORT_NAMES = {"env": "environment", "cwd": "working_directory", "time": "duration"}
-_RESOURCES = {"nodes": read_count, "tasks": read_count, "duration": read_duration}
+_RESOURCES = {"nodes": read_count, "tasks": read_count, "duration": read_duration, "exclusive": Boolean().read}
 _FIELDS = (*JOB.fields, "version", "name", *_RESOURCES, *_REQUESTS)
 
 

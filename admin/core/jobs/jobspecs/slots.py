@@ -45,6 +45,7 @@ class Slots(ABC):
 
     problems: list[Problem]
     nodes: int | None = None
+    exclusive: bool = False  #: whether the nodes are for this job alone
     count: int = 1  #: over all nodes
     amounts: dict[str, _Amount] = field(default_factory=dict)  #: in each slot, by the job's name of the resource
 
@@ -56,6 +57,8 @@ class Slots(ABC):
         """The resources of the job when so many tasks share the slots."""
         resources: dict[str, Any] = {} if self.nodes is None else {"nodes": self.nodes}
         resources["tasks"] = tasks
+        if self.exclusive:
+            resources["exclusive"] = True
         requests = {name: self._per_task(name, tasks) for name in _AMOUNTS.values() if name in self.amounts}
         if requests:
             resources["requests"] = requests
@@ -73,9 +76,13 @@ class Slots(ABC):
         return f"{small}m" if resource == "cpu" else f"{small}"
 
     def _read_fields(self, resource: Any, path: Path, more: tuple[str, ...] = ()) -> dict[str, Any]:
+        resource = read_mapping(resource, path, self.problems)
+        if resource.get("type") == "node" and resource.get("exclusive") is True:
+            self.exclusive = True
+            del resource["exclusive"]
         fields = without_unsupported(
-            read_mapping(resource, path, self.problems),
-            {"exclusive": "ask for all that a node has"},
+            resource,
+            {"exclusive": "only nodes can be exclusive"},
             path,
             self.problems,
             harmless={"exclusive": False},

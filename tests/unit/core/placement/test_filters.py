@@ -27,7 +27,7 @@ def workload(**demand: int) -> Workload:
 
 def test_whatever_filters_may_look_at_distinguishes_the_evaluations_that_are_cached() -> None:
     plain = Workload(key="p/d/e")
-    others: dict[str, Any] = {"demand": {"cpu": 1}, "plugins": ("mpi",), "declined": ("a",)}
+    others: dict[str, Any] = {"demand": {"cpu": 1}, "exclusive": True, "plugins": ("mpi",), "declined": ("a",)}
     assert {field.name for field in fields(Workload)} == {"key", *others}, "a new field belongs to Workload.criteria"
     for name, value in others.items():
         assert replace(plain, **{name: value}).criteria != plain.criteria
@@ -241,6 +241,37 @@ def test_room_is_reported_free_less_what_waits_and_never_below_zero() -> None:
     full = decide(pool("p"), fleet, needed, {"a": {"cpu": 9000}})
     assert full.code == "CLUSTERS_FULL"
     assert "1500m cpu wanted, free are 0" in full.message
+
+
+@pytest.mark.parametrize("strategy", ["spill", "least-loaded"])
+def test_nodes_are_shared_and_only_bound_how_many_a_job_may_ask_for(strategy: str) -> None:
+    fleet = pool_fleet(
+        strategy, {"a": {"capacity": {"cpu": "4", "nodes": 1}}}, a=reports(free={"cpu": "1", "nodes": 0})
+    )
+    assert decide(pool("p"), fleet, workload(cpu=1000, nodes=1), {}).cluster == "a"
+    full = decide(pool("p"), fleet, workload(cpu=1000, nodes=1), {"a": {"cpu": 1000, "executions": 1}})
+    assert (full.code, full.message) == (
+        "CLUSTERS_FULL",
+        "No cluster of pool 'p' is able: 'a' is full: 1 cpu wanted, free are 0.",
+    )
+    too_small = decide(pool("p"), fleet, workload(cpu=1000, nodes=2), {})
+    assert (too_small.code, too_small.evaluation.is_feasible) == ("CLUSTERS_TOO_SMALL", False)
+
+
+def test_an_exclusive_job_takes_all_that_its_nodes_have_as_far_as_that_is_known() -> None:
+    alone = Workload(key="p/d/e", demand={"cpu": 1000, "nodes": 1, "executions": 1}, exclusive=True)
+    known = {"capacity": {"cpu": "7", "memory": "8Gi", "nodes": 2, "executions": 9}}
+    fleet = pool_fleet("spill", {"a": known, "b": {"capacity": {"cpu": "7"}}})
+    a, b = fleet.clusters["a"], fleet.clusters["b"]
+    assert alone.takes_of(a) == {"cpu": 3500, "memory": 4 * 2**30, "nodes": 1, "executions": 1}
+    assert alone.takes_of(b) == alone.demand
+    half = decide(pool("p"), fleet, alone, {"a": {"cpu": 3500}})
+    assert half.cluster == "a"
+    spilled = decide(pool("p"), fleet, alone, {"a": {"cpu": 3501}})
+    assert spilled.cluster == "b"
+    assert spilled.evaluation.verdicts[0][-1].reason == "is full: 3500m cpu wanted, free are 3499m"
+    busy = pool_fleet("spill", {"a": known}, a=reports(free={"cpu": "6", "memory": "8Gi", "nodes": 0}))
+    assert "1 nodes wanted, free are 0" in decide(pool("p"), busy, alone, {}).message
 
 
 def test_declared_capacity_is_room_until_a_cluster_has_reported() -> None:

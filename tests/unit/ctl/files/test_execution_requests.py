@@ -24,7 +24,7 @@ NOTHING: dict[str, Any] = dict.fromkeys(
             "cluster_label",
         ),
         *("cluster", "target_project", "target_domain", "service_account", "iam_role", "image", "cpu", "memory", "gpu"),
-        *("nodes", "tasks", "duration", "retries", "backoff", "on_lost"),
+        *("nodes", "tasks", "exclusive", "duration", "retries", "backoff", "on_lost"),
     ]
 ) | {"overwrite_cache": False, "inputs": {}, "labels": {}, "annotations": {}, "envs": {}, "command": ()}
 
@@ -94,6 +94,7 @@ def test_a_job_of_ones_own_is_a_command_or_an_image_with_what_it_needs() -> None
         }
     }
     assert spec(image="i") == {"job": {"image": "i"}}
+    assert spec(command=("x",), exclusive=True)["job"]["resources"] == {"exclusive": True}
 
 
 def test_retries_are_part_of_how_it_runs(tmp_path: Path) -> None:
