@@ -67,11 +67,14 @@ def _native_fields(intent: Intent, state: NativeState) -> dict[str, Any]:
 def _verdict(intent: Intent, state: NativeState) -> tuple[str, str, str]:
     """The type, reason code and message of the final event."""
     phase, reason, message = state.phase, state.reason, state.message
-    if intent.ending is Ending.CANCEL:
+    if intent.ending in (Ending.DRAIN, Ending.WITHDRAW) and _never_started(intent, state):
+        return "RELEASED", "", intent.ending_message
+    if intent.ending in (Ending.CANCEL, Ending.DRAIN):
         return "ABORTED", reason, intent.ending_message or message
-    if phase is NativePhase.UNKNOWN and intent.ending is None:
+    if phase is NativePhase.UNKNOWN and intent.ending in (None, Ending.WITHDRAW):
         return "UNKNOWN", reason, message or "The engine does not know it any more."
-    if intent.ending is not None and phase in (NativePhase.ABORTED, NativePhase.UNKNOWN):
+    ended_by_agent = intent.ending not in (None, Ending.WITHDRAW)
+    if ended_by_agent and phase in (NativePhase.ABORTED, NativePhase.UNKNOWN):
         return _verdict_of_agent(intent, state)
     if phase is NativePhase.FAILED and not message and state.exit_code is not None:
         message = f"It ended with exit code {state.exit_code}."
@@ -82,10 +85,14 @@ def _verdict_of_agent(intent: Intent, state: NativeState) -> tuple[str, str, str
     """The verdict on work that the agent ended without being asked to."""
     if intent.ending is Ending.TIME_LIMIT:
         return "TIMED_OUT", "TIME_LIMIT", intent.ending_message
-    has_run = intent.has_run or intent.running_since is not None or state.started_at is not None
-    if not has_run and state.phase is NativePhase.ABORTED:
+    if _never_started(intent, state):
         return "RELEASED", "", intent.ending_message
     return "FAILED", CLUSTER_LOST, intent.ending_message
+
+
+def _never_started(intent: Intent, state: NativeState) -> bool:
+    has_run = intent.has_run or intent.running_since is not None or state.started_at is not None
+    return not has_run and state.phase is NativePhase.ABORTED
 
 
 def estimate_size(event: Mapping[str, Any]) -> int:

@@ -33,6 +33,8 @@ class Ending(Enum):
     EXPIRED = "EXPIRED"  # its lease could not be renewed in time
     TIME_LIMIT = "TIME_LIMIT"  # the engine did not enforce its time limit
     STOP = "STOP"  # the agent stops, and it had not started
+    WITHDRAW = "WITHDRAW"  # the cluster drains; it goes on if it has started meanwhile
+    DRAIN = "DRAIN"  # the cluster's drain is over; it runs elsewhere if it had not started
 
 
 @dataclass
@@ -98,7 +100,7 @@ class Intent:
     def take_ending(self, past: Intent) -> None:
         """Take over why the agent ended the same attempt before: for a reason of its own, nobody aborted it."""
         self.has_run = past.has_run
-        if past.ending not in (None, Ending.CANCEL):
+        if past.ending not in (None, Ending.CANCEL, Ending.DRAIN):
             # A lease that was another's before the admin's database was restored is not any more.
             self.ending = Ending.EXPIRED if past.ending is Ending.LOST else past.ending
             self.ending_message = past.ending_message

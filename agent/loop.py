@@ -316,6 +316,7 @@ class Agent:
         if pause := float(answer["intervals"].get("pause_seconds", 0)):
             self._next_poll_at = self.clock.steady() + min(pause * random.uniform(1.0, 1.2), self._longest_pause())
         self.cluster_state = answer["state"]
+        self.work.is_draining = bool(answer["state"].get("draining"))
         self._see(answer.get("position"))
         for refusal in answer["refused"]:
             log.warning("the admin refused the report %s: %s", refusal["event"], refusal["reason"])

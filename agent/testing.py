@@ -114,6 +114,7 @@ class FakeEngine:
     #: For how many seconds each job's lease was last renewed, by key.
     renewed: dict[str, float] = field(default_factory=dict)
     cancelled: list[str] = field(default_factory=list)
+    withdrawn: list[str] = field(default_factory=list)
     forgotten: list[str] = field(default_factory=list)
 
     def version(self) -> str:
@@ -163,6 +164,15 @@ class FakeEngine:
         state = self.jobs.get(handle.key)
         if self.ends_on_cancel and state is not None and not state.phase.finished:
             self.jobs[handle.key] = ABORTED_IN_QUEUE if state.phase is NativePhase.QUEUED else ABORTED
+
+    def withdraw(self, handle: Handle) -> bool:
+        """Record the call, and end a job that is queued."""
+        self._fail("withdraw")
+        self.withdrawn.append(handle.key)
+        if self.jobs.get(handle.key) != QUEUED:
+            return False
+        self.jobs[handle.key] = ABORTED_IN_QUEUE
+        return True
 
     def logs(self, handle: Handle, stream: str, offset: int, limit: int) -> bytes:
         """A piece of the program's stdout or stderr."""

@@ -29,6 +29,8 @@ T = TypeVar("T")
 _CANCEL_SECONDS = 5.0
 #: How long after its time limit a job may run before the agent ends it because the engine has not.
 _OVERTIME_SECONDS = 30.0
+#: Why the agent hands back what has not started.
+_DRAINING = "Its cluster drains, and it had not started."
 #: How much of a lease must be left to start work with it.
 _START_SECONDS = 1.0
 
@@ -56,6 +58,7 @@ class Work:
         #: Why the engine or the state directory could not be used in the last step.
         self.problem = ""
         self.is_stopping = False
+        self.is_draining = False  #: whether the admin says that the cluster drains
         self._state = state
         self._cluster = cluster
         self._slots = slots
@@ -88,7 +91,8 @@ class Work:
         self.problem = ""
         self._state.save_again()
         ending = self._cancel_ending
-        parts = (ending, self._renew_jobs, self._look_up, self._poll, self._watch_leases, ending, self._submit)
+        leases = self._watch_leases
+        parts = (ending, self._renew_jobs, self._look_up, self._poll, leases, self._withdraw, ending, self._submit)
         self._try_each(parts, lambda part: part())
         self.problem = self.problem or self._state.problem
 
@@ -190,16 +194,43 @@ class Work:
 
     def _cancel_if_ending(self, intent: Intent) -> None:
         repeat_at = self._cancelled_at.get(intent.key, 0.0) + _CANCEL_SECONDS
-        if intent.ending is not None and self._clock.steady() >= repeat_at:
+        if intent.ending not in (None, Ending.WITHDRAW) and self._clock.steady() >= repeat_at:
             self._cancelled_at[intent.key] = self._clock.steady()
             self.engine.cancel(intent.handle)
+
+    def _withdraw(self) -> None:
+        """Hand back what has not started while the cluster drains."""
+        to_withdraw = [
+            intent
+            for intent in self.intents.values()
+            if intent.ending is Ending.WITHDRAW or (self.is_draining and intent.ending is None)
+        ]
+        self._try_each(to_withdraw, self._withdraw_if_waiting)
+
+    def _withdraw_if_waiting(self, intent: Intent) -> None:
+        state, now = self.native.get(intent.key), self._clock.steady()
+        if intent.stage is Stage.HELD:
+            self.end(intent, Ending.WITHDRAW, _DRAINING)
+        is_queued = intent.stage is Stage.SUBMITTED and state is not None and state.phase is NativePhase.QUEUED
+        if not is_queued or not self.engine.can_withdraw:
+            return
+        if now < self._cancelled_at.get(intent.key, 0.0) + _CANCEL_SECONDS:
+            return
+        self._cancelled_at[intent.key] = now
+        # Stored first: after a crash the job's end must be known for what it is.
+        intent.ending, intent.ending_message = Ending.WITHDRAW, _DRAINING
+        self._state.save(intent, is_durable=True)
+        if not self.engine.withdraw(intent.handle):
+            intent.ending, intent.ending_message = None, ""
+            self._state.save(intent, is_durable=False)
+            self.native.pop(intent.key, None)
 
     def _submit(self) -> None:
         """Submit what the admin has confirmed, as far as there are free slots."""
         self._try_in_turn(self.intents.in_stage(Stage.HELD), self._start_if_confirmed)
 
     def _start_if_confirmed(self, intent: Intent) -> None:
-        if self.is_stopping or len(self.intents.in_stage(Stage.SUBMITTED)) >= self._slots:
+        if self.is_stopping or self.is_draining or len(self.intents.in_stage(Stage.SUBMITTED)) >= self._slots:
             return
         if self.leases.is_confirmed(intent) and intent.ending is None and self._take_turn(intent):
             self._start(intent)
@@ -275,8 +306,9 @@ class Work:
     def cancel(self, cancels: Iterable[Mapping[str, Any]]) -> None:
         """End the executions that the admin wants cancelled."""
         for cancel in cancels:
+            ending = Ending.DRAIN if cancel.get("code") == "DRAINED" else Ending.CANCEL
             for intent in self.intents.find_all([cancel]):
-                self.end(intent, Ending.CANCEL, str(cancel.get("reason") or ""))
+                self.end(intent, ending, str(cancel.get("reason") or ""))
 
     def end_lost(self, lost: Iterable[Mapping[str, Any]]) -> None:
         """End the executions whose lease this agent no longer has."""

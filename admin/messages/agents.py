@@ -235,11 +235,12 @@ class HeldAnswer(Answer):
     attempt: int
     uid: str
     reason: str | None = None
+    code: Annotated[str, Meta(description="Why: what is DRAINED and had not started runs elsewhere.")] | None = None
 
     @classmethod
-    def from_held(cls, held: Held | LeasedExecution, reason: str | None = None) -> HeldAnswer:
+    def from_held(cls, held: Held | LeasedExecution, reason: str | None = None, code: str | None = None) -> HeldAnswer:
         id = ExecutionIdAnswer.from_execution(held.id if isinstance(held, Held) else held)
-        return cls(id=id, attempt=held.attempt, uid=held.uid, reason=reason)
+        return cls(id=id, attempt=held.attempt, uid=held.uid, reason=reason, code=code)
 
 
 def _on_lost(lease: LeasedExecution) -> str:
@@ -355,7 +356,7 @@ class SyncAnswer(Answer):
             leases=[LeaseAnswer.from_lease(lease, settings) for lease in answer.leases],
             confirmed=[*map(HeldAnswer.from_held, answer.confirmed), *map(HeldAnswer.from_held, answer.kept)],
             lost=[HeldAnswer.from_held(held, reason) for held, reason in answer.lost],
-            cancels=[HeldAnswer.from_held(lease, lease.reason_message) for lease in answer.cancels],
+            cancels=[HeldAnswer.from_held(lease, lease.reason_message, lease.reason) for lease in answer.cancels],
             questions=[QuestionAnswer.from_lease(lease) for lease in answer.questions],
             accepted=answer.accepted,
             refused=[RefusedAnswer(event=event, reason=reason) for event, reason in answer.refused],

@@ -13,7 +13,8 @@ otherwise (default 0.5); `is_shared`, whether an agent on another machine finds 
 that is replaced by another ends its jobs); `guards_leases`, whether the engine ends a job whose lease is over even
 if there is no agent (default False: only an agent that runs does); and the method `log_parts(handle, stream)`, of an
 engine that drops part of a long log: from where to where each part goes that is kept, in order, and without which the
-whole of a log is sent in the order of its bytes. An engine that guards leases is a `GuardingEngine`.
+whole of a log is sent in the order of its bytes. An engine that guards leases is a `GuardingEngine`. One with a queue
+may have the method `withdraw` (`WithdrawingEngine`), which takes jobs out of it while a cluster drains.
 
 `agent.testing.check_engine` checks an engine against this interface.
 """
@@ -175,6 +176,13 @@ class GuardingEngine(Engine, Protocol):
 
     def renew(self, seconds: Mapping[Handle, float]) -> None:
         """Let each job go on for so many seconds from now; nothing happens to one that has ended or is not guarded."""
+
+
+class WithdrawingEngine(Engine, Protocol):
+    """An engine that can take a job out of its queue without ending one that is just starting."""
+
+    def withdraw(self, handle: Handle) -> bool:
+        """Cancel the job if it has not started; False if it has, or may yet."""
 
 
 class Factory(Protocol):

@@ -431,6 +431,30 @@ def test_at_the_deadline_of_a_drain_work_is_ended_or_moved_by_its_policy(
     assert set(other.holding) == {"moves", "ended"}
 
 
+def test_what_had_not_started_when_its_cluster_is_drained_goes_elsewhere(
+    play: Play, context: Context, clock: Clock
+) -> None:
+    agent, other = play("a"), play("b")
+    add(agent, "early", "late")
+    agent.take(2)
+    switch(agent.client, agent.cluster, "drain", deadline="10m")
+    assert agent.sync()["state"]["draining"] is True
+    agent.finish(["early"], "RELEASED")  # its agent has withdrawn it
+    decide_undecided(context)
+    assert (phase(agent, "early")[0], place(agent, "early")) == ("QUEUED", (other.cluster, 2))
+    clock.advance(600)
+    end_drained(context)
+    assert phase(agent, "late") == ("ABORTING", "DRAINED")
+    [asked] = agent.sync()["cancels"]
+    assert (asked["id"]["name"], asked["code"]) == ("late", "DRAINED")
+    agent.finish(["late"], "RELEASED")
+    other.sync()
+    decide_undecided(context)
+    assert (phase(agent, "late")[0], place(agent, "late")) == ("QUEUED", (other.cluster, 2))
+    assert "abort_metadata" not in execution(agent.client, "late", agent.project)["closure"]
+    assert set(other.take(2)) == {"early", "late"}
+
+
 def test_a_drain_can_be_taken_back_and_given_another_deadline(play: Play, context: Context, clock: Clock) -> None:
     agent = play("a")
     add(agent, "e")

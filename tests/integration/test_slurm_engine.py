@@ -233,6 +233,19 @@ def test_cancelling_a_queued_job(engine: SlurmEngine) -> None:
     engine.cancel(first)
 
 
+def test_a_queued_job_is_withdrawn_and_a_running_one_is_not(engine: SlurmEngine) -> None:
+    large = {"resources": {"requests": {"cpu": str(CPUS)}}}
+    first = engine.submit(task_of(engine, "sleep 60", job=large))
+    running(engine, first)
+    second = engine.submit(task_of(engine, "touch ran", job=large))
+    assert (engine.withdraw(first), engine.withdraw(second)) == (False, True)
+    state = finished(engine, second)
+    assert (state.phase, state.started_at) == (NativePhase.ABORTED, None)
+    assert engine.withdraw(second)
+    running(engine, first)
+    engine.cancel(first)
+
+
 def test_a_job_that_starts_after_it_was_cancelled_does_nothing(engine: SlurmEngine) -> None:
     task = task_of(engine, "touch ran")
     (task.directory / CANCELLED).touch()

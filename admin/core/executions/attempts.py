@@ -281,6 +281,9 @@ def apply_report(
     is_aborting = execution.phase == Phase.ABORTING.value
     if phase is not None and phase.value == execution.phase:
         return None
+    if report == "RELEASED" and is_aborting and execution.reason == DRAINED:
+        change = requeue(execution, outcome.message or "Its cluster was drained before it had started.", stays=False)
+        return replace(change, values={**change.values, "abort_cause": None, "abort_principal": None})
     if phase is Phase.RUNNING:
         return None if is_aborting else start(outcome, now)
     if phase is not None:

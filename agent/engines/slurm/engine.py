@@ -214,6 +214,20 @@ class SlurmEngine(CommandEngine):
             with contextlib.suppress(Refusal):
                 self.commands.run("scancel", "--quiet", *ids)
 
+    def withdraw(self, handle: Handle) -> bool:
+        """Cancel a job that waits, held first so that it cannot start meanwhile."""
+        pending = [job.id for job in self.commands.named(handle.key) if job.state == "PENDING"]
+        if pending:
+            try:
+                self.commands.run("scontrol", "hold", ",".join(pending))
+            except Refusal:  # it has just started, or the site does not allow it
+                return False
+        jobs = self.commands.named(handle.key)
+        if any(job.nodes or (job.state == "PENDING" and job.id not in pending) for job in jobs):
+            return False
+        self.cancel(handle)
+        return bool(jobs)
+
     def renew(self, seconds: Mapping[Handle, float]) -> None:
         """Tell batch scripts how long their jobs may go on, from when they read it."""
         for handle, left in seconds.items():

@@ -38,7 +38,7 @@ _SWITCHES = {
     ),
     "uncordon": _Switch(about="Uncordon clusters: they get new work again.", done="Uncordoned", state="not cordoned"),
     "drain": _Switch(
-        about="Drain clusters: they get no new work, and executions that wait there are decided again. Running "
+        about="Drain clusters: they get no new work, and executions that have not started there go elsewhere. Running "
         "executions may finish until the deadline; then they are ended, and run again elsewhere if their `retry` "
         "allows it. Without --deadline they are not ended. `undrain` undoes it.",
         done="Draining",

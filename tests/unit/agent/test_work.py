@@ -507,6 +507,74 @@ def test_stopping_hands_back_what_has_not_started(work: Work, engine: FakeEngine
     assert (work.is_unsettled, list(work.intents)) == (False, [keys[2]])
 
 
+def test_while_its_cluster_drains_what_has_not_started_is_withdrawn_and_the_rest_goes_on(
+    work: Work, engine: FakeEngine, clock: FakeClock
+) -> None:
+    ids = [{"id": {**ID, "name": name}, "attempt": 1} for name in ("held", "queued", "running")]
+    keys = [key_of(reference) for reference in ids]
+    work.accept([{**LEASE, **reference} for reference in ids])
+    work.leases.renew(ids[1:], clock.steady(), confirms=True)
+    work.step()
+    engine.jobs[keys[2]] = RUNNING
+    work.step()
+    accept(work)
+    work.is_draining = True
+    work.leases.renew(ids, clock.steady(), confirms=True)
+    pass_time(work, clock, 2)
+    assert (engine.withdrawn, engine.cancelled, len(engine.submitted)) == ([keys[1]], [], 2)
+    assert [(event["type"], event["id"]["name"]) for event in work.outbox.events()] == [
+        ("RELEASED", "held"),
+        ("RELEASED", "queued"),
+    ]
+    accept(work)
+    engine.jobs[keys[2]] = SUCCEEDED
+    work.step()
+    assert event_types(work) == ["SUCCEEDED"]
+
+
+def test_what_starts_while_it_is_withdrawn_goes_on(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
+    started(work, clock)
+    work.step()
+    engine.jobs[KEY] = QUEUED
+    work.step()
+    work.is_draining = True
+    engine.programs["true"] = Program(states=(QUEUED, RUNNING))
+    work.step()  # it is polled as queued, and runs when it is to be withdrawn
+    assert (engine.withdrawn, work.intents[KEY].ending) == ([KEY], None)
+    pass_time(work, clock, 10)
+    assert (engine.withdrawn, engine.cancelled, event_types(work)) == ([KEY], [], ["RUNNING"])
+
+
+def test_a_withdrawal_that_a_crash_interrupted_is_known_for_what_it_is(
+    work: Work, engine: FakeEngine, state: StateDirectory, clock: FakeClock
+) -> None:
+    started(work, clock)
+    work.step()
+    work.is_draining = True
+    engine.failures["withdraw"] = EngineUnavailable("no answer")
+    work.step()
+    assert work.intents[KEY].ending is Ending.WITHDRAW
+    engine.jobs[KEY] = ABORTED_IN_QUEUE  # the back end carried it out
+    again = new_work(engine, state, clock)
+    again.recover()
+    again.step()
+    assert event_types(again) == ["RELEASED"]
+
+
+@pytest.mark.parametrize(("state_then", "expected"), [(ABORTED_IN_QUEUE, "RELEASED"), (ABORTED, "ABORTED")])
+def test_at_the_end_of_a_drain_what_had_not_started_is_handed_back(
+    work: Work, engine: FakeEngine, clock: FakeClock, state_then: NativeState, expected: str
+) -> None:
+    started(work, clock)
+    work.step()
+    work.cancel([{**REFERENCE, "reason": "Its cluster was drained.", "code": "DRAINED"}])
+    work.step()
+    assert engine.cancelled == [KEY]
+    engine.jobs[KEY] = state_then
+    work.step()
+    assert event_types(work)[-1] == expected
+
+
 def test_stopping_leaves_what_waits_in_the_queue_of_the_engine(
     work: Work, engine: FakeEngine, clock: FakeClock
 ) -> None:

@@ -218,6 +218,14 @@ def test_a_drained_execution_is_retried_elsewhere_if_its_policy_allows() -> None
     assert (change.kind, change.values["cluster"]) == ("RETRY", None)
 
 
+def test_a_drained_execution_that_had_not_started_goes_elsewhere_whatever_its_policy() -> None:
+    change = changed(leased(Phase.ABORTING, reason="DRAINED"), "RELEASED")
+    assert (change.kind, change.values["phase"], change.values["reason"]) == ("RELEASED", "QUEUED", "UNDECIDED")
+    assert {change.values[name] for name in ("cluster", "abort_cause", "abort_principal")} == {None}
+    ended = changed(leased(Phase.ABORTING, reason="TERMINATED"), "RELEASED")
+    assert ended.values["phase"] == "ABORTED"
+
+
 def test_declined_and_released_executions_are_requeued_and_the_decliner_is_avoided() -> None:
     execution = leased(Phase.QUEUED, avoid=["z"])
     declined, released = changed(execution, "DECLINED", message="no licence"), changed(execution, "RELEASED")
