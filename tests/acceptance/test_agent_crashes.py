@@ -94,6 +94,7 @@ def test_a_cancel_while_the_agent_is_dead_is_carried_out_later(site: Site) -> No
     name, ran = create(site, 0)
     agent = site.start()
     site.running(name)
+    wait_until(ran.exists)  # a batch script counts as running before its command has begun
     agent.kill()
     agent.wait()
     site.cancel(name)

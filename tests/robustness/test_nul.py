@@ -67,6 +67,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "PoolBody": {"pool": {"name": "one", "members": [{"id": "local"}], "description": "d"}, **AUTHOR},
     "LabelBody": {"label": {"name": "one", "members": [{"id": "local"}], "description": "d"}, **AUTHOR},
     "AuthorshipFields": AUTHOR,
+    "EndReconciliationBody": {"reason": "why", "claimed_by": "me", "state": "waiting", "unknown_count": 0},
     "SwitchBody": {"reason": "why", "claimed_by": "me"},
     "DrainBody": {"reason": "why", "claimed_by": "me", "deadline": "10m"},
     "ReportBody": REPORT,
