@@ -274,7 +274,7 @@ class Agent:
                 self._is_older_admin = True
             elif is_current and call.error is not None:
                 if is_unreadable(call.error):
-                    self._handle_unreadable(call.body, describe(call.error))
+                    self._handle_unreadable(call.body, call.error)
                 self._handle_failure(call.error)
             call = self.clock.wait_for(self._inbox, 0)
 
@@ -337,9 +337,14 @@ class Agent:
             self._save_seen_at = self.clock.steady() + _POSITION_SECONDS
             self._state.save_position(self.config.cluster, self._seen)
 
-    def _handle_unreadable(self, body: Mapping[str, Any], problem: str) -> None:
+    def _handle_unreadable(self, body: Mapping[str, Any], error: ClientError) -> None:
         """Leave out of the next sync what the admin may have been unable to read, so that the rest arrives."""
-        if "report" in body:
+        problem = describe(error)
+        fields = [str(detail.get("field")) for detail in error.details]
+        if fields and all(field.startswith("logs") for field in fields):
+            log.error("the rest of a log is not sent: %s", problem)
+            self.work.outbox.give_up_logs(body["logs"])
+        elif "report" in body:
             self._reported = body["report"]
         elif body["events"]:
             self.work.outbox.strip_details({event["event"] for event in body["events"]}, problem)

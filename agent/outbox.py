@@ -183,6 +183,13 @@ class Outbox:
             if stored["full"]:
                 self._full.add((intent.key, stored["stream"]))
 
+    def give_up_logs(self, pieces: Iterable[Mapping[str, Any]]) -> None:
+        """Send no more of the streams of pieces that the admin could not read."""
+        for piece in pieces:
+            intent = self._intents.find(piece)
+            if intent is not None:
+                self._full.add((intent.key, piece["stream"]))
+
     def forget(self, intent: Intent) -> None:
         """Drop what is remembered of an execution that is over."""
         self._full = {(key, stream) for key, stream in self._full if key != intent.key}

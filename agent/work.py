@@ -159,6 +159,9 @@ class Work:
 
     def _mark_running(self, intent: Intent, state: NativeState) -> None:
         now = self._clock.steady()
+        if intent.ending is Ending.WITHDRAW:  # it has started meanwhile, and goes on
+            intent.ending, intent.ending_message = None, ""
+            self._state.save(intent, is_durable=False)
         if intent.running_since is None:
             intent.running_since, intent.boot = now, self._boot
             intent.events.append(running_event(intent, state, self._clock.now()))
@@ -205,16 +208,16 @@ class Work:
             for intent in self.intents.values()
             if intent.ending is Ending.WITHDRAW or (self.is_draining and intent.ending is None)
         ]
-        self._try_each(to_withdraw, self._withdraw_if_waiting)
+        self._try_in_turn(to_withdraw, self._withdraw_if_waiting)
 
     def _withdraw_if_waiting(self, intent: Intent) -> None:
         state, now = self.native.get(intent.key), self._clock.steady()
-        if intent.stage is Stage.HELD:
+        if intent.stage is Stage.HELD and self._state.load_past_intent(intent.key) is None:
             self.end(intent, Ending.WITHDRAW, _DRAINING)
         is_queued = intent.stage is Stage.SUBMITTED and state is not None and state.phase is NativePhase.QUEUED
         if not is_queued or not self.engine.can_withdraw:
             return
-        if now < self._cancelled_at.get(intent.key, 0.0) + _CANCEL_SECONDS:
+        if now < self._cancelled_at.get(intent.key, 0.0) + _CANCEL_SECONDS or not self._take_turn(intent):
             return
         self._cancelled_at[intent.key] = now
         # Stored first: after a crash the job's end must be known for what it is.

@@ -117,15 +117,14 @@ class CommandEngine:
     def log_parts(self, handle: Handle, stream: str) -> list[tuple[int, int]]:
         """Where each file of a stream begins and ends; `agent.engines.limits` says which there are."""
         parts = []
-        try:
-            with os.scandir(self.directory / handle.key) as entries:
-                for entry in entries:
-                    name, _, start = entry.name.partition(".")
-                    if name == stream and _PLACE.fullmatch(start) and entry.is_file(follow_symlinks=False):
-                        place = int(start or 0)
-                        parts.append((place, place + entry.stat(follow_symlinks=False).st_size))
-        except FileNotFoundError:
-            pass
+        with contextlib.suppress(FileNotFoundError), os.scandir(self.directory / handle.key) as entries:
+            for entry in entries:
+                name, _, start = entry.name.partition(".")
+                if name != stream or not _PLACE.fullmatch(start) or not entry.is_file(follow_symlinks=False):
+                    continue
+                with contextlib.suppress(FileNotFoundError):  # it was dropped while the directory is listed
+                    place = int(start or 0)
+                    parts.append((place, place + entry.stat(follow_symlinks=False).st_size))
         parts.sort()
         if len(parts) > 1 and parts[0][0] == 0:
             # What Slurm itself adds to the first file when the job ends is not in its place.

@@ -20,7 +20,7 @@ from agent.intents import Intent, Stage
 from agent.loop import Agent
 from agent.state_directory import StateDirectory
 from agent.status import StatusLine
-from agent.testing import RUNNING, SUCCEEDED, FakeClock, FakeEngine
+from agent.testing import QUEUED, RUNNING, SUCCEEDED, FakeClock, FakeEngine, Program
 from agent.transport import AdminClient, Token
 from tests.support.agent_scripts import ScriptedAdmin, answer, error
 
@@ -253,6 +253,23 @@ def test_an_event_that_the_admin_cannot_read_is_reduced_to_its_required_fields(b
     run_until(bench, lambda: len(taken) == 2 and not bench.agent.work.intents)
     assert [event["type"] for event in taken] == ["RUNNING", "SUCCEEDED"]
     assert "What is this?" in taken[1]["message"]
+
+
+def test_a_log_that_the_admin_cannot_read_does_not_stop_the_rest(bench: Bench) -> None:
+    bench.engine.programs["true"] = Program(stdout=b"text", states=(QUEUED, RUNNING, SUCCEEDED))
+    taken: list[str] = []
+
+    def respond(body: dict[str, Any]) -> Any:
+        if body["logs"]:
+            details = [{"field": "logs[0].offset", "reason": "is too large."}]
+            return 400, {**error("invalid_request"), "details": details}
+        taken.extend(event["type"] for event in body["events"])
+        reply = answer(accepted=[event["event"] for event in body["events"]], confirmed=body["holding"])
+        return {**reply, "leases": [] if bench.engine.submitted or body["holding"] else [LEASE]}
+
+    bench.script.answers = [respond]
+    run_until(bench, lambda: "SUCCEEDED" in taken)
+    assert sum(bool(body["logs"]) for body in bench.script.bodies) == 1
 
 
 @pytest.mark.parametrize("seconds", [1e12, float("inf"), float("nan"), None])

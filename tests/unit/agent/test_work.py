@@ -545,6 +545,39 @@ def test_what_starts_while_it_is_withdrawn_goes_on(work: Work, engine: FakeEngin
     assert (engine.withdrawn, engine.cancelled, event_types(work)) == ([KEY], [], ["RUNNING"])
 
 
+def test_what_starts_although_it_may_have_been_withdrawn_is_guarded_as_before(
+    work: Work, engine: FakeEngine, clock: FakeClock
+) -> None:
+    started(work, clock)
+    work.step()
+    work.is_draining = True
+    engine.failures["withdraw"] = EngineUnavailable("no answer")
+    work.step()
+    assert work.intents[KEY].ending is Ending.WITHDRAW
+    engine.jobs[KEY] = RUNNING
+    pass_time(work, clock, 2)
+    assert (work.intents[KEY].ending, event_types(work)) == (None, ["RUNNING"])
+
+
+def test_while_many_are_withdrawn_leases_are_watched(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
+    ids = [{"id": {**ID, "name": f"queued-{number}"}, "attempt": 1} for number in range(4)]
+    work.accept([{**LEASE, **reference} for reference in ids])
+    work.leases.renew(ids, clock.steady(), confirms=True)
+    work.step()
+    work.step()
+    work.is_draining = True
+    withdraw = engine.withdraw
+
+    def withdraw_slowly(handle: Handle) -> bool:
+        clock.advance(work.leases.guard.interval_seconds)
+        return withdraw(handle)
+
+    work.engine.withdraw = withdraw_slowly
+    for number in range(1, 5):
+        work.step()
+        assert len(engine.withdrawn) == number
+
+
 def test_a_withdrawal_that_a_crash_interrupted_is_known_for_what_it_is(
     work: Work, engine: FakeEngine, state: StateDirectory, clock: FakeClock
 ) -> None:
