@@ -14,7 +14,8 @@ A flag wins over a variable, a variable over the context in use, the context ove
         domain: development
         timeout: 30
 
-Where there is no such file and no endpoint is given, flytectl's configuration is read (`ctl.client.flyte_config`).
+Where there is no such file, and neither an endpoint nor a token in the environment, flytectl's configuration is read
+(`ctl.client.flyte_config`).
 """
 
 from __future__ import annotations
@@ -123,7 +124,8 @@ def load_settings(
     chosen = configuration.context(context.value, context.origin) if context.value else {}
     from_context = f"context {context.value}"
     flyte = None
-    if not configuration.exists and not typed.get("endpoint") and not environ.get("RAINBOW_ENDPOINT"):
+    own = ("RAINBOW_ENDPOINT", "RAINBOW_TOKEN", "RAINBOW_TOKEN_FILE")  # a token of ours is not for a server of Flyte's
+    if not configuration.exists and not typed.get("endpoint") and not any(environ.get(name) for name in own):
         flyte = read_flyte_config(environ)
     if flyte is not None:
         chosen, from_context = flyte.values, flyte.path

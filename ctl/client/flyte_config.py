@@ -84,8 +84,7 @@ def _remarks(admin: Mapping[str, str]) -> tuple[str, ...]:
     remarks = []
     if "authtype" in admin:
         remarks.append(
-            f"Its authType {admin['authtype']} has no meaning here: the admin takes a bearer token, from --token-file "
-            "or RAINBOW_TOKEN"
+            f"Its authType {admin['authtype']} has no meaning here: the admin takes a bearer token, from --token-file"
         )
     if _is_true(admin, "insecureskipverify"):
         remarks.append("Its insecureSkipVerify is not followed: --ca-file names who signed the certificate")

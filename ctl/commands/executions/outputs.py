@@ -98,9 +98,10 @@ def _cut_text(output: Document) -> str:
 
 
 def _pieces(session: Session, id: ExecutionId, output: Document) -> Iterator[bytes]:
-    """What is kept of an output; a large one is not in the list of outputs."""
-    if output.get("content_base64") or not _kept_bytes(output):
-        yield _content(output)
+    """What is kept of an output; the list of outputs has only the beginning of a large one."""
+    content = _content(output)
+    if len(content) >= _kept_bytes(output):
+        yield content
     else:
         yield from session.client.execution_output(id, str(output["path"]))
 

@@ -38,15 +38,21 @@ def test_endpoint_project_and_domain_are_taken_with_a_word_of_it(environ: dict[s
     assert settings.flyte is not None
     assert settings.flyte.note == (
         f"Taken from {path}: endpoint https://flyte.example.com, project flytesnacks and domain development. Its "
-        "authType Pkce has no meaning here: the admin takes a bearer token, from --token-file or RAINBOW_TOKEN. "
+        "authType Pkce has no meaning here: the admin takes a bearer token, from --token-file. "
         "`rainbowctl config init` writes a configuration of its own."
     )
 
 
 def test_an_endpoint_or_a_configuration_of_ours_leaves_it_unread(environ: dict[str, str], tmp_path: Path) -> None:
-    for typed, more in (({"endpoint": "http://x"}, {}), ({}, {"RAINBOW_ENDPOINT": "http://x"})):
+    for typed, more in (
+        ({"endpoint": "http://x"}, {}),
+        ({}, {"RAINBOW_ENDPOINT": "http://x"}),
+    ):
         settings = load_settings(typed, {**environ, **more})
         assert (settings.endpoint.value, settings.project.value, settings.flyte) == ("http://x", None, None)
+    for token in ({"RAINBOW_TOKEN": "t" * 20}, {"RAINBOW_TOKEN_FILE": "f"}):
+        settings = load_settings({}, {**environ, **token})
+        assert (settings.endpoint.origin, settings.flyte) == ("default", None)
     (tmp_path / "rainbow").mkdir()
     (tmp_path / "rainbow/config.yaml").write_text("contexts: {}\n")
     settings = load_settings({}, environ)
