@@ -241,15 +241,15 @@ class WrittenAnswer(Answer):
 
 
 class ClusterWritten(WrittenAnswer):
-    cluster: Annotated[Json | None, described_as("ClusterAnswer")] = None  # a plan has only what is defined
+    cluster: Annotated[Json | None, described_as("ClusterAnswer", "ClusterDefinition")] = None  # the latter in a plan
 
 
 class PoolWritten(WrittenAnswer):
-    pool: Annotated[Json | None, described_as("GroupAnswer")] = None
+    pool: Annotated[Json | None, described_as("GroupAnswer", "PoolDefinition")] = None
 
 
 class LabelWritten(WrittenAnswer):
-    label: Annotated[Json | None, described_as("GroupAnswer")] = None
+    label: Annotated[Json | None, described_as("GroupAnswer", "LabelDefinition")] = None
 
 
 class SwitchedAnswer(Answer):

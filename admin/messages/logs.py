@@ -50,7 +50,7 @@ class OutputAnswer(Answer):
     limit: Annotated[int, Meta(description="How many bytes of a file are stored at most.")]
     truncated: Annotated[bool, Meta(description="content_base64 is not all of it.")]
     attempt: int
-    content_base64: Annotated[str, Meta(description="Of a small file; a large one is read from outputs/content.")]
+    content_base64: Annotated[str, Meta(description="Of a large file its first 64 KiB; outputs/content has all.")]
 
     @classmethod
     def from_stored(cls, stored: StoredOutput, limit: int) -> OutputAnswer:

@@ -77,7 +77,8 @@ class ReconciledAnswer(Answer):
     cluster: str
     state: Annotated[str, one_of(*_STATES)]
     unknown: Annotated[list[HeldAnswer], Meta(description="What its agent may end now.")]
+    changed: Annotated[bool, Meta(description="Always true; earlier clients look at it.")]
 
     @classmethod
     def from_reconciliation(cls, reconciliation: Reconciliation) -> ReconciledAnswer:
-        return cls.from_attributes(reconciliation, unknown=_unknown(reconciliation))
+        return cls.from_attributes(reconciliation, unknown=_unknown(reconciliation), changed=True)

@@ -25,9 +25,10 @@ def one_of(*values: str) -> Meta:
     return Meta(extra_json_schema={"enum": list(values)})
 
 
-def described_as(component: str) -> Meta:
-    """The description of JSON that the document describes under a name."""
-    return Meta(extra_json_schema={"$ref": f"#/components/schemas/{component}"})
+def described_as(*components: str) -> Meta:
+    """The description of JSON that the document describes under a name, or under one of several."""
+    references = [{"$ref": f"#/components/schemas/{component}"} for component in components]
+    return Meta(extra_json_schema=references[0] if len(references) == 1 else {"anyOf": references})
 
 
 class MessageMeta(StructMeta):

@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from admin.core import names
+from admin.core.executions.attempts import DRAINED
 from admin.core.executions.lifecycle import UNFINISHED, Phase
 from admin.core.executions.selectors import Condition, equals
 from admin.core.executions.spec import EXECUTION_NAME, request_warnings
@@ -200,7 +201,8 @@ def end(
         return False
     if phase is Phase.ABORTED and execution.lease_expires_at is not None:
         phase = Phase.ABORTING  # its agent ends it
-        if execution.phase == phase.value:
+        # What is ended for a drain would run elsewhere; who terminates it wants that no more.
+        if execution.phase == phase.value and (execution.reason != DRAINED or reason == DRAINED):
             return False
     values: dict[str, object] = {"phase": phase.value, "reason": reason, "reason_message": message}
     if phase.is_finished:

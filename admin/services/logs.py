@@ -31,6 +31,8 @@ from admin.store.logs import StoredOutput, Stream
 _POLL_SECONDS = 0.3
 _LONGEST_CHARACTER = 4  # in bytes: with a smaller limit a reader might never advance
 _ENDLESS = 2**62
+#: Of a large output, what the list of outputs has of it.
+_BEGINNING_BYTES = 65_536
 _MISSING = (
     "\nrainbow: {} bytes are missing here: agents.logLimitBytes of the admin and engineOptions.logLimitBytes of the "
     "agent say how many are kept\n"
@@ -202,8 +204,19 @@ def read_outputs(context: Context, key: ExecutionId) -> tuple[list[StoredOutput]
     """The output files of an execution, and whether they were pruned."""
     with context.database.reading() as connection:
         execution = find_execution(context, connection, key)
-        outputs = logs.outputs(connection, execution.id)
+        outputs = [
+            _with_beginning(connection, execution.id, output) for output in logs.outputs(connection, execution.id)
+        ]
     return outputs, not outputs and is_log_past(context, execution)
+
+
+def _with_beginning(connection: Connection, execution_id: int, output: StoredOutput) -> StoredOutput:
+    """An output with the first bytes of a file that is stored in pieces, for clients that do not ask for them."""
+    file, kept = output
+    if file.content or not kept:
+        return output
+    stream = (execution_id, file.attempt, logs.OUTPUT + file.path)
+    return StoredOutput(file._replace(content=logs.read(connection, stream, 0, _BEGINNING_BYTES)), kept)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,5 +258,5 @@ def read_output(context: Context, key: ExecutionId, *, path: str, offset: int, l
         offset=offset,
         content=content,
         next_offset=end,
-        complete=end >= kept,
+        complete=end >= kept or not content,
     )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import Column, Connection, Float, Integer, Table, Text, insert, select, update
+from sqlalchemy import Column, Connection, Float, Integer, Table, Text, select, update
 
 from admin.core.clock_checks import ClockCheck
-from admin.store.database import UtcDateTime, metadata
+from admin.store.database import UtcDateTime, insert_new, metadata
 from admin.store.execution_tables import execution_events
 from admin.store.revisions import revisions
 
@@ -47,4 +47,4 @@ def is_stored(connection: Connection) -> bool:
 def save(connection: Connection, check: ClockCheck) -> None:
     """Store a check."""
     if connection.execute(update(clock_checks).values(**vars(check))).rowcount == 0:
-        connection.execute(insert(clock_checks).values(id=_ROW, **vars(check)))
+        insert_new(connection, clock_checks, [{"id": _ROW, **vars(check)}])  # another admin may do so at the same time

@@ -455,6 +455,22 @@ def test_what_had_not_started_when_its_cluster_is_drained_goes_elsewhere(
     assert set(other.take(2)) == {"early", "late"}
 
 
+def test_what_a_user_ends_while_its_cluster_is_drained_goes_nowhere(play: Play, context: Context, clock: Clock) -> None:
+    agent = play("a")
+    play("b")
+    add(agent, "e")
+    agent.take()
+    switch(agent.client, agent.cluster, "drain", deadline="10m")
+    clock.advance(600)
+    end_drained(context)
+    assert phase(agent, "e") == ("ABORTING", "DRAINED")
+    ok(agent.client.delete(f"{API}/executions/{agent.project}/{DOMAIN}/e", json={"cause": "not wanted"}))
+    [asked] = agent.sync()["cancels"]
+    assert asked["code"] == "TERMINATED"
+    agent.finish(["e"], "RELEASED")  # withdrawn before it was told
+    assert phase(agent, "e") == ("ABORTED", "TERMINATED")
+
+
 def test_a_drain_can_be_taken_back_and_given_another_deadline(play: Play, context: Context, clock: Clock) -> None:
     agent = play("a")
     add(agent, "e")

@@ -245,7 +245,7 @@ def test_reconciliations_are_listed_and_ended_over_http(restored: Site) -> None:
     refused(api.delete(f"{API}/reconciliations/a", json={"why": "x"}), 400, "invalid_request", "why")
     for cluster, reconciliation in (("a", a), ("b", b)):
         answer = ok(api.delete(f"{API}/reconciliations/{cluster}", json=body))
-        assert answer == {key: reconciliation[key] for key in ("cluster", "state", "unknown")}
+        assert answer == {**{key: reconciliation[key] for key in ("cluster", "state", "unknown")}, "changed": True}
         # For cluster a, the end of all waiting is an event of its own.
         last = next(e for e in get(api, f"clusters/{cluster}/events")["events"] if "claimed_by" in e)
         assert (last["type"], last["claimed_by"]) == ("RECONCILED", "ops")

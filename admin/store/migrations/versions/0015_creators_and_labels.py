@@ -19,11 +19,12 @@ def _columns() -> tuple[sa.Column[Any], ...]:
     )
 
 
-#: The columns of executions from before, out of what was stored of them.
+#: The columns of executions from before, out of what was stored of them. PostgreSQL reads no part of JSON with a NUL.
 _POSTGRESQL = (
     "UPDATE executions SET principal = NULLIF(request #>> '{spec,metadata,principal}', ''), "
     "labels = content #> '{job,labels}' "
-    "WHERE request #>> '{spec,metadata,principal}' <> '' OR content #> '{job,labels}' IS NOT NULL"
+    "WHERE CASE WHEN strpos(concat(request, content), '\\u0000') > 0 THEN FALSE "
+    "ELSE request #>> '{spec,metadata,principal}' <> '' OR content #> '{job,labels}' IS NOT NULL END"
 )
 _SQLITE = (
     "UPDATE executions SET principal = NULLIF(json_extract(request, '$.spec.metadata.principal'), ''), "
