@@ -73,8 +73,12 @@ def test_every_example_is_a_request_that_is_accepted(api: FlaskClient, document:
     for method, path, item in operations(document):
         if "requestBody" not in item:
             continue
-        examples = {one["name"]: one.get("example", one["schema"].get("example")) for one in item["parameters"]}
-        query = {one["name"]: examples[one["name"]] for one in item["parameters"] if is_needed(one)}
+        parameters = item["parameters"]
+        examples = {
+            parameter["name"]: parameter.get("example", parameter["schema"].get("example")) for parameter in parameters
+        }
+        needed = [parameter["name"] for parameter in parameters if is_needed(parameter)]
+        query = {name: examples[name] for name in needed}
         url = path.format_map(examples)
         body = item["requestBody"]["content"]["application/json"]["example"]
         answer = api.open(url, method=method.upper(), query_string=query, json=body, headers=headers)
