@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from ctl.cli.options import Option, text_option
+from ctl.cli.options import Option, option, text_option
 from ctl.cli.output import Column
 from ctl.cli.session import Session
 from ctl.client.errors import InvalidInput
@@ -22,17 +22,20 @@ PAGE = 100
 _NUMBER = click.IntRange(min=1)
 
 
-def list_options(
-    fields: Iterable[str], *, selector: str = "", limit: str = "How many at most."
-) -> list[click.Parameter]:
-    """flytectl's flags of every list; `fields` can be sorted by, and `selector` is the help of the selector."""
+def list_options(fields: Iterable[str], *, selector: str = "", limit: int | None = None) -> list[click.Parameter]:
+    """
+    flytectl's flags of every list.
+
+    `fields` can be sorted by, `selector` is the help of the selector, and `limit` how many rows come without a limit.
+    """
     names = listed(fields)
+    most = f"How many at most, {limit} by default." if limit else "How many at most."
     about = selector or f"Only rows that match all of these terms, such as name=a or name contains b. Fields: {names}."
     return [
         text_option("filter.fieldSelector", parameter="selector", metavar="TERMS", help=about),
         text_option("filter.sortBy", parameter="sort_by", metavar="FIELD", help=f"Sort by {names}."),
         Option(["--filter.asc", "is_ascending"], is_flag=True, help="Smallest or oldest first."),
-        Option(["--filter.limit", "limit"], metavar="N", type=_NUMBER, help=limit),
+        option("filter.limit", "limit", parameter="limit", metavar="N", type=_NUMBER, help=most),
         Option(["--filter.page", "page"], metavar="N", type=_NUMBER, help="Page to show, from 1."),
     ]
 
@@ -41,14 +44,15 @@ def list_options(
 class Listing:
     """What the rows of a list can be selected and sorted by."""
 
-    fields: Mapping[str, Column]  #: those whose name ends in `_at` are times
+    fields: Mapping[str, Column]  #: `at` and those whose name ends in `_at` are times
     aliases: Mapping[str, str] = field(default_factory=dict)  #: Flyte's names of fields
     prefixes: Sequence[str] = ()  #: that may stand before a field, as in `workflow.name`
     states: Sequence[str] = ()  #: the words of `state`, by Flyte's numbers
     order: str = "created_at"  #: what --filter.asc alone sorts by
+    limit: int | None = None  #: how many rows come unless --filter.limit says it; all by default
 
     def options(self) -> list[click.Parameter]:
-        return list_options(self.fields)
+        return list_options(self.fields, limit=self.limit)
 
     def names(self) -> dict[str, str]:
         """Every field by all of its names."""
@@ -80,13 +84,22 @@ def choose(session: Session, rows: Iterable[Row], flags: Mapping[str, Any], list
         rows = _select(rows, flags["selector"], listing)
     if flags["sort_by"] or flags["is_ascending"]:
         rows = _sort(rows, flags, listing)
-    if not flags["limit"] and not flags["page"]:
+    limit, page = flags["limit"] or listing.limit, flags["page"] or 1
+    if not limit and not flags["page"]:
         return rows
-    limit, page = flags["limit"] or PAGE, flags["page"] or 1
+    limit = limit or PAGE
     chosen = list(islice(rows, (page - 1) * limit, page * limit + 1))
     if len(chosen) > limit:
         session.printer.note(more_note(page, limit))
     return chosen[:limit]
+
+
+def request_size(flags: Mapping[str, Any], listing: Listing, largest: int) -> int:
+    """How many rows to ask the admin for at once: as many as `choose` reads."""
+    limit = flags["limit"] or listing.limit
+    if limit is None or flags["selector"] or flags["sort_by"] or flags["is_ascending"]:
+        return largest
+    return min((flags["page"] or 1) * limit + 1, largest)
 
 
 def more_note(page: int, limit: int) -> str:
@@ -98,7 +111,7 @@ def _select(rows: Iterable[Row], selector: str, listing: Listing) -> Iterable[Ro
 
     from ctl.client.selectors import parse_selector
 
-    types = {name: "time" if name.endswith("_at") else "text" for name in listing.fields}
+    types = {name: "time" if _is_time(name) else "text" for name in listing.fields}
     terms = parse_selector(
         selector,
         "--filter.fieldSelector",
@@ -126,11 +139,15 @@ def _state(text: str, states: Sequence[str]) -> str:
     return states[int(text)] if text.isdecimal() and int(text) < len(states) else text.upper()
 
 
+def _is_time(name: str) -> bool:
+    return name == "at" or name.endswith("_at")
+
+
 def _value(row: Any, name: str, listing: Listing) -> Any:
     """What a row has in a field: a number, a time, or text."""
     column = listing.fields[name]
     value = row.get(column) if isinstance(column, str) else column(row)
-    if name.endswith("_at"):
+    if _is_time(name):
         from ctl.client.times import parse_timestamp
 
         return parse_timestamp(value)

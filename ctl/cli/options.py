@@ -196,16 +196,6 @@ def strict_option(help: str = "Exit with 7 if there are warnings.") -> click.Par
 MESSAGE = Option(["-m", "--message"], metavar="WHY", help="Why; kept with the change.")
 SHOW_DIFF = option("showDiff", is_flag=True, help="Show the differences even if many rows change.")
 STRICT_WRITE = strict_option("Exit with 7 if there are warnings; the change is still written.")
-LIMIT = option(
-    "limit",
-    "filter.limit",
-    parameter="limit",
-    metavar="N",
-    type=click.IntRange(min=1),
-    default=20,
-    show_default=True,
-    help="How many at most.",
-)
 
 
 def assumed_files_option(help: str = "Assume that these documents are applied. Repeatable.") -> click.Parameter:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ctl.cli.groups import Entry, Group, command
+from ctl.cli.lists import Listing, choose, typed_choice
 from ctl.cli.options import (
     Argument,
     Option,
@@ -161,26 +163,31 @@ def current_context(session: Session) -> None:
         session.printer.line(context.value)
 
 
+_LISTING = Listing(fields={key: key for key in ("name", *CONTEXT_KEYS)}, order="name")
+
+
 @command(
     help="List the contexts.",
+    params=_LISTING.options(),
     examples=["rainbowctl config get-contexts"],
 )
-def get_contexts(session: Session) -> None:
+def get_contexts(session: Session, **flags: Any) -> None:
     known = session.settings.configuration
     current = session.settings.context.value
-    document = {**({"current_context": current} if current else {}), "contexts": known.contexts}
-    columns: dict[str, Column] = {
-        "CURRENT": lambda name: "*" if name == current else "",
-        "NAME": str,
-        **{key.upper().replace("_", " "): _context_field(known, key) for key in CONTEXT_KEYS},
+    contexts = ({"name": name, **settings} for name, settings in known.contexts.items())
+    rows = list(choose(session, contexts, flags, _LISTING))
+    names = [row["name"] for row in rows]
+    document = {
+        **({"current_context": current} if current else {}),
+        "contexts": {name: known.contexts[name] for name in names},
     }
-    names = list(known.contexts)
-    empty = f"There are no contexts in {known.path}."
-    session.printer.show((f"context/{name}" for name in names), names, document, columns, empty=empty)
-
-
-def _context_field(known: Configuration, key: str) -> Column:
-    return lambda name: known.contexts[name].get(key)
+    columns: dict[str, Column] = {
+        "CURRENT": lambda row: "*" if row["name"] == current else "",
+        "NAME": "name",
+        **{key.upper().replace("_", " "): key for key in CONTEXT_KEYS},
+    }
+    empty = "No contexts match." if typed_choice(flags) else f"There are no contexts in {known.path}."
+    session.printer.show((f"context/{name}" for name in names), rows, document, columns, empty=empty)
 
 
 @command(

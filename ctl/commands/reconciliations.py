@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ctl.cli.groups import command
+from ctl.cli.lists import Listing, choose, refuse_choice, typed_choice
 from ctl.cli.options import Argument, Option, definition_completer, force_option
 from ctl.cli.output import Columns
 from ctl.cli.prompts import confirm, is_terminal
@@ -30,6 +32,7 @@ one, --all needs --force. Without --force, nothing is ended but what was shown: 
 then, or has more unknown executions, the exit status is 5.
 """
 
+_NOTHING = "Nothing to reconcile: no restored database is behind."
 _CLUSTERS = definition_completer("cluster")
 _COLUMNS: Columns = {
     "CLUSTER": "cluster",
@@ -41,6 +44,13 @@ _COLUMNS: Columns = {
 }
 _WIDE_COLUMNS: Columns = {"EXECUTIONS": lambda row: ", ".join("/".join(held["id"].values()) for held in row["unknown"])}
 _UNKNOWN_COLUMNS: Columns = {**ID_COLUMNS, "ATTEMPT": "attempt", "UID": "uid"}
+_LISTING = Listing(
+    fields={
+        **{name: name for name in ("cluster", "state", "began_at", "synced_at", "message")},
+        "unknown": lambda row: len(row["unknown"]),
+    },
+    order="cluster",
+)
 
 
 @command(
@@ -52,7 +62,8 @@ _UNKNOWN_COLUMNS: Columns = {**ID_COLUMNS, "ATTEMPT": "attempt", "UID": "uid"}
             metavar="[CLUSTER]",
             explanation="Name of a cluster.",
             shell_complete=_CLUSTERS,
-        )
+        ),
+        *_LISTING.options(),
     ],
     examples=[
         "rainbowctl get reconciliation",
@@ -60,11 +71,13 @@ _UNKNOWN_COLUMNS: Columns = {**ID_COLUMNS, "ATTEMPT": "attempt", "UID": "uid"}
         "rainbowctl get reconciliations -o yaml",
     ],
 )
-def get_reconciliation(session: Session, cluster: str | None) -> None:
+def get_reconciliation(session: Session, cluster: str | None, **flags: Any) -> None:
     if cluster is None:
-        rows = session.client.reconciliations()
-        _show(session, rows, rows)
+        rows = list(choose(session, session.client.reconciliations(), flags, _LISTING))
+        empty = "No reconciliations match." if typed_choice(flags) else _NOTHING
+        _show(session, rows, rows, empty=empty)
         return
+    refuse_choice(flags, cluster)
     row = session.client.reconciliation(cluster)
     _show(session, [row], row)
     if session.printer.is_table and row["unknown"]:
@@ -72,11 +85,9 @@ def get_reconciliation(session: Session, cluster: str | None) -> None:
         session.printer.rows(row["unknown"], _UNKNOWN_COLUMNS)
 
 
-def _show(session: Session, rows: Sequence[Document], document: object) -> None:
+def _show(session: Session, rows: Sequence[Document], document: object, *, empty: str = "") -> None:
     names = (f"reconciliation/{row['cluster']}" for row in rows)
-    session.printer.show(
-        names, rows, document, _COLUMNS, _WIDE_COLUMNS, empty="Nothing to reconcile: no restored database is behind."
-    )
+    session.printer.show(names, rows, document, _COLUMNS, _WIDE_COLUMNS, empty=empty)
 
 
 @command(

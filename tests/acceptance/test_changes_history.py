@@ -44,6 +44,10 @@ def test_history_says_who_changed_what_when_and_why(shell: Shell) -> None:
     )
     assert numbers(shell, "") == [3, 2, 1]
     assert numbers(shell, "--limit 2") == [3, 2]
+    assert numbers(shell, "--filter.limit 2 --filter.page 2") == [1]
+    assert numbers(shell, "--filter.fieldSelector claimed_by=bob --filter.asc") == [2, 3]
+    assert numbers(shell, "--author anonymous --filter.sortBy change_count --filter.limit 1") == [3]
+    assert "1 is one revision: leave out the filters." in shell.refused(2, "rainbowctl history 1 --filter.asc")
     assert numbers(shell, "workflow-priority") == [1]
     assert numbers(shell, "project") == [3, 2]
     assert numbers(shell, "-p search") == [2]

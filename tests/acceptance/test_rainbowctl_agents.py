@@ -302,6 +302,12 @@ def test_outputs_are_listed_printed_and_written(shell: Shell, agent: HttpAgent) 
     assert "output/flytesnacks/development/left/metrics.json\n" in shell.ok(
         f"rainbowctl get output left {HERE} -o name"
     )
+    chosen = shell.ok(f"rainbowctl get output left {HERE} --filter.fieldSelector 'kept>5' --filter.sortBy size")
+    assert [row[0] for row in cells(chosen)[1:]] == ["raw/all.bin", "metrics.json"]
+    assert shell.run(f"rainbowctl get output left {HERE} --filter.fieldSelector size=1").err == "No outputs match.\n"
+    assert "cut.txt names one" in shell.refused(2, f"rainbowctl get output left cut.txt {HERE} --filter.limit 1")
+    shell.ok(f"rainbowctl get output left {HERE} --filter.fieldSelector 'path contains json' --directory chosen")
+    assert [path.name for path in (shell.cwd / "chosen").iterdir()] == ["metrics.json"]
     assert shell.ok(f"rainbowctl get output left metrics.json {HERE}") == '{"loss": 1}\n'
     shell.ok(f"rainbowctl get output left raw/all.bin {HERE} > copy.bin")
     assert (shell.cwd / "copy.bin").read_bytes() == raw

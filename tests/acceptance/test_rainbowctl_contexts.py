@@ -117,6 +117,8 @@ def test_a_context_is_made_used_shown_changed_and_deleted(shell: Shell) -> None:
         ["-", "work"],
         ["*", "play"],
     ]
+    chosen = json.loads(shell.ok("rainbowctl config get-contexts --filter.fieldSelector domain=staging -o json"))
+    assert (chosen["current_context"], list(chosen["contexts"])) == ("play", ["work"])
     assert shell.run("rainbowctl config delete-context play").err == "Deleted context play. No context is in use now.\n"
     shell.refused(3, "rainbowctl config current-context")
     assert "Did you mean work?" in shell.refused(2, "rainbowctl config use-context workk")

@@ -162,6 +162,10 @@ def test_events_are_listed_oldest_first(shell: Shell, here: str) -> None:
     assert header.split() == ["NUMBER", "WHEN", "EVENT", "PHASE", "CLUSTER", "REASON", "MESSAGE"]
     assert first.split()[0] == "1"
     assert last.endswith("a test")
+    done = shell.run(f"{get} --filter.fieldSelector 'phase=ABORTED,at>1h' --no-headers")
+    assert (done.out.split(), done.err) == (last.split(), "")
+    assert json.loads(shell.ok(f"{get} --filter.sortBy number --filter.limit 1 -o json")) == events[1:]
+    assert shell.run(f"{get} --filter.fieldSelector phase=RUNNING").err == "No events match.\n"
 
 
 def test_an_execution_is_archived_and_brought_back(shell: Shell, here: str) -> None:

@@ -194,6 +194,10 @@ def test_clusters_are_cordoned_and_disabled_with_a_reason(shell: Shell) -> None:
     assert [row[1] for row in rows[1:]] == ["ENABLED", "DISABLED", "UNCORDONED", "CORDONED"]
     assert rows[2][2] == "broken"
     assert len(shell.ok("rainbowctl get cluster-events alpha --limit 2 --no-headers").splitlines()) == 2
+    chosen = shell.ok(
+        "rainbowctl get cluster-event alpha --filter.fieldSelector 'type contains ABLED,at>1h' --filter.asc"
+    )
+    assert [row[1] for row in cells(chosen)[1:]] == ["DISABLED", "ENABLED"]
     events = json.loads(shell.ok("rainbowctl get cluster-event alpha -o json"))
     assert events == shell.rest("GET", "clusters/alpha/events")["events"]
 

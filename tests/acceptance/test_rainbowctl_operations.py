@@ -61,6 +61,9 @@ def test_the_clusters_of_a_restored_database_are_shown_and_released(shell: Shell
     listed = shell.rest("GET", "reconciliations")["reconciliations"]
     assert yaml.safe_load(shell.ok("rainbowctl get reconciliation -o yaml")) == listed
     assert shell.ok("rainbowctl get reconciliation -o name") == "reconciliation/back\nreconciliation/missing\n"
+    chosen = "rainbowctl get reconciliation --filter.fieldSelector 'unknown>1,began_at>1h' -o json"
+    assert json.loads(shell.ok(chosen)) == listed[:1]
+    assert "back names one, and --filter.asc" in shell.refused(2, "rainbowctl get reconciliation back --filter.asc")
     assert "`rainbowctl delete reconciliation missing`" in shell.ok("rainbowctl get warnings")
     assert "nothing to reconcile with cluster 'other'" in shell.refused(3, "rainbowctl get reconciliation other")
 

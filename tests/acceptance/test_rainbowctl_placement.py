@@ -163,6 +163,12 @@ def test_counts_are_drawn_within_the_width_of_the_terminal(shell: Shell, project
     plain = shell.ok(f"{get} --by pool", COLUMNS="60", PYTHONIOENCODING="ascii")
     assert "#" in plain
     assert plain.isascii()
+    done = shell.run(f"{get} --filter.fieldSelector 'count<4'")
+    assert [line.split()[:3] for line in done.out.splitlines()[1:]] == [["east", "1", "20.0%"]]
+    assert "5 executions since " in done.err
+    counts = json.loads(shell.ok(f"{get} --filter.asc --filter.limit 1 -o json"))["counts"]
+    assert counts == [{"value": "east", "count": 1}]
+    assert "No counts match." in shell.run(f"{get} --filter.fieldSelector value=west").err
     answer = json.loads(shell.ok(f"{get} --by phase -o json"))
     assert (answer["by"], answer["total"], answer["counts"]) == ("phase", 5, [{"value": "QUEUED", "count": 5}])
     assert "(none)" in shell.ok(f"{get} --by label")

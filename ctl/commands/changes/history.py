@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from heapq import merge
-from itertools import islice
 from typing import Any
 
 from ctl.cli.groups import command
-from ctl.cli.options import LIMIT, SCOPE_PARAMETERS, Option, kind_argument
+from ctl.cli.lists import Listing, choose, request_size, typed_choice
+from ctl.cli.options import SCOPE_PARAMETERS, Option, kind_argument
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session
 from ctl.client.answers import Document, RowChange
@@ -22,6 +22,9 @@ from ctl.commands.changes.reports import show_rows
 
 #: Up to how many revisions of one row the row is looked up for the table; that is a request each.
 _MOST_LOOKUPS = 50
+_LARGEST_PAGE = 1000
+_FIELDS = ("number", "created_at", "author", "claimed_by", "message", "request_id", "change_count")
+_LISTING = Listing(fields={name: name for name in _FIELDS}, order="number", limit=20)
 
 _HELP = """Show revisions, newest first: who changed what, when and why. With REVISION, show the differences of one;
 with FROM..TO, the net difference between two, in either order. Revision 0 is before the first.
@@ -42,14 +45,14 @@ The author is anonymous while the admin does not know its users; the name that t
         Option(["--author"], metavar="WHO", help="By this author, verified or claimed."),
         Option(["--since"], metavar="TIME", help="Made since then: 24h, 7d, 2026-03-01, 2026-03-01T12:00."),
         Option(["--until"], metavar="TIME", help="Made until then; a day is included."),
-        LIMIT,
+        *_LISTING.options(),
     ],
     examples=[
         "rainbowctl history",
         "rainbowctl history 12",
         "rainbowctl history 9..12",
         "rainbowctl history task-resource-attribute -p flyteexamples --since 24h",
-        "rainbowctl history --author ann --limit 100 -o json",
+        "rainbowctl history --author ann --filter.limit 100 -o json",
     ],
 )
 def history(session: Session, word: str | None, **flags: Any) -> None:
@@ -60,18 +63,19 @@ def history(session: Session, word: str | None, **flags: Any) -> None:
         _refuse_filters(session, word, flags)
         _show_difference(session, int(between[1]), int(between[2]))
     else:
-        _show_list(session, list(_find_revisions(session, word, flags)))
+        _show_list(session, list(choose(session, _find_revisions(session, word, flags), flags, _LISTING)))
 
 
 def _refuse_filters(session: Session, number: str, flags: Mapping[str, Any]) -> None:
-    if scope_filters(session, flags) or any(flags[key] for key in ("author", "since", "until")):
+    is_filtered = any(flags[key] for key in ("author", "since", "until"))
+    if is_filtered or typed_choice(flags) or scope_filters(session, flags):
         meaning = "the difference of two revisions" if ".." in number else "one revision"
         raise InvalidInput(f"{number} is {meaning}: leave out the filters.")
 
 
 def _find_revisions(session: Session, noun: str | None, flags: Mapping[str, Any]) -> Iterator[Document]:
     now = datetime.now(UTC)
-    filters: Document = {**scope_filters(session, flags), "limit": min(flags["limit"], 1000)}
+    filters: Document = {**scope_filters(session, flags), "limit": request_size(flags, _LISTING, _LARGEST_PAGE)}
     if noun is not None and noun != "all":
         defined = find_noun(noun, DEFINED)
         filters["resource_type"] = row_kind(defined) if defined else session.client.kind(noun).name
@@ -81,11 +85,11 @@ def _find_revisions(session: Session, noun: str | None, flags: Mapping[str, Any]
         filters["before"] = parse_time(flags["until"], "--until", now=now, is_end=True)
     author = flags["author"]
     if not author:
-        return islice(session.client.revisions(**filters), flags["limit"])
+        return session.client.revisions(**filters)
     # The author and the claimed author are two filters of the API.
     known = session.client.revisions(**filters, author=author)
     claimed = session.client.revisions(**filters, claimed_by=author)
-    return islice(_unique(merge(known, claimed, key=lambda revision: -int(revision["number"]))), flags["limit"])
+    return _unique(merge(known, claimed, key=lambda revision: -int(revision["number"])))
 
 
 def _unique(revisions: Iterator[Document]) -> Iterator[Document]:

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from ctl.cli.groups import command
-from ctl.cli.lists import PAGE, list_options, more_note
+from ctl.cli.lists import PAGE, choose, list_options, more_note, typed_choice
 from ctl.cli.options import LAUNCH_PLAN_WORDS, Option, option, text_option
 from ctl.cli.session import Session
 from ctl.cli.watching import Backoff
@@ -29,7 +29,13 @@ from ctl.commands.executions.options import (
     scope_options,
     selected_scope,
 )
-from ctl.commands.executions.tables import print_execution, show_events, show_executions
+from ctl.commands.executions.tables import (
+    EVENT_LISTING,
+    note_pruned_events,
+    print_execution,
+    show_events,
+    show_executions,
+)
 
 _LARGEST_PAGE = 1000
 _POLL_SECONDS = 2.0
@@ -58,7 +64,7 @@ _LIST_FILTERS: Sequence[click.Parameter] = [
     text_option("version", metavar="VERSION", help="Of this version."),
     text_option("state", metavar="STATE", help="ACTIVE, the default, ARCHIVED, or ALL."),
     text_option("since", metavar="TIME", help="Created since then: 24h, 7d, 2026-03-01, 2026-03-01T12:00."),
-    *list_options(SORT_FIELDS, selector="See above.", limit=f"How many at most, {PAGE} by default."),
+    *list_options(SORT_FIELDS, selector="See above.", limit=PAGE),
 ]
 
 
@@ -213,19 +219,26 @@ def _details(session: Session, execution: Execution) -> None:
     show_explanation(session, explanation)
     printer.line()
     show_events(session, events)
+    note_pruned_events(session, events)
 
 
 @command(
     help="Show what happened to an execution, oldest first: each event with its phase, cluster and reason.",
-    params=EXECUTION_PARAMETERS,
+    params=[*EXECUTION_PARAMETERS, *EVENT_LISTING.options()],
     examples=[
         "rainbowctl get execution-event nightly -p flytesnacks -d development",
         "rainbowctl get execution-events flytesnacks/development/nightly -o json",
     ],
 )
-def get_execution_event(session: Session, name: str) -> None:
+def get_execution_event(session: Session, name: str, **flags: Any) -> None:
     id = execution_id(session, name)
     events = list(session.client.execution_events(id))
-    names = (f"execution-event/{id}/{event.get('number', '')}" for event in events)
-    if not session.printer.machine_output(names, events):
-        show_events(session, events)
+    chosen_events = list(choose(session, events, flags, EVENT_LISTING))
+    names = (f"execution-event/{id}/{event.get('number', '')}" for event in chosen_events)
+    if session.printer.machine_output(names, chosen_events):
+        return
+    if typed_choice(flags) and not chosen_events:
+        session.printer.note("No events match.")
+    else:
+        show_events(session, chosen_events)
+    note_pruned_events(session, events)

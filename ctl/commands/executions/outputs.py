@@ -6,8 +6,10 @@ import base64
 import sys
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from ctl.cli.groups import command
+from ctl.cli.lists import Listing, choose, refuse_choice, typed_choice
 from ctl.cli.options import Argument, domain_option, force_option, project_option, text_option
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -19,9 +21,17 @@ from ctl.commands.executions.options import execution_id, name_argument
 _HELP = """Show the output files of an execution: the files that its job declares as outputs.
 
 Without PATH, lists them; with PATH, writes the content of that file to stdout. --directory writes the file, or all
-files, below a directory instead. The admin keeps agents.outputLimitBytes of each file: the exit status is 1 if the
-content of a longer one is asked for. Its start is written to stdout, but not below a directory.
+files that --filter.* chooses, below a directory instead. The admin keeps agents.outputLimitBytes of each file: the exit
+status is 1 if the content of a longer one is asked for. Its start is written to stdout, but not below a directory.
 """
+
+
+def _kept_bytes(output: Document) -> int:
+    """How much of a file there is; an admin of an earlier version keeps what it sends."""
+    return int(output["kept"]) if "kept" in output else len(_content(output))
+
+
+_LISTING = Listing(fields={"path": "path", "size": "size", "kept": _kept_bytes, "attempt": "attempt"}, order="path")
 
 
 @command(
@@ -33,6 +43,7 @@ content of a longer one is asked for. Its start is written to stdout, but not be
         domain_option(),
         text_option("directory", metavar="DIR", help="Write below this directory; it is created if necessary."),
         force_option("Overwrite existing files."),
+        *_LISTING.options(),
     ],
     examples=[
         "rainbowctl get output nightly -p flytesnacks -d development",
@@ -40,10 +51,12 @@ content of a longer one is asked for. Its start is written to stdout, but not be
         "rainbowctl get outputs flytesnacks/development/nightly --directory results",
     ],
 )
-def get_output(session: Session, name: str, path: str | None, directory: str | None, force: bool) -> None:
+def get_output(session: Session, name: str, path: str | None, directory: str | None, force: bool, **flags: Any) -> None:
+    if path is not None:
+        refuse_choice(flags, path)
     id = execution_id(session, name)
     outputs = session.client.execution_outputs(id)
-    chosen = outputs if path is None else [_named(id, path, outputs)]
+    chosen = list(choose(session, outputs, flags, _LISTING)) if path is None else [_named(id, path, outputs)]
     if directory is not None:
         _write(session, id, Path(directory), chosen, is_forced=force)
     elif force:
@@ -56,7 +69,7 @@ def get_output(session: Session, name: str, path: str | None, directory: str | N
             chosen,
             chosen if path is None else chosen[0],
             {"PATH": "path", "SIZE": "size", "KEPT": _kept_bytes, "ATTEMPT": "attempt"},
-            empty=f"Execution {id} left no outputs.",
+            empty="No outputs match." if typed_choice(flags) else f"Execution {id} left no outputs.",
         )
     if path is not None or directory is not None:
         _check_whole(chosen)
@@ -69,11 +82,6 @@ def _named(id: ExecutionId, path: str, outputs: list[Document]) -> Document:
     paths = [str(output["path"]) for output in outputs]
     hint = did_you_mean(path, paths) or (f" There is {', '.join(paths)}." if paths else " It left none.")
     raise NotFound(f"Execution {id} left no output {path!r}.{hint}", name="output_not_found")
-
-
-def _kept_bytes(output: Document) -> int:
-    """How much of a file there is; an admin of an earlier version keeps what it sends."""
-    return int(output["kept"]) if "kept" in output else len(_content(output))
 
 
 def _is_cut(output: Document) -> bool:

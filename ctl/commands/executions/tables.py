@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from operator import attrgetter
 
+from ctl.cli.lists import Listing
 from ctl.cli.output import Column, Columns, id_part
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -59,6 +60,12 @@ _WIDE: Columns = {
     "REVISION": _field("revision"),
     "MESSAGE": attrgetter("message"),
 }
+
+
+def _event_message(event: Document) -> str | None:
+    return event.get("message") or (event.get("reason") or {}).get("message")
+
+
 _EVENT_COLUMNS: Columns = {
     "NUMBER": "number",
     "WHEN": lambda event: to_second(str(event.get("at", ""))),
@@ -66,8 +73,16 @@ _EVENT_COLUMNS: Columns = {
     "PHASE": "phase",
     "CLUSTER": "cluster",
     "REASON": reason_code,
-    "MESSAGE": lambda event: event.get("message") or (event.get("reason") or {}).get("message"),
+    "MESSAGE": _event_message,
 }
+EVENT_LISTING = Listing(
+    fields={
+        **{name: name for name in ("number", "at", "type", "phase", "cluster", "by")},
+        "reason": reason_code,
+        "message": _event_message,
+    },
+    order="number",
+)
 
 
 def show_executions(
@@ -88,5 +103,9 @@ def print_execution(session: Session, execution: Execution, document: Document |
 def show_events(session: Session, events: Sequence[Document]) -> None:
     """A table of what happened to an execution."""
     session.printer.rows(events, _EVENT_COLUMNS, {"BY": "by"})
+
+
+def note_pruned_events(session: Session, events: Sequence[Document]) -> None:
+    """Say so if the first of all events are missing."""
     if not events or events[0].get("number", 1) > 1:
         session.printer.note("The first of its events are no longer kept.")

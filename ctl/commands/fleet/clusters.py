@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from itertools import islice
 from typing import Any
 
 from ctl.cli.groups import command
-from ctl.cli.options import LIMIT, Argument, Option, definition_completer, option
+from ctl.cli.lists import Listing, choose, request_size, typed_choice
+from ctl.cli.options import Argument, Option, definition_completer, option
 from ctl.cli.output import Columns, text_cells
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -163,20 +163,30 @@ _CLUSTER = FleetNoun(
 )
 get_cluster, create_cluster, update_cluster, delete_cluster = commands(_CLUSTER)
 
+_EVENT_LISTING = Listing(
+    fields={name: name for name in ("number", "at", "type", "reason", "claimed_by")}, order="number", limit=20
+)
+_LARGEST_PAGE = 500
+
 
 @command(
     help="Show what happened to a cluster, newest first: registered, ready, lost, cordoned, draining, reported.",
-    params=[_NAME, LIMIT],
-    examples=["rainbowctl get cluster-event a", "rainbowctl get cluster-events a --limit 100 -o json"],
+    params=[_NAME, *_EVENT_LISTING.options()],
+    examples=[
+        "rainbowctl get cluster-event a",
+        "rainbowctl get cluster-event a --filter.fieldSelector 'type in (LOST;READY),at>7d'",
+        "rainbowctl get cluster-events a --filter.limit 100 -o json",
+    ],
 )
-def get_cluster_event(session: Session, name: str, limit: int) -> None:
-    events = list(islice(session.client.cluster_events(name, page_size=min(limit, 500)), limit))
+def get_cluster_event(session: Session, name: str, **flags: Any) -> None:
+    page_size = request_size(flags, _EVENT_LISTING, _LARGEST_PAGE)
+    events = list(choose(session, session.client.cluster_events(name, page_size=page_size), flags, _EVENT_LISTING))
     session.printer.show(
         (f"cluster-event/{name}/{event.get('number')}" for event in events),
         events,
         events,
         {"AT": "at", "EVENT": "type", "REASON": "reason", "BY": "claimed_by"},
-        empty=f"Cluster {name} has no events yet.",
+        empty="No events match." if typed_choice(flags) else f"Cluster {name} has no events yet.",
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ctl.cli.groups import command
-from ctl.cli.lists import Listing, choose
+from ctl.cli.lists import Listing, choose, typed_choice
 from ctl.cli.options import Argument, definition_completer, force_option, text_option
 from ctl.cli.prompts import confirm, is_terminal
 from ctl.cli.session import Session
@@ -43,6 +43,9 @@ _CLUSTER = Argument("cluster", explanation="Name of the cluster.", shell_complet
 )
 def get_token(session: Session, cluster: str, **flags: Any) -> None:
     tokens = list(choose(session, session.client.cluster_tokens(cluster), flags, _LISTING))
+    empty = f"Cluster {cluster} has no tokens: its agent has not registered."
+    if typed_choice(flags):
+        empty = "No tokens match."
     session.printer.show(
         (f"token/{cluster}/{token['prefix']}" for token in tokens),
         tokens,
@@ -55,7 +58,7 @@ def get_token(session: Session, cluster: str, **flags: Any) -> None:
             "EXPIRES": _second("expires_at"),
             "REVOKED": _second("revoked_at"),
         },
-        empty=f"Cluster {cluster} has no tokens: its agent has not registered.",
+        empty=empty,
     )
 
 

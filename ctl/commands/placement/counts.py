@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from ctl.cli.groups import command
+from ctl.cli.lists import Listing, choose
 from ctl.cli.options import Option
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -19,6 +20,7 @@ from ctl.client.words import count
 from ctl.commands.executions.options import SINCE, scope_options, selected_scope
 
 _BY = ["cluster", "pool", "label", "project", "domain", "phase", "reason"]
+_LISTING = Listing(fields={"value": "value", "count": "count"}, order="count")
 _EIGHTHS = "▏▎▍▌▋▊▉"
 _FULL = "█"
 _LONGEST_BAR = 60
@@ -37,6 +39,7 @@ _SHORTEST_BAR = 5
         ),
         SINCE,
         *scope_options(),
+        *_LISTING.options(),
     ],
     examples=[
         "rainbowctl get placement-counts",
@@ -48,7 +51,10 @@ def get_placement_counts(session: Session, **flags: Any) -> None:
     since = parse_time(flags["since"], "--since", now=datetime.now(UTC))
     where: dict[str, Any] = selected_scope(session, flags)
     answer = session.client.placement_counts(flags["by"], since, **where)
-    _print(session, answer, since, where)
+    counts = list(choose(session, answer["counts"], flags, _LISTING))
+    if answer["counts"] and not counts and session.printer.is_table:
+        session.printer.note("No counts match.")
+    _print(session, {**answer, "counts": counts}, since, where)
 
 
 def _print(session: Session, answer: Document, since: str, where: Mapping[str, str]) -> None:

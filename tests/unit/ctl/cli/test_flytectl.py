@@ -10,6 +10,7 @@ import pytest
 from ctl.cli.flytectl import FLAGS, WORDS, explain_flag
 from ctl.cli.session import Session
 from ctl.main import root, run
+from tests.support.lists import COMMANDS, LISTS, NO_LISTS, OTHER_LISTS
 
 FILTER = "--filter.fieldSelector --filter.sortBy --filter.limit --filter.asc --filter.page"
 PROJECT = "--id --name --description --labels --file --dryRun --activate --archive --activateProject --archiveProject"
@@ -44,10 +45,6 @@ TAKEN = {
     "--admin.maxMessageSizeBytes --admin.defaultServiceConfig --console.endpoint --files.archive --storage.type "
     "--logger.level --logger.formatter.type --logger.mute --logger.show-source --otel.type",
 }
-LISTS = (
-    *("project", "domain", "kind", "warnings", "execution", "workflow", "task", "launchplan", "cluster", "pool"),
-    *("label", "token", "execution-cluster-label"),
-)
 
 
 @pytest.fixture(autouse=True)
@@ -72,9 +69,13 @@ def test_every_flag_of_flytectl_is_taken_or_answered(path: str) -> None:
     assert [flag for flag in TAKEN[path].split() if flag not in known and explain_flag(flag) is None] == []
 
 
-@pytest.mark.parametrize("noun", LISTS)
-def test_every_list_takes_flytectls_filters(noun: str) -> None:
-    assert set(FILTER.split()) <= known_flags(f"get {noun}")
+@pytest.mark.parametrize("path", LISTS)
+def test_every_list_takes_flytectls_filters(path: str) -> None:
+    assert {*FILTER.split(), "--limit"} <= known_flags(path)
+
+
+def test_what_is_no_list_and_the_lists_of_other_verbs_are_commands() -> None:
+    assert {*NO_LISTS, *OTHER_LISTS} <= set(COMMANDS)
 
 
 @pytest.mark.parametrize("flag", [*FLAGS, "--logger.level=5", "--otel.type", "--files.archive", "--admin.new"])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from ctl.cli.lists import Listing, choose
+from ctl.cli.lists import Listing, choose, request_size
 from ctl.cli.session import Session
 from ctl.client.errors import InvalidInput
 
@@ -66,6 +67,22 @@ def test_a_limit_cuts_and_the_next_page_goes_on(capsys: pytest.CaptureFixture[st
     assert chosen(limit=2, page=2) == "c"
     assert chosen(page=2) == ""
     assert capsys.readouterr().err == ""
+
+
+def test_a_list_with_a_limit_of_its_own_shows_no_more_unless_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    listing = replace(LISTING, limit=2)
+    assert [row["name"] for row in choose(Session(), iter(ROWS), NO_FLAGS, listing)] == ["b", "a"]
+    assert capsys.readouterr().err == "There are more: --filter.page 2 shows the next 2.\n"
+    assert [row["name"] for row in choose(Session(), iter(ROWS), NO_FLAGS | {"page": 2}, listing)] == ["c"]
+    assert len(list(choose(Session(), iter(ROWS), NO_FLAGS | {"limit": 3}, listing))) == 3
+
+
+@pytest.mark.parametrize(
+    ("flags", "size"),
+    [({}, 21), ({"limit": 5}, 6), ({"page": 3}, 61), ({"limit": 500}, 100), ({"sort_by": "name"}, 100)],
+)
+def test_no_more_rows_are_asked_for_than_are_read(flags: dict[str, Any], size: int) -> None:
+    assert request_size(NO_FLAGS | flags, replace(LISTING, limit=20), 100) == size
 
 
 @pytest.mark.parametrize(
