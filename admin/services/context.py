@@ -50,6 +50,15 @@ class Context:
     watch: Watch = field(default_factory=Watch)  #: of the clusters, by the process that does the background work
     list_limits: ListLimits = LIST_LIMITS
     monotonic: Callable[[], float] = time.monotonic  #: for how long something takes or waits, whatever the clock does
+    began_at: float = field(init=False)  #: by the monotonic clock
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "began_at", self.monotonic())
+
+    @property
+    def up_seconds(self) -> float:
+        """For how long this process could have heard agents."""
+        return self.monotonic() - self.began_at
 
     def close(self) -> None:
         """Wake every request that waits and end the threads that serve them."""

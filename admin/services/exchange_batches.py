@@ -7,7 +7,6 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from admin.configuration.settings import Agents
 from admin.core.executions.attempts import NEED_DETAILS
 from admin.core.fleet.clusters import ClusterState, Health, differs_only_in_load
 from admin.core.placement.scores import looks_at_load_of
@@ -81,7 +80,7 @@ def _exchange_batch(connection: Connection, exchanges: list[Exchange]) -> None:
 def _begin(exchange: Exchange, connection: Connection, before: ClusterState, now: datetime) -> bool:
     """Whether a sync can be handled; if not, its failure says why."""
     try:
-        state = _state_after(before, exchange.request, exchange.context.settings.agents, now)
+        state = _state_after(before, exchange.request, exchange.context, now)
         exchange.changes_fleet = _changes_fleet(exchange.context, connection, before, state)
         if exchange.changes_fleet and Lock.FLEET not in exchange.locks:
             raise NeedsLock(Lock.FLEET)
@@ -92,7 +91,7 @@ def _begin(exchange: Exchange, connection: Connection, before: ClusterState, now
     return True
 
 
-def _state_after(before: ClusterState, request: Sync, agents: Agents, now: datetime) -> ClusterState:
+def _state_after(before: ClusterState, request: Sync, context: Context, now: datetime) -> ClusterState:
     """The state of a cluster after a sync of its agent."""
     if request.seen > before.syncs + _MOST_LOST_SYNCS:
         raise invalid("seen", "is not of this admin. Remove the file 'position' from the agent's state directory.")
@@ -100,7 +99,7 @@ def _state_after(before: ClusterState, request: Sync, agents: Agents, now: datet
         # One that has seen more of the admin than is stored may have taken over after the backup that was restored.
         may_begin = request.sequence == 1 or request.seen > before.syncs
         newcomer = Newcomer(instance=request.instance, may_begin=may_begin, takes_over=request.take_over)
-        check_successor(before, newcomer, agents)
+        check_successor(before, newcomer, context.settings.agents, context.up_seconds)
     if request.last_sync_at not in (None, before.last_sync_at):
         raise SyncSuperseded
     after = replace(

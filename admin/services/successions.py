@@ -27,10 +27,11 @@ class Newcomer:
     takes_over: bool  #: it was told to replace whoever is there
 
 
-def check_successor(present: ClusterState, newcomer: Newcomer, agents: Agents) -> None:
+def check_successor(present: ClusterState, newcomer: Newcomer, agents: Agents, up_seconds: float) -> None:
     """Refuse a process that may not take over from the one that synced last.
 
-    Silence is what the background work has judged by a monotonic clock: a step of the clock makes nobody silent.
+    Silence is what the background work has judged by a monotonic clock: a step of the clock makes nobody silent. It
+    counts when this admin has been up for a lease: until then an agent that came back has had no chance to be heard.
     """
     if not newcomer.may_begin:
         raise AgentReplaced(
@@ -40,8 +41,16 @@ def check_successor(present: ClusterState, newcomer: Newcomer, agents: Agents) -
     if newcomer.takes_over or present.agent_instance in ("", newcomer.instance) or present.last_sync_at is None:
         return
     silence_outlasts_leases = agents.unreachable_seconds >= agents.lease_seconds
-    if present.health == Health.LOST.value or (present.health == Health.UNREACHABLE.value and silence_outlasts_leases):
+    is_silent = present.health == Health.LOST.value or (
+        present.health == Health.UNREACHABLE.value and silence_outlasts_leases
+    )
+    if is_silent and up_seconds >= agents.lease_seconds:
         return
+    if is_silent:
+        raise AgentPresent(
+            f"Cluster '{present.name}' had an agent, {_described(present)}, and this admin has just started: try again "
+            f"when it has been up for {agents.lease_seconds} s, or start this one with --take-over."
+        )
     seconds = agents.unreachable_seconds if silence_outlasts_leases else agents.lost_seconds
     raise AgentPresent(
         f"Cluster '{present.name}' has an agent, {_described(present)}. Stop that one and try again when it has been "

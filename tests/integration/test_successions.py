@@ -197,6 +197,24 @@ def test_a_replacement_gets_in_when_the_first_is_found_silent(
     assert second.report("e", "UNKNOWN", 1) is None  # its lease is over, too
 
 
+def test_an_admin_that_has_just_started_gives_the_first_agent_time_to_be_heard(
+    agent: PlayedAgent, context: Context, clock: WatchedClock, shared_app: Flask
+) -> None:
+    add(agent, "e")
+    agent.start()
+    clock.advance(LEASE + LOST + 1)
+    assert judge_silence(context, agent) == "lost"
+    shared_app.extensions["rainbow"] = replace(context)  # which has begun now
+    second = process(agent, "second")
+    answer = refused(second.post(events=[second.event("e", "UNKNOWN", 1)], want=1), 409, "agent_present")
+    assert f"up for {LEASE} s" in answer["message"]
+    assert names(agent.sync()["confirmed"]) == ["e"]
+    clock.advance(LEASE + LOST + 1)
+    judge_silence(context, agent)
+    second.sequence = 0
+    assert attempts(second.sync()["questions"]) == {"e": 1}
+
+
 @pytest.mark.parametrize("seconds", [7200, -7200])
 def test_a_step_of_the_clock_lets_no_second_process_in(
     agent: PlayedAgent, context: Context, clock: WatchedClock, seconds: int
