@@ -130,7 +130,7 @@ class StateDirectory:
                 path.unlink(missing_ok=True)
 
     def load_past_intent(self, key: str) -> Intent | None:
-        """Why the agent ended a job that was over, whether it ran, and its declared outputs.
+        """Why the agent ended a job that was over, its id, whether it ran, and its declared outputs.
 
         While the engine keeps its directory.
 
@@ -144,8 +144,14 @@ class StateDirectory:
             return None
         lease = {"job": {"outputs": outputs}}
         has_run = past.running_since is not None or bool(past.has_run)
-        message = str(past.ending_message)
-        return Intent(lease=lease, key=key, ending=past.ending, ending_message=message, has_run=has_run)
+        return Intent(
+            lease=lease,
+            key=key,
+            native_id=str(past.native_id),
+            ending=past.ending,
+            ending_message=str(past.ending_message),
+            has_run=has_run,
+        )
 
     def save_renewal(self, boot: str, sent_at: float, lease_seconds: float) -> None:
         """Store when leases were renewed; not synced to disk, because it counts within one boot only."""

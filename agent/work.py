@@ -6,10 +6,12 @@ crash at any point submits nothing twice, and nothing without a lease that the a
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
+from agent.cancellations import Cancellations
 from agent.clocks import SYSTEM_CLOCK, Clock, boot_id
 from agent.crashes import crash_point
 from agent.engines.base import EngineUnavailable, Handle, NativePhase, NativeState, SubmitRefused, Task
@@ -25,12 +27,12 @@ from agent.tasks import build_task, key_of
 log = logging.getLogger("rainbow.agent")
 T = TypeVar("T")
 
-#: How often a job that does not end is cancelled again.
-_CANCEL_SECONDS = 5.0
 #: How long after its time limit a job may run before the agent ends it because the engine has not.
 _OVERTIME_SECONDS = 30.0
 #: Why the agent hands back what has not started.
 _DRAINING = "Its cluster drains, and it had not started."
+#: Why the agent hands back what it handed back before, or never submitted, when a restored admin has it again.
+_WAS_OVER = "It was over here before, without a job: another attempt can start."
 #: How much of a lease must be left to start work with it.
 _START_SECONDS = 1.0
 
@@ -68,7 +70,7 @@ class Work:
         #: When the turns of executions to be looked up, or to be submitted, end.
         self._turns_end_at = 0.0
         self._boot = boot_id()
-        self._cancelled_at: dict[str, float] = {}
+        self._cancellations = Cancellations(engine, state, clock)
 
     def recover(self) -> None:
         """Resume what an earlier process of this agent left."""
@@ -193,13 +195,7 @@ class Work:
 
     def _cancel_ending(self) -> None:
         """Cancel the jobs that must end, repeatedly until they have."""
-        self._try_each(self.intents.in_stage(Stage.SUBMITTED), self._cancel_if_ending)
-
-    def _cancel_if_ending(self, intent: Intent) -> None:
-        repeat_at = self._cancelled_at.get(intent.key, 0.0) + _CANCEL_SECONDS
-        if intent.ending not in (None, Ending.WITHDRAW) and self._clock.steady() >= repeat_at:
-            self._cancelled_at[intent.key] = self._clock.steady()
-            self.engine.cancel(intent.handle)
+        self._try_each(self.intents.in_stage(Stage.SUBMITTED), self._cancellations.cancel_if_ending)
 
     def _withdraw(self) -> None:
         """Hand back what has not started while the cluster drains."""
@@ -211,22 +207,16 @@ class Work:
         self._try_in_turn(to_withdraw, self._withdraw_if_waiting)
 
     def _withdraw_if_waiting(self, intent: Intent) -> None:
-        state, now = self.native.get(intent.key), self._clock.steady()
         if intent.stage is Stage.HELD and self._state.load_past_intent(intent.key) is None:
             self.end(intent, Ending.WITHDRAW, _DRAINING)
-        is_queued = intent.stage is Stage.SUBMITTED and state is not None and state.phase is NativePhase.QUEUED
-        if not is_queued or not self.engine.can_withdraw:
-            return
-        if now < self._cancelled_at.get(intent.key, 0.0) + _CANCEL_SECONDS or not self._take_turn(intent):
-            return
-        self._cancelled_at[intent.key] = now
-        # Stored first: after a crash the job's end must be known for what it is.
-        intent.ending, intent.ending_message = Ending.WITHDRAW, _DRAINING
-        self._state.save(intent, is_durable=True)
-        if not self.engine.withdraw(intent.handle):
-            intent.ending, intent.ending_message = None, ""
-            self._state.save(intent, is_durable=False)
+        can_withdraw = self._is_queued(intent) and self.engine.can_withdraw and self._cancellations.is_due(intent)
+        if can_withdraw and self._take_turn(intent) and not self._cancellations.withdraw(intent, _DRAINING):
             self.native.pop(intent.key, None)
+
+    def _is_queued(self, intent: Intent) -> bool:
+        """Whether its job waits in the engine's queue, as far as the engine has said."""
+        state = self.native.get(intent.key)
+        return intent.stage is Stage.SUBMITTED and state is not None and state.phase is NativePhase.QUEUED
 
     def _submit(self) -> None:
         """Submit what the admin has confirmed, as far as there are free slots."""
@@ -247,8 +237,7 @@ class Work:
             return
         try:
             if handle is None:
-                directory = self._task(intent).directory
-                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._make_directory(intent)
                 self._move(intent, Stage.SUBMITTING)
                 crash_point("before-submit")
                 # Storing it may have taken long.
@@ -270,12 +259,14 @@ class Work:
     def _resume_past(self, intent: Intent, past: Intent, handle: Handle | None) -> None:
         """Report an attempt that was over before the admin's database was restored; it is never started again."""
         if handle is None:
-            message = "It was over here before, without a job: another attempt can start."
-            self._mark_ended(intent, self._event(intent.reference, "RELEASED", message=message))
+            self._mark_ended(intent, self._event(intent.reference, "RELEASED", message=_WAS_OVER))
             return
         intent.native_id = handle.native_id
         intent.take_ending(past)
         self._move(intent, Stage.SUBMITTED)
+
+    def _make_directory(self, intent: Intent) -> None:
+        self._task(intent).directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def _task(self, intent: Intent, lease_seconds: float | None = None) -> Task:
         return build_task(
@@ -333,6 +324,10 @@ class Work:
                     continue
             except (EngineUnavailable, OSError):
                 continue  # the admin asks again
+            past = self._state.load_past_intent(key)
+            if past is not None and not past.native_id:
+                self.outbox.standalone[key] = self._event(question, "RELEASED", message=_WAS_OVER)
+                continue
             message = "Neither the agent nor its engine has a record of it."
             self.outbox.standalone[key] = self._event(question, "UNKNOWN", message=message)
 
@@ -370,6 +365,8 @@ class Work:
         if intent.ending is Ending.LOST:
             self._drop(intent)
             return
+        with contextlib.suppress(OSError):
+            self._make_directory(intent)  # which keeps the intent, for a restored admin may ask about it
         kind = "ABORTED" if intent.ending is Ending.CANCEL else "RELEASED"
         self._mark_ended(intent, self._event(intent.reference, kind, message=intent.ending_message))
 
@@ -382,9 +379,7 @@ class Work:
         self._next_poll_at = 0.0
         self._try_each((self._poll,), lambda poll: poll())
         for intent in list(self.intents.values()):
-            state = self.native.get(intent.key)
-            is_queued = intent.stage is Stage.SUBMITTED and state is not None and state.phase is NativePhase.QUEUED
-            if (is_queued and intent.on_lost != WAIT) or intent.stage is Stage.HELD:
+            if (self._is_queued(intent) and intent.on_lost != WAIT) or intent.stage is Stage.HELD:
                 self.end(intent, Ending.STOP, message)
 
     def _drop(self, intent: Intent) -> None:
@@ -398,7 +393,7 @@ class Work:
         self.leases.forget(intent)
         self.intents.pop(intent.key, None)
         self.native.pop(intent.key, None)
-        self._cancelled_at.pop(intent.key, None)
+        self._cancellations.forget(intent)
 
     # Status
 

@@ -363,6 +363,26 @@ def send_all(work: Work, limit: int = 100_000) -> dict[str, list[tuple[int, byte
     return sent
 
 
+def test_what_a_job_prints_without_end_is_sent_now_and_then(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
+    def send(stdout: int, stderr: int) -> dict[str, int]:
+        """Where what is sent of each stream begins, when a job has printed so much."""
+        engine.programs["true"] = Program(stdout=b"x" * stdout, stderr=b"y" * stderr)
+        pieces = work.outbox.log_pieces(100_000, include_running=True)
+        ends = [{**REFERENCE, **piece, "offset": piece["offset"] + len(piece["data"])} for piece in pieces]
+        work.outbox.mark_logs_stored([{**end, "full": False} for end in ends])
+        return {piece["stream"]: piece["offset"] for piece in pieces}
+
+    started(work, clock, **TAIL)
+    assert send(300, 300) == {"stdout": 0, "stderr": 0}
+    assert send(1_000_000, 310) == {"stderr": 300}  # which goes on slowly
+    clock.advance(10)
+    assert send(1_000_000, 310) == {"stdout": 1_000_000 - 750}
+    assert send(2_000_000, 310) == {}
+    engine.jobs[KEY] = SUCCEEDED
+    work.step()
+    assert send(2_000_000, 310) == {"stdout": 2_000_000 - 750}
+
+
 def test_of_a_log_no_more_is_sent_than_the_admin_keeps(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     started(work, clock, **TAIL)
     printed = b"".join(b"%09d\n" % number for number in range(10_000))
@@ -469,6 +489,20 @@ def test_questions(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     assert [intent.reference for intent in work.intents.values()] == [other]
     work.step()
     assert event_types(work) == ["UNKNOWN", "RUNNING"]
+
+
+def test_what_never_started_is_handed_back_again_when_a_restored_admin_asks_for_it(
+    work: Work, engine: FakeEngine, state: StateDirectory
+) -> None:
+    work.accept([LEASE])
+    work.release_unstarted()
+    assert event_types(work) == ["RELEASED"]
+    accept(work)
+    assert work.intents == {}
+    work.answer([REFERENCE])
+    assert event_types(work) == ["RELEASED"]
+    assert engine.forgotten == [KEY]  # its directory goes as others do
+    assert (state.jobs / KEY / "intent.json").exists()
 
 
 def test_a_question_about_a_stored_intent_needs_no_answer(work: Work) -> None:
