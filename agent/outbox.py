@@ -20,6 +20,8 @@ _STREAMS = ("stdout", "stderr")
 #: What the stream of an output file is called, before its path.
 _OUTPUT = "output:"
 _PIECE_BYTES = 256 * 1024
+#: How often a running job that prints without end has a piece sent of what the admin keeps only until the next one.
+_TAIL_SECONDS = 10.0
 
 
 class Outbox:
@@ -36,8 +38,8 @@ class Outbox:
         self._full: set[tuple[str, str]] = set()
         #: Until when the final event of an execution waits for its log and its output files.
         self._log_deadlines: dict[str, float] = {}
-        #: When the admin last stored something of each execution that has more.
-        self._stored_at: dict[str, float] = {}
+        #: When the admin last stored something of each stream that has more, by key and name.
+        self._stored_at: dict[str, dict[str, float]] = {}
 
     def events(self, limit: int | None = None) -> list[Event]:
         """Events that may be sent now, of about so many bytes but at least one; a final event follows its log."""
@@ -117,7 +119,9 @@ class Outbox:
         stages = (Stage.ENDED, Stage.SUBMITTED) if include_running else (Stage.ENDED,)
         intents = [intent for stage in stages for intent in self._intents.values() if intent.stage is stage]
         pieces: list[dict[str, Any]] = []
-        for intent in sorted(intents, key=lambda intent: self._stored_at.get(intent.key, 0.0)):
+        for intent in sorted(
+            intents, key=lambda intent: max(self._stored_at.get(intent.key, {}).values(), default=0.0)
+        ):
             if limit <= 0:
                 break
             if intent.ending is not Ending.LOST:
@@ -125,6 +129,9 @@ class Outbox:
                 limit -= sum(len(piece.get("data") or piece.get("data_base64", "")) for piece in more)
                 pieces += more
         return pieces
+
+    def _last_turn(self, intent: Intent) -> float:
+        return max(self._stored_at.get(intent.key, {}).values(), default=0.0)
 
     def _next_pieces(self, intent: Intent, limit: int) -> list[dict[str, Any]]:
         """What an execution has printed and left and the admin does not have yet, of at most so many bytes."""
@@ -166,9 +173,17 @@ class Outbox:
                 return offset, data
         parts = self._engine.log_parts(intent.handle, stream)
         if parts and offset >= head:
+            if self._is_early(intent, stream, parts[-1][1] - offset):
+                return offset, b""
             offset = max(offset, parts[-1][1] - tail)
         offset = next((max(offset, start) for start, end in parts if end > offset), offset)
         return offset, self._engine.logs(intent.handle, stream, offset, limit)
+
+    def _is_early(self, intent: Intent, stream: str, unsent: int) -> bool:
+        """Whether the end of a stream waits, because the job goes on and prints faster than is worth storing."""
+        stored_at = self._stored_at.get(intent.key, {}).get(stream)
+        is_endless = intent.stage is not Stage.ENDED and unsent > _PIECE_BYTES
+        return is_endless and stored_at is not None and self._clock.steady() < stored_at + _TAIL_SECONDS
 
     def mark_logs_stored(self, offsets: Iterable[Mapping[str, Any]]) -> None:
         """Record how far the admin has logs."""
@@ -176,7 +191,7 @@ class Outbox:
             intent = self._intents.find(stored)
             if intent is None:
                 continue
-            self._stored_at[intent.key] = self._clock.steady()
+            self._stored_at.setdefault(intent.key, {})[stored["stream"]] = self._clock.steady()
             if stored["offset"] > intent.log_offsets.get(stored["stream"], 0) and intent.key in self._log_deadlines:
                 self.start_log_deadline(intent)
             intent.log_offsets[stored["stream"]] = stored["offset"]

@@ -20,7 +20,7 @@ from admin.messages.requests import Duration, Fields, PayloadField, RequestSchem
 from admin.messages.shared import Answer, Json, Time
 from admin.services import agents, exchanges
 from admin.services.exchanges import Sync
-from admin.services.logs import LogPiece
+from admin.services.logs import MOST_OUTPUTS, LogPiece
 from admin.services.reports import Held, Report
 from admin.store.leases import LeasedExecution
 from admin.store.logs import OUTPUT, OutputFile
@@ -101,7 +101,7 @@ class EventBody(HeldBody):
     started_at: UnreadText | UnsetType = UNSET
     finished_at: UnreadText | UnsetType = UNSET
     duration: Annotated[float, Meta(ge=0)] | UnsetType = UNSET
-    outputs: Annotated[list[OutputBody], Meta(max_length=100)] = field(default_factory=list)
+    outputs: Annotated[list[OutputBody], Meta(max_length=MOST_OUTPUTS)] = field(default_factory=list)
 
     def report(self) -> Report:
         nodes = None if isinstance(self.nodes, UnsetType) else [_clean(node) or "" for node in self.nodes]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import codecs
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -31,6 +31,8 @@ from admin.store.logs import StoredOutput, Stream
 _POLL_SECONDS = 0.3
 _LONGEST_CHARACTER = 4  # in bytes: with a smaller limit a reader might never advance
 _ENDLESS = 2**62
+#: How many output files of an attempt are stored; an agent sends no more.
+MOST_OUTPUTS = 100
 #: Of a large output, what the list of outputs has of it.
 _BEGINNING_BYTES = 65_536
 _MISSING = (
@@ -75,6 +77,9 @@ def store_pieces(
             offsets.append((piece, piece.offset + len(piece.data), True))  # the agent may drop it
             continue
         stream = (attempt.id, piece.attempt, piece.stream)
+        if _is_one_too_many(stream, ends):
+            offsets.append((piece, piece.offset + len(piece.data), True))
+            continue
         most = _most_bytes(piece.stream, settings)
         start, data = _new_part(piece, ends.get(stream, 0))
         data = data[: max(0, most - start)]
@@ -89,6 +94,14 @@ def store_pieces(
         if not stream[2].startswith(logs.OUTPUT) and ends[stream] > settings.log_limit_bytes:
             logs.drop(connection, stream, head, ends[stream] - settings.log_tail_bytes)
     return offsets
+
+
+def _is_one_too_many(stream: Stream, streams: Iterable[Stream]) -> bool:
+    """Whether a stream is a new output file of an attempt that has as many as are stored."""
+    if not stream[2].startswith(logs.OUTPUT):
+        return False
+    outputs = {other for other in streams if other[:2] == stream[:2] and other[2].startswith(logs.OUTPUT)}
+    return stream not in outputs and len(outputs) >= MOST_OUTPUTS
 
 
 def _most_bytes(stream: str, settings: AgentSettings) -> int:

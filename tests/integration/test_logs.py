@@ -218,6 +218,15 @@ def test_what_was_printed_since_a_time(agent: PlayedAgent, shared_app: Flask) ->
     refused(agent.client.get(f"{logs}?tail=-1"), 400, "invalid_request", "tail")
 
 
+def test_of_an_attempt_a_hundred_output_files_are_stored(agent: PlayedAgent, shared_context: Context) -> None:
+    pieces = [agent.log("e", 0, b"data", f"output:{number}") for number in range(102)]
+    assert send(agent, *pieces[:60]) == [(4, False)] * 60
+    assert send(agent, *pieces[60:]) == [(4, False)] * 40 + [(4, True)] * 2
+    assert send(agent, agent.log("e", 4, b"more", "output:99"), agent.log("e", 0, b"text")) == [(8, False), (4, False)]
+    with shared_context.database.reading() as connection:
+        assert len(logs.ends(connection, [stored_id(connection, agent)])) == 101
+
+
 def test_a_sync_that_is_too_large_is_refused_by_name(agent: PlayedAgent) -> None:
     data = "x" * (33 * LIMIT)
     refused(agent.post(logs=[agent.log("e", 0, b"") | {"data_base64": data}]), 413, "body_too_large")
