@@ -223,7 +223,9 @@ class Work:
         self._try_in_turn(self.intents.in_stage(Stage.HELD), self._start_if_confirmed)
 
     def _start_if_confirmed(self, intent: Intent) -> None:
-        if self.is_stopping or self.is_draining or len(self.intents.in_stage(Stage.SUBMITTED)) >= self._slots:
+        if self.is_stopping or len(self.intents.in_stage(Stage.SUBMITTED)) >= self._slots:
+            return
+        if self.is_draining and self._state.load_past_intent(intent.key) is None:
             return
         if self.leases.is_confirmed(intent) and intent.ending is None and self._take_turn(intent):
             self._start(intent)

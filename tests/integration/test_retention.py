@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import Table, func, select, update
+from sqlalchemy import Table, event, func, select, update
 
 from admin.core.retention import Retention
 from admin.loops.retention import RetentionLoop
@@ -220,6 +220,30 @@ def test_a_log_of_which_the_start_is_gone_is_not_shown_from_its_middle(
     next(prune(context, Retention(logs="1d"), sizes=PruningSizes(batch=1)))  # and is killed
     answer = get(api, path("old", "logs?wait_seconds=5"))
     assert (answer["data"], answer["complete"], answer["pruned"]) == ("", True, True)
+
+
+def test_a_log_that_goes_while_it_is_read_is_shown_whole_and_then_said_to_be_gone(
+    make_app: MakeApp, clock: Clock
+) -> None:
+    app = make_app(retention={"logs": "1d"})
+    context, api = set_clock(app, clock), app.test_client()
+    run(played_agent(api, context, "here"), "old")
+    clock.advance(2 * DAY)
+
+    deleted: list[dict[str, int]] = []
+
+    def prune_once(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if "execution_logs" in statement and not deleted:
+            deleted.append({})
+            deleted[0] = pruned(context, logs="1d")
+
+    event.listen(context.database.engine, "after_cursor_execute", prune_once)
+    answer = get(api, path("old", "logs?limit=6&tail=1"))
+    assert (answer["data"], answer["next_offset"], "pruned" in answer) == ("hello ", 6, False)
+    assert deleted == [{"execution_logs": 2, "execution_outputs": 1}]
+    for offset in (6, 0):
+        answer = get(api, path("old", f"logs?offset={offset}"))
+        assert (answer["data"], answer["complete"], answer["pruned"]) == ("", True, True)
 
 
 def test_events_may_go_before_their_execution_and_it_is_said(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,11 +16,14 @@ from sqlalchemy import JSON, Column, Connection, Engine, create_engine, event, i
 
 import admin.store
 from admin.core.clock_checks import ClockCheck
+from admin.server import startup
 from admin.store import clock_checks, decisions, execution_tables, fleet
 from admin.store.database import Database, UtcDateTime, metadata
 from admin.store.dialects import TimeLimits
 from admin.store.dialects.sqlite import WRITES
 from admin.store.schema import SchemaState, current_revision, known_revisions, latest_revision, migrate, schema_state
+from tests.support.apps import opened_app
+from tests.support.placing import get
 
 for module in pkgutil.iter_modules(admin.store.__path__, "admin.store."):
     importlib.import_module(module.name)  # so that the metadata is complete
@@ -167,6 +171,36 @@ def test_a_migration_waits_for_another_one_however_long_it_takes(engine: Engine)
         thread.join(0.5)
         assert thread.is_alive(), "it gave up"
     thread.join()
+    assert schema_state(engine) is SchemaState.CURRENT
+
+
+def test_a_database_that_is_set_up_meanwhile_is_not_taken_for_that_of_others(engine: Engine, database_url: str) -> None:
+    Database(engine)
+    engine.connect().close()
+    other = create_engine(database_url)
+
+    event.listen(engine, "after_cursor_execute", lambda *_: migrate(other), once=True)
+    assert schema_state(engine) in (SchemaState.EMPTY, SchemaState.CURRENT)
+    assert schema_state(engine) is SchemaState.CURRENT
+    other.dispose()
+
+
+def test_admins_that_start_at_once_set_a_database_up_once(
+    database_url: str, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = threading.Barrier(2)
+
+    def migrate_together(engine: Engine) -> None:
+        both.wait(60)  # each has found the database empty
+        migrate(engine)
+
+    def start(_number: int) -> list[str]:
+        with opened_app(database_url) as app:
+            return [project["id"] for project in get(app.test_client(), "projects")["projects"]]
+
+    monkeypatch.setattr(startup, "migrate", migrate_together)
+    with ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(start, range(2))) == [["flyteexamples", "flytesnacks"]] * 2
     assert schema_state(engine) is SchemaState.CURRENT
 
 

@@ -1012,6 +1012,27 @@ def test_an_attempt_that_was_over_is_not_started_again_when_a_restored_admin_giv
     assert len(engine.submitted) == 1
 
 
+@pytest.mark.parametrize(
+    ("native", "expected"), [(ABORTED_IN_QUEUE, ["RELEASED"]), (SUCCEEDED, ["RUNNING", "SUCCEEDED"])]
+)
+def test_an_attempt_that_was_over_is_reported_and_not_handed_back_while_its_cluster_drains(
+    work: Work, engine: FakeEngine, clock: FakeClock, native: NativeState, expected: list[str]
+) -> None:
+    started(work, clock)
+    work.end_lost([{**REFERENCE, "reason": "LEASE_EXPIRED"}])
+    engine.jobs[KEY] = native
+    work.step()
+    assert work.intents == {}
+    work.is_draining = True
+    work.accept([LEASE])
+    work.step()
+    assert (event_types(work), work.intents[KEY].stage) == ([], Stage.HELD)
+    work.leases.renew([REFERENCE], clock.steady(), confirms=True)
+    pass_time(work, clock, 2)
+    assert event_types(work) == expected
+    assert len(engine.submitted) == 1
+
+
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": 2, "lease": []}', '{"format": 2, "lease": {"job": 5}}'])
 def test_a_past_intent_that_a_job_overwrote_is_ignored(
     work: Work, engine: FakeEngine, clock: FakeClock, state: StateDirectory, text: str
