@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 
 from sqlalchemy import Connection
 
@@ -12,7 +13,8 @@ from admin.services.changeable.base import Draft
 from admin.services.changeable.views import KnownSettings, SettingsView, StoredSettings
 from admin.services.changes import ChangeOutcome, ChangeRequest, Drafted, Writes, draft_change
 from admin.services.context import Context
-from admin.store import attributes, revisions
+from admin.store import attributes, decision_basis, revisions
+from admin.store.decision_basis import DecisionBasis
 from admin.store.revisions import NewRevision
 
 #: Rows that are drafted before they are stored.
@@ -28,6 +30,7 @@ def commit_changes(requests: list[ChangeRequest]) -> list[ChangeOutcome]:
     try:
         with context.database.writing() as connection:
             batch = _Batch(context, connection)
+            requests = [*requests, *context.changes.join()]  # who came while the head was waited for
             outcomes = [batch.make(request) for request in requests]
             batch.store()
             is_complete = True
@@ -69,12 +72,24 @@ class _Batch:
         may_be_attributes = callable(writes) or all(write.key.is_attribute for write in writes)
         if may_be_attributes and not self._is_asked:
             self._is_asked = True
-            if self._context.index.catch_up_to(self._connection, self._head):
-                self._known = KnownSettings(self._context, self._connection)
+            self._known = self._read_memory()
         if may_be_attributes and not callable(writes) and self._known is not None:
             return self._known
         self.store()
         return StoredSettings(self._context, self._connection)
+
+    def _read_memory(self) -> KnownSettings | None:
+        """Memory as of the head; None where it cannot come to that."""
+        basis: DecisionBasis | None = None
+
+        def made_at(revision: int) -> datetime | None:
+            nonlocal basis
+            basis, at = decision_basis.read_with_time(self._connection, revision)
+            return at
+
+        if not self._context.index.catch_up_to(self._connection, self._head, made_at) or basis is None:
+            return None
+        return KnownSettings(self._context, self._connection, basis)
 
     def _append(self, drafted: Drafted) -> None:
         self._head += 1
@@ -99,8 +114,7 @@ class _Batch:
     def store(self) -> None:
         """Store what is drafted."""
         if self._drafted:
-            revisions.append(self._connection, self._drafted)
-            attributes.write(self._connection, self._drafted)
+            attributes.store_revisions(self._connection, self._drafted)
             self._made += self._drafted
             self._drafted = []
 

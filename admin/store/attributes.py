@@ -24,7 +24,8 @@ from sqlalchemy import (
 from admin.core.changes import RowChange
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import SCOPE_KEYS, Level, Scope
-from admin.store.batches import put_all
+from admin.store import revisions
+from admin.store.batches import Insertion, write_together
 from admin.store.database import UtcDateTime, metadata
 from admin.store.keys import KeyedQuery, scope_columns, scope_of
 from admin.store.revisions import NewRevision
@@ -164,12 +165,13 @@ def keys_below(connection: Connection, project: str) -> list[tuple[str, Scope]]:
     return [(row.kind, scope_of(row)) for row in rows]
 
 
-def write(connection: Connection, new: Iterable[NewRevision]) -> None:
-    """Store the rows that revisions change, and delete exactly those that go. The head must be locked."""
+def store_revisions(connection: Connection, new: Sequence[NewRevision]) -> None:
+    """Store revisions and what they change of attributes. The head must be locked."""
     last = {change.key: (revision, change) for revision in new for change in revision.changes if change.is_attribute}
     stored = [_values(revision, change) for revision, change in last.values() if change.after is not None]
     removed = [_place(change.kind, change.scope) for _, change in last.values() if change.after is None]
-    put_all(connection, attributes, stored)
+    rows = Insertion(table=attributes, rows=stored, replaces=True)
+    write_together(connection, [*revisions.insertions(new), rows])
     for places in _chunks(removed):
         _REMOVE.execute(connection, places)
 

@@ -6,6 +6,7 @@ PostgreSQL gets the rows as one JSON document; SQLite, which runs in this proces
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from sqlalchemy import Connection, Dialect, Table
@@ -22,20 +23,37 @@ _NUL = "\\u0000"
 Rows = Sequence[Mapping[str, object]]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Insertion:
+    """Rows with the same columns that are to be inserted into a table."""
+
+    table: Table
+    rows: Rows
+    replaces: bool = False  #: whether rows whose primary keys are taken are updated; no key may come twice
+
+
+def write_together(connection: Connection, insertions: Iterable[Insertion]) -> None:
+    """Make several insertions, in one statement where the database has such SQL."""
+    dialect = connection.dialect
+    batches = [
+        (_insertion(insertion.table, tuple(insertion.rows[0]), dialect, _conflict(insertion, dialect)), insertion.rows)
+        for insertion in insertions
+        if insertion.rows
+    ]
+    documents = [statement.document(rows) for statement, rows in batches]
+    if len(batches) > 1 and all(documents):
+        sql = _join(tuple(statement.by_document for statement, _ in batches))
+        connection.exec_driver_sql(sql, {f"rows{number}": document for number, document in enumerate(documents)})
+    else:
+        for statement, rows in batches:
+            statement.execute(connection, rows)
+
+
 def insert_all(connection: Connection, table: Table, rows: Rows, *, if_new: bool = False) -> None:
     """Insert rows with the same columns; with `if_new` those whose keys are taken are left out."""
     if rows:
         conflict = "ON CONFLICT DO NOTHING" if if_new else ""
         _insertion(table, tuple(rows[0]), connection.dialect, conflict).execute(connection, rows)
-
-
-def put_all(connection: Connection, table: Table, rows: Rows) -> None:
-    """Insert rows with the same columns, and update those whose primary keys are taken; no key may come twice."""
-    if rows:
-        quote, names, keys = _quote(connection.dialect), tuple(rows[0]), table.primary_key.columns
-        new = ", ".join(f"{quote(name)} = excluded.{quote(name)}" for name in names if name not in keys)
-        conflict = f"ON CONFLICT ({', '.join(quote(key.name) for key in keys)}) DO UPDATE SET {new}"
-        _insertion(table, names, connection.dialect, conflict).execute(connection, rows)
 
 
 def update_all(connection: Connection, table: Table, rows: Rows, key: str = "id") -> None:
@@ -70,15 +88,19 @@ class _Statement:
     def __init__(
         self, by_row: str, table: Table, names: tuple[str, ...], dialect: Dialect, *, by_document: str = ""
     ) -> None:
+        self.by_document = by_document
         self._by_row = by_row
-        self._by_document = by_document
         self._names = names
         self._bind = Binding([table.c[name] for name in names], dialect)
 
+    def document(self, rows: Rows) -> str:
+        """The document of a batch; "" where it has to be written row by row."""
+        document = json_string(rows) if self.by_document else ""
+        return "" if _NUL in document and self._by_row else document
+
     def execute(self, connection: Connection, rows: Rows) -> None:
-        document = json_string(rows) if self._by_document else ""
-        if document and not (_NUL in document and self._by_row):
-            connection.exec_driver_sql(self._by_document, {"rows": document})
+        if document := self.document(rows):
+            connection.exec_driver_sql(self.by_document, {"rows": document})
         else:
             names, bind = self._names, self._bind
             connection.exec_driver_sql(self._by_row, [tuple(bind([row[name] for name in names])) for row in rows])
@@ -94,6 +116,24 @@ def _insertion(table: Table, names: tuple[str, ...], dialect: Dialect, conflict:
         by_document = f"{insertion} SELECT {columns} FROM {_recordset(table, names, dialect)} {conflict}"
     by_row = f"{insertion} VALUES ({', '.join([placeholder] * len(names))}) {conflict}"
     return _Statement(by_row, table, names, dialect, by_document=by_document)
+
+
+def _conflict(insertion: Insertion, dialect: Dialect) -> str:
+    if not insertion.replaces:
+        return ""
+    quote, keys = _quote(dialect), insertion.table.primary_key.columns
+    new = ", ".join(f"{quote(name)} = excluded.{quote(name)}" for name in insertion.rows[0] if name not in keys)
+    return f"ON CONFLICT ({', '.join(quote(key.name) for key in keys)}) DO UPDATE SET {new}"
+
+
+@lru_cache(maxsize=256)
+def _join(statements: tuple[str, ...]) -> str:
+    """Statements of PostgreSQL as one, each with its own parameter for its rows."""
+    *first, last = (
+        statement.replace("%(rows)s", f"%(rows{number})s", 1) for number, statement in enumerate(statements)
+    )
+    parts = ", ".join(f"part{number} AS ({statement})" for number, statement in enumerate(first))
+    return f"WITH {parts} {last}"
 
 
 @lru_cache(maxsize=256)

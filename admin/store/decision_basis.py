@@ -6,6 +6,7 @@ increment it in the same transaction.
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import NamedTuple
 
 from sqlalchemy import Connection, select
@@ -14,7 +15,7 @@ from admin.store import fleet
 from admin.store.dialects.postgresql import advisory_lock
 from admin.store.fleet import FLEET_LOCK, fleet_head
 from admin.store.registrations import registration_head
-from admin.store.revisions import revision_head
+from admin.store.revisions import MADE_AT, revision_head
 
 
 class DecisionBasis(NamedTuple):
@@ -40,6 +41,16 @@ POSTGRESQL_BASIS = f"""fleet_lock AS MATERIALIZED (
   FROM fleet_lock CROSS JOIN {fleet_head.name} FOR SHARE OF {fleet_head.name}
 )"""
 POSTGRESQL_IS_EXPECTED = " AND ".join(f"current_{name} = :{name}" for name in DecisionBasis._fields)
+
+
+#: The same, and when a revision was made.
+_READ_WITH_TIME = _READ.add_columns(MADE_AT.scalar_subquery())
+
+
+def read_with_time(connection: Connection, revision: int) -> tuple[DecisionBasis, datetime | None]:
+    """The basis as a transaction sees it, and when a revision was made; None where it does not exist, or was pruned."""
+    *numbers, made_at = connection.execute(_READ_WITH_TIME, {"number": revision}).one()
+    return DecisionBasis._make(numbers), made_at
 
 
 def read(connection: Connection, *, share: bool = False) -> DecisionBasis:

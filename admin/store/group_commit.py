@@ -59,6 +59,7 @@ class GroupCommit(Generic[Item, Outcome]):
         self._queue: deque[_Submission[Item, Outcome]] = deque()
         self._is_writing = False
         self._was_shared = False
+        self._open: list[_Submission[Item, Outcome]] | None = None  #: the batch that is being written, if it may grow
 
     @property
     def queued(self) -> int:
@@ -80,19 +81,29 @@ class GroupCommit(Generic[Item, Outcome]):
             raise submission.failure
         return submission.outcomes
 
+    def join(self) -> list[Item]:
+        """Further items for the batch that is being written, for a writer that has waited for something meanwhile."""
+        batch, self._open = self._open, None
+        if batch is None:
+            return []
+        joined = self._next_batch(sum(len(submission.items) for submission in batch))
+        batch += joined
+        return [item for submission in joined for item in submission.items]
+
     def _write_next(self) -> None:
         if self._was_shared:
             time.sleep(_LINGER_SECONDS)
         batch: list[_Submission[Item, Outcome]] = []
         try:
             with self._write_lock:
-                batch = self._next_batch()
+                batch = self._open = self._next_batch()
                 self._write_batch(batch)
         except Exception as failure:
             if batch:
                 raise
             batch = self._fail_all(failure)  # the lock could not be had
         finally:
+            self._open = None
             with self._lock:
                 following = self._queue[0] if self._queue else None
                 self._is_writing = following is not None
@@ -110,11 +121,11 @@ class GroupCommit(Generic[Item, Outcome]):
             submission.failure = failure
         return batch
 
-    def _next_batch(self) -> list[_Submission[Item, Outcome]]:
+    def _next_batch(self, size: int = 0) -> list[_Submission[Item, Outcome]]:
+        """What goes into a batch that has so many items: at least one submission, if it has none."""
+        batch: list[_Submission[Item, Outcome]] = []
         with self._lock:
-            batch = [self._queue.popleft()]
-            size = len(batch[0].items)
-            while self._queue and size + len(self._queue[0].items) <= self._max_items:
+            while self._queue and (not size or size + len(self._queue[0].items) <= self._max_items):
                 batch.append(self._queue.popleft())
                 size += len(batch[-1].items)
             self._was_shared = len(batch) > 1 or bool(self._queue)
@@ -127,6 +138,7 @@ class GroupCommit(Generic[Item, Outcome]):
             for submission in batch:
                 submission.outcomes = [next(outcomes) for _ in submission.items]
         except Exception as failure:
+            self._open = None
             if len(batch) == 1:
                 batch[0].failure = failure
                 return

@@ -23,18 +23,18 @@ from sqlalchemy import (
     func,
     select,
     tuple_,
-    update,
 )
 
 from admin.core.changes import Authorship, LastChange, RowChange
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
-from admin.store.batches import insert_all
+from admin.store.batches import Insertion
 from admin.store.database import UtcDateTime, head_table, metadata
 from admin.store.keys import KeyedQuery, scope_columns, scope_of
 from admin.store.sql_types import AnyRow, build
 
 #: Every writer locks it first, so that numbers have no gaps and follow the order of commits.
 revision_head = head_table("revision_head")
+_HEAD_ID = 1
 
 revisions = Table(
     "revisions",
@@ -114,7 +114,7 @@ def head(connection: Connection) -> int:
 
 def made_at(connection: Connection, number: int) -> datetime | None:
     """When a revision was made; None where it does not exist, or was pruned."""
-    return connection.execute(_MADE_AT, {"number": number}).scalar_one_or_none()
+    return connection.execute(MADE_AT, {"number": number}).scalar_one_or_none()
 
 
 def head_and_time(connection: Connection, number: int) -> tuple[int, datetime | None]:
@@ -130,23 +130,26 @@ def oldest(connection: Connection) -> int:
 
 def lock_head(connection: Connection) -> int:
     """The number of the last revision; other writers wait here until this transaction ends."""
-    return int(connection.execute(select(revision_head.c.number).with_for_update()).scalar_one())
+    return int(connection.execute(_LOCK_HEAD).scalar_one())
 
 
-def append(connection: Connection, new: Sequence[NewRevision]) -> None:
-    """Record the next revisions. The head must be locked."""
-    connection.execute(_SET_HEAD, {"last": new[-1].number})
+def insertions(new: Sequence[NewRevision]) -> list[Insertion]:
+    """What records the next revisions. The head must be locked."""
     made = [
         {"number": revision.number, "created_at": revision.created_at, **vars(revision.authorship)} for revision in new
     ]
-    insert_all(connection, revisions, made)
     changes = [_values(*pair) for revision in new for pair in enumerate(revision.changes)]
-    insert_all(connection, revision_changes, changes)
+    return [
+        Insertion(table=revision_head, rows=[{"id": _HEAD_ID, "number": new[-1].number}], replaces=True),
+        Insertion(table=revisions, rows=made),
+        Insertion(table=revision_changes, rows=changes),
+    ]
 
 
-_MADE_AT = select(revisions.c.created_at).where(revisions.c.number == bindparam("number"))
-_HEAD_AND_TIME = select(revision_head.c.number, _MADE_AT.scalar_subquery())
-_SET_HEAD = update(revision_head).values(number=bindparam("last"))
+#: When a revision was made.
+MADE_AT = select(revisions.c.created_at).where(revisions.c.number == bindparam("number"))
+_HEAD_AND_TIME = select(revision_head.c.number, MADE_AT.scalar_subquery())
+_LOCK_HEAD = select(revision_head.c.number).with_for_update()
 
 
 def _values(ordinal: int, change: RowChange) -> dict[str, object]:

@@ -10,7 +10,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import JSON, Boolean, Column, Connection, Float, Integer, Table, Text, insert, select
 
-from admin.store.batches import insert_all, update_all
+from admin.store.batches import Insertion, insert_all, update_all, write_together
 from admin.store.database import RowId, UtcDateTime, metadata
 from tests.support.apps import context_of
 
@@ -75,6 +75,23 @@ def test_rows_are_stored_as_if_one_by_one(connection: Connection) -> None:
     for row in ROWS:
         connection.execute(insert(things), row)
     assert together == stored(connection) == [{**row, "other": "as it was"} for row in ROWS]
+
+
+@pytest.mark.parametrize("text", ["plain", "a\0b"])  # PostgreSQL takes no NUL, in whatever statement
+def test_rows_of_several_insertions_are_stored_together(connection: Connection, text: str) -> None:
+    later = [{**ROWS[0], "id": 7, "document": {"key": text}}]
+    write_together(
+        connection,
+        [Insertion(table=things, rows=ROWS), Insertion(table=things, rows=[]), Insertion(table=things, rows=later)],
+    )
+    assert [(row["id"], row["document"]) for row in stored(connection)] == [
+        (1, ROWS[0]["document"]),
+        (2, ROWS[1]["document"]),
+        (7, {"key": text}),
+        (2**40, None),
+    ]
+    write_together(connection, [Insertion(table=things, rows=[{**row, "by": "new"} for row in ROWS], replaces=True)])
+    assert [row["by"] for row in stored(connection)] == ["new", "new", "me", "new"]
 
 
 def test_rows_are_changed_each_to_its_own_and_nothing_else_is(connection: Connection) -> None:

@@ -336,8 +336,7 @@ def test_a_revision_of_very_many_rows_is_undone(api: FlaskClient, context: Conte
     revision = NewRevision(number=1, created_at=datetime.now(UTC), authorship=Authorship(), changes=rows)
     with context.database.writing() as connection:
         assert revisions.lock_head(connection) == 0
-        revisions.append(connection, [revision])
-        attributes.write(connection, [revision])
+        attributes.store_revisions(connection, [revision])
     answer = rollback(api, revision=1)
     assert answer.status_code == 200, answer.get_json()
     assert answer.get_json()["counts"]["delete"] == len(rows)

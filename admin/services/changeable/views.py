@@ -17,7 +17,8 @@ from admin.core.settings.scopes import Scope
 from admin.core.settings.warnings import KnownNames
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, fleet_after, names_known
-from admin.store import attributes, decision_basis, projects
+from admin.store import attributes, projects
+from admin.store.decision_basis import DecisionBasis
 from admin.store.revisions import NewRevision
 
 Place = tuple[str, Scope]  #: of a row: the name of its kind, and its scope
@@ -67,11 +68,11 @@ class KnownSettings:
     For changes of attributes alone: nothing else that is about to be stored is seen.
     """
 
-    def __init__(self, context: Context, connection: Connection) -> None:
-        """The index must be as of the head."""
+    def __init__(self, context: Context, connection: Connection, basis: DecisionBasis) -> None:
+        """The index must be as of the head, and the basis be the transaction's."""
         self._context = context
         self._connection = connection
-        self._basis = decision_basis.read(connection)
+        self._basis = basis
         self._new: dict[Place, Row | None] = {}  #: None for rows that go
 
     def add(self, revision: NewRevision) -> None:

@@ -154,17 +154,17 @@ class Index:
         self._checked_at = 0.0
         self._is_current()
 
-    def catch_up_to(self, connection: Connection, head: int) -> bool:
+    def catch_up_to(self, connection: Connection, head: int, made_at: Callable[[int], datetime | None]) -> bool:
         """Apply the revisions up to a head that a transaction has locked; False where the database must be read.
 
-        `rows`, `domains` and `known_project` are then as of that head, until the transaction ends.
+        `made_at` finds out when the applied one was made, in another statement than the one that locked the head: what
+        that saw beside the head may be older. `rows`, `domains` and `known_project` are then as of that head, until the
+        transaction ends.
         """
         if self._scopes is None or not self._catching_up.acquire(timeout=_RETRY_SECONDS):
             return False
         try:
-            # Not in the statement that locked the head: what it saw beside the head may be older than that.
-            made_at = revisions.made_at(connection, self._revision)
-            if self._scopes is not None and not self._catch_up(connection, head, made_at):
+            if self._scopes is not None and not self._catch_up(connection, head, made_at(self._revision)):
                 self._drop()
             return self._scopes is not None
         finally:

@@ -67,6 +67,34 @@ def test_submissions_that_arrive_while_the_lock_is_waited_for_join_the_batch() -
     assert not lock.locked()
 
 
+def test_a_writer_that_waited_can_take_what_has_arrived_meanwhile() -> None:
+    batches: list[list[int]] = []
+    begun, go_on = threading.Event(), threading.Event()
+
+    def write(items: list[int]) -> list[int]:
+        begun.set()
+        assert go_on.wait(10)
+        items = [*items, *writes.join()]
+        assert writes.join() == []
+        batches.append(sorted(items))
+        if items == [0, 1]:
+            raise ValueError("a batch that cannot be written")
+        return [item * 2 for item in items]
+
+    writes = GroupCommit(write, max_items=2)
+    with ThreadPoolExecutor(4) as pool:
+        first = pool.submit(writes.submit, [0])
+        assert begun.wait(10)
+        others = []
+        for number in range(1, 4):
+            others.append(pool.submit(writes.submit, [number]))
+            wait_until(lambda: writes.queued == len(others))
+        go_on.set()
+        assert [result.result(10) for result in (first, *others)] == [[0], [2], [4], [6]]
+    assert batches == [[0, 1], [0], [1], [2, 3]]  # those that failed together are written one by one
+    assert writes.join() == []  # nothing is being written
+
+
 def test_a_failing_item_fails_its_own_submission_only() -> None:
     begun, go_on = threading.Event(), threading.Event()
 
