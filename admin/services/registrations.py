@@ -143,9 +143,10 @@ def _version_exists(stored: Registered, new: Registered) -> VersionExists:
         *differences(stored.spec, new.spec),
     ]
     named = ", ".join(problem.field for problem in problems[1 : _MOST_NAMED + 1])
+    verb = "differs" if len(problems) == 2 else "differ"
     more = f" and {len(problems) - 1 - _MOST_NAMED} more" if len(problems) - 1 > _MOST_NAMED else ""
     return VersionExists(
-        f"{new.id} is registered already, with another body: {named}{more} differ. {remedy}",
+        f"{new.id} is registered already, with another body: {named}{more} {verb}. {remedy}",
         details=[problem_detail(problem) for problem in problems[:MOST_DETAILS]],
     )
 

@@ -13,12 +13,19 @@ from ctl.cli.options import Option, option, text_option
 from ctl.cli.output import Column
 from ctl.cli.session import Session
 from ctl.client.errors import InvalidInput
+from ctl.client.scopes import KEYS
 from ctl.client.words import listed
 
 Row = TypeVar("Row")
 
 #: How many rows a page has, unless --filter.limit says it.
 PAGE = 100
+#: Flyte's names of fields, for the lists that have these fields.
+_ALIASES = {
+    **{f"{key}.name": key for key in KEYS},
+    "project.identifier": "project",
+    "workflow.version": "workflow_version",
+}
 _NUMBER = click.IntRange(min=1)
 
 
@@ -45,7 +52,7 @@ class Listing:
     """What the rows of a list can be selected and sorted by."""
 
     fields: Mapping[str, Column]  #: `at` and those whose name ends in `_at` are times
-    aliases: Mapping[str, str] = field(default_factory=dict)  #: Flyte's names of fields
+    aliases: Mapping[str, str] = field(default_factory=dict)  #: Flyte's names of fields, beside those of a scope
     prefixes: Sequence[str] = ()  #: that may stand before a field, as in `workflow.name`
     states: Sequence[str] = ()  #: the words of `state`, by Flyte's numbers
     order: str = "created_at"  #: what --filter.asc alone sorts by
@@ -57,7 +64,8 @@ class Listing:
     def names(self) -> dict[str, str]:
         """Every field by all of its names."""
         own = {name: name for name in self.fields} | dict(self.aliases)
-        return {f"{prefix}.{alias}": name for prefix in self.prefixes for alias, name in own.items()} | own
+        prefixed = {f"{prefix}.{alias}": name for prefix in self.prefixes for alias, name in own.items()}
+        return {alias: name for alias, name in _ALIASES.items() if name in self.fields} | prefixed | own
 
 
 def typed_choice(flags: Mapping[str, Any]) -> str | None:

@@ -14,7 +14,7 @@ A flag wins over a variable, a variable over the context in use, the context ove
         domain: development
         timeout: 30
 
-Where there is no such file, and neither an endpoint nor a token in the environment, flytectl's configuration is read
+Where there is no such file, and no endpoint is typed or in the environment, flytectl's configuration is read
 (`ctl.client.flyte_config`).
 """
 
@@ -124,8 +124,7 @@ def load_settings(
     chosen = configuration.context(context.value, context.origin) if context.value else {}
     from_context = f"context {context.value}"
     flyte = None
-    own = ("RAINBOW_ENDPOINT", "RAINBOW_TOKEN", "RAINBOW_TOKEN_FILE")  # a token of ours is not for a server of Flyte's
-    if not configuration.exists and not typed.get("endpoint") and not any(environ.get(name) for name in own):
+    if not configuration.exists and not typed.get("endpoint") and not environ.get("RAINBOW_ENDPOINT"):
         flyte = read_flyte_config(environ)
     if flyte is not None:
         chosen, from_context = flyte.values, flyte.path

@@ -7,7 +7,7 @@ The docstring of a class is its default message, so every error has a sentence t
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 #: Exit statuses, as `rainbowctl --help` lists them.
@@ -188,6 +188,12 @@ class OutputCut(RainbowError, name="output_cut", code=15):
 
 class Interrupted(RainbowError, name="interrupted", code=1, exit_code=130):
     """Interrupted."""
+
+
+def common_exit_code(errors: Iterable[RainbowError]) -> int:
+    """The exit status of a command with several errors: theirs where they share one, else 1."""
+    codes = {error.exit_code for error in errors}
+    return codes.pop() if len(codes) == 1 else RainbowError.exit_code
 
 
 def detail_line(detail: dict[str, Any]) -> str:

@@ -1,8 +1,8 @@
 """
 flytectl's configuration, which is read where there is none of ours: where the admin listens, and what goes with it.
 
-The file is `$FLYTECTL_CONFIG`, else `~/.flyte/config.yaml`. What has no meaning here is remarked on, and a file that
-cannot be read is passed over with a remark: it is not ours.
+The file is `$FLYTECTL_CONFIG`, which must be readable, else `~/.flyte/config.yaml`, which is passed over with a remark
+where it is not. What has no meaning here is remarked on.
 """
 
 from __future__ import annotations
@@ -37,22 +37,34 @@ class FlyteConfig:
 
 def read_flyte_config(environ: Mapping[str, str] = os.environ) -> FlyteConfig | None:
     """What flytectl's file says; None where there is no such file, or nothing in it that is of use here."""
-    path = environ.get("FLYTECTL_CONFIG") or _DEFAULT
+    named = environ.get("FLYTECTL_CONFIG")
+    path = named or _DEFAULT
     try:
-        text = Path(path).expanduser().read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        return FlyteConfig(path=path, values={}, remarks=(f"It cannot be read: {reason}",))
-    from ctl.client.yaml_files import Source, load_mapping
-
-    try:
-        document = load_mapping(Source(name=path, text=text), as_text=True)
-    except InvalidInput as error:
-        return FlyteConfig(path=path, values={}, remarks=(f"It cannot be read: {error.in_one_line()}",))
+        document = _load(path)
+    except (OSError, UnicodeDecodeError, InvalidInput) as error:
+        if named:
+            raise InvalidInput(
+                f"FLYTECTL_CONFIG names {path}, which cannot be read: {_reason(error)}. "
+                "Correct the variable, or unset it."
+            ) from None
+        if isinstance(error, FileNotFoundError):
+            return None
+        return FlyteConfig(path=path, values={}, remarks=(f"It cannot be read: {_reason(error)}",))
     config = FlyteConfig(path=path, values=_values(document), remarks=_remarks(_section(document, "admin")))
     return config if config.values or config.remarks else None
+
+
+def _load(path: str) -> Mapping[str, Any]:
+    text = Path(path).expanduser().read_text(encoding="utf-8")
+    from ctl.client.yaml_files import Source, load_mapping
+
+    return load_mapping(Source(name=path, text=text), as_text=True)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, InvalidInput):
+        return error.in_one_line()
+    return getattr(error, "strerror", None) or "it is not UTF-8 text"
 
 
 def _section(document: Mapping[str, Any], name: str) -> dict[str, str]:

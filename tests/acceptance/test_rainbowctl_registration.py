@@ -135,7 +135,7 @@ def test_one_that_is_refused_stops_the_others_unless_told_otherwise(shell: Shell
     fine = TRAIN.replace("name: train", "name: fine")
     shell.file("a.yaml", f"{other}---\n{fine}---\n{NIGHTLY}")
     done = shell.run("rainbowctl register files a.yaml --version v1")
-    assert (done.status, done.err) == (1, "error: 1 of 3 could not be registered.\n")
+    assert (done.status, done.err) == (2, "error: 1 of 3 could not be registered.\n")
     rows = cells(done.out)[1:]
     assert [row[1] for row in rows] == ["Failed", "Skipped", "Skipped"]
     assert "a.yaml:1:1" in rows[0][2]
@@ -144,7 +144,7 @@ def test_one_that_is_refused_stops_the_others_unless_told_otherwise(shell: Shell
     message = shell.refused(2, "rainbowctl create workflow --file - --version v1", stdin=other)
     assert re.search(r"job\.command: is .*other\.py.*, registered is .*train\.py", message), message
     done = shell.run("rainbowctl register files a.yaml --version v1 --continueOnError -o json")
-    assert done.status == 1
+    assert done.status == 2
     assert [result["status"] for result in json.loads(done.out)] == ["Failed", "Success", "Success"]
 
 

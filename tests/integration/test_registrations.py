@@ -88,6 +88,7 @@ def test_other_content_under_a_version_is_refused_with_the_difference(
     ]
     ok(register_plan(shared, "plan", "wf", "v1", max_parallelism=1, **place))
     answer = refused(register_plan(shared, "plan", "wf", "v1", max_parallelism=2, **place), 400, "version_exists")
+    assert "another body: spec.max_parallelism differs. Choose" in answer["message"]
     assert [detail["field"] for detail in answer["details"]] == ["id.version", "spec.max_parallelism"]
 
 

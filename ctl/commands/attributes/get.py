@@ -32,7 +32,6 @@ _LISTING = Listing(
         **{key: attrgetter(f"scope.{key}") for key in ("level", *KEYS)},
         **{key: attrgetter(key) for key in ("version", "updated_at", "updated_by", "claimed_by")},
     },
-    aliases={f"{key}.name": key for key in KEYS},
     order="updated_at",
 )
 

@@ -21,6 +21,7 @@ from ctl.client.errors import (
     RainbowError,
     ServerError,
     Unreachable,
+    common_exit_code,
 )
 from ctl.client.executions import ExecutionId
 from ctl.client.words import count, listed
@@ -182,8 +183,7 @@ def _check_failures(session: Session, outcomes: Sequence[Outcome], key: str) -> 
     is_silent = session.printer.format == "name"
     details = [problem for outcome in failures for problem in outcome.problems()] if is_silent else []
     error = RainbowError(message, details=details)
-    statuses = {outcome.error.exit_code for outcome in failures if outcome.error}
-    error.exit_code = statuses.pop() if len(statuses) == 1 else error.exit_code
+    error.exit_code = common_exit_code(outcome.error for outcome in failures if outcome.error)
     raise error
 
 

@@ -55,8 +55,12 @@ def _sample(session: Session, launch_plan: Document) -> Sample:
     return Sample(key="workflow", inputs=inputs, defaults=defaults, fixed=fixed)
 
 
+def _workflow_id(launch_plan: Document) -> Document:
+    return launch_plan["spec"].get("workflow_id") or {}
+
+
 def _workflow(launch_plan: Document) -> str:
-    workflow = launch_plan["spec"].get("workflow_id") or {}
+    workflow = _workflow_id(launch_plan)
     return f"{workflow.get('name', '')}:{workflow.get('version', '')}"
 
 
@@ -78,7 +82,8 @@ _COLUMNS: Columns = {"VERSION": id_part("version"), "NAME": id_part("name"), "WO
 _VERSION_COLUMNS: Columns = {**_COLUMNS, "INPUTS": _inputs, "CREATED AT": "created_at"}
 _LISTING = version_listing(
     "launch_plan",
-    workflow=lambda launch_plan: (launch_plan["spec"].get("workflow_id") or {}).get("name"),
+    workflow=lambda launch_plan: _workflow_id(launch_plan).get("name"),
+    workflow_version=lambda launch_plan: _workflow_id(launch_plan).get("version"),
     state="state",
     updated_at="updated_at",
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
@@ -14,7 +14,7 @@ from ctl.cli.options import Argument, domain_option, dry_run_option, option, pro
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.calls.registrations import LAUNCH_PLAN
-from ctl.client.errors import ClientError, InvalidInput, RainbowError, Unreachable
+from ctl.client.errors import ClientError, InvalidInput, RainbowError, Unreachable, common_exit_code
 from ctl.client.words import fold
 from ctl.commands.registrations.create import (
     ACTIVATE,
@@ -107,15 +107,22 @@ def _refused_option(word: str, reason: str) -> click.Option:
 )
 def register_files(session: Session, files: tuple[str, ...], **flags: Any) -> None:
     items = [_with_defaults(item, flags) for item in complete(session, read_registrations(files), flags)]
-    results, failure = _register_all(session, items, flags)
+    results = _register_all(session, items, flags)
     _show(session, results)
-    failed = sum(result.status == _FAILED for result in results)
-    if isinstance(failure, Unreachable):
-        raise failure
-    if failed:
-        raise RainbowError(f"{failed} of {len(results)} could not be registered.")
+    _raise([result.error for result in results if result.error is not None], len(results))
     if flags["dry_run"]:
         session.printer.note("Dry run: nothing was registered.")
+
+
+def _raise(failures: Sequence[ClientError], number: int) -> None:
+    """Raise one error for what could not be registered."""
+    if not failures:
+        return
+    if isinstance(failures[-1], Unreachable):
+        raise failures[-1]
+    error = RainbowError(f"{len(failures)} of {number} could not be registered.")
+    error.exit_code = common_exit_code(failures)
+    raise error
 
 
 def _with_defaults(item: Registration, flags: Mapping[str, Any]) -> Registration:
@@ -137,6 +144,7 @@ class _Result:
     status: str
     info: str
     answer: Document | None = None
+    error: ClientError | None = None  #: why it failed
 
     def document(self) -> Document:
         return {
@@ -150,10 +158,8 @@ class _Result:
         }
 
 
-def _register_all(
-    session: Session, items: list[Registration], flags: Mapping[str, Any]
-) -> tuple[list[_Result], ClientError | None]:
-    """The result of each document, and the last refusal."""
+def _register_all(session: Session, items: list[Registration], flags: Mapping[str, Any]) -> list[_Result]:
+    """The result of each document."""
     registrar = Registrar(session, dry_run=flags["dry_run"])
     results: list[_Result] = []
     failure: ClientError | None = None
@@ -166,8 +172,8 @@ def _register_all(
             results.append(_Result(item=item, status=_SUCCESS, info=done.info, answer=done.answer))
         except ClientError as error:
             failure = error
-            results.append(_Result(item=item, status=_FAILED, info=error.in_one_line()))
-    return results, failure
+            results.append(_Result(item=item, status=_FAILED, info=error.in_one_line(), error=error))
+    return results
 
 
 def _show(session: Session, results: list[_Result]) -> None:

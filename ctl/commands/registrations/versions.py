@@ -108,7 +108,7 @@ def version_listing(*nouns: str, **fields: Column) -> Listing:
     """What versions can be selected by, and what `fields` adds; the nouns may stand before a field."""
     own: dict[str, Column] = {name: id_part(name) for name in ("project", "domain", "name", "version")}
     own |= {"description": lambda row: row["spec"].get("description"), "created_at": "created_at", **fields}
-    return Listing(fields=own, aliases={"project.name": "project"}, prefixes=nouns, states=("INACTIVE", "ACTIVE"))
+    return Listing(fields=own, prefixes=nouns, states=("INACTIVE", "ACTIVE"))
 
 
 def read_parameters(title: str, listing: Listing) -> list[click.Parameter]:

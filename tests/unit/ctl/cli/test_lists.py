@@ -52,6 +52,20 @@ def test_a_selector_keeps_the_rows_that_match(selector: str, names: str) -> None
     assert chosen(selector=selector) == names
 
 
+def test_the_names_of_a_scope_are_understood_unless_they_are_those_of_the_row_itself() -> None:
+    fields = {name: name for name in ("name", "workflow", "workflow_version")}
+    rows = [{"name": "nightly", "workflow": "train", "workflow_version": "v1"}, {"name": "train", "workflow": "eval"}]
+
+    def names(selector: str, listing: Listing) -> list[str]:
+        return [row["name"] for row in choose(Session(), rows, NO_FLAGS | {"selector": selector}, listing)]
+
+    launch_plans = Listing(fields=fields, prefixes=("launch_plan",))
+    assert names("workflow.name=train", launch_plans) == ["nightly"]
+    assert names("launchPlan.name=train", launch_plans) == ["train"]
+    assert names("workflow.version=v1", launch_plans) == ["nightly"]
+    assert names("workflow.name=train", Listing(fields=fields, prefixes=("workflow",))) == ["train"]
+
+
 def test_rows_are_sorted_largest_first_unless_the_smallest_is_asked_for() -> None:
     assert chosen() == "bac"
     assert chosen(sort_by="name") == "cba"

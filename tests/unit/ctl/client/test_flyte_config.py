@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ctl.client.contexts import Setting, load_settings
+from ctl.client.errors import InvalidInput
 from ctl.client.flyte_config import read_flyte_config
 
 FILE = """
@@ -50,13 +51,22 @@ def test_an_endpoint_or_a_configuration_of_ours_leaves_it_unread(environ: dict[s
     ):
         settings = load_settings(typed, {**environ, **more})
         assert (settings.endpoint.value, settings.project.value, settings.flyte) == ("http://x", None, None)
-    for token in ({"RAINBOW_TOKEN": "t" * 20}, {"RAINBOW_TOKEN_FILE": "f"}):
-        settings = load_settings({}, {**environ, **token})
-        assert (settings.endpoint.origin, settings.flyte) == ("default", None)
     (tmp_path / "rainbow").mkdir()
     (tmp_path / "rainbow/config.yaml").write_text("contexts: {}\n")
     settings = load_settings({}, environ)
     assert (settings.endpoint.origin, settings.flyte) == ("default", None)
+
+
+@pytest.mark.parametrize(
+    ("typed", "variables"),
+    [({}, {"RAINBOW_TOKEN": "t" * 20}), ({}, {"RAINBOW_TOKEN_FILE": "f"}), ({"token_file": "f"}, {})],
+)
+def test_a_token_of_ours_goes_to_the_endpoint_that_is_taken(
+    environ: dict[str, str], typed: dict[str, str | None], variables: dict[str, str]
+) -> None:
+    settings = load_settings(typed, {**environ, **variables})
+    assert settings.endpoint.value == "https://flyte.example.com"
+    assert (settings.token_text.value or settings.token_file.value) in {"t" * 20, "f"}
 
 
 @pytest.mark.parametrize(
@@ -72,15 +82,30 @@ def test_insecure_says_the_protocol(environ: dict[str, str], text: str, endpoint
     assert load_settings({}, environ).endpoint.value == endpoint
 
 
-def test_a_file_without_use_or_that_cannot_be_read_stops_nobody(environ: dict[str, str], tmp_path: Path) -> None:
-    file = Path(environ["FLYTECTL_CONFIG"])
+def test_a_file_without_use_stops_nobody(environ: dict[str, str]) -> None:
     for text in ("", "logger: {level: 5}\n", "admin:\n"):
-        file.write_text(text)
+        Path(environ["FLYTECTL_CONFIG"]).write_text(text)
         assert load_settings({}, environ).flyte is None
-    file.write_text("admin: [\n")
-    settings = load_settings({}, environ)
+
+
+def test_a_file_that_is_not_named_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert read_flyte_config({}) is None
+    (tmp_path / ".flyte").mkdir()
+    (tmp_path / ".flyte/config.yaml").write_text("admin: [\n")
+    settings = load_settings({}, {})
     assert settings.endpoint.origin == "default"
     assert settings.flyte is not None
-    assert "Taken from" in settings.flyte.note
     assert "nothing. It cannot be read: " in settings.flyte.note
-    assert read_flyte_config({"FLYTECTL_CONFIG": str(tmp_path / "none")}) is None
+
+
+@pytest.mark.parametrize("content", [None, b"admin: [\n", b"\xff"])
+def test_a_named_file_that_cannot_be_read_is_an_error(environ: dict[str, str], content: bytes | None) -> None:
+    path = Path(environ["FLYTECTL_CONFIG"])
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(content)
+    with pytest.raises(InvalidInput, match=f"FLYTECTL_CONFIG names {path}, which cannot be read: "):
+        load_settings({}, environ)
+    assert load_settings({"endpoint": "http://x"}, environ).flyte is None
