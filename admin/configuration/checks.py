@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
 from admin.core.fleet.documents import member_problems
 from admin.core.problems import Problem, raise_problems, repeated, unknown_problem
 from admin.core.quantities import parse_age
@@ -24,6 +27,7 @@ def check_document(document: Mapping[str, Any]) -> None:
             *_domain_problems(document),
             *_fleet_problems(document.get("clusters", {})),
             *_agent_problems(document["agents"]),
+            *_database_problems(document["database"].get("url", "")),
             *_tls_problems(document["server"].get("tls", {})),
         ]
     )
@@ -100,6 +104,23 @@ def _agent_problems(agents: Mapping[str, Any]) -> Iterator[Problem]:
         if agents["waitSeconds"] >= agents[key]:
             reason = f"must be shorter than agents.{key} ({agents[key]}){cause}."
             yield Problem(field="agents.waitSeconds", reason=reason)
+
+
+def _database_problems(url: str) -> Iterator[Problem]:
+    """A URL of a server in which part of a password is taken for something else; nothing of it is repeated."""
+    if url.startswith("sqlite"):
+        return
+    try:
+        is_split_wrongly = url.count("@") > 1 or "@" in (make_url(url).database or "")
+    except ArgumentError:  # which is said when the database is opened
+        return
+    except ValueError:
+        reason = "the port is not a number; write postgresql+psycopg://user:password@host:5432/name."
+        yield Problem(field="database.url", reason=reason)
+        return
+    if is_split_wrongly:
+        reason = "only the '@' before the host may stand for itself: write any other as %40, and a '/' in the user or "
+        yield Problem(field="database.url", reason=reason + "the password as %2F.")
 
 
 def _tls_problems(tls: Mapping[str, str]) -> Iterator[Problem]:

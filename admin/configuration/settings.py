@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -133,9 +134,10 @@ class Settings:
 
 
 def _without_password(url: str) -> str:
+    """A URL without what stands between the user and the last '@', and without passwords among its parameters."""
     try:
-        parsed = make_url(url)
-    except ArgumentError:  # what cannot be read may hold one anywhere
+        parsed = make_url(re.sub("://([^:/@]*):.*@", r"://\1:hidden@", url))
+    except (ArgumentError, ValueError):  # what cannot be read may hold one anywhere
         return url.partition(":")[0]
     masked = {key: "hidden" for key in parsed.query if "password" in key.lower()}
     return parsed.update_query_dict(masked).render_as_string(hide_password=True)

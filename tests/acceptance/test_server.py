@@ -482,6 +482,11 @@ def test_no_password_is_printed(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert b"hunter" not in done.stdout + done.stderr
     assert b"rainbow:***@db.example.org" in done.stdout
+    for password, port in (("hun@ter2", "5432"), ("hunter2", "notaport")):
+        url = f"postgresql+psycopg://rainbow:{password}@db.example.org:{port}/rainbow"
+        done = run("rainbow-admin", "serve", "--port", "0", "--database", url, cwd=tmp_path)
+        assert (done.returncode, b"hun" in done.stderr, b"ter2" in done.stderr) == (2, False, False)
+        assert done.stderr.startswith(b"error: configuration: database.url: ")
     for unreadable in ("nonsense", "postgresql//rainbow:hunter2@db"):
         done = run("rainbow-admin", "config", "--database", unreadable, cwd=tmp_path)
         assert (done.returncode, b"hunter" in done.stdout) == (0, False)

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 import yaml
@@ -160,6 +162,50 @@ def test_words_and_numbers_are_taken_as_written(tmp_path: Path) -> None:
     settings = load(tmp_path, text)
     assert settings.document["clusters"]["defaultExecutionLabel"] == "no"
     assert settings.document["task_resources"]["limits"]["cpu"] == "010"
+
+
+@pytest.mark.parametrize(
+    ("user_and_host", "reason"),
+    [
+        ("rainbow:hun@ter2@db.example", "%40"),
+        ("rainbow:hun@ter2:5@db.example", "%40"),
+        ("rainbow:hun@ter2/5@db.example", "%40"),
+        ("rainbow:hun@ter2?a=5@db.example", "%40"),
+        ("rain/bow:hunter2@db.example", "%2F"),
+        ("rainbow:hunter2@db.example:notaport", "the port is not a number"),
+        ("rainbow:hunter2", "the port is not a number"),
+    ],
+)
+def test_a_database_url_that_splits_its_password_is_refused_without_repeating_it(
+    user_and_host: str, reason: str
+) -> None:
+    with pytest.raises(Invalid) as caught:
+        load_settings(environment={"RAINBOW_DATABASE_URL": f"postgresql+psycopg://{user_and_host}/rainbow"})
+    [problem] = caught.value.problems
+    assert problem.field == "database.url"
+    assert reason in problem.reason
+    assert not any(part in str(problem) for part in ("hun", "ter2", "notaport"))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql+psycopg://rainbow:hun%40ter2@db.example:5432/rainbow",
+        "postgresql+psycopg://rainbow@db.example/rainbow",
+        "postgresql+psycopg://[::1]:5432/rainbow",
+        "postgresql+psycopg:///rainbow?host=/run/postgresql",
+        "sqlite:////srv/a@b/c@d.db",
+    ],
+)
+def test_other_database_urls_are_taken_and_shown_without_their_password(url: str) -> None:
+    settings = load_settings(environment={"RAINBOW_DATABASE_URL": url})
+    assert settings.database_url == url
+    assert unquote(settings.shown_database_url) == url.replace("hun%40ter2", "***")
+
+
+def test_a_url_is_hidden_up_to_the_last_at_sign() -> None:
+    settings = replace(load_settings(), database_url="postgresql+psycopg://rainbow:hun@ter2@db.example/rainbow")
+    assert settings.shown_database_url == "postgresql+psycopg://rainbow:***@db.example/rainbow"
 
 
 def test_an_unknown_variable_of_ours_is_an_error_and_others_are_not() -> None:
