@@ -48,6 +48,7 @@ _BY_CODE: tuple[tuple[str, type[RainbowError]], ...] = (
     ("SQLITE_READONLY", DatabaseReadOnly),
     ("SQLITE_FULL", DatabaseFull),
     ("SQLITE_CANTOPEN", DatabaseDamaged),  # the file is gone, or may not be opened
+    ("SQLITE_IOERR_WRITE", DatabaseReadOnly),  # the file may only be read since it was opened
     ("SQLITE_IOERR", DatabaseDamaged),
     ("SQLITE_CORRUPT", DatabaseDamaged),
     ("SQLITE_NOTADB", DatabaseDamaged),

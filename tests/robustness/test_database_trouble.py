@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import resource
 import signal
 import socket
 import threading
@@ -265,6 +266,30 @@ def test_a_file_that_was_read_only_is_written_again_without_a_restart(make_app: 
         assert api.get("/api/v1/revisions").status_code == 200, "opened for reading"
     assert refused(write(api, "d"))[0] in (200, 503), "the connection may still be the one that could only read"
     assert write(api, "e").status_code == 200
+
+
+@contextmanager
+def no_growing_files(size: int) -> Iterator[None]:
+    """No file of this process may become longer than this; writes to those that are open fail too."""
+    former, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, most))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (former, most))
+
+
+@only_sqlite
+def test_a_file_that_cannot_be_written_since_it_was_opened_can_only_be_read(
+    make_app: MakeApp, database_url: str
+) -> None:
+    api = make_app().test_client()
+    assert write(api, "before").status_code == 200
+    log = Path(f"{name_of(database_url)}-wal")
+    with no_growing_files(log.stat().st_size):
+        assert refused(write(api, "b")) == (503, "database_read_only")
+        assert api.get("/api/v1/revisions").status_code == 200
+    assert write(api, "c").status_code == 200
 
 
 @only_sqlite
