@@ -14,6 +14,7 @@ _PROXY = "set HTTP_PROXY, HTTPS_PROXY and NO_PROXY"
 FLAGS = {
     "-i": "there is no pager: --filter.page shows a list page by page, and --watch follows it",
     "--interactive": "there is no pager: --filter.page shows a list page by page, and --watch follows it",
+    "--tags": "executions have no tags: give them labels, as in --label team=ml",
     "--gen": "where nothing is set, --attrFile writes a sample",
     "--console": "no console has an address of its own: leave it out",
     "--console.endpoint": "no console has an address of its own: leave it out",
@@ -73,6 +74,14 @@ WORDS = {
         **dict.fromkeys(("cancel", "terminate", "abort", "stop", "kill"), _END),
         **dict.fromkeys(("relaunch", "rerun", "retry"), _AGAIN),
         "recover": "`rainbowctl create execution --recover NAME` runs an execution again that did not succeed",
+        **dict.fromkeys(("rm", "remove"), f"`rainbowctl delete NOUN` deletes what is set; {_END}"),
+        "add": "`rainbowctl create NOUN` creates something, `rainbowctl update KIND` sets a setting",
+        "ps": "`rainbowctl get execution --filter.fieldSelector phase=RUNNING` lists what runs",
+        "top": "`rainbowctl get cluster` shows what is free and what waits on each cluster",
+        "archive": "`rainbowctl update project ID --archive` archives a project, `rainbowctl update execution NAME "
+        "--archive` an execution",
+        "activate": "`rainbowctl update launchplan NAME --version V --activate` activates a version of a launch plan, "
+        "`rainbowctl update project ID --activate` a project",
         **dict.fromkeys(("run", "submit", "launch", "exec"), _RUN),
         **dict.fromkeys(("describe", "show"), _SHOW),
         "status": "`rainbowctl get execution NAME` shows its phase, `rainbowctl version` whether the admin answers",
@@ -98,7 +107,9 @@ WORDS = {
         **dict.fromkeys(("workflow", "task"), "registered versions stay"),
         "launchplan": "`rainbowctl update launchplan NAME --version V --deactivate` deactivates a version",
     },
-    "register": {"examples": "write documents of your own, and register them with `rainbowctl register files`"},
+    "register": dict.fromkeys(
+        ("examples", "flytesnacks"), "write documents of your own, and register them with `rainbowctl register files`"
+    ),
 }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -49,7 +50,7 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         with explained_flags(ctx):
-            return super().parse_args(ctx, args)
+            return super().parse_args(ctx, plain_flags(ctx, args))
 
     def invoke(self, ctx: click.Context) -> Any:
         session = ctx.ensure_object(Session)
@@ -77,6 +78,40 @@ def explained_flags(ctx: click.Context) -> Iterator[None]:
         if explanation is None:
             raise
         raise click.UsageError(explanation, ctx) from None
+
+
+def plain_flags(ctx: click.Context, args: Sequence[str]) -> list[str]:
+    """Arguments with the spellings of Go, `--flag=true`, `--flag=false` and `-o=json`, as click reads them."""
+    options = {
+        name: param
+        for param in ctx.command.params
+        if isinstance(param, click.Option)
+        for name in (*param.opts, *param.secondary_opts)
+    }
+    words = iter(args)
+    plain: list[str] = []
+    for word in words:
+        name, equals, value = word.partition("=")
+        option = options.get(name)
+        if word == "--" or not (word.startswith("-") or ctx.allow_interspersed_args):
+            return [*plain, word, *words]
+        if option is None:
+            plain.append(word)
+        elif option.is_flag and value.lower() in {"true", "false"}:
+            plain += _switched(option, name, is_on=value.lower() == "true")
+        elif equals and not option.is_flag and not name.startswith("--"):
+            plain += [name, value]
+        else:
+            plain.append(word)
+            plain += islice(words, 0 if equals or option.is_flag else option.nargs)
+    return plain
+
+
+def _switched(option: click.Option, name: str, *, is_on: bool) -> list[str]:
+    """The flag itself, or its opposite; nothing where it has none, for then it is off unless it is given."""
+    if is_on:
+        return [name]
+    return (option.opts if name in option.secondary_opts else option.secondary_opts)[:1]
 
 
 def command(
@@ -129,7 +164,7 @@ class Group(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         with explained_flags(ctx):
-            return super().parse_args(ctx, args)
+            return super().parse_args(ctx, plain_flags(ctx, args))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.entries)

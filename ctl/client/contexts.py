@@ -192,6 +192,11 @@ def _parse(text: str, file: Path) -> Configuration:
     from ctl.client.yaml_files import Source, load_mapping
 
     document = load_mapping(Source(name=str(file), text=text), as_text=True)
+    if "contexts" not in document and any(fold(str(key)) == "admin" for key in document):
+        raise InvalidInput(
+            f"{file} is a configuration of flytectl: name it in FLYTECTL_CONFIG instead, or write one of rainbowctl "
+            "with `rainbowctl config init --host HOST`."
+        )
     top = _known_keys(document, _FILE_KEYS, str(file))
     contexts = {
         str(name): {

@@ -82,6 +82,8 @@ def init(session: Session, host: str | None, insecure: bool, force: bool) -> Non
     typed = entry.get("endpoint")
     if host and typed and host != typed:
         raise InvalidInput(f"--host says {host}, --endpoint {typed}: keep one of the two.")
+    if host and "://" not in host and "/" in host.rstrip("/"):
+        raise InvalidInput(f"--host {host} is no host: write HOST or HOST:PORT, or with a path http://HOST/PATH.")
     entry["endpoint"] = _endpoint(host or typed or endpoints.DEFAULT, insecure, has_ca_file="ca_file" in entry)
     path = Path(str(config_path(session.typed).value)).expanduser()
     check_new(path, is_forced=force)

@@ -76,6 +76,7 @@ def test_a_configuration_is_written_once(shell: Shell) -> None:
     assert yaml.safe_load(file.read_text())["contexts"] == {"default": {"endpoint": "https://other.example"}}
     assert "keep one of the two" in shell.refused(2, "rainbowctl config init --host https://x.example --insecure")
     assert "no valid host" in shell.refused(2, "rainbowctl config init --host 'a b' --force")
+    assert "--host a/b is no host" in shell.refused(2, "rainbowctl config init --host a/b --force")
 
 
 def test_flytectls_configuration_is_read_where_there_is_none_of_ours(shell: Shell) -> None:

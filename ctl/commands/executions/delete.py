@@ -17,6 +17,7 @@ from ctl.commands.executions.options import (
     SELECTOR,
     execution_id,
     name_argument,
+    raise_failures,
     scope_options,
     selector_document,
     selector_option,
@@ -96,7 +97,7 @@ def _delete_named(session: Session, ids: Sequence[ExecutionId], flags: Mapping[s
         outcomes.append(outcome)
         _note_outcome(session, id, outcome)
     _answer(session, outcomes)
-    _raise(errors, len(ids))
+    raise_failures(errors, len(ids), "ended")
 
 
 def _options(flags: Mapping[str, Any]) -> dict[str, Any]:
@@ -113,18 +114,6 @@ def _note_outcome(session: Session, id: ExecutionId, outcome: Document) -> None:
         session.printer.note(f"Ended execution {id}: it is {phase}.")
     else:
         session.printer.note(f"Execution {id} is {phase} already: nothing was done.")
-
-
-def _raise(errors: Sequence[tuple[ExecutionId, ClientError]], number: int) -> None:
-    """Raise one error for the executions that could not be ended."""
-    if not errors:
-        return
-    _id, first = errors[0]
-    if number > 1:
-        first.details = [{"field": str(id), "reason": error.message} for id, error in errors]
-        reason = f": {first.message}" if len(errors) == 1 else "."
-        first.message = f"{len(errors)} of {count(number, 'execution')} could not be ended{reason}"
-    raise first
 
 
 def _delete_selected(session: Session, flags: Mapping[str, Any]) -> None:

@@ -18,11 +18,11 @@ from ctl.cli.options import Option, domain_option, project_option, text_option
 from ctl.cli.session import Session
 from ctl.cli.watching import Backoff
 from ctl.client.client import Client
-from ctl.client.errors import InvalidInput
+from ctl.client.errors import ClientError, InvalidInput, InvalidRequest, NotFound
 from ctl.client.executions import Execution, ExecutionId
 from ctl.client.logs import STREAMS, Stream
 from ctl.client.times import is_duration, parse_time
-from ctl.commands.executions.options import execution_id, name_argument
+from ctl.commands.executions.options import execution_id, name_argument, raise_failures
 
 _BOTH = "both"
 _WAIT_SECONDS = 30
@@ -36,9 +36,9 @@ _MOST_FOLLOWED = 8
 _HELP = f"""Show the output of executions: their stdout on stdout, their stderr on stderr.
 
 Shows the last attempt, or the one that --attempt names. With several executions each line begins with the name of its
-own, in brackets, and they are shown one after the other. -f follows the output until the executions are finished,
-including further attempts; with --attempt, until that attempt is finished. It follows at most {_MOST_FOLLOWED} at once,
-whose lines are mixed as they come.
+own, in brackets, and they are shown one after the other; an error at the end names those that cannot be shown. -f
+follows the output until the executions are finished, including further attempts; with --attempt, until that attempt is
+finished. It follows at most {_MOST_FOLLOWED} at once, whose lines are mixed as they come.
 
 The admin keeps the first quarter and the last three of its limit, agents.logLimitBytes: a line in the output says how
 many bytes are missing between them, and so does a warning. --since goes by when the admin stored the output, which is
@@ -106,9 +106,13 @@ def logs(
     if is_followed:
         _follow_all(session, chosen)
         return
-    executions = [Execution.from_document(session.client.execution(id)) for id in ids]
-    for execution in executions:
-        _show(session, execution, chosen[execution.id])
+    errors: list[tuple[ExecutionId, ClientError]] = []
+    for id, selection in chosen.items():
+        try:
+            _show(session, Execution.from_document(session.client.execution(id)), selection)
+        except (NotFound, InvalidRequest) as error:
+            errors.append((id, error))
+    raise_failures(errors, len(chosen), "shown")
 
 
 def _prefixes(ids: Sequence[ExecutionId]) -> list[str]:

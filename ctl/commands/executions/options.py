@@ -18,10 +18,10 @@ from ctl.cli.options import (
 from ctl.cli.scopes import default_scope, resolve_scope
 from ctl.cli.session import Session
 from ctl.client.answers import Document
-from ctl.client.errors import InvalidInput
+from ctl.client.errors import ClientError, InvalidInput
 from ctl.client.executions import ExecutionId, parse_id
 from ctl.client.facts import SELECTOR_ALIASES, SELECTOR_FIELDS
-from ctl.client.words import listed
+from ctl.client.words import count, listed
 
 #: In the help of every command that takes a selector.
 SELECTOR = f"""A selector is a list of terms separated by commas, which must all match: FIELD=VALUE, or with
@@ -53,6 +53,18 @@ def execution_id(session: Session, name: str) -> ExecutionId:
         return parse_id(name, session.typed.get("project"), session.typed.get("domain"))
     scope = resolve_scope(session, {})
     return parse_id(name, scope.project, scope.domain)
+
+
+def raise_failures(errors: Sequence[tuple[ExecutionId, ClientError]], number: int, done: str) -> None:
+    """Raise one error for those of a number of executions with which something could not be done, such as `ended`."""
+    if not errors:
+        return
+    _id, first = errors[0]
+    if number > 1:
+        first.details = [{"field": str(id), "reason": error.message} for id, error in errors]
+        reason = f": {first.message}" if len(errors) == 1 else "."
+        first.message = f"{len(errors)} of {count(number, 'execution')} could not be {done}{reason}"
+    raise first
 
 
 def scope_options(everywhere: str = "Of all projects, even if the context names one.") -> list[click.Parameter]:

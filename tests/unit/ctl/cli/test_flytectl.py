@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
 import pytest
 
 from ctl.cli.flytectl import FLAGS, WORDS, explain_flag
+from ctl.cli.groups import plain_flags
 from ctl.cli.session import Session
 from ctl.main import root, run
 from tests.support.lists import COMMANDS, LISTS, NO_LISTS, OTHER_LISTS
@@ -25,7 +27,7 @@ TAKEN = {
     "get workflow-execution-config": "--attrFile --gen",
     "create project": f"{PROJECT} --force",
     "create execution": "--execFile --targetProject --targetDomain --targetExecutionCluster --kubeServiceAcct "
-    "--iamRoleARN --relaunch --recover --version --clusterPool --overwriteCache --dryRun --task --workflow",
+    "--iamRoleARN --relaunch --recover --version --clusterPool --overwriteCache --dryRun --task --workflow --tags",
     "update project": f"{PROJECT} --force",
     "update execution": "--activate --archive --dryRun --force",
     "update launchplan": "--activate --deactivate --archive --version --dryRun --force",
@@ -108,8 +110,46 @@ def test_a_word_of_habit_leads_to_the_right_command(group: str, word: str, capsy
         ("recover", "create execution --recover"),
         ("describe", "get execution"),
         ("run", "create execution --"),
+        ("rm", "delete execution"),
+        ("add", "create"),
+        ("ps", "get execution"),
+        ("top", "get cluster`"),
+        ("archive", "update project"),
+        ("activate", "update launchplan"),
+        ("register flytesnacks", "register files`"),
     ],
 )
 def test_verbs_that_people_type(word: str, command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([word, "nightly", "-p", "p", "-d", "d"]) == 2
-    assert f"`rainbowctl {command} " in capsys.readouterr().err
+    assert run([*word.split(), "nightly", "-p", "p", "-d", "d"]) == 2
+    assert f"`rainbowctl {command}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("typed", "plain"),
+    [
+        ("--dry-run=true --dryRun=True", "--dry-run --dryRun"),
+        ("--force=false x", "x"),
+        ("--projects=false --no-projects=false", "--no-projects --projects"),
+        ("-o=json -p= -m=a=b", "-o json -p  -m a=b"),
+        ("-m --force=true -m=x -- --force=true -o=json", "-m --force=true -m x -- --force=true -o=json"),
+        ("--message=a --force=maybe --other=true key=true", "--message=a --force=maybe --other=true key=true"),
+    ],
+)
+def test_gos_spellings_of_flags_are_read(typed: str, plain: str) -> None:
+    options: list[click.Parameter] = [
+        click.Option(["--dryRun", "--dry-run"], is_flag=True),
+        click.Option(["--force"], is_flag=True),
+        click.Option(["--projects/--no-projects"]),
+        click.Option(["-m", "--message"]),
+        click.Option(["-o"]),
+        click.Option(["-p"]),
+    ]
+    assert plain_flags(click.Context(click.Command("x", params=options)), typed.split(" ")) == plain.split(" ")
+
+
+def test_gos_spellings_work_before_the_verb_and_after_the_noun(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["-q=true", "-o=json", "config", "view", "-p=flytesnacks"]) == 0
+    assert json.loads(capsys.readouterr().out)["project"]["value"] == "flytesnacks"
+    assert run(["config", "get-contexts", "--filter.asc=true", "--no-headers=false", "-o=yaml"]) == 0
+    assert run(["config", "view", "--show-origin=perhaps"]) == 2
+    assert "does not take a value" in capsys.readouterr().err

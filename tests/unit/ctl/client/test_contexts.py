@@ -149,3 +149,10 @@ def test_writing_through_a_link_keeps_the_link(tmp_path: Path) -> None:
     assert link.is_symlink()
     assert target.read_text() == "new"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "target"]
+
+
+def test_a_configuration_of_flytectl_is_called_that(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("admin:\n  endpoint: dns:///flyte.example.com\n")
+    with pytest.raises(InvalidInput, match=r"config\.yaml is a configuration of flytectl: name it in FLYTECTL_CONFIG"):
+        load_configuration(Setting(value=str(path), origin="-c"))
