@@ -66,9 +66,10 @@ def _give_up_if_silent(context: Context, key: ExecutionId, cause: str | None, by
 
 
 def _is_silent(execution: Execution | ListedExecution, health: str | None, now: datetime) -> bool:
-    """Whether an execution's lease is over, at a cluster that is not heard."""
+    """Whether an execution's lease is over, at a cluster that is not heard, or whose agent is another one now."""
     is_over = execution.lease_expires_at is not None and execution.lease_expires_at <= now
-    return is_over and health in (Health.UNREACHABLE.value, Health.LOST.value)
+    is_unheard = health in (Health.UNREACHABLE.value, Health.LOST.value) or execution.silent_since is not None
+    return is_over and is_unheard
 
 
 def _refusal(execution: Execution, health: str) -> str:

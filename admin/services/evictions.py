@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import Connection
 
@@ -18,6 +18,7 @@ from admin.store.fleet import ClusterEvent, HeardCluster
 from admin.store.leases import LeasedExecution, SilentClusters
 
 _BATCH = 200
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def listen(context: Context) -> dict[str, HeardCluster]:
@@ -67,8 +68,6 @@ def evict_from_lost(context: Context, most: int) -> list[LeasedExecution]:
             state = fleet.hold_state(connection, name)
             heard = {name: HeardCluster(state.last_sync_at, state.health)}
             silent = _silent(context, heard, now, is_trusted=is_trusted)
-            if not silent.clusters:
-                continue  # its agent has synced meanwhile
             if not silent.given_up:  # what waits is marked first, whatever the rate of evictions
                 judged += _judge(connection, state, silent._replace(lost=[]), now, _BATCH)
             judged += _judge(connection, state, silent, now, min(_BATCH, room))
@@ -86,9 +85,9 @@ def number_evicted(judged: Iterable[LeasedExecution]) -> int:
 def _judge(
     connection: Connection, state: ClusterState, silent: SilentClusters, now: datetime, most: int
 ) -> list[LeasedExecution]:
-    judged = leases.expired(connection, silent, now, most)
+    judged = leases.expired(connection, state.name, silent, now, most)
     for lease in judged:
-        is_given_up = lease.cluster in silent.given_up
+        is_given_up = lease.cluster in silent.given_up or lease.silent_since is not None
         lease.apply(judge_silence(lease, state.last_sync_at or now, now, is_given_up=is_given_up), now)
     leases.save(connection, judged)
     return judged
@@ -100,7 +99,12 @@ def _silent(context: Context, heard: Mapping[str, HeardCluster], now: datetime, 
     lost = [name for name, cluster in heard.items() if cluster.health == Health.LOST.value]
     unreachable = [name for name, cluster in heard.items() if cluster.health == Health.UNREACHABLE.value]
     given_up = [name for name in lost if is_trusted and (heard[name].last_sync_at or now) <= limit]
-    return SilentClusters(clusters=[*lost, *unreachable], lost=lost, given_up=given_up)
+    return SilentClusters(
+        clusters=[*lost, *unreachable],
+        lost=lost,
+        given_up=given_up,
+        given_up_before=limit if is_trusted else _NEVER,
+    )
 
 
 def end_drained(context: Context) -> None:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from admin.core.executions.attempts import NEED_DETAILS
+from admin.core.executions.attempts import NEED_DETAILS, waits_for_other
 from admin.core.fleet.clusters import ClusterState, Health, differs_only_in_load
 from admin.core.placement.scores import looks_at_load_of
 from admin.core.problems import Invalid, invalid
@@ -15,7 +15,7 @@ from admin.errors import AgentPresent, AgentReplaced
 from admin.services.context import Context
 from admin.services.definitions import are_enabled, current_fleet
 from admin.services.exchanges import Exchange, Lock, NeedsLock, Sync, SyncResult, SyncSuperseded
-from admin.services.leases import find_unanswered, offer, renew
+from admin.services.leases import find_taken_over, find_unanswered, offer, renew
 from admin.services.logs import store_pieces
 from admin.services.reconciliations import find_restoration, note_end, reconcile
 from admin.services.reports import Report
@@ -58,7 +58,7 @@ def _exchange_batch(connection: Connection, exchanges: list[Exchange]) -> None:
     for exchange in exchanges:
         reconcile(exchange, connection, now)
         exchange.unanswered = [] if restoration.is_waiting else find_unanswered(exchange, now)
-        need_details += [*exchange.unanswered, *_reported_with_details(exchange)]
+        need_details += [*exchange.unanswered, *_reported_with_details(exchange), *find_taken_over(exchange, now)]
     note_end(connection, restoration, now)
     leases.add_details(connection, need_details)
     for exchange in exchanges:
@@ -187,6 +187,8 @@ def _handle(exchange: Exchange, connection: Connection, now: datetime) -> None:
             answer.accepted += [report.event for report in request.events if report.type == "UNKNOWN"]
         answer.take(connection, events, leased, request.reporter, now, takes_work=takes_work, output_limit=limit)
     for execution in exchange.unanswered:
+        if waits_for_other(execution, request.instance, now):
+            continue
         report = Report(event="", id=execution.key, attempt=execution.attempt, type="UNKNOWN")
         answer.apply(execution, report, now, takes_work=takes_work)
     renew(exchange, now)

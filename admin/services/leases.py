@@ -6,7 +6,16 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
-from admin.core.executions.attempts import hear, is_same, may_disown, may_have_started, requeue
+from admin.core.executions.attempts import (
+    hear,
+    is_over_for,
+    is_same,
+    may_disown,
+    may_have_started,
+    requeue,
+    wait_for_other,
+    waits_for_other,
+)
 from admin.core.executions.lifecycle import Phase
 from admin.services.exchanges import Exchange
 from admin.store import leases
@@ -44,6 +53,16 @@ def find_unanswered(exchange: Exchange, now: datetime) -> list[LeasedExecution]:
         and execution.cluster == request.cluster
         and key not in named
         and may_have_started(execution)
+    ]
+
+
+def find_taken_over(exchange: Exchange, now: datetime) -> list[LeasedExecution]:
+    """The executions whose leases are over, and which another agent of the cluster confirmed."""
+    request = exchange.request
+    return [
+        execution
+        for execution in exchange.leased.values()
+        if execution.cluster == request.cluster and is_over_for(execution, request.instance, now)
     ]
 
 
@@ -98,9 +117,15 @@ def _settle_unmentioned(exchange: Exchange, lease: LeasedExecution, now: datetim
         # It is asked about when everything is known.
         lease.set(lease_expires_at=now + timedelta(seconds=exchange.context.settings.agents.lease_seconds))
     elif may_have_started(lease):
+        if request.take_over and lease.lease_instance != request.instance:
+            lease.set(lease_instance="")  # who told it to take over knows that the other agent is gone
         # An agent that could not be believed is asked only once, for it would answer and be asked again at once.
         if request.sequence == 1 or may_disown(lease, request.instance, now):
             answer.questions.append(lease)
+        if lease.silent_since is None and waits_for_other(lease, request.instance, now):
+            assert lease.lease_expires_at is not None
+            seconds = exchange.context.settings.agents.lease_seconds
+            lease.apply(wait_for_other(lease, lease.lease_expires_at - timedelta(seconds=seconds)), now)
     elif not answer.takes_work:
         lease.apply(requeue(lease, "Its cluster takes no new work.", stays=False), now)
     elif len(answer.leases) < request.want:

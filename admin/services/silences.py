@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
@@ -37,10 +37,14 @@ def view_silence(context: Context, connection: Connection, execution: Execution)
     if cluster is None or Phase(execution.phase).is_finished:
         return None
     heard = fleet.heard(connection).get(cluster)
-    if heard is None or heard.health not in _SILENT or heard.last_sync_at is None:
+    if heard is None or heard.last_sync_at is None:
+        return None
+    is_silent = heard.health in _SILENT
+    since = heard.last_sync_at if is_silent else execution.silent_since
+    if since is None:
         return None
     now = context.clock()
-    silence = _silence(context, execution, cluster, heard.last_sync_at)
+    silence = replace(_silence(context, execution, cluster, since), is_taken_over=not is_silent)
     return SilenceView(
         since=silence.since,
         on_lost=silence.on_lost,

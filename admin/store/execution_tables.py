@@ -113,6 +113,7 @@ _index("held", _columns.cluster, _columns.id, where="lease_expires_at IS NOT NUL
 _index("unfinished", _columns.phase, _columns.id, where="finished_at IS NULL")
 _index("unplaced", _columns.phase, _columns.reason, _columns.id, where="phase = 'QUEUED' AND cluster IS NULL")
 _index("deadline", _columns.queue_deadline, where=f"{IN_QUEUE} AND queue_deadline IS NOT NULL")
+_index("silent", _columns.silent_since, where="silent_since IS NOT NULL")
 _index("backing_off", _columns.cluster, _columns.not_before, where=f"{IN_QUEUE} AND not_before IS NOT NULL")
 
 #: No foreign key, as in decisions: it would look every execution up once more. A transaction that adds an event holds

@@ -160,6 +160,7 @@ class ListedExecution(NamedTuple):
     finished_at: datetime | None
     duration: float | None
     lease_expires_at: datetime | None
+    silent_since: datetime | None
     native_id: str | None
     nodes: list[str] | None
     exit_code: int | None

@@ -119,9 +119,11 @@ _is_judged = or_(
     _columns.cluster.in_(bindparam("given_up", expanding=True)),
     and_(_columns.silent_since.is_(None), or_(_columns.cluster.in_(bindparam("lost", expanding=True)), _waits)),
 )
+#: What waits for an agent that is waited for no longer, also where another one serves its cluster.
+_is_given_up = and_(_columns.silent_since.is_not(None), _columns.silent_since <= bindparam("given_up_before"))
 _SELECT_EXPIRED = (
     select(*_LEASE_COLUMNS, *_DETAILS)
-    .where(_of_clusters, LEASED, _has_expired, _is_judged)
+    .where(_of_cluster, LEASED, _has_expired, or_(and_(_of_clusters, _is_judged), _is_given_up))
     .order_by(_columns.id)
     .limit(bindparam("most"))
     .with_for_update()
@@ -129,6 +131,7 @@ _SELECT_EXPIRED = (
 _SELECT_CLUSTERS_WITH_EXPIRED = (
     select(_columns.cluster).where(_of_clusters, LEASED, _has_expired, _is_judged).distinct()
 )
+_SELECT_CLUSTERS_OF_GIVEN_UP = select(_columns.cluster).where(_is_given_up).limit(1000)  # the others come later
 _SELECT_OFFERED = (
     select(*_LEASE_COLUMNS, _columns.content)
     .where(*UNLEASED, _of_cluster, _may_start)
@@ -212,19 +215,23 @@ class SilentClusters(NamedTuple):
     clusters: list[str]
     lost: list[str]
     given_up: list[str]
+    given_up_before: datetime  #: since when an agent has been silent that is waited for no longer
 
 
 def clusters_with_expired(connection: Connection, silent: SilentClusters, now: datetime) -> list[str]:
-    """Those of silent clusters that have expired leases of what is to be judged."""
-    if not silent.clusters:
-        return []
-    rows = connection.execute(_SELECT_CLUSTERS_WITH_EXPIRED, {**silent._asdict(), "now": now})
-    return sorted(rows.scalars())
+    """The clusters that have expired leases of what is to be judged."""
+    parameters = {**silent._asdict(), "now": now}
+    names = set(connection.execute(_SELECT_CLUSTERS_OF_GIVEN_UP, parameters).scalars())
+    if silent.clusters:
+        names |= set(connection.execute(_SELECT_CLUSTERS_WITH_EXPIRED, parameters).scalars())
+    return sorted(names)
 
 
-def expired(connection: Connection, silent: SilentClusters, now: datetime, limit: int) -> list[LeasedExecution]:
-    """What silent clusters have expired leases of and is to be judged, with its details, locked until the end."""
-    return _leased(connection, _SELECT_EXPIRED, **silent._asdict(), now=now, most=limit)
+def expired(
+    connection: Connection, cluster: str, silent: SilentClusters, now: datetime, limit: int
+) -> list[LeasedExecution]:
+    """What a cluster has expired leases of and is to be judged, with its details, locked until the end."""
+    return _leased(connection, _SELECT_EXPIRED, cluster=cluster, **silent._asdict(), now=now, most=limit)
 
 
 def add_details(connection: Connection, leases: Iterable[LeasedExecution]) -> None:

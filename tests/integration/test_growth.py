@@ -30,7 +30,7 @@ from tests.support.small_fleets import small_fleet
 
 FINISHED = 20_000
 NOW = datetime.now(UTC)
-SILENT = SilentClusters(clusters=["cluster-1"], lost=["cluster-1"], given_up=[])
+SILENT = SilentClusters(clusters=["cluster-1"], lost=["cluster-1"], given_up=[], given_up_before=NOW)
 ACTIVE = equals("state", "ACTIVE")
 PLACE = Scope(project="team-1", domain="staging", workflow="w", launch_plan="l")
 SOME = [ExecutionId(project="team-1", domain="staging", name=f"e{number}") for number in range(50)]
@@ -231,7 +231,8 @@ QUEUE: dict[str, tuple[Call, str]] = {
     "overdue": (lambda c: executions.overdue(c, NOW, 1), "deadline"),
     "offered": (lambda c: leases.offered(c, "cluster-1", NOW, 50), "offered"),
     "leased": (lambda c: leases.leased(c, ["cluster-1"]), "held"),
-    "expired": (lambda c: leases.expired(c, SILENT, NOW, 50), "held"),
+    "expired": (lambda c: leases.expired(c, "cluster-1", SILENT, NOW, 50), "held"),
+    "given up": (lambda c: leases.clusters_with_expired(c, SILENT._replace(clusters=[]), NOW), "silent"),
     "next not before": (lambda c: leases.next_not_before(c, ["cluster-1"], NOW), "backing_off"),
     "names": (lambda c: executions.names_like(c, ExecutionId(project="team-1", domain="staging", name="x")), "scope"),
     "has project": (lambda c: executions.has_project(c, "nobody"), "scope"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -124,6 +125,21 @@ def test_each_silence_is_noted_once(agent: PlayedAgent, context: Context, clock:
         pass_time(context, clock, LOST)
         agent.sync()
     assert types(agent, "e") == ["CREATED", "RUNNING", *["SILENT", "HEARD"] * 2]
+
+
+def test_what_waits_for_an_agent_that_was_replaced_is_given_up_in_time(
+    agent: PlayedAgent, context: Context, clock: Clock
+) -> None:
+    add(agent, "e")
+    agent.start()
+    second = replace(agent, id="agent-2", instance="second", sequence=0, holding={})
+    assert pass_time(context, clock, UNREACHABLE + 1) == ["e"]
+    for _ in range((GIVE_UP - UNREACHABLE - 1) // 5 - 1):
+        second.sync()
+        assert phase(agent, "e") == ("RUNNING", "CLUSTER_SILENT")
+        assert pass_time(context, clock, 5) == []
+    assert pass_time(context, clock, 5) == ["e"]
+    assert phase(agent, "e") == ("FAILED", "CLUSTER_LOST")
 
 
 def test_what_is_waited_for_ends_when_the_cluster_is_given_up(

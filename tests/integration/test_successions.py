@@ -11,6 +11,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import delete, select
 
+from admin.core.times import show_time
 from admin.services.clocks import may_judge_silence
 from admin.services.context import Context
 from admin.services.evictions import judge_health
@@ -20,7 +21,7 @@ from admin.store.logs import execution_logs
 from tests.conftest import MakeApp
 from tests.support.agents import PlayedAgent, WatchedClock, add, attempts, names, phase, played_agent, shown, types
 from tests.support.apps import context_of
-from tests.support.placing import API, DOMAIN, get, ok, refused
+from tests.support.placing import API, DOMAIN, explanation, get, ok, refused
 
 LEASE, UNREACHABLE, LOST = 60, 90, 300
 SECTIONS = {"agents": {"leaseSeconds": LEASE, "lostSeconds": LOST, "unreachableSeconds": UNREACHABLE}}
@@ -184,7 +185,7 @@ def test_one_told_to_take_over_does_but_is_not_believed_that_nothing_runs_before
 def test_a_replacement_gets_in_when_the_first_is_found_silent(
     agent: PlayedAgent, context: Context, clock: WatchedClock
 ) -> None:
-    add(agent, "e")
+    add(agent, "e", retry={"on_lost": "fail"})
     agent.start()
     second = process(agent, "second")
     clock.advance(UNREACHABLE - 1)
@@ -256,10 +257,52 @@ def test_a_silence_that_is_shorter_than_a_lease_lets_nobody_in(
     second.sync()
 
 
+def test_what_waits_is_not_ended_because_another_agent_does_not_know_it(
+    agent: PlayedAgent, context: Context, clock: WatchedClock
+) -> None:
+    add(agent, "e", "f", "g")
+    agent.start(3)
+    heard_at = clock()
+    clock.advance(LEASE + LOST + 1)
+    judge_silence(context, agent)
+    second = process(agent, "second")
+    assert attempts(second.sync()["questions"]) == {"e": 1, "f": 1, "g": 1}
+    assert second.report("e", "UNKNOWN", 1) == "LEASE_NOT_OVER"
+    for _ in range(LOST // 50 + 2):  # nor because it does not answer
+        clock.advance(50)
+        assert second.sync()["questions"] == []
+    assert [phase(agent, name) for name in "efg"] == [("RUNNING", "CLUSTER_SILENT")] * 3
+    message = explanation(agent.client, "e", project=agent.project)["silence"]["message"]
+    assert message.startswith(f"Another agent serves cluster '{agent.cluster}'; the one that has it was last heard at ")
+    assert show_time(heard_at) in message
+    ok(agent.client.delete(f"{API}/executions/{agent.project}/{DOMAIN}/f", json={"give_up": True, "cause": "gone"}))
+    assert phase(agent, "f") == ("FAILED", "CLUSTER_LOST")
+    returned = replace(agent, id="agent-3", sequence=0, holding={"e": 1, "g": 1})
+    assert names(returned.sync(take_over=True)["confirmed"]) == ["e", "g"]
+    assert phase(agent, "e") == ("RUNNING", "RUNNING")
+    returned.finish(["e", "g"])
+    assert phase(agent, "e")[0] == "SUCCEEDED"
+
+
+@pytest.mark.parametrize("on_lost", ["wait", "fail"])
+def test_one_that_was_told_to_take_over_is_believed_when_the_lease_is_over(
+    agent: PlayedAgent, clock: WatchedClock, on_lost: str
+) -> None:
+    add(agent, "e", retry={"on_lost": on_lost})
+    agent.start()
+    second = process(agent, "second")
+    assert attempts(second.sync(take_over=True)["questions"]) == {"e": 1}
+    assert second.report("e", "UNKNOWN", 1) == "LEASE_NOT_OVER"
+    clock.advance(LEASE)
+    assert attempts(second.sync()["questions"]) == {"e": 1}
+    assert second.report("e", "UNKNOWN", 1) is None
+    assert phase(agent, "e") == ("FAILED", "CLUSTER_LOST")
+
+
 def test_one_that_just_arrived_is_asked_before_it_counts_as_having_lost_anything(
     agent: PlayedAgent, context: Context, clock: WatchedClock
 ) -> None:
-    add(agent, "e")
+    add(agent, "e", retry={"on_lost": "fail"})
     agent.start()
     clock.advance(LEASE + LOST + 1)
     judge_silence(context, agent)

@@ -146,16 +146,21 @@ def requeue(execution: AttemptState, message: str, *, stays: bool, declined: boo
 
 def judge_silence(execution: AttemptState, silent_since: datetime, now: datetime, *, is_given_up: bool) -> Change:
     """What becomes of an execution whose lease is over at a silent cluster, lost unless the execution waits for it."""
-    waits = Retries.of(execution.content.get("retry")).on_lost == "wait" and not is_given_up
-    if waits and may_have_started(execution):
-        return _fall_silent(execution, silent_since)
+    if _waits(execution) and not is_given_up and may_have_started(execution):
+        return _fall_silent(execution, silent_since, f"Cluster '{execution.cluster}' has been silent since")
     return evict(execution, now)
 
 
-def _fall_silent(execution: AttemptState, since: datetime) -> Change:
+def wait_for_other(execution: AttemptState, since: datetime) -> Change:
+    """Note that an execution waits for another agent than the one that serves its cluster now."""
+    start = f"Another agent serves cluster '{execution.cluster}'; the one that has it was last heard at"
+    return _fall_silent(execution, since, start)
+
+
+def _fall_silent(execution: AttemptState, since: datetime, start: str) -> Change:
     message = (
-        f"Cluster '{execution.cluster}' has been silent since {show_time(since)}. Its job may still run, and its "
-        "result counts when the agent returns. `rainbowctl delete execution --giveUp` gives it up."
+        f"{start} {show_time(since)}. Its job may still run, and its result counts when the agent returns. "
+        "`rainbowctl delete execution --giveUp` gives it up."
     )
     values: dict[str, Any] = {"silent_since": since}
     if execution.phase != Phase.ABORTING.value:
@@ -241,10 +246,27 @@ def may_have_started(execution: Startable) -> bool:
     return execution.phase != Phase.QUEUED.value or execution.confirmed
 
 
+def is_over_for(execution: AttemptState, instance: str, now: datetime) -> bool:
+    """Whether a lease is over that another agent than this one confirmed, and so may run its execution."""
+    is_over = execution.lease_expires_at is not None and execution.lease_expires_at <= now
+    return is_over and execution.lease_instance not in ("", instance) and may_have_started(execution)
+
+
+def waits_for_other(execution: AttemptState, instance: str, now: datetime) -> bool:
+    """Whether an execution goes on to wait for an agent that is not this one, though its lease is over."""
+    return is_over_for(execution, instance, now) and _waits(execution)
+
+
+def _waits(execution: AttemptState) -> bool:
+    return Retries.of(execution.content.get("retry")).on_lost == "wait"
+
+
 def may_disown(execution: AttemptState, instance: str, now: datetime) -> bool:
     """Whether an agent can know that a leased execution does not run: it holds the lease, or nobody does any more."""
+    if execution.lease_instance == instance or not may_have_started(execution):
+        return True
     is_over = execution.lease_expires_at is None or execution.lease_expires_at <= now
-    return is_over or execution.lease_instance == instance or not may_have_started(execution)
+    return is_over and not waits_for_other(execution, instance, now)
 
 
 def refusal(

@@ -21,6 +21,7 @@ class Silence:
     has_started: bool  #: or may have
     is_aborting: bool
     is_retried: bool  #: another attempt follows if its cluster is lost
+    is_taken_over: bool = False  #: another agent serves the cluster now
     command: str  #: by which an operator gives it up
 
     @property
@@ -35,6 +36,9 @@ class Silence:
     def describe(self, now: datetime) -> str:
         """What is known, what happens next and when, and what an operator can do."""
         start = f"Cluster '{self.cluster}' has been silent since {show_time(self.since)}."
+        if self.is_taken_over:
+            start = f"Another agent serves cluster '{self.cluster}'; the one that has it was last heard at "
+            start += f"{show_time(self.since)}."
         if not self.has_started:
             return f"{start} It had not started there, and is decided again{_when(self.next_at, now)}."
         return f"{start} {self._prospect(now)} {self._remedy(now)}"

@@ -136,7 +136,10 @@ def test_only_the_holder_of_a_lease_knows_before_its_end_that_nothing_runs(phase
     for report in REPORTS:
         by_holder, by_other = refused(execution, report), refused(execution, report, instance=instance)
         assert by_other == ("LEASE_NOT_OVER" if report in disowning and by_holder is None else by_holder)
-        assert refused(leased(phase), report, instance=instance) == by_holder  # the lease is over
+        for on_lost in ("wait", "fail", "retry"):  # the lease is over
+            over = leased(phase, content={"retry": {"on_lost": on_lost}})
+            expected = by_other if on_lost == "wait" else by_holder
+            assert refused(over, report, instance=instance) == expected
     unconfirmed = LeasedExecution(phase="QUEUED", confirmed=False, lease_instance="")
     unconfirmed.lease_expires_at = execution.lease_expires_at
     assert refused(unconfirmed, "RELEASED", instance=instance) is None  # nobody may have started it
