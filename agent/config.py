@@ -18,6 +18,7 @@ from ctl.client.words import did_you_mean, snake_case
 from ctl.client.yaml_files import load_mapping, read_source
 
 _MOST = 1000
+_PATHS = ("stateDirectory", "tokenFile", "caFile")
 
 
 class ConfigError(Exception):
@@ -83,8 +84,13 @@ _KEYS = {
 
 
 def load_config(file: Path | None, options: Mapping[str, Any]) -> Config:
-    """The settings in a file, overridden by options of the command line with the same keys; None is no option."""
-    settings = {**(_read(file) if file else {}), **{key: value for key, value in options.items() if value is not None}}
+    """The settings in a file, overridden by options of the command line with the same keys; None is no option.
+
+    Paths in the file are relative to the file, those of options to the current directory.
+    """
+    typed = {key: value for key, value in options.items() if value is not None}
+    typed |= {key: str(_path(typed[key], Path())) for key in _PATHS if typed.get(key)}
+    settings = {**(_read(file) if file else {}), **typed}
     for key, value in settings.items():
         _check(key, value)
     if not settings.get("cluster"):
@@ -136,5 +142,5 @@ def _check(key: str, value: Any) -> None:
 
 
 def _path(text: str | None, base: Path) -> Path | None:
-    """A path; one that is not absolute is relative to the configuration file."""
+    """A path; one that is not absolute is relative to the base."""
     return (base / Path(text).expanduser()).absolute() if text else None

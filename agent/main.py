@@ -130,7 +130,9 @@ cluster; 2 for a wrong command line.
 @click.option("--slots", type=int, metavar="N", help="Executions at once; default 10.")
 @click.option("--once", is_flag=True, help="Sync, start what is offered, report what has ended, and exit; for cron.")
 @click.option(
-    "--take-over", is_flag=True, help="Serve the cluster even if another agent was heard of less than a lease ago."
+    "--take-over",
+    is_flag=True,
+    help="Serve the cluster in place of another agent, even one that is not silent.",
 )
 @click.option("--drain", is_flag=True, help="On SIGTERM or SIGINT wait for running executions instead of leaving them.")
 @click.option("-q", "--quiet", is_flag=True, help="Print warnings and errors only.")
@@ -147,8 +149,9 @@ def run(file: str | None, once: bool, take_over: bool, drain: bool, quiet: bool,
     An agent that cannot reach the admin tries again with growing pauses. Its executions go on meanwhile, as they do
     while no agent runs, unless their policy is on_lost: fail or retry: these are ended when their leases are over.
 
-    A cluster has one agent. While another one was heard of less than a lease ago, the admin refuses this one, which
-    then waits until the cluster is free. With --take-over it takes the other's place at once; the other ends.
+    A cluster has one agent. Until another one has been silent for the admin's agents.unreachableSeconds (lostSeconds,
+    where that is less than leaseSeconds), the admin refuses this one, which then waits until the cluster is free. With
+    --take-over it takes the other's place at once; the other ends.
 
     With --once the agent starts what is offered, reports what has ended, and exits; running executions go on. For those
     of on_lost: fail or retry, the admin's agents.leaseSeconds must be longer than the time between two runs.

@@ -67,6 +67,18 @@ def test_options_override_the_file(tmp_path: Path) -> None:
     assert (config.cluster, config.slots) == ("beta", 3)
 
 
+def test_paths_of_options_are_relative_to_the_current_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    path = write(tmp_path, "cluster: alpha\ncaFile: ca.pem\ntokenFile: other\n")
+    config = load_config(path, {"tokenFile": "token", "stateDirectory": "state", "caFile": None})
+    assert (config.token_file, config.state_directory) == (here / "token", here / "state")
+    assert config.ca_file == str(tmp_path / "ca.pem"), "in the file"
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
