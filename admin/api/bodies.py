@@ -56,6 +56,11 @@ def _parsed(raw: bytes) -> object:
     except json.JSONDecodeError as error:
         reason = f"The body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}."
         raise invalid("", reason) from error
+    except UnicodeEncodeError as error:
+        escape = f"\\u{ord(error.object[error.start]):04x}"
+        raise invalid(
+            "", f"The body has half a character, {escape}: send both halves, or another character."
+        ) from error
     except UnicodeError as error:
         raise invalid("", "The body is not UTF-8 text.") from error
     except RecursionError as error:

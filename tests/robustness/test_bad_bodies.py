@@ -87,6 +87,14 @@ def test_a_body_that_is_not_one_json_object_is_refused(api: FlaskClient, method:
 
 
 @shared_sqlite_only
+def test_half_a_character_is_called_so(api: FlaskClient) -> None:
+    seeded(api)
+    method, path = WRITES[0]
+    answer = refused(api, lambda: send(api, method, path, b'{"message": "a\\uD83D"}'))
+    assert answer["message"] == "The body has half a character, \\ud83d: send both halves, or another character."
+
+
+@shared_sqlite_only
 @pytest.mark.parametrize(("method", "path"), WRITES)
 def test_an_empty_body_is_refused_where_one_is_needed(api: FlaskClient, method: str, path: str) -> None:
     seeded(api)
