@@ -466,6 +466,7 @@ def test_a_page_in_a_browser_cannot_use_an_admin_on_loopback(admin: RunningAdmin
     assert names == [form, form, foreign, foreign, host, host, host, foreign]
     assert "cordoned" not in admin.get("/api/v1/clusters/east").text.replace('"cordoned":false', "")
     assert admin.get("/api/v1/executions").json()["executions"] == []
+    assert requests.post(cordon, timeout=10).status_code == 200, "without body, type and origin, as curl sends it"
 
 
 def test_a_name_that_is_configured_is_accepted(tmp_path: Path) -> None:

@@ -86,6 +86,18 @@ def test_a_foreign_origin_is_refused(method: str, origin: str) -> None:
             check(method, hosts=hosts, HOST="localhost:8088", ORIGIN=origin)
 
 
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+def test_a_change_without_body_and_type_is_a_clients_unless_a_page_is_named(method: str) -> None:
+    check(method, HOST="localhost")
+    for origin in ("http://evil.example", "null"):
+        with pytest.raises(ForeignOrigin):
+            check(method, HOST="localhost", ORIGIN=origin)
+    with pytest.raises(ForeignOrigin):
+        check(method, HOST="localhost", SEC_FETCH_SITE="cross-site")
+    with pytest.raises(UnknownHost):
+        check(method, HOST="evil.example")
+
+
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "anything"])
 def test_a_foreign_site_is_refused_but_a_link_may_be_followed(site: str) -> None:
     for method in ("GET", "POST"):
