@@ -68,7 +68,7 @@ facts: $(INSTALLED_DEV) ## Write what ctl knows of the admin anew: kinds, phases
 docs: $(INSTALLED_DEV) ## Write the command reference, docs/rainbowctl/, anew
 	$(BIN)/python -m scripts.ctl_reference
 
-bench: $(INSTALLED_DEV) ## Measure on both databases beside ceilings and peers, in a quarter of an hour
+bench: $(INSTALLED_DEV) ## Measure on both databases beside ceilings and peers, in half an hour
 	@tests/install-servers postgresql wrk
 	$(BIN)/python -m bench
 
