@@ -272,19 +272,22 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         execution = find_execution(context, connection, key)
         history = decisions.of(connection, execution.id)
         if number is not None and not 1 <= number <= len(history):
-            reason = f"there are {len(history)} decisions; give 1 to {len(history)}."
-            raise Invalid(Problem(field="decision", reason=reason))
+            raise beyond_last("decision", execution, len(history))
         decision = history[(number or len(history)) - 1]
         settings = decisions.trail(connection, decision.settings_trail)
         trail = decisions.trail(connection, decision.placement_trail)
         is_current = decision is history[-1]
         silence = view_silence(context, connection, execution) if is_current else None
+    message = decision.reason_message
+    is_chosen = decision.reason in placement_decisions.CHOSEN
+    if decision.cluster and is_chosen and Phase(execution.phase) is not Phase.QUEUED:
+        message = placement_decisions.describe_choice(decision.cluster, decision.reason, is_past=True)
     winner = next(rung for rung in settings["rungs"] if rung["state"] == "wins")
     return Explanation(
         id=execution.key,
         cluster=decision.cluster,
         reason=decision.reason,
-        reason_message=decision.reason_message,
+        reason_message=message,
         pool=winner["name"] if winner["kind"] == "pool" else None,
         label=winner["name"] if winner["kind"] == "label" else None,
         strategy=trail["strategy"],
@@ -299,3 +302,9 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         history=history,
         silence=silence,
     )
+
+
+def beyond_last(field: str, execution: Execution, last: int) -> Invalid:
+    """The refusal of the number of an attempt or a decision that an execution does not have."""
+    numbers = f"1 {field}; give 1" if last == 1 else f"{last} {field}s; give 1 to {last}"
+    return Invalid(Problem(field=field, reason=f"execution '{execution.name}' has {numbers}."))

@@ -17,10 +17,10 @@ from sqlalchemy import Connection
 from admin.configuration.settings import Agents as AgentSettings
 from admin.core.executions.attempts import is_same
 from admin.core.executions.lifecycle import Phase
-from admin.core.problems import Invalid, Problem, closest, did_you_mean, shorten
+from admin.core.problems import closest, did_you_mean, shorten
 from admin.errors import OutputNotFound
 from admin.services.context import Context
-from admin.services.executions import find_execution
+from admin.services.executions import beyond_last, find_execution
 from admin.services.retention import is_log_past
 from admin.services.waiting import Wait
 from admin.store import leases, logs
@@ -36,7 +36,7 @@ MOST_OUTPUTS = 100
 #: Of a large output, what the list of outputs has of it.
 _BEGINNING_BYTES = 65_536
 _MISSING = (
-    "\nrainbow: {} bytes are missing here: agents.logLimitBytes of the admin and engineOptions.logLimitBytes of the "
+    "\nrainbow: {} missing here: agents.logLimitBytes of the admin and engineOptions.logLimitBytes of the "
     "agent say how many are kept\n"
 )
 
@@ -165,8 +165,7 @@ def read_log(
                 execution = find_execution(context, connection, key)
                 number = attempt or execution.attempt
                 if number > execution.attempt:
-                    reason = f"there are {execution.attempt} attempts; give 1 to {execution.attempt}."
-                    raise Invalid(Problem(field="attempt", reason=reason))
+                    raise beyond_last("attempt", execution, execution.attempt)
                 log = (execution.id, number, stream)
                 if start is None:
                     start = _start(connection, log, offset, tail, since)
@@ -186,7 +185,7 @@ def read_log(
         attempt=number,
         stream=stream,
         offset=start,
-        data=_MISSING.format(missing) + text if missing else text,
+        data=_MISSING.format("1 byte is" if missing == 1 else f"{missing} bytes are") + text if missing else text,
         next_offset=next_offset,
         complete=is_over and (is_pruned or next_offset >= extent.end),
         truncated=extent.kept < extent.end,

@@ -20,6 +20,7 @@ from ctl.files.execution_documents import RUN_KEYS, ExecutionDocument
 from ctl.files.positions import start_of
 from ctl.files.readings import MAX_BYTES, DocumentReader
 from ctl.files.retries import RETRY_SCHEMA
+from ctl.files.run_settings import REFUSED
 
 _TEXT: Schema = {"type": "string"}
 _TEXTS: Schema = {"type": "object", "additionalProperties": _TEXT}
@@ -58,9 +59,8 @@ FILE_SCHEMA: Schema = {
         "retry": RETRY_SCHEMA,
     }
 }
-_REFUSED = {
-    fold(key): f"belongs on the command line: use --{key}" for key in ("dryRun", "relaunch", "recover", "execFile")
-}
+_ON_COMMAND_LINE = ("dryRun", "relaunch", "recover", "execFile")
+_REFUSED = REFUSED | {fold(key): f"belongs on the command line: use --{key}" for key in _ON_COMMAND_LINE}
 #: Pairs of keys for the same thing.
 _SAME = (
     ("targetExecutionCluster", "executionClusterLabel"),

@@ -35,7 +35,7 @@ from ctl.files.conversion import BAD, Converter, child_node
 from ctl.files.positions import Positions, find_request_position, start_of
 from ctl.files.readings import DocumentReader
 from ctl.files.registration_schemas import FRAME, document_properties, input_schema
-from ctl.files.run_settings import PATHS, settings_spec
+from ctl.files.run_settings import PATHS, REFUSED, settings_spec
 
 TITLES = {WORKFLOW: "workflow", LAUNCH_PLAN: "launch plan"}
 
@@ -148,7 +148,7 @@ def _registration(node: yaml.MappingNode, name: str, expected: str | None) -> tu
         return None, problems
     converter = Converter()
     converter.problems = problems
-    values = converter.mapping(node, {"properties": document_properties(node, noun)})
+    values = converter.mapping(node, {"properties": document_properties(node, noun)}, refused=REFUSED)
     frame = {key: values.pop(key) for key in FRAME if key in values}
     _check_frame(frame, node, converter)
     if noun == WORKFLOW:

@@ -7,6 +7,14 @@ from typing import Any
 
 from ctl.client.answers import Document
 
+#: Keys of Flyte's that have no meaning here, as `fold` writes them, each with the reason.
+REFUSED = {
+    "tags": "there are no tags: give executions labels",
+    "notifications": "nobody is notified: `rainbowctl wait execution NAME` ends when an execution does",
+    **dict.fromkeys(
+        ("schedule", "schedules"), "launch plans have no schedule: start executions from a scheduler of your own"
+    ),
+}
 #: Keys that the API has too.
 _SAME = (
     "default_inputs",

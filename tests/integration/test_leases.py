@@ -19,6 +19,7 @@ from tests.support.placing import (
     API,
     DOMAIN,
     created,
+    explanation,
     get,
     ok,
     pool,
@@ -58,6 +59,17 @@ def terminate(agent: PlayedAgent, name: str, cause: str = "enough") -> Any:
 
 
 # Offers
+
+
+def test_the_explanation_of_what_was_taken_does_not_say_that_it_waits(agent: PlayedAgent) -> None:
+    def message() -> str:
+        return str(explanation(agent.client, "e", project=agent.project)["reason"]["message"])
+
+    add(agent, "e")
+    assert message() == f"Waits for cluster '{agent.cluster}' to take it."
+    agent.take(1)
+    agent.finish(["e"])
+    assert message() == f"Cluster '{agent.cluster}' was chosen."
 
 
 def test_leases_come_by_tier_then_priority_then_age(agent: PlayedAgent) -> None:

@@ -76,6 +76,11 @@ def marker(missing: int) -> str:
     )
 
 
+def test_one_missing_byte_is_one_byte(agent: PlayedAgent) -> None:
+    send(agent, agent.log("e", 0, b"begin"), agent.log("e", 6, b"end", after=5))
+    assert read_all(agent).startswith("begin\nrainbow: 1 byte is missing here: ")
+
+
 def test_pieces_are_joined_and_read_from_any_offset(agent: PlayedAgent) -> None:
     assert send(agent, agent.log("e", 0, b"hello "), agent.log("e", 0, b"oh", "stderr")) == [(6, False), (2, False)]
     assert send(agent, agent.log("e", 6, b"world\n")) == [(12, False)]
@@ -269,6 +274,8 @@ def test_a_reader_that_asks_for_less_than_a_character_gets_on(agent: PlayedAgent
 
 def test_every_attempt_keeps_its_own_log_to_the_last_piece(agent: PlayedAgent) -> None:
     send(agent, agent.log("e", 0, b"first"))
+    answer = refused(agent.client.get(f"{API}/{path(agent, 'logs')}?attempt=2"), 400, "invalid_request", "attempt")
+    assert answer["details"][0]["reason"] == "execution 'e' has 1 attempt; give 1."
     last = agent.log("e", 5, b", and last words")
     answer = agent.sync(agent.event("e", "FAILED"), logs=[last])  # both at once, and another attempt follows
     assert [stored["offset"] for stored in answer["log_offsets"]] == [21]
@@ -279,7 +286,8 @@ def test_every_attempt_keeps_its_own_log_to_the_last_piece(agent: PlayedAgent) -
     assert (read(agent)["attempt"], read(agent)["data"]) == (2, "second")
     first = read(agent, "attempt=1")
     assert (first["data"], first["complete"]) == ("first, and last words", True)
-    refused(agent.client.get(f"{API}/{path(agent, 'logs')}?attempt=3"), 400, "invalid_request", "attempt")
+    answer = refused(agent.client.get(f"{API}/{path(agent, 'logs')}?attempt=3"), 400, "invalid_request", "attempt")
+    assert answer["details"][0]["reason"] == "execution 'e' has 2 attempts; give 1 to 2."
     refused(agent.client.get(f"{API}/{path(agent, 'logs')}?stream=both"), 400, "invalid_request", "stream")
 
 

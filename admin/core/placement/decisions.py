@@ -30,6 +30,8 @@ from admin.core.resources import Amounts
 from admin.core.settings.trails import Trail
 
 ASSIGNED = "ASSIGNED"
+#: Reasons of decisions that chose a cluster.
+CHOSEN = (ASSIGNED, EXPECTED.code)
 #: Several filters together drop every cluster.
 _MIXED = "CLUSTERS_UNABLE"
 #: Codes of executions that may be placed as soon as another one leaves a cluster.
@@ -133,10 +135,16 @@ def choose(evaluation: Evaluation, key: str) -> Decision:
     if not evaluation.best:
         return Decision(cluster=None, code=evaluation.code, message=evaluation.message, evaluation=evaluation)
     cluster = evaluation.choice.draw(key)
-    code, message = evaluation.code, f"Waits for cluster '{cluster}' to take it."
-    if code == EXPECTED.code:
-        message = f"Waits for cluster '{cluster}', of which no agent had ever been seen when this was decided."
-    return Decision(cluster=cluster, code=code, message=message, evaluation=evaluation)
+    message = describe_choice(cluster, evaluation.code)
+    return Decision(cluster=cluster, code=evaluation.code, message=message, evaluation=evaluation)
+
+
+def describe_choice(cluster: str, code: str, *, is_past: bool = False) -> str:
+    """What the choice of a cluster means while the execution waits there, or once it does not any more."""
+    unseen = ", of which no agent had ever been seen when this was decided" if code == EXPECTED.code else ""
+    if is_past:
+        return f"Cluster '{cluster}' was chosen{unseen}."
+    return f"Waits for cluster '{cluster}'{unseen or ' to take it'}."
 
 
 def _unable(

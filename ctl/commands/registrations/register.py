@@ -25,7 +25,7 @@ from ctl.commands.registrations.create import (
     complete,
 )
 from ctl.files.registrations import Registration, read_registrations
-from ctl.files.run_settings import settings_spec
+from ctl.files.run_settings import REFUSED, settings_spec
 
 _HELP = f"""Register workflows and launch plans from files and directories.
 
@@ -47,7 +47,7 @@ _REFUSED = {
     "force": "a registered version is never changed: choose a new --version",
     "sourceUploadPath": "nothing is uploaded: jobs name their image or command",
     "destinationDirectory": "nothing is uploaded: set the job's working_directory",
-    "enableSchedule": "launch plans have no schedule: start executions from a scheduler of your own",
+    "enableSchedule": REFUSED["schedule"],
 }
 
 

@@ -55,6 +55,7 @@ def test_keys_are_read_in_any_spelling() -> None:
         ("relaunch: a\n", ["exec.yaml:1:1: relaunch: belongs on the command line: use --relaunch"]),
         ("recover: a\n", ["exec.yaml:1:1: recover: belongs on the command line: use --recover"]),
         ("exec_file: a\n", ["exec.yaml:1:1: exec_file: belongs on the command line: use --execFile"]),
+        ("workflow: a\ntags: [x]\n", ["exec.yaml:2:1: tags: there are no tags: give executions labels"]),
         ("workflw: a\n", ["exec.yaml:1:1: workflw: unknown key. Did you mean workflow?"]),
         ("workflow: a\ntask: b\n", ["exec.yaml:2:7: task: workflow is already given: keep one of the two"]),
         (

@@ -152,6 +152,14 @@ def test_the_version_of_the_workflow_may_be_left_open(line: str, version: str | 
                 "f.yaml:8:36: inputs.d.of.value: unknown key. Did you mean values?",
             ],
         ),
+        (
+            f"{PLAN}notifications: []\nschedule: {{cron: '@daily'}}\ntags: [a]",
+            [
+                "f.yaml:6:1: notifications: nobody is notified: ",
+                "f.yaml:7:1: schedule: launch plans have no schedule: ",
+                "f.yaml:8:1: tags: there are no tags: ",
+            ],
+        ),
         (f"{PLAN}clusterPol: x", ["f.yaml:6:1: clusterPol: unknown key. Did you mean cluster_pool?"]),
         (f"{PLAN}workflowVersion: v1", ["f.yaml:6:18: workflow_version: means the same as workflow"]),
         (
