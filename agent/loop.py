@@ -22,13 +22,14 @@ from agent.crashes import crash_point
 from agent.engines.base import Engine
 from agent.engines.safe import SafeEngine
 from agent.guard import LeaseGuard
-from agent.intents import Ending
+from agent.intents import WAIT, Ending
 from agent.reporter import Reporter
 from agent.state_directory import StateDirectory
 from agent.transport import (
     AdminClient,
     cluster_path,
     describe,
+    is_awaited,
     is_refused_field,
     is_replaced,
     is_too_large,
@@ -361,7 +362,7 @@ class Agent:
         if is_too_large(error):
             self._most_bytes = max(_LEAST_BYTES, self._most_bytes // 2)
         if is_replaced(error):
-            self._handle_replacement()
+            self._handle_replacement(is_awaited=is_awaited(error))
         # The second time only: a token that is being rotated may not be in its file yet.
         if isinstance(error, Unauthenticated) and not is_new and not self.work.intents:
             self._is_over = True
@@ -372,13 +373,14 @@ class Agent:
         """How long the agent may stay away from the admin without losing a lease."""
         return self.guard.interval_seconds if self.work.intents else _LONGEST_PAUSE_SECONDS
 
-    def _handle_replacement(self) -> None:
-        """Stop, because another agent serves the cluster now; end jobs that the other cannot see."""
+    def _handle_replacement(self, *, is_awaited: bool) -> None:
+        """Stop, because another agent serves the cluster now; end jobs that the other cannot see, and nobody awaits."""
         self.is_replaced = self.work.is_stopping = True
         self._stop_at = self._stop_at or self.clock.steady()
         if not self._engine.is_shared:
             for intent in list(self.work.intents.values()):
-                self.work.end(intent, Ending.LOST, "Another agent has taken the cluster over.")
+                if not (is_awaited and intent.on_lost == WAIT):
+                    self.work.end(intent, Ending.LOST, "Another agent has taken the cluster over.")
 
 
 def _without_uid(item: Mapping[str, Any]) -> dict[str, Any]:

@@ -110,6 +110,11 @@ def is_replaced(error: ClientError) -> bool:
     return error.status == 409 and error.name == "agent_replaced"
 
 
+def is_awaited(error: ClientError) -> bool:
+    """Whether executions wait for this agent, though another one serves the cluster now."""
+    return any(detail.get("field") == "instance" for detail in error.details)
+
+
 def is_refused_field(error: ClientError, name: str) -> bool:
     """Whether the admin does not know a field of the request, as an older one does not."""
     return is_unreadable(error) and any(str(detail.get("field")).split(".")[-1] == name for detail in error.details)

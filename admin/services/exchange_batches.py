@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from sqlalchemy import Connection
 
@@ -14,7 +15,7 @@ from admin.core.problems import Invalid, invalid
 from admin.errors import AgentPresent, AgentReplaced
 from admin.services.context import Context
 from admin.services.definitions import are_enabled, current_fleet
-from admin.services.exchanges import Exchange, Lock, NeedsLock, Sync, SyncResult, SyncSuperseded
+from admin.services.exchanges import Exchange, Lock, NeedsLock, SyncResult, SyncSuperseded
 from admin.services.leases import find_taken_over, find_unanswered, offer, renew
 from admin.services.logs import store_pieces
 from admin.services.reconciliations import find_restoration, note_end, reconcile
@@ -80,7 +81,7 @@ def _exchange_batch(connection: Connection, exchanges: list[Exchange]) -> None:
 def _begin(exchange: Exchange, connection: Connection, before: ClusterState, now: datetime) -> bool:
     """Whether a sync can be handled; if not, its failure says why."""
     try:
-        state = _state_after(before, exchange.request, exchange.context, now)
+        state = _state_after(before, exchange, connection, now)
         exchange.changes_fleet = _changes_fleet(exchange.context, connection, before, state)
         if exchange.changes_fleet and Lock.FLEET not in exchange.locks:
             raise NeedsLock(Lock.FLEET)
@@ -91,14 +92,20 @@ def _begin(exchange: Exchange, connection: Connection, before: ClusterState, now
     return True
 
 
-def _state_after(before: ClusterState, request: Sync, context: Context, now: datetime) -> ClusterState:
+def _state_after(before: ClusterState, exchange: Exchange, connection: Connection, now: datetime) -> ClusterState:
     """The state of a cluster after a sync of its agent."""
+    request, context = exchange.request, exchange.context
     if request.seen > before.syncs + _MOST_LOST_SYNCS:
         raise invalid("seen", "is not of this admin. Remove the file 'position' from the agent's state directory.")
     if before.agent not in (None, request.agent):
         # One that has seen more of the admin than is stored may have taken over after the backup that was restored.
         may_begin = request.sequence == 1 or request.seen > before.syncs
-        newcomer = Newcomer(instance=request.instance, may_begin=may_begin, takes_over=request.take_over)
+        newcomer = Newcomer(
+            instance=request.instance,
+            may_begin=may_begin,
+            takes_over=request.take_over,
+            is_awaited=partial(leases.is_awaited, connection, request.cluster, request.instance),
+        )
         check_successor(before, newcomer, context.settings.agents, context.up_seconds)
     if request.last_sync_at not in (None, before.last_sync_at):
         raise SyncSuperseded

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -25,6 +26,7 @@ class Newcomer:
     instance: str  #: the id of its state directory; "" for an agent that sends none
     may_begin: bool  #: this is its first sync, or one that a restored database does not know to be a later one
     takes_over: bool  #: it was told to replace whoever is there
+    is_awaited: Callable[[], bool]  #: whether executions wait for it
 
 
 def check_successor(present: ClusterState, newcomer: Newcomer, agents: Agents, up_seconds: float) -> None:
@@ -34,8 +36,10 @@ def check_successor(present: ClusterState, newcomer: Newcomer, agents: Agents, u
     counts when this admin has been up for a lease: until then an agent that came back has had no chance to be heard.
     """
     if not newcomer.may_begin:
+        awaited = {"field": "instance", "reason": "Executions wait for this agent: their jobs go on (on_lost: wait)."}
         raise AgentReplaced(
-            f"Another agent of cluster '{present.name}' has taken over. Stop this one; a cluster has one agent."
+            f"Another agent of cluster '{present.name}' has taken over. Stop this one; a cluster has one agent.",
+            details=[awaited] if newcomer.is_awaited() else [],
         )
     # A state directory is used by one process at a time. Agents without an id are replaced as they always were.
     if newcomer.takes_over or present.agent_instance in ("", newcomer.instance) or present.last_sync_at is None:

@@ -234,6 +234,12 @@ def expired(
     return _leased(connection, _SELECT_EXPIRED, cluster=cluster, **silent._asdict(), now=now, most=limit)
 
 
+def is_awaited(connection: Connection, cluster: str, instance: str) -> bool:
+    """Whether a cluster has leases that the agent with some state directory confirmed, and nobody since."""
+    query = select(_columns.id).where(LEASED, _columns.cluster == cluster, _columns.lease_instance == instance)
+    return connection.execute(query.limit(1)).first() is not None
+
+
 def add_details(connection: Connection, leases: Iterable[LeasedExecution]) -> None:
     """Read what only the beginning and the end of an attempt need of executions."""
     by_id = {execution.id: execution for execution in leases}

@@ -275,6 +275,7 @@ def test_what_waits_is_not_ended_because_another_agent_does_not_know_it(
     message = explanation(agent.client, "e", project=agent.project)["silence"]["message"]
     assert message.startswith(f"Another agent serves cluster '{agent.cluster}'; the one that has it was last heard at ")
     assert show_time(heard_at) in message
+    refused(agent.post(), 409, "agent_replaced", "instance")  # so that it ends nothing that waits
     ok(agent.client.delete(f"{API}/executions/{agent.project}/{DOMAIN}/f", json={"give_up": True, "cause": "gone"}))
     assert phase(agent, "f") == ("FAILED", "CLUSTER_LOST")
     returned = replace(agent, id="agent-3", sequence=0, holding={"e": 1, "g": 1})
@@ -297,6 +298,7 @@ def test_one_that_was_told_to_take_over_is_believed_when_the_lease_is_over(
     assert attempts(second.sync()["questions"]) == {"e": 1}
     assert second.report("e", "UNKNOWN", 1) is None
     assert phase(agent, "e") == ("FAILED", "CLUSTER_LOST")
+    assert refused(agent.post(), 409, "agent_replaced")["details"] == []  # so that it ends what it has
 
 
 def test_one_that_just_arrived_is_asked_before_it_counts_as_having_lost_anything(

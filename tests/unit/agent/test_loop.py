@@ -333,6 +333,25 @@ def test_a_lost_answer_changes_nothing(bench: Bench) -> None:
     assert len(bench.engine.submitted) == 1
 
 
+def test_a_replaced_agent_leaves_jobs_that_wait_for_it(bench: Bench) -> None:
+    awaited = error("agent_replaced") | {"details": [{"field": "instance", "reason": "Executions wait for it."}]}
+    names = {"project": "p", "domain": "d"}
+    waits, guarded = ({**LEASE, "id": {**names, "name": name}, "on_lost": name} for name in ("wait", "fail"))
+
+    def respond(body: dict[str, Any]) -> Any:
+        for job in bench.engine.jobs:
+            bench.engine.jobs[job] = RUNNING
+        if len(bench.engine.submitted) == 2:
+            return 409, awaited
+        return answer(confirmed=body["holding"], leases=[] if body["holding"] else [waits, guarded])
+
+    bench.script.answers = [respond]
+    assert bench.agent.run() == 1
+    assert [key for key in bench.engine.cancelled if "wait" in key] == []
+    assert len(bench.engine.cancelled) == 1
+    assert [intent.id["name"] for intent in bench.state.load_intents()[0]] == ["wait"]
+
+
 def test_a_replaced_agent_ends_jobs_that_its_successor_cannot_see(bench: Bench) -> None:
     def respond(body: dict[str, Any]) -> Any:
         for job in bench.engine.jobs:
