@@ -186,7 +186,7 @@ def test_later_attempts_are_followed_too_and_each_can_be_read(shell: Shell, agen
         assert logs.finish() == (0, "try 1\ntry 2\n", "Attempt 2:\n")
     assert shell.ok(f"rainbowctl logs again {HERE}") == "try 2\n"
     assert shell.ok(f"rainbowctl logs again {HERE} --attempt 1") == "try 1\n"
-    assert "there are 2 attempts" in shell.refused(2, f"rainbowctl logs again {HERE} --attempt 3")
+    assert "has 2 attempts" in shell.refused(2, f"rainbowctl logs again {HERE} --attempt 3")
     [row] = cells(shell.ok(f"rainbowctl get execution again {HERE} -o wide --no-headers"))
     assert "2" in row
 

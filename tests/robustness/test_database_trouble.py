@@ -419,7 +419,9 @@ def stopped(url: str) -> Iterator[None]:
     engine = sqlalchemy.create_engine(url, poolclass=sqlalchemy.NullPool)
     with engine.connect() as connection:
         pids = set(connection.exec_driver_sql("SELECT pid FROM pg_stat_activity").scalars())
-    pids |= {int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]) for pid in pids}
+        own_pid = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one()
+        # Others may have ended by now; the parent of all of them is the server.
+        pids.add(int(Path(f"/proc/{own_pid}/stat").read_text().rpartition(")")[2].split()[1]))
     processes.signal_all(pids, signal.SIGSTOP)
     try:
         yield
