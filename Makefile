@@ -13,10 +13,13 @@ SAY_STEPS := | { grep --line-buffered -E '^ *(Collecting|Installing)' || true; }
 RUN_DIR := .rainbow
 RUN_PORT := 8088
 
-.PHONY: help setup run test pytest test-large check facts docs bench bench-large clean
+# Faults, races and hostile input take as long as all other tests together.
+TESTS := tests/unit tests/integration tests/acceptance
+
+.PHONY: help setup run test pytest test-robustness test-large check facts docs bench bench-large clean
 
 help: ## Show what can be made
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
 
 # Debian ships venv apart from python3: where it is missing and we may, install it; else say how.
 $(VENV)/bin/python:
@@ -50,15 +53,19 @@ check: $(INSTALLED_DEV) ## Lint, check types and spelling
 	$(BIN)/codespell
 
 # Tests start many processes, which need not compile again; and many of them wait, so that three keep two cores busy.
-test test-large: export PYTHONDONTWRITEBYTECODE :=
-test: $(INSTALLED_DEV) ## Install what the tests need, start it, run all tests, and check beside them
+test test-robustness test-large: export PYTHONDONTWRITEBYTECODE :=
+test: $(INSTALLED_DEV) ## Install what the tests need, start it, run the tests, and check beside them
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/install-servers
 	@$(MAKE) --no-print-directory --jobs 2 check pytest
 
 pytest: $(INSTALLED_DEV)
-	$(BIN)/pytest -n 3 --dist worksteal
+	$(BIN)/pytest -n 3 --dist worksteal $(TESTS)
 
-test-large: $(INSTALLED_DEV) ## Run the tests that `make test` runs reduced at their full size
+test-robustness: $(INSTALLED_DEV) ## Run the slower tests: faults, races, generated and hostile input
+	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/install-servers
+	$(BIN)/pytest -n 3 --dist worksteal tests/robustness
+
+test-large: $(INSTALLED_DEV) ## Run the tests that the others run reduced at their full size
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/install-servers
 	$(BIN)/pytest -n 2 --dist worksteal --large
 

@@ -51,7 +51,7 @@ def pytest_collection_finish() -> None:
 
 
 class Scale:
-    """The size of a test that would take long: reduced in `make test`, full in `make test-large`."""
+    """The size of a test that would take long: reduced but in `make test-large`."""
 
     def __init__(self, is_full: bool) -> None:
         self._is_full = is_full
