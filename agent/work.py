@@ -207,7 +207,7 @@ class Work:
         self._try_in_turn(to_withdraw, self._withdraw_if_waiting)
 
     def _withdraw_if_waiting(self, intent: Intent) -> None:
-        if intent.stage is Stage.HELD and self._state.load_past_intent(intent.key) is None:
+        if intent.stage is Stage.HELD:
             self.end(intent, Ending.WITHDRAW, _DRAINING)
         can_withdraw = self._is_queued(intent) and self.engine.can_withdraw and self._cancellations.is_due(intent)
         if can_withdraw and self._take_turn(intent) and not self._cancellations.withdraw(intent, _DRAINING):
@@ -223,13 +223,17 @@ class Work:
         self._try_in_turn(self.intents.in_stage(Stage.HELD), self._start_if_confirmed)
 
     def _start_if_confirmed(self, intent: Intent) -> None:
-        if self.is_stopping or len(self.intents.in_stage(Stage.SUBMITTED)) >= self._slots:
+        if not self.leases.is_confirmed(intent) or intent.ending is not None:
             return
-        if self.is_draining and self._state.load_past_intent(intent.key) is None:
-            return
-        if self.leases.is_confirmed(intent) and intent.ending is None and self._take_turn(intent):
+        has_slot = len(self.intents.in_stage(Stage.SUBMITTED)) < self._slots
+        may_start = has_slot and not self.is_stopping and not self.is_draining
+        if (may_start or self._was_over(intent)) and self._take_turn(intent):
             self._start(intent)
             self._next_poll_at = 0.0
+
+    def _was_over(self, intent: Intent) -> bool:
+        """Whether this is an attempt that was over before the admin's database was restored, and is only reported."""
+        return intent.stage is Stage.HELD and self._state.load_past_intent(intent.key) is not None
 
     def _start(self, intent: Intent) -> None:
         handle = self.engine.find(intent.key)
@@ -356,6 +360,8 @@ class Work:
         """End an execution; a reason of the admin's overrides one of the agent's."""
         if intent.stage is Stage.ENDED or intent.ending in (Ending.CANCEL, Ending.LOST, ending):
             return
+        if ending not in (Ending.CANCEL, Ending.LOST) and self._was_over(intent):
+            return  # handed back, it would be started once more
         intent.ending, intent.ending_message = ending, message
         self._state.save(intent, is_durable=False)
         log.warning("%s: ending it: %s", intent.key, message or ending.value)

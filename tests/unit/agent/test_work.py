@@ -1033,6 +1033,32 @@ def test_an_attempt_that_was_over_is_reported_and_not_handed_back_while_its_clus
     assert len(engine.submitted) == 1
 
 
+@pytest.mark.parametrize("confirmed_after", [0, 1])
+@pytest.mark.parametrize("reason", ["stop", "drained"])
+def test_an_attempt_that_was_over_is_reported_and_not_handed_back_when_the_agent_stops_or_its_cluster_has_drained(
+    work: Work, engine: FakeEngine, clock: FakeClock, reason: str, confirmed_after: int
+) -> None:
+    started(work, clock)
+    work.end_lost([{**REFERENCE, "reason": "LEASE_EXPIRED"}])
+    engine.jobs[KEY] = SUCCEEDED
+    work.step()
+    work.accept([LEASE])
+    if not confirmed_after:
+        work.leases.renew([REFERENCE], clock.steady(), confirms=True)
+    if reason == "stop":
+        work.is_stopping = True
+        work.release_unstarted()
+    else:
+        work.cancel([{**REFERENCE, "code": "DRAINED"}])
+    if confirmed_after:
+        work.step()
+        assert (event_types(work), work.intents[KEY].stage, work.is_unsettled) == ([], Stage.HELD, True)
+        work.leases.renew([REFERENCE], clock.steady(), confirms=True)
+    pass_time(work, clock, 2)
+    assert event_types(work) == ["RUNNING", "SUCCEEDED"]
+    assert len(engine.submitted) == 1
+
+
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": 2, "lease": []}', '{"format": 2, "lease": {"job": 5}}'])
 def test_a_past_intent_that_a_job_overwrote_is_ignored(
     work: Work, engine: FakeEngine, clock: FakeClock, state: StateDirectory, text: str
