@@ -62,6 +62,8 @@ _MOST_LOOKED_UP = 50
 def closest(word: str, known: Iterable[str], most: int = 3) -> tuple[str, ...]:
     """Known words similar to a word, best first; upper and lower case count as the same."""
     by_folded = {_fold(name): name for name in known}
+    if not by_folded:
+        return ()
     folded = _fold(word[:_LONGEST_WORD])
     longer = [name for name in by_folded if len(folded) > 1 and name.startswith(folded)]
     similar = difflib.get_close_matches(folded, by_folded, n=most, cutoff=0.6)

@@ -52,6 +52,7 @@ class _Batch:
         self._known: KnownSettings | None = None  #: memory, while it has everything with what this batch has made
         self._is_asked = False  #: whether memory was asked how far it is, which it must be before anything is made
         self._drafted: list[NewRevision] = []  #: not stored yet
+        self._drafted_rows = 0
         self._made: list[NewRevision] = []
 
     def make(self, request: ChangeRequest) -> ChangeOutcome:
@@ -101,6 +102,7 @@ class _Batch:
             changes=[replace(change, revision=self._head) for change in drafted.changes],
         )
         self._drafted.append(revision)
+        self._drafted_rows += len(revision.changes)
         for noun in drafted.nouns:
             noun.store(drafted.changes_of(noun), self._head, now)
         self._is_asked = True
@@ -108,7 +110,7 @@ class _Batch:
             self._known.add(revision)
         else:
             self._known = None
-        if sum(len(new.changes) for new in self._drafted) > MOST_ROWS:
+        if self._drafted_rows > MOST_ROWS:
             self.store()
 
     def store(self) -> None:
@@ -116,7 +118,7 @@ class _Batch:
         if self._drafted:
             attributes.store_revisions(self._connection, self._drafted)
             self._made += self._drafted
-            self._drafted = []
+            self._drafted, self._drafted_rows = [], 0
 
     def announce(self) -> None:
         """Let every worker of this admin know of what was committed."""

@@ -36,7 +36,10 @@ def write_together(connection: Connection, insertions: Iterable[Insertion]) -> N
     """Make several insertions, in one statement where the database has such SQL."""
     dialect = connection.dialect
     batches = [
-        (_insertion(insertion.table, tuple(insertion.rows[0]), dialect, _conflict(insertion, dialect)), insertion.rows)
+        (
+            _insertion(insertion.table, tuple(insertion.rows[0]), dialect, replaces=insertion.replaces),
+            insertion.rows,
+        )
         for insertion in insertions
         if insertion.rows
     ]
@@ -52,8 +55,7 @@ def write_together(connection: Connection, insertions: Iterable[Insertion]) -> N
 def insert_all(connection: Connection, table: Table, rows: Rows, *, if_new: bool = False) -> None:
     """Insert rows with the same columns; with `if_new` those whose keys are taken are left out."""
     if rows:
-        conflict = "ON CONFLICT DO NOTHING" if if_new else ""
-        _insertion(table, tuple(rows[0]), connection.dialect, conflict).execute(connection, rows)
+        _insertion(table, tuple(rows[0]), connection.dialect, if_new=if_new).execute(connection, rows)
 
 
 def update_all(connection: Connection, table: Table, rows: Rows, key: str = "id") -> None:
@@ -107,8 +109,11 @@ class _Statement:
 
 
 @lru_cache(maxsize=256)
-def _insertion(table: Table, names: tuple[str, ...], dialect: Dialect, conflict: str) -> _Statement:
+def _insertion(
+    table: Table, names: tuple[str, ...], dialect: Dialect, *, replaces: bool = False, if_new: bool = False
+) -> _Statement:
     columns = ", ".join(map(_quote(dialect), names))
+    conflict = "ON CONFLICT DO NOTHING" if if_new else _replacing(table, names, dialect) if replaces else ""
     insertion = f"INSERT INTO {table.name} ({columns})"
     placeholder, by_document = "?", ""
     if is_postgresql(dialect):
@@ -118,11 +123,9 @@ def _insertion(table: Table, names: tuple[str, ...], dialect: Dialect, conflict:
     return _Statement(by_row, table, names, dialect, by_document=by_document)
 
 
-def _conflict(insertion: Insertion, dialect: Dialect) -> str:
-    if not insertion.replaces:
-        return ""
-    quote, keys = _quote(dialect), insertion.table.primary_key.columns
-    new = ", ".join(f"{quote(name)} = excluded.{quote(name)}" for name in insertion.rows[0] if name not in keys)
+def _replacing(table: Table, names: tuple[str, ...], dialect: Dialect) -> str:
+    quote, keys = _quote(dialect), table.primary_key.columns
+    new = ", ".join(f"{quote(name)} = excluded.{quote(name)}" for name in names if name not in keys)
     return f"ON CONFLICT ({', '.join(quote(key.name) for key in keys)}) DO UPDATE SET {new}"
 
 
