@@ -104,7 +104,7 @@ def test_an_operation_answers_as_documented(
         return  # it takes nothing, so nothing can be wrong
 
     @given(case=operation.as_strategy(generation_mode=mode))
-    @bounded(scale(3, full=6))
+    @bounded(scale(3, full=50))
     def check(case: schemathesis.Case[Any]) -> None:
         case.call_and_validate(headers=HEADERS, checks=CHECKS)
 
@@ -118,7 +118,7 @@ def test_an_operation_answers_as_documented_where_the_names_exist(
     names = st.fixed_dictionaries({name: st.sampled_from(real) for name, real in REAL.items()})
 
     @given(case=api_schema[path][method].as_strategy(), chosen=names)
-    @bounded(scale(5, full=8))
+    @bounded(scale(5, full=50))
     def check(case: schemathesis.Case[Any], chosen: dict[str, str]) -> None:
         case.path_parameters = {name: chosen[name] for name in case.path_parameters or {}}
         if case.query and "resource_type" in case.query:
