@@ -89,7 +89,7 @@ class RowKey(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RowWrite:
-    """What somebody wants a row to become."""
+    """What somebody wants a row to become; `change` is called for each draft of it, so more than once."""
 
     key: RowKey
     change: Callable[[Payload | None], Payload | None]  #: the payload after, from the one before; None for no row

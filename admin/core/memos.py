@@ -28,3 +28,8 @@ class Memo(Generic[Value]):
                 values.clear()
             values[key] = value
         return value
+
+    def latest(self, key: Hashable) -> tuple[Hashable, Value | None]:
+        """The version that values are kept of, and the value of a key at it; None where that is not computed."""
+        version, values = self._current
+        return version, values.get(key)

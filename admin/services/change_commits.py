@@ -57,16 +57,21 @@ class _Batch:
 
     def make(self, request: ChangeRequest) -> ChangeOutcome:
         """Draft a change as the next revision."""
-        context, connection, options = self._context, self._connection, request.options
         try:
-            view = self._view(request.writes)
-            draft = Draft(context=context, connection=connection, settings_view=view, options=options)
-            drafted = draft_change(draft, request.writes, self._head)
+            drafted = self._draft(request)
         except (Invalid, RainbowError) as refusal:
             return refusal
         if drafted.changes:
             self._append(drafted)
         return drafted.changed(self._head)
+
+    def _draft(self, request: ChangeRequest) -> Drafted:
+        view, early = self._view(request.writes), request.early
+        if early is not None and self._known is not None and self._known.agrees_with(early.view):
+            return early.drafted
+        context, connection, options = self._context, self._connection, request.options
+        draft = Draft(context=context, transaction=connection, settings_view=view, options=options)
+        return draft_change(draft, request.writes, self._head)
 
     def _view(self, writes: Writes) -> SettingsView:
         """Memory for changes of attributes, as long as the batch has made no others; else the database."""

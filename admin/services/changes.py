@@ -8,20 +8,22 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from admin.core.changes import RowChange, RowKey, RowWrite
-from admin.core.problems import Problem, raise_problems
+from admin.core.problems import Invalid, Problem, raise_problems
 from admin.core.settings.resolution import Effect
 from admin.core.settings.scopes import SCOPE_KEYS
 from admin.core.settings.warnings import Warning
-from admin.errors import MOST_DETAILS, InUse, VersionConflict
+from admin.errors import MOST_DETAILS, InUse, RainbowError, VersionConflict
 from admin.metrics import count_write
 from admin.services.changeable.base import Changeable, ChangeOptions, Draft, Mode
 from admin.services.changeable.registry import NOUNS, class_of
-from admin.services.changeable.views import StoredSettings
+from admin.services.changeable.views import EarlySettings, NotInMemory, StoredSettings
 from admin.services.context import Context
 from admin.store import revisions
 
 #: Rows that a message names; the details name more.
 _MOST_NAMED = 5
+#: Rows of a change that is drafted early: one of many rows is more likely to be in vain.
+_MOST_EARLY_ROWS = 100
 
 Writes = Sequence[RowWrite] | Callable[[Connection], Sequence[RowWrite]]
 
@@ -65,6 +67,7 @@ class ChangeRequest:
     context: Context
     writes: Writes
     options: ChangeOptions
+    early: EarlyDraft | None = None
 
 
 #: What became of a request: an error, also of the database, is that of this request alone.
@@ -79,8 +82,9 @@ def make_change(context: Context, writes: Writes, options: ChangeOptions) -> Cha
     """
     if options.dry_run:
         return _try_change(context, writes, options)
+    early = draft_early(context, writes, options)
     outcome: ChangeOutcome
-    [outcome] = context.changes.submit([ChangeRequest(context=context, writes=writes, options=options)])
+    [outcome] = context.changes.submit([ChangeRequest(context=context, writes=writes, options=options, early=early)])
     if isinstance(outcome, Exception):
         raise outcome
     return outcome
@@ -89,7 +93,7 @@ def make_change(context: Context, writes: Writes, options: ChangeOptions) -> Cha
 def _try_change(context: Context, writes: Writes, options: ChangeOptions) -> Changed:
     with context.database.reading() as connection:
         head, view = revisions.head(connection), StoredSettings(context, connection)
-        draft = Draft(context=context, connection=connection, settings_view=view, options=options)
+        draft = Draft(context=context, transaction=connection, settings_view=view, options=options)
         drafted = draft_change(draft, writes, head)
         effects: tuple[Effect, ...] = ()
         if options.mode is Mode.PLAN:
@@ -128,6 +132,32 @@ def draft_change(draft: Draft, writes: Writes, head: int) -> Drafted:
     warnings = _check(draft, nouns)
     changes = [change for change in draft.changes if change.is_real]
     return Drafted(draft=draft, nouns=nouns, warnings=warnings, changes=changes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EarlyDraft:
+    """A change that is drafted before the head of the revisions is locked; it holds if what it read is unchanged."""
+
+    drafted: Drafted
+    view: EarlySettings
+
+
+def draft_early(context: Context, writes: Writes, options: ChangeOptions) -> EarlyDraft | None:
+    """Draft a change of attributes from memory; None where it must be drafted while the head is locked.
+
+    So must one that seems to be refused: memory may be behind.
+    """
+    if callable(writes) or len(writes) > _MOST_EARLY_ROWS or options.expected_head is not None:
+        return None
+    mark = context.index.mark()
+    if mark is None or not all(write.key.is_attribute for write in writes):
+        return None
+    view = EarlySettings(context, mark)
+    draft = Draft(context=context, transaction=None, settings_view=view, options=options)
+    try:
+        return EarlyDraft(drafted=draft_change(draft, writes, context.index.revision), view=view)
+    except (Invalid, RainbowError, NotInMemory):
+        return None
 
 
 def planned_changes(context: Context, proposed: Sequence[RowWrite], *, force: bool = False) -> list[RowChange]:

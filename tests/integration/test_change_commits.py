@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -17,25 +18,31 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 from werkzeug.test import TestResponse
 
 from admin.core.changes import ANYTHING, Authorship, Expectation, RowWrite
+from admin.core.fleet.definitions import FleetKind
+from admin.core.memos import Memo
 from admin.core.problems import Invalid
+from admin.core.projects import ProjectState
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import Scope
-from admin.errors import UnknownProject, VersionConflict
+from admin.errors import RainbowError, UnknownProject, VersionConflict
 from admin.services.change_commits import MOST_ROWS, commit_changes
 from admin.services.changeable.attributes import attribute_write
-from admin.services.changeable.base import ChangeOptions
+from admin.services.changeable.base import ChangeOptions, Mode
+from admin.services.changeable.fleet import definition_write
 from admin.services.changeable.projects import project_write
-from admin.services.changes import Changed, ChangeOutcome, ChangeRequest, Writes, make_change
+from admin.services.changes import Changed, ChangeOutcome, ChangeRequest, Writes, draft_early, make_change
 from admin.services.context import Context
+from admin.services.registrations import register_workflow
 from admin.store import attributes
 from admin.store import revisions as revisions_store
-from admin.store.cache.index import AttributeRow, Index
+from admin.store.cache.index import MOST_RECENT, AttributeRow, Index
 from admin.store.cache.shared_counter import SharedCounter
 from admin.store.database import is_writing
 from admin.store.group_commit import GroupCommit
 from admin.store.revisions import revision_changes, revision_head, revisions
 from tests.conftest import MakeApp
-from tests.support.placing import API, DOMAIN, PROJECT, ok
+from tests.support.placing import API, DOMAIN, JOB, PROJECT, ok
+from tests.support.small_fleets import group
 from tests.support.statements import statements
 from tests.support.threads import at_once
 from tests.support.waiting import wait_until
@@ -487,3 +494,316 @@ def test_a_failure_after_the_commit_repeats_nothing(context: Context, monkeypatc
     assert rows[BELOW] == ({"value": "c"}, 3)
     assert numbers == [1, 2, 3, 3]
     assert context.index.current() == 3
+
+
+def resource_write(context: Context, scope: Scope, **payload: Payload) -> RowWrite:
+    return attribute_write(context.settings.kinds["TASK_RESOURCE"], scope, lambda _before: payload)
+
+
+def pool_write(context: Context, scope: Scope, pool: str) -> RowWrite:
+    payload = {"cluster_pool_name": pool}
+    return attribute_write(context.settings.kinds["CLUSTER_ASSIGNMENT"], scope, lambda _before: payload)
+
+
+def early_request(context: Context, *writes: RowWrite) -> ChangeRequest:
+    """A request that is drafted now, whenever it is committed."""
+    options = ChangeOptions()
+    early = draft_early(context, writes, options)
+    return ChangeRequest(context=context, writes=writes, options=options, early=early)
+
+
+def is_early(outcome: ChangeOutcome, request: ChangeRequest) -> bool:
+    """Whether the outcome is that of the early draft."""
+    if request.early is None or not isinstance(outcome, Changed):
+        return False
+    return outcome.rows[0].change is request.early.drafted.draft.rows[0][1]
+
+
+def judge(outcome: ChangeOutcome) -> tuple[object, ...]:
+    """What was decided of a change: each row with the version before it, and the warnings; or the error."""
+    if isinstance(outcome, Exception):
+        return type(outcome), str(outcome)
+    return [row.change for row in outcome.rows], outcome.warnings
+
+
+def judge_by_database(context: Context, writes: Writes) -> tuple[object, ...]:
+    try:
+        return judge(make_change(context, writes, ChangeOptions(mode=Mode.DRY_RUN)))
+    except (Invalid, RainbowError) as refusal:
+        return judge(refusal)
+
+
+@pytest.fixture
+def ready(context: Context) -> Context:
+    """An admin that has all in memory that an early draft needs; its last revision is that of a label."""
+    assert context.index.current() == 0
+    commit(context, label_write(context, DOMAIN_SCOPE, "d"), label_write(context, BELOW, "old"))
+    return context
+
+
+def another_admin(context: Context) -> Context:
+    """An admin of the same database that shares no memory."""
+    index = Index(context.database, SharedCounter(), context.settings.kinds)
+    return replace(context, index=index, known_names=Memo())
+
+
+def test_a_change_is_drafted_before_the_head_is_locked(ready: Context) -> None:
+    pairs: list[tuple[ChangeRequest, ChangeOutcome]] = []
+
+    def commit_and_keep(requests: list[ChangeRequest]) -> list[ChangeOutcome]:
+        outcomes = commit_changes(requests)
+        pairs.extend(zip(requests, outcomes, strict=True))
+        return outcomes
+
+    admin = replace(ready, changes=GroupCommit(commit_and_keep, lock=ready.database.write_lock))
+    elsewhere = another_admin(ready)
+    for number in range(3):
+        changed = make_change(admin, [label_write(admin, BELOW, f"v{number}")], ChangeOptions())
+        assert changed.rows[0].version == changed.revision == state(ready)[0][BELOW][1]
+        make_change(elsewhere, [label_write(elsewhere, BELOW._replace(workflow="x"), f"v{number}")], ChangeOptions())
+    assert [is_early(outcome, request) for request, outcome in pairs] == [True] * 3
+    assert [row.change.before for _, outcome in pairs if isinstance(outcome, Changed) for row in outcome.rows] == [
+        {"value": "old"},
+        {"value": "v0"},
+        {"value": "v1"},
+    ]
+
+
+def test_what_needs_the_head_or_the_database_is_not_drafted_early(ready: Context) -> None:
+    write, options = label_write(ready, BELOW, "a"), ChangeOptions()
+    many = [label_write(ready, BELOW._replace(workflow=f"w{number}"), "a") for number in range(101)]
+    assert draft_early(ready, [write], options) is not None
+    assert draft_early(ready, many[:100], options) is not None
+    assert draft_early(ready, many, options) is None
+    assert draft_early(ready, lambda _connection: [write], options) is None
+    assert draft_early(ready, [write], replace(options, expected_head=2)) is None
+    assert draft_early(ready, [write, project_write("fresh", {"name": "Fresh"})], options) is None
+    assert draft_early(ready, [label_write(ready, BELOW, "a", project="nobody")], options) is None
+    assert draft_early(ready, [label_write(ready, BELOW, "a", Expectation(version=1))], options) is None
+    assert draft_early(another_admin(ready), [write], options) is None
+    assert draft_early(replace(ready, known_names=Memo()), [write], options) is None
+
+
+def make(*writes: Callable[[Context], RowWrite]) -> Callable[[Context], None]:
+    def interfere(context: Context) -> None:
+        make_change(context, [write(context) for write in writes], ChangeOptions())
+
+    return interfere
+
+
+def register(context: Context) -> None:
+    place = {"project": PROJECT, "domain": DOMAIN, "name": "wf", "version": "v1"}
+    register_workflow(context, place, {"job": JOB}, dry_run=False)
+
+
+def lose_and_reload(context: Context) -> None:
+    lose_last_revision(context)
+    context.index.catch_up()
+
+
+def lose_and_overtake(context: Context) -> None:
+    """Another revision has the number of the lost one, and memory is loaded again with it."""
+    lose_and_reload(context)
+    make_change(context, [label_write(context, BELOW._replace(workflow="x"), "a")], ChangeOptions())
+
+
+def define(kind: FleetKind, name: str) -> Callable[[Context], None]:
+    return make(lambda context: definition_write(context, kind, name, group(["somewhere"])))
+
+
+INTERFERENCES = {
+    "same row": make(lambda context: label_write(context, BELOW, "between")),
+    "same row removed": make(lambda context: label_write(context, BELOW, None)),
+    "same row as it will be": make(lambda context: label_write(context, BELOW, "new")),
+    "broader row": make(lambda context: resource_write(context, PROJECT_SCOPE, limits={"cpu": "1"})),
+    "domain's row": make(lambda context: resource_write(context, DOMAIN_SCOPE, limits={"cpu": "1"})),
+    "another domain's row": make(lambda context: label_write(context, Scope(domain="staging"), "s")),
+    "domain's row removed": make(lambda context: label_write(context, DOMAIN_SCOPE, None)),
+    "project archived": make(lambda _: project_write(PROJECT, {"state": ProjectState.ARCHIVED})),
+    "label defined": define(FleetKind.LABEL, "new"),
+    "pool defined": define(FleetKind.POOL, "pool"),
+    "workflow registered": register,
+    "revision lost": lose_last_revision,
+    "revision lost and memory loaded again": lose_and_reload,
+    "revision lost and overtaken": lose_and_overtake,
+    "more than is remembered": make(
+        lambda context: label_write(context, BELOW, "between"),
+        *(
+            lambda context, number=number: label_write(context, BELOW._replace(workflow=f"w{number}"), "a")
+            for number in range(MOST_RECENT)
+        ),
+    ),
+}
+
+
+def writes_of_many_kinds(context: Context) -> list[RowWrite]:
+    return [
+        label_write(context, BELOW, "new"),
+        label_write(context, PROJECT_SCOPE, "p"),
+        resource_write(context, BELOW, defaults={"cpu": "2"}),
+        pool_write(context, BELOW, "pool"),
+    ]
+
+
+@pytest.mark.parametrize("by_another_admin", [False, True])
+@pytest.mark.parametrize("interference", INTERFERENCES)
+def test_an_early_draft_is_made_again_after_what_it_depends_on_has_changed(
+    ready: Context, interference: str, by_another_admin: bool
+) -> None:
+    writes = writes_of_many_kinds(ready)
+    request, judgement = early_request(ready, *writes), judge_by_database(ready, writes)
+    assert request.early is not None
+    assert judge(request.early.drafted.changed(2)) == judgement
+    INTERFERENCES[interference](another_admin(ready) if by_another_admin else ready)
+    expected = judge_by_database(ready, writes)
+    assert expected != judgement
+    (outcome,) = commit_changes([request])
+    assert judge(outcome) == expected
+    if isinstance(outcome, Changed):
+        assert {row.version for row in outcome.rows if row.change.is_real} == {outcome.revision}
+        assert state(ready)[2][-1] == outcome.revision
+
+
+def test_a_project_that_is_created_after_the_draft_is_known(ready: Context) -> None:
+    write = label_write(ready, BELOW, "a", project="fresh")
+    request = early_request(ready, write)
+    other = early_request(ready, label_write(ready, BELOW, "b"))
+    elsewhere = another_admin(ready)
+    make_change(elsewhere, [project_write("fresh", {"name": "Fresh"})], ChangeOptions())
+    expected = judge_by_database(ready, [write])
+    outcomes = commit_changes([request, other])
+    assert judge(outcomes[0]) == expected
+    assert [isinstance(outcome, Changed) for outcome in outcomes] == [True, True]
+    assert not is_early(outcomes[1], other)
+
+
+@pytest.mark.parametrize(
+    ("first", "outcome_type", "codes"),
+    [
+        (lambda context: label_write(context, BELOW._replace(workflow="x"), "a"), Changed, ["overrides_domain"]),
+        (lambda context: pool_write(context, DOMAIN_SCOPE, "pool"), Changed, ["overrides_domain"]),
+        (
+            lambda context: label_write(context, Scope(domain="staging"), "a"),
+            Changed,
+            ["overrides_domain", "overrides_domain"],
+        ),
+        (lambda context: label_write(context, DOMAIN_SCOPE, None), Changed, []),
+        (lambda context: resource_write(context, PROJECT_SCOPE, limits={"cpu": "1"}), Invalid, None),
+        (lambda context: resource_write(context, DOMAIN_SCOPE, limits={"cpu": "1"}), Invalid, None),
+    ],
+    ids=["another row", "another kind", "another domain", "domain", "project", "limits of the domain"],
+)
+def test_an_early_draft_sees_what_its_batch_has_made(
+    ready: Context, first: Callable[[Context], RowWrite], outcome_type: type, codes: list[str] | None
+) -> None:
+    request = early_request(ready, *writes_of_many_kinds(ready)[1:3])
+    _, outcome = commit_changes([early_request(ready, first(ready)), request])
+    assert type(outcome) is outcome_type
+    if isinstance(outcome, Changed):
+        given = [warning.code.value for warning in outcome.warnings]
+        assert [code for code in given if code == "overrides_domain"] == codes
+        assert is_early(outcome, request) == (codes == ["overrides_domain"])
+
+
+def test_early_drafts_of_one_row_in_a_batch_follow_each_other(ready: Context) -> None:
+    requests = [early_request(ready, label_write(ready, BELOW, f"v{number}")) for number in range(3)]
+    requests.append(early_request(ready, label_write(ready, BELOW, "late", Expectation(version=2))))
+    *outcomes, conflict = commit_changes(requests)
+    made = [outcome for outcome in outcomes if isinstance(outcome, Changed)]
+    assert [(changed.revision, changed.rows[0].change.before) for changed in made] == [
+        (3, {"value": "old"}),
+        (4, {"value": "v0"}),
+        (5, {"value": "v1"}),
+    ]
+    assert [changed.rows[0].change.before_version for changed in made] == [2, 3, 4]
+    assert isinstance(conflict, VersionConflict)
+
+
+def test_early_drafts_and_the_database_judge_alike(ready: Context) -> None:
+    """Drafts wait while this admin and another one write; then a dry run says what must become of each."""
+    draw, elsewhere = random.Random(17), another_admin(ready)
+    scopes = [DOMAIN_SCOPE, PROJECT_SCOPE, Scope(domain=DOMAIN, project=PROJECT), Scope(domain="staging")]
+    scopes += [BELOW, *(BELOW._replace(workflow=f"w{number}") for number in range(6))]
+
+    def random_write(context: Context) -> RowWrite:
+        scope = draw.choice(scopes)
+        expectation = Expectation(version=draw.randrange(1, 60)) if draw.random() < 0.1 else ANYTHING
+        return draw.choice(
+            [
+                label_write(context, scope, draw.choice(["a", "b", None]), expectation),
+                resource_write(context, scope, limits={"cpu": draw.choice(["500m", "1", "1500m", "2"])}),
+                resource_write(context, scope, defaults={"cpu": draw.choice(["500m", "1", "1500m", "2"])}),
+            ]
+        )
+
+    waiting: list[ChangeRequest] = []
+    used = []
+    for _ in range(120):
+        waiting.append(early_request(ready, random_write(ready)))
+        if draw.random() < 0.3:
+            make_or_refuse(elsewhere, [random_write(elsewhere)])
+        if len(waiting) > 3:
+            request = waiting.pop(draw.randrange(len(waiting)))
+            expected = judge_by_database(ready, request.writes)
+            (outcome,) = commit_changes([request])
+            assert judge(outcome) == expected
+            if request.early is not None:
+                used.append(is_early(outcome, request))
+    assert used.count(True) > 10
+    assert used.count(False) > 10
+
+
+def make_or_refuse(context: Context, writes: Sequence[RowWrite]) -> None:
+    with suppress(Invalid, RainbowError):
+        make_change(context, writes, ChangeOptions())
+
+
+def test_writers_of_one_row_follow_each_other_and_one_of_those_that_expect_a_version_wins(app: Flask) -> None:
+    path, writers = f"{API}/workflow_attributes/{PROJECT}/{DOMAIN}/wf", 10
+
+    def put(value: str, headers: dict[str, str]) -> Callable[[FlaskClient], TestResponse]:
+        body = {"attributes": {"matching_attributes": {"execution_cluster_label": {"value": value}}}}
+        return lambda client: client.put(path, json=body, headers=headers)
+
+    ok(put("first", {})(app.test_client()))
+    answers = [ok(answer) for answer in at_once(app, [put(f"v{number}", {}) for number in range(writers)])]
+    answers.sort(key=lambda answer: answer["revision"])
+    assert [answer["revision"] for answer in answers] == list(range(2, writers + 2))
+    values = [answer["attributes"]["matching_attributes"]["execution_cluster_label"] for answer in answers]
+    assert [answer["before"] for answer in answers] == [{"value": "first"}, *values[:-1]]
+    head = {"If-Match": str(writers + 1)}
+    statuses = [answer.status_code for answer in at_once(app, [put(f"w{number}", head) for number in range(writers)])]
+    assert sorted(statuses) == [200, *[409] * (writers - 1)]
+
+
+def test_the_index_knows_which_rows_have_changed_since_a_mark(ready: Context) -> None:
+    index, scopes = ready.index, [BELOW._replace(workflow=f"w{number}") for number in range(MOST_RECENT)]
+    first = index.mark()
+    assert first is not None
+    assert index.changed_since(first) == []
+    archive = project_write(PROJECT, {"state": ProjectState.ARCHIVED})
+    make_change(another_admin(ready), [archive], ChangeOptions())
+    index.catch_up()
+    second = index.mark()
+    assert second is not None
+    assert index.changed_since(first) == [archive.key]
+    make_change(ready, [project_write(PROJECT, {"state": ProjectState.ACTIVE})], ChangeOptions())
+    label = label_write(ready, BELOW, "a")
+    commit(ready, label)
+    assert index.changed_since(second) == [label.key, archive.key]
+    make_change(ready, [label_write(ready, scope, "a") for scope in scopes[1:]], ChangeOptions())
+    changed = index.changed_since(second + 1)
+    assert changed is not None
+    assert (len(changed), changed[-1]) == (MOST_RECENT, label.key)
+    assert index.changed_since(second) is None
+
+
+def test_no_mark_is_known_once_memory_is_loaded_again(ready: Context) -> None:
+    mark = ready.index.mark()
+    assert mark is not None
+    lose_last_revision(ready)
+    ready.index.catch_up()
+    assert ready.index.changed_since(mark) is None
+    commit(ready, label_write(ready, BELOW, "a"))
+    assert ready.index.changed_since(mark) is None
+    assert another_admin(ready).index.mark() is None

@@ -369,7 +369,8 @@ def test_everything_goes_back_whole_while_others_write(api: FlaskClient, context
     timer = threading.Timer(1, may_end.set)  # for a rollback that waits for its turn before it reads
     timer.start()
     with ThreadPoolExecutor(2) as pool:
-        writing = pool.submit(make_change, context, [write], ChangeOptions())
+        # As a function, for else the write begins before it is its turn.
+        writing = pool.submit(make_change, context, lambda _connection: [write], ChangeOptions())
         rolling = pool.submit(roll)
         assert writing.result(30).revision == 2
         answer = rolling.result(30)

@@ -18,7 +18,7 @@ from admin.core.settings.kinds import Payload
 from admin.core.settings.resolution import Effect
 from admin.core.settings.warnings import Warning
 from admin.errors import InvalidRequest
-from admin.services.changeable.views import SettingsView
+from admin.services.changeable.views import NotInMemory, SettingsView
 from admin.services.context import Context
 
 
@@ -63,11 +63,18 @@ class Draft:
     """A change in the making: what it does to each row so far, and what is wrong with it."""
 
     context: Context
-    connection: Connection
+    transaction: Connection | None  #: None where memory must do
     settings_view: SettingsView  #: what attributes are checked against
     options: ChangeOptions
     rows: list[tuple[RowWrite, RowChange]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def connection(self) -> Connection:
+        """The transaction; NotInMemory where there is none."""
+        if self.transaction is None:
+            raise NotInMemory
+        return self.transaction
 
     @property
     def changes(self) -> list[RowChange]:
@@ -107,8 +114,11 @@ class Changeable(ABC):
     def __init__(self, draft: Draft, writes: Sequence[RowWrite]) -> None:
         self.draft = draft
         self.context = draft.context
-        self.connection = draft.connection
         self.load(writes)
+
+    @property
+    def connection(self) -> Connection:
+        return self.draft.connection
 
     @classmethod
     @abstractmethod

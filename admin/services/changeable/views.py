@@ -1,16 +1,18 @@
 """Settings views: the rows, projects and names that a change of attributes is checked against.
 
-A view reads memory or a transaction; `tests/integration/test_change_commits.py` compares the two.
+A view reads memory or a transaction; `tests/integration/test_change_commits.py` compares the two. While a transaction
+holds the head of the revisions, every other writer waits. So a change of attributes is drafted from memory before that,
+by `EarlySettings`, and the draft is used if `KnownSettings` has all that it read unchanged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from sqlalchemy import Connection
 
-from admin.core.changes import RowChange
+from admin.core.changes import RowChange, RowKey
 from admin.core.projects import Project
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import Scope
@@ -22,6 +24,11 @@ from admin.store.decision_basis import DecisionBasis
 from admin.store.revisions import NewRevision
 
 Place = tuple[str, Scope]  #: of a row: the name of its kind, and its scope
+_NAMES = "names"  #: the key of what `Context.known_names` keeps
+
+
+class NotInMemory(Exception):
+    """A draft that has no transaction needs what is not in memory."""
 
 
 class SettingsView(Protocol):
@@ -62,6 +69,49 @@ class StoredSettings:
         return names_known(self._context, self._connection, fleet_after(self._context, self._connection, changes))
 
 
+class EarlySettings:
+    """What is in memory while no transaction holds the head of the revisions, and a record of what was read of it.
+
+    For changes of attributes alone. Different reads may see different revisions: then one has changed what was read.
+    """
+
+    def __init__(self, context: Context, mark: int) -> None:
+        """The mark must be that of the index, from before anything is read."""
+        self.mark = mark
+        self.places: set[Place] = set()
+        self.kinds: set[str] = set()  #: those whose rows of every domain were read
+        self.names_version: Hashable = None  #: that of the names that were read
+        self._context = context
+
+    def depends_on(self, key: RowKey) -> bool:
+        """Whether a row may be among what was read; everything may depend on rows of other nouns."""
+        is_read_broadly = key.kind in self.kinds and not key.scope.project
+        return not key.is_attribute or is_read_broadly or (key.kind, key.scope) in self.places
+
+    def exactly(self, places: Sequence[Place]) -> dict[Place, Row]:
+        self.places.update(places)
+        return {(row.kind, row.scope): row for kind, scope in places for row in self._context.index.rows(kind, [scope])}
+
+    def touching(self, kind: str, scopes: Iterable[Scope]) -> Collection[Row]:
+        chains = _chains(scopes)
+        self.kinds.add(kind)
+        self.places.update((kind, scope) for scope in chains)
+        return self._context.index.rows(kind, {*chains, *self._context.index.domains()})
+
+    def projects(self, project_ids: Collection[str]) -> dict[str, Project]:
+        known = {project_id: self._context.index.known_project(project_id) for project_id in project_ids}
+        projects_known = {project_id: project for project_id, project in known.items() if project is not None}
+        if len(projects_known) < len(known):
+            raise NotInMemory
+        return projects_known
+
+    def names_known(self, changes: Sequence[RowChange]) -> KnownNames:
+        self.names_version, names = self._context.known_names.latest(_NAMES)
+        if names is None:
+            raise NotInMemory
+        return names
+
+
 class KnownSettings:
     """What is in memory while a transaction holds the head of the revisions, and what it is about to store.
 
@@ -72,17 +122,29 @@ class KnownSettings:
         """The index must be as of the head, and the basis be the transaction's."""
         self._context = context
         self._connection = connection
-        self._basis = basis
+        self._names_version = basis.registrations, basis.fleet
         self._new: dict[Place, Row | None] = {}  #: None for rows that go
+        self._kinds_of_domains: set[str] = set()  #: those of new rows that belong to no project
 
     def add(self, revision: NewRevision) -> None:
         """See the changes of a revision that is about to be stored."""
         for change in revision.changes:
             place, payload = (change.kind, change.scope), change.after
             self._new[place] = None
+            if not change.scope.project:
+                self._kinds_of_domains.add(change.kind)
             if payload is not None:
                 row = Row(kind=change.kind, scope=change.scope, payload=payload, version=revision.number)
                 self._new[place] = row
+
+    def agrees_with(self, early: EarlySettings) -> bool:
+        """Whether it has everything as it was read before."""
+        if early.names_version != self._names_version:
+            return False
+        changed = self._context.index.changed_since(early.mark)
+        if changed is None or any(early.depends_on(key) for key in changed):
+            return False
+        return self._new.keys().isdisjoint(early.places) and self._kinds_of_domains.isdisjoint(early.kinds)
 
     def exactly(self, places: Sequence[Place]) -> dict[Place, Row]:
         return {(row.kind, row.scope): row for kind, scope in places for row in self._rows(kind, [scope])}
@@ -108,8 +170,7 @@ class KnownSettings:
         def read() -> KnownNames:
             return names_known(self._context, self._connection, current_fleet(self._context, self._connection))
 
-        basis = self._basis
-        return self._context.known_names.find("names", read, (basis.registrations, basis.fleet))
+        return self._context.known_names.find(_NAMES, read, self._names_version)
 
 
 def _chains(scopes: Iterable[Scope]) -> set[Scope]:

@@ -10,15 +10,17 @@ import gc
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from sqlalchemy import Connection, Text, cast, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from admin.core.changes import LastChange, RowChange
+from admin.core.changes import LastChange, RowChange, RowKey
 from admin.core.json_text import json_value
 from admin.core.projects import Project, project_changes
 from admin.core.settings.effective_text.shapes import PackedRows, Shapes, unpack_rows
@@ -40,6 +42,8 @@ STALE_SECONDS = 0.1
 _FEW_ROWS = 20_000
 _RETRY_SECONDS = 1.0
 _CHUNK = 10_000
+#: Changes that are remembered for `changed_since`.
+MOST_RECENT = 1000
 
 #: An attribute as the index reads it: kind, project, domain, workflow, launch plan, its payload as text, its version,
 #: and its last change.
@@ -93,6 +97,8 @@ class Index:
         self._projects: dict[str, Project] = {}
         self._revision = -1
         self._made_at: datetime | None = None  #: when that revision was made
+        self._recent: deque[RowKey] = deque(maxlen=MOST_RECENT)  #: the rows of the last changes that were applied
+        self._mark = 0  #: how many changes were applied; to load or drop everything counts as one that nobody knows
         self._checked_at = 0.0
         self._retry_at = 0.0
         self._current_at = 0.0  #: when the database was last seen to have nothing newer
@@ -202,6 +208,20 @@ class Index:
         with self._reading:
             return self._projects.get(project_id)
 
+    def mark(self) -> int | None:
+        """The mark to ask with what has changed since; None before the index is loaded."""
+        with self._reading:
+            return None if self._scopes is None else self._mark
+
+    def changed_since(self, mark: int) -> list[RowKey] | None:
+        """The rows of any noun that changes since a mark were of, newest first; None where there are too many to know.
+
+        Marks count changes, not revisions: a database that has lost revisions gives others their numbers.
+        """
+        with self._reading:
+            count = self._mark - mark
+            return None if count > len(self._recent) else list(islice(reversed(self._recent), count))
+
     def start(self) -> None:
         """Load in the background."""
         with self._starting:
@@ -275,6 +295,8 @@ class Index:
     def _apply(self, changes: Iterable[RowChange], made: Mapping[int, LastChange]) -> None:
         assert self._scopes is not None
         for change in changes:
+            self._recent.append(change.key)
+            self._mark += 1
             if not change.is_attribute:
                 continue
             key = change.scope.path
@@ -319,6 +341,7 @@ class Index:
             self._projects = {project.id: project for project in projects.every(connection)}
             self._scopes, self._revision, self._made_at = scopes, head, revisions.made_at(connection, head)
             self._domains = set(filter(_is_domain, scopes))
+            self._forget_recent()
             self._checked_at = self._current_at = begun_at
         if len(scopes) > self._few_rows:
             gc.freeze()  # nothing of it is garbage, and scanning a million entries takes long
@@ -331,6 +354,11 @@ class Index:
         with self._reading:
             self._scopes, self._domains, self._projects = None, set(), {}
             self._revision, self._made_at = -1, None
+            self._forget_recent()
+
+    def _forget_recent(self) -> None:
+        self._recent.clear()
+        self._mark += 1
 
 
 _ALL_ATTRIBUTES: AnySelect = select(
