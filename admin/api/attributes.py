@@ -30,6 +30,7 @@ from admin.messages.attributes import (
     attribute_filter,
 )
 from admin.messages.pages import key_of, token_of
+from admin.messages.reading import present_fields
 from admin.messages.requests import Fields, WriteQuery
 from admin.services import attributes
 from admin.services.changeable.base import ChangeOptions
@@ -73,14 +74,14 @@ def _register(level: Level) -> None:
         body=PutBody,
         answer=WriteAnswer,
     )
-    def put(query: Fields, body: Fields, **keys: str) -> Response:
-        scope = check_scope(**keys)
-        _check_same_scope(scope, body["attributes"], "attributes.")
-        _check_same_scope(scope, body)
-        kind, payload = context().settings.kinds.of_payload(body["attributes"]["matching_attributes"])
+    def put(query: Fields, body: PutBody, **keys: str) -> Response:
+        scope, fields = check_scope(**keys), present_fields(body)
+        _check_same_scope(scope, present_fields(body.attributes), "attributes.")
+        _check_same_scope(scope, fields)
+        kind, payload = context().settings.kinds.of_payload(body.attributes.matching_attributes)
         kind.check_level(scope.level)
         normal = kind.read(payload)
-        return _write(kind, scope, lambda _before: normal, change_options(query, body))
+        return _write(kind, scope, lambda _before: normal, change_options(query, fields))
 
     @change(
         "PATCH",

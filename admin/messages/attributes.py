@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 from marshmallow import ValidationError, fields, validate
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from admin.core.settings import trails
 from admin.core.settings.kinds import Kind, Kinds, Payload
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import STORED_LEVELS, Level, Scope
+from admin.messages.reading import Body, Claimant, MatchingPayload, Message, Name, NoOrg
 from admin.messages.requests import (
     NAME,
     AuthorshipFields,
@@ -52,31 +53,33 @@ class DeleteQuery(WriteQuery, AuthorshipFields):
     resource_type = ResourceType()
 
 
-class PathScope(RequestSchema):
+class PathScope(Body):
     """The path's scope again, as Flyte's messages repeat it; a key may be empty, for the path tells."""
 
-    domain = fields.String(validate=NAME)
-    project = fields.String(validate=NAME)
-    workflow = fields.String(validate=NAME)
-    launch_plan = fields.String(validate=NAME)
-    org = fields.String(validate=validate.Equal("", error="there are no organisations here; leave it out."))
+    domain: Name | UnsetType = UNSET
+    project: Name | UnsetType = UNSET
+    workflow: Name | UnsetType = UNSET
+    launch_plan: Name | UnsetType = UNSET
+    org: NoOrg | UnsetType = UNSET
 
 
 class AttributesBody(PathScope):
     """The path's scope, and one payload."""
 
-    matching_attributes = PayloadField("MatchingAttributes", required=True)
+    matching_attributes: MatchingPayload
 
 
-class PutBody(PathScope, AuthorshipFields):
-    example: ClassVar[Fields] = {
+class PutBody(PathScope):
+    example: ClassVar[Json] = {
         "attributes": {
             "matching_attributes": {"task_resource_attributes": {"defaults": {"cpu": "1"}, "limits": {"cpu": "4"}}}
         },
         "message": "Larger machines.",
     }
 
-    attributes = fields.Nested(AttributesBody, required=True)
+    attributes: AttributesBody
+    message: Message | UnsetType = UNSET
+    claimed_by: Claimant | UnsetType = UNSET
 
 
 def _check_mapping(leaves: object) -> None:
@@ -96,9 +99,14 @@ class PatchBody(AuthorshipFields):
     inherit = fields.List(fields.String(), load_default=list, metadata={"description": "Leaves to leave out."})
 
 
-class DeleteBody(PathScope, AuthorshipFields):
+class DeleteBody(AuthorshipFields):
     example: ClassVar[Fields] = {"resource_type": "TASK_RESOURCE", "message": "No longer needed."}
 
+    domain = fields.String(validate=NAME)
+    project = fields.String(validate=NAME)
+    workflow = fields.String(validate=NAME)
+    launch_plan = fields.String(validate=NAME)
+    org = fields.String(validate=validate.Equal("", error="there are no organisations here; leave it out."))
     resource_type = ResourceType()
 
 

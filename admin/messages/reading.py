@@ -73,6 +73,7 @@ AnyJson = bool | int | float | str | list[Any] | dict[str, Any]
 #: JSON that the core reads: parts that are described under a name, values by name, or text.
 ExecutionSpec = Annotated[AnyJson, described_as("ExecutionSpec")]
 ClusterReport = Annotated[AnyJson, described_as("ClusterReport")]
+MatchingPayload = Annotated[AnyJson, described_as("MatchingAttributes")]
 InputValues = Annotated[
     AnyJson, Meta(extra_json_schema={"type": "object", "description": "Values by the name of the input."})
 ]
@@ -80,6 +81,11 @@ UnreadText = Annotated[AnyJson, Meta(extra_json_schema={"type": "string"})]
 #: The name of something, which may not be one that anything has. `$` alone would let a line break at the end through.
 Name = Annotated[str, Meta(max_length=255, pattern=r"^[^\x00-\x1f\x7f]*(?!\n)$")]
 Text255 = Annotated[str, Meta(max_length=255)]
+#: Who changes something, and why.
+Claimant = Annotated[Name, Meta(description="Who, by their own word.")]
+Message = Annotated[
+    str, Meta(max_length=1000, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$", description="Why, for the history.")
+]
 NoOrg = Annotated[
     str,
     Meta(

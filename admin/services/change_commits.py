@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
 
 from sqlalchemy import Connection
 
@@ -13,8 +12,7 @@ from admin.services.changeable.base import Draft
 from admin.services.changeable.views import KnownSettings, SettingsView, StoredSettings
 from admin.services.changes import ChangeOutcome, ChangeRequest, Drafted, Writes, draft_change
 from admin.services.context import Context
-from admin.store import attributes, decision_basis, revisions
-from admin.store.decision_basis import DecisionBasis
+from admin.store import attributes, revisions
 from admin.store.revisions import NewRevision
 
 #: Rows that are drafted before they are stored.
@@ -86,16 +84,8 @@ class _Batch:
 
     def _read_memory(self) -> KnownSettings | None:
         """Memory as of the head; None where it cannot come to that."""
-        basis: DecisionBasis | None = None
-
-        def made_at(revision: int) -> datetime | None:
-            nonlocal basis
-            basis, at = decision_basis.read_with_time(self._connection, revision)
-            return at
-
-        if not self._context.index.catch_up_to(self._connection, self._head, made_at) or basis is None:
-            return None
-        return KnownSettings(self._context, self._connection, basis)
+        basis = self._context.index.catch_up_to(self._connection, self._head)
+        return None if basis is None else KnownSettings(self._context, self._connection, basis)
 
     def _append(self, drafted: Drafted) -> None:
         self._head += 1

@@ -6,7 +6,6 @@ increment it in the same transaction.
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import NamedTuple
 
 from sqlalchemy import Connection, select
@@ -15,7 +14,7 @@ from admin.store import fleet
 from admin.store.dialects.postgresql import advisory_lock
 from admin.store.fleet import FLEET_LOCK, fleet_head
 from admin.store.registrations import registration_head
-from admin.store.revisions import MADE_AT, revision_head
+from admin.store.revisions import MADE_ABOVE, MadeAbove, read_made_above, revision_head
 
 
 class DecisionBasis(NamedTuple):
@@ -43,14 +42,16 @@ POSTGRESQL_BASIS = f"""fleet_lock AS MATERIALIZED (
 POSTGRESQL_IS_EXPECTED = " AND ".join(f"current_{name} = :{name}" for name in DecisionBasis._fields)
 
 
-#: The same, and when a revision was made.
-_READ_WITH_TIME = _READ.add_columns(MADE_AT.scalar_subquery())
+#: Beside each of the changes after a revision.
+_READ_WITH_CHANGES = MADE_ABOVE.add_columns(
+    *(select(table.c.number).scalar_subquery().label(f"current_{name}") for name, table in _TABLES.items())
+)
 
 
-def read_with_time(connection: Connection, revision: int) -> tuple[DecisionBasis, datetime | None]:
-    """The basis as a transaction sees it, and when a revision was made; None where it does not exist, or was pruned."""
-    *numbers, made_at = connection.execute(_READ_WITH_TIME, {"number": revision}).one()
-    return DecisionBasis._make(numbers), made_at
+def read_with_changes(connection: Connection, revision: int) -> tuple[DecisionBasis, MadeAbove]:
+    """The basis as a transaction sees it, and what was made after a revision."""
+    rows = connection.execute(_READ_WITH_CHANGES, {"number": revision}).all()
+    return DecisionBasis._make(rows[0][-len(_TABLES) :]), read_made_above(rows)
 
 
 def read(connection: Connection, *, share: bool = False) -> DecisionBasis:

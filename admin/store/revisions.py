@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -149,6 +149,19 @@ def insertions(new: Sequence[NewRevision]) -> list[Insertion]:
 #: When a revision was made.
 MADE_AT = select(revisions.c.created_at).where(revisions.c.number == bindparam("number"))
 _HEAD_AND_TIME = select(revision_head.c.number, MADE_AT.scalar_subquery())
+#: One row for each change after a revision; one without a change where there is none.
+MADE_ABOVE = (
+    select(
+        MADE_AT.scalar_subquery().label("number_made_at"),
+        revision_changes,
+        revisions.c.created_at,
+        revisions.c.author,
+        revisions.c.claimed_by,
+    )
+    .select_from(revision_head.outerjoin(revision_changes, _changes.revision > bindparam("number")))
+    .outerjoin(revisions, revisions.c.number == _changes.revision)
+    .order_by(_changes.revision, _changes.ordinal)
+)
 _LOCK_HEAD = select(revision_head.c.number).with_for_update()
 
 
@@ -229,22 +242,31 @@ def changes_above(
         yield _change(row)
 
 
-_MADE_ABOVE = (
-    select(revision_changes, revisions.c.created_at, revisions.c.author, revisions.c.claimed_by)
-    .join(revisions)
-    .where(_changes.revision > bindparam("above"))
-    .order_by(_changes.revision, _changes.ordinal)
-)
+@dataclass(frozen=True, kw_only=True)
+class MadeAbove:
+    """What was made after a revision."""
+
+    made_at: datetime | None  #: when that revision was made; None where it does not exist, or was pruned
+    changes: Sequence[RowChange]  #: every change after it, oldest first
+    made: Mapping[int, LastChange]  #: when and by whom each of their revisions was made
 
 
-def made_above(connection: Connection, number: int) -> tuple[list[RowChange], dict[int, LastChange]]:
-    """Every change after a revision, oldest first, and when and by whom each of their revisions was made."""
+def made_above(connection: Connection, number: int) -> MadeAbove:
+    """What was made after a revision."""
+    return read_made_above(connection.execute(MADE_ABOVE, {"number": number}))
+
+
+def read_made_above(rows: Iterable[AnyRow]) -> MadeAbove:
+    """The same, from the rows of `MADE_ABOVE`."""
+    made_at = None
     changes: list[RowChange] = []
     made: dict[int, LastChange] = {}
-    for row in connection.execute(_MADE_ABOVE, {"above": number}):
-        changes.append(_change(row))
-        made[row.revision] = LastChange(row.created_at, row.author, row.claimed_by)
-    return changes, made
+    for row in rows:
+        made_at = row.number_made_at
+        if row.revision is not None:
+            changes.append(_change(row))
+            made[row.revision] = LastChange(row.created_at, row.author, row.claimed_by)
+    return MadeAbove(made_at=made_at, changes=changes, made=made)
 
 
 def has_project(connection: Connection, project: str) -> bool:

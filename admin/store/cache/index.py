@@ -26,12 +26,13 @@ from admin.core.projects import Project, project_changes
 from admin.core.settings.effective_text.shapes import PackedRows, Shapes, unpack_rows
 from admin.core.settings.kinds import Kind, Kinds
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
-from admin.store import projects, revisions
+from admin.store import decision_basis, projects, revisions
 from admin.store.attributes import StoredAttribute, attributes
 from admin.store.cache.shared_counter import SharedCounter
 from admin.store.database import Database
+from admin.store.decision_basis import DecisionBasis
 from admin.store.dialects.postgresql import answering_soon
-from admin.store.revisions import NewRevision
+from admin.store.revisions import MadeAbove, NewRevision
 from admin.store.sql_types import AnySelect
 
 _log = logging.getLogger("rainbow.index")
@@ -160,19 +161,22 @@ class Index:
         self._checked_at = 0.0
         self._is_current()
 
-    def catch_up_to(self, connection: Connection, head: int, made_at: Callable[[int], datetime | None]) -> bool:
-        """Apply the revisions up to a head that a transaction has locked; False where the database must be read.
+    def catch_up_to(self, connection: Connection, head: int) -> DecisionBasis | None:
+        """Apply the revisions up to a head that a transaction has locked; None where the database must be read.
 
-        `made_at` finds out when the applied one was made, in another statement than the one that locked the head: what
-        that saw beside the head may be older. `rows`, `domains` and `known_project` are then as of that head, until the
-        transaction ends.
+        They are read in another statement than the one that locked the head: what that saw beside it may be older.
+        `rows`, `domains` and `known_project` are then as of that head, until the transaction ends, and so is the basis.
         """
-        if self._scopes is None or not self._catching_up.acquire(timeout=_RETRY_SECONDS):
-            return False
+        if self.revision < 0 or not self._catching_up.acquire(timeout=_RETRY_SECONDS):
+            return None
         try:
-            if self._scopes is not None and not self._catch_up(connection, head, made_at(self._revision)):
-                self._drop()
-            return self._scopes is not None
+            if self.revision < 0:
+                return None
+            basis, above = decision_basis.read_with_changes(connection, self._revision)
+            if self._catch_up(connection, head, above):
+                return basis
+            self._drop()
+            return None
         finally:
             self._catching_up.release()
 
@@ -256,7 +260,7 @@ class Index:
                 with self._database.reading() as connection:
                     with answering_soon(connection):  # to catch up, or to load, may take longer
                         head, made_at = revisions.head_and_time(connection, self._revision)
-                    if self._scopes is not None and not self._catch_up(connection, head, made_at):
+                    if self._scopes is not None and not self._catch_up_if_behind(connection, head, made_at):
                         self._drop()
                     if self._scopes is None and _is_small(connection, self._few_rows):
                         self._load(connection)
@@ -270,26 +274,29 @@ class Index:
             self.start()
         return self._scopes is not None
 
-    def _catch_up(self, connection: Connection, head: int, made_at: datetime | None) -> bool:
-        """Apply the revisions that were committed since, up to the last; `made_at` is when the applied one was made.
+    def _catch_up_if_behind(self, connection: Connection, head: int, made_at: datetime | None) -> bool:
+        """Catch up where the last revision is another one; `made_at` is when the applied one was made."""
+        if head == self._revision:
+            return made_at in (None, self._made_at)
+        return self._catch_up(connection, head, revisions.made_above(connection, self._revision))
+
+    def _catch_up(self, connection: Connection, head: int, above: MadeAbove) -> bool:
+        """Apply the revisions that were committed since, up to the last.
 
         False where some of them were pruned, or where the database has lost revisions and numbered others like them.
         """
-        if made_at not in (None, self._made_at):
+        if above.made_at not in (None, self._made_at) or len(above.made) != head - self._revision:
             return False
-        if head == self._revision:
+        if not above.made:
             return True
-        changes, made = revisions.made_above(connection, self._revision)
-        if len(made) != head - self._revision:
-            return False
-        named = list(project_changes(changes))
+        named = list(project_changes(above.changes))
         known = projects.get_many(connection, named) if named else {}
         with self._reading:
-            self._apply(changes, made)
+            self._apply(above.changes, above.made)
             for project_id in named:
                 self._projects.pop(project_id, None)
             self._projects |= known
-            self._revision, self._made_at = head, made[head].updated_at
+            self._revision, self._made_at = head, above.made[head].updated_at
         return True
 
     def _apply(self, changes: Iterable[RowChange], made: Mapping[int, LastChange]) -> None:
