@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import __main__ as bench
-from bench import attributes, ceilings, changes, creations, effective, load, report, results
+from bench import attributes, ceilings, changes, commands, creations, effective, load, report, results
 from bench.figures import Figure, Figures
 from bench.load import Call, Pace, Rate, measure_in_turns
 from bench.promises import judged
@@ -156,6 +156,19 @@ def test_promises_are_judged_by_the_worse_of_two_figures() -> None:
         "creation, SQLite, one by one ÷ route that inserts a row: at least 0.70 ×": ("0.60 ×", False),
         "creation, SQLite, p99 with 16 clients: at most 50 ms": ("40 ms", True),
     }
+
+
+@pytest.mark.parametrize(
+    ("python_ms", "expected"),
+    [
+        (20, ("rainbowctl --help: at most 100 ms", False)),
+        (46, ("rainbowctl --help, 100 ms where Python starts in 23 ms, here: at most 200 ms", True)),
+    ],
+)
+def test_processor_time_is_judged_by_the_machine(python_ms: float, expected: tuple[str, bool]) -> None:
+    taken = {commands.PYTHON: python_ms, commands.HELP: 150}
+    figures = Figures([_figure(commands.NAME, what, value, database="") for what, value in taken.items()])
+    assert [(promise.promise, promise.kept) for promise in judged(figures) if promise.kept is not None] == [expected]
 
 
 def test_growth_is_judged_against_the_empty_database() -> None:
