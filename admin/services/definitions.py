@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from sqlalchemy import Connection
 
 from admin.core.changes import RowChange
 from admin.core.fleet.clusters import ClusterState
 from admin.core.fleet.definitions import Definition, FleetKind, Source
-from admin.core.fleet.fleet import Fleet, build_fleet
+from admin.core.fleet.fleet import Fleet, build_fleet, build_group
 from admin.core.settings import builtin_kinds
 from admin.core.settings.kinds import NameList
 from admin.core.settings.resolution import Row
@@ -24,6 +24,10 @@ _FIELDS = {
     FleetKind.LABEL: (builtin_kinds.EXECUTION_CLUSTER_LABEL, "value"),
     FleetKind.CLUSTER: (builtin_kinds.EXECUTION_CLUSTER_LABEL, "value"),
 }
+
+
+#: Managed definitions by kind and name, None for those that go.
+ChangedDefinitions = Mapping[tuple[FleetKind, str], Definition | None]
 
 
 def current_fleet(context: Context, connection: Connection) -> Fleet:
@@ -51,20 +55,39 @@ def are_enabled(context: Context, connection: Connection, states: Iterable[Clust
 
 def fleet_after(context: Context, connection: Connection, changes: Iterable[RowChange]) -> Fleet:
     """The fleet as changes would leave it."""
-    kinds = {kind.value: kind for kind in FleetKind}
-    changed = [change for change in changes if change.kind in kinds and not change.is_attribute]
+    changed = definitions_after(changes)
     if not changed:
         return current_fleet(context, connection)
     managed = {(definition.kind, definition.name): definition for definition in fleet.definitions(connection)}
-    for change in changed:
-        kind, name = kinds[change.kind], change.name
-        managed.pop((kind, name), None)
-        if change.after is not None:
-            managed[kind, name] = Definition(
-                kind=kind, name=name, payload=change.after, source=Source.MANAGED, version=0
-            )
-    defined = [*context.settings.fleet, *managed.values()]
+    defined = [*context.settings.fleet, *_present({**managed, **changed})]
     return build_fleet(fleet.generation(connection), defined, fleet.states(connection))
+
+
+def fleet_of(context: Context, connection: Connection, changed: ChangedDefinitions) -> Fleet:
+    """Some managed definitions beside the configured ones, and the clusters that they name; no state is loaded."""
+    groups = [definition for definition in _present(changed) if definition.kind is not FleetKind.CLUSTER]
+    groups += [definition for definition in context.settings.fleet if definition.kind is not FleetKind.CLUSTER]
+    members = {member.cluster for definition in groups for member in build_group(definition).members}
+    managed = fleet.get_definitions(connection, [(FleetKind.CLUSTER, name) for name in members]) if members else {}
+    return build_fleet(0, [*context.settings.fleet, *_present({**managed, **changed})], {})
+
+
+def definitions_after(changes: Iterable[RowChange]) -> ChangedDefinitions:
+    """The managed definitions that changes leave."""
+    kinds = {kind.value: kind for kind in FleetKind}
+    return {
+        (kinds[change.kind], change.name): None
+        if change.after is None
+        else Definition(
+            kind=kinds[change.kind], name=change.name, payload=change.after, source=Source.MANAGED, version=0
+        )
+        for change in changes
+        if change.kind in kinds and not change.is_attribute
+    }
+
+
+def _present(definitions: ChangedDefinitions) -> list[Definition]:
+    return [definition for definition in definitions.values() if definition is not None]
 
 
 def names_known(context: Context, connection: Connection, current: Fleet) -> KnownNames:

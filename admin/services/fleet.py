@@ -21,7 +21,7 @@ from admin.services.changeable.base import ChangeOptions
 from admin.services.changeable.fleet import definition_write
 from admin.services.changes import Changed, make_change
 from admin.services.context import Context
-from admin.services.definitions import current_fleet
+from admin.services.definitions import current_fleet, fleet_of
 from admin.store import executions, fleet
 from admin.store.fleet import ClusterEvent
 
@@ -53,13 +53,12 @@ def list_groups(context: Context, kind: FleetKind) -> tuple[list[Group], Fleet]:
 
 
 def get_group(context: Context, kind: FleetKind, name: str) -> tuple[Group, Fleet]:
-    """One pool or label, with the fleet that it belongs to."""
+    """One pool or label, with a fleet that has its members."""
     with context.database.reading() as connection:
-        fleet = current_fleet(context, connection)
-    known = _groups(fleet, kind)
-    if name not in known:
-        raise not_found(kind, name, known)
-    return known[name], fleet
+        part = fleet_of(context, connection, fleet.get_definitions(connection, [(kind, name)]))
+        if name not in _groups(part, kind):
+            raise not_found(kind, name, _groups(current_fleet(context, connection), kind))
+    return _groups(part, kind)[name], part
 
 
 def _groups(current: Fleet, kind: FleetKind) -> Mapping[str, Group]:

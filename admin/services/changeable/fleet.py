@@ -18,7 +18,15 @@ from admin.core.settings.scopes import PLATFORM
 from admin.core.settings.warnings import Warning
 from admin.services.changeable.base import Changeable, row_change
 from admin.services.context import Context
-from admin.services.definitions import check_managed, current_fleet, fleet_after, kind_that_names, users_of
+from admin.services.definitions import (
+    check_managed,
+    current_fleet,
+    definitions_after,
+    fleet_after,
+    fleet_of,
+    kind_that_names,
+    users_of,
+)
 from admin.store import attributes, executions, fleet, tokens
 
 
@@ -68,7 +76,7 @@ class ChangeableFleet(Changeable):
         return row_change(write, definition.payload if definition else None, definition.version if definition else None)
 
     def check(self, rows: Sequence[tuple[RowWrite, RowChange]]) -> list[Warning]:
-        after = fleet_after(self.context, self.connection, self.draft.changes)
+        after = fleet_of(self.context, self.connection, definitions_after(self.draft.changes))
         written = {(change.kind, change.name) for _, change in rows}
         return [warning for warning in fleet_warnings(after) if (warning.kind, warning.name) in written]
 
