@@ -48,9 +48,9 @@ _READ_WITH_CHANGES = MADE_ABOVE.add_columns(
 )
 
 
-def read_with_changes(connection: Connection, revision: int) -> tuple[DecisionBasis, MadeAbove]:
-    """The basis as a transaction sees it, and what was made after a revision."""
-    rows = connection.execute(_READ_WITH_CHANGES, {"number": revision}).all()
+def read_with_changes(connection: Connection, revision: int, head: int) -> tuple[DecisionBasis, MadeAbove]:
+    """The basis as a transaction sees it, and what was made after a revision, up to the last one."""
+    rows = connection.execute(_READ_WITH_CHANGES, {"number": revision, "head": head}).all()
     return DecisionBasis._make(rows[0][-len(_TABLES) :]), read_made_above(rows)
 
 

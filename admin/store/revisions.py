@@ -149,7 +149,8 @@ def insertions(new: Sequence[NewRevision]) -> list[Insertion]:
 #: When a revision was made.
 MADE_AT = select(revisions.c.created_at).where(revisions.c.number == bindparam("number"))
 _HEAD_AND_TIME = select(revision_head.c.number, MADE_AT.scalar_subquery())
-#: One row for each change after a revision; one without a change where there is none.
+#: One row for each change after a revision, up to the last; one without a change where there is none. A range that is
+#: open at one end PostgreSQL may take for a third of the table, and read all of it.
 MADE_ABOVE = (
     select(
         MADE_AT.scalar_subquery().label("number_made_at"),
@@ -158,7 +159,8 @@ MADE_ABOVE = (
         revisions.c.author,
         revisions.c.claimed_by,
     )
-    .select_from(revision_head.outerjoin(revision_changes, _changes.revision > bindparam("number")))
+    .select_from(revision_head)
+    .outerjoin(revision_changes, _changes.revision.between(bindparam("number") + 1, bindparam("head")))
     .outerjoin(revisions, revisions.c.number == _changes.revision)
     .order_by(_changes.revision, _changes.ordinal)
 )
@@ -251,9 +253,9 @@ class MadeAbove:
     made: Mapping[int, LastChange]  #: when and by whom each of their revisions was made
 
 
-def made_above(connection: Connection, number: int) -> MadeAbove:
-    """What was made after a revision."""
-    return read_made_above(connection.execute(MADE_ABOVE, {"number": number}))
+def made_above(connection: Connection, number: int, head: int) -> MadeAbove:
+    """What was made after a revision, up to the last one."""
+    return read_made_above(connection.execute(MADE_ABOVE, {"number": number, "head": head}))
 
 
 def read_made_above(rows: Iterable[AnyRow]) -> MadeAbove:

@@ -172,7 +172,7 @@ class Index:
         try:
             if self.revision < 0:
                 return None
-            basis, above = decision_basis.read_with_changes(connection, self._revision)
+            basis, above = decision_basis.read_with_changes(connection, self._revision, head)
             if self._catch_up(connection, head, above):
                 return basis
             self._drop()
@@ -278,7 +278,7 @@ class Index:
         """Catch up where the last revision is another one; `made_at` is when the applied one was made."""
         if head == self._revision:
             return made_at in (None, self._made_at)
-        return self._catch_up(connection, head, revisions.made_above(connection, self._revision))
+        return self._catch_up(connection, head, revisions.made_above(connection, self._revision, head))
 
     def _catch_up(self, connection: Connection, head: int, above: MadeAbove) -> bool:
         """Apply the revisions that were committed since, up to the last.
