@@ -111,7 +111,7 @@ class Drafted:
     changes: Sequence[RowChange]  #: those that are real
 
     def changes_of(self, noun: Changeable) -> list[RowChange]:
-        return _changes_of(noun, self.changes)
+        return [change for _, change in noun.rows if change.is_real]
 
     def changed(self, revision: int, effects: tuple[Effect, ...] = ()) -> Changed:
         """What it did as a revision, or would do; the last revision where it makes none."""
@@ -182,16 +182,18 @@ def _check_head(head: int, expected: int | None) -> None:
 
 def _draft(draft: Draft, writes: Sequence[RowWrite]) -> list[Changeable]:
     """What each write does to its row, noun by noun; answers the nouns that have writes."""
-    by_noun = {noun: [write for write in writes if class_of(write.key) is noun] for noun in NOUNS}
-    _check_unique([write for noun in NOUNS for write in by_noun[noun]])
+    by_noun: dict[type[Changeable], list[RowWrite]] = {}
+    for write in writes:
+        by_noun.setdefault(class_of(write.key), []).append(write)
+    classes = [noun_class for noun_class in NOUNS if noun_class in by_noun]
+    _check_unique([write for noun_class in classes for write in by_noun[noun_class]])
     nouns = []
-    for noun_class, writes_of_noun in by_noun.items():
-        if not writes_of_noun:
-            continue
-        noun = noun_class(draft, writes_of_noun)
-        for write in writes_of_noun:
+    for noun_class in classes:
+        noun = noun_class(draft, by_noun[noun_class])
+        for write in by_noun[noun_class]:
             with draft.collecting_problems(write):
-                draft.rows.append((write, noun.change(write)))
+                noun.rows.append((write, noun.change(write)))
+                draft.rows.append(noun.rows[-1])
         nouns.append(noun)
     return nouns
 
@@ -210,25 +212,20 @@ def _check_unique(writes: Sequence[RowWrite]) -> None:
 
 def _check(draft: Draft, nouns: Sequence[Changeable]) -> tuple[Warning, ...]:
     """Check every row against the state that all of them leave together, and against what its writer expected."""
-    removed = [change for change in draft.changes if change.after is None]
     warnings: list[Warning] = []
     for noun in nouns:
-        warnings += noun.check([(write, change) for write, change in draft.rows if class_of(change.key) is type(noun)])
+        warnings += noun.check(noun.rows)
     for noun in nouns:
-        draft.problems += noun.check_removals(_changes_of(noun, removed))
+        draft.problems += noun.check_removals(noun.removed)
     raise_problems(draft.problems)
     _check_expectations(draft)
     if not draft.options.force:
-        _check_unused(nouns, removed)
+        _check_unused(nouns)
     return tuple(warnings)
 
 
-def _changes_of(noun: Changeable, changes: Sequence[RowChange]) -> list[RowChange]:
-    return [change for change in changes if class_of(change.key) is type(noun)]
-
-
-def _check_unused(nouns: Sequence[Changeable], removed: Sequence[RowChange]) -> None:
-    users = [user for noun in nouns for user in noun.users(_changes_of(noun, removed))]
+def _check_unused(nouns: Sequence[Changeable]) -> None:
+    users = [user for noun in nouns for user in noun.users(noun.removed)]
     if users:
         named = " ".join(reason for _, reason in users[:_MOST_NAMED])
         more = f" And {len(users) - _MOST_NAMED} more." if len(users) > _MOST_NAMED else ""

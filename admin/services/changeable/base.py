@@ -114,11 +114,17 @@ class Changeable(ABC):
     def __init__(self, draft: Draft, writes: Sequence[RowWrite]) -> None:
         self.draft = draft
         self.context = draft.context
+        self.rows: list[tuple[RowWrite, RowChange]] = []  #: those of the draft's that are its own
         self.load(writes)
 
     @property
     def connection(self) -> Connection:
         return self.draft.connection
+
+    @property
+    def removed(self) -> list[RowChange]:
+        """The changes that remove one of its rows."""
+        return [change for _, change in self.rows if change.after is None]
 
     @classmethod
     @abstractmethod

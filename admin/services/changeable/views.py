@@ -37,8 +37,11 @@ class SettingsView(Protocol):
     def exactly(self, places: Sequence[Place]) -> Mapping[Place, Row]:
         """The rows at some places."""
 
-    def touching(self, kind: str, scopes: Iterable[Scope]) -> Collection[Row]:
-        """The rows that changes of a kind at some scopes are checked against: those that apply, and every domain's."""
+    def touching(self, kind: str, scopes: Collection[Scope]) -> Collection[Row]:
+        """The rows that changes of a kind at some scopes are checked against: those that apply.
+
+        For a project as a whole also those of every domain, which its own rows override.
+        """
 
     def projects(self, project_ids: Collection[str]) -> Mapping[str, Project]:
         """The projects that exist of those with some ids."""
@@ -57,9 +60,11 @@ class StoredSettings:
     def exactly(self, places: Sequence[Place]) -> dict[Place, Row]:
         return {(row.kind, row.scope): row for row in attributes.exactly(self._connection, places)}
 
-    def touching(self, kind: str, scopes: Iterable[Scope]) -> Collection[Row]:
-        places = [(kind, scope) for scope in _chains(scopes)]
-        rows = [*attributes.exactly(self._connection, places), *attributes.of_domains(self._connection, kind)]
+    def touching(self, kind: str, scopes: Collection[Scope]) -> Collection[Row]:
+        chains = _chains(scopes)
+        rows = attributes.exactly(self._connection, [(kind, scope) for scope in chains])
+        if _has_project(scopes):
+            rows += attributes.of_domains(self._connection, kind)
         return {row.scope: row for row in rows}.values()
 
     def projects(self, project_ids: Collection[str]) -> dict[str, Project]:
@@ -92,11 +97,13 @@ class EarlySettings:
         self.places.update(places)
         return {(row.kind, row.scope): row for kind, scope in places for row in self._context.index.rows(kind, [scope])}
 
-    def touching(self, kind: str, scopes: Iterable[Scope]) -> Collection[Row]:
+    def touching(self, kind: str, scopes: Collection[Scope]) -> Collection[Row]:
         chains = _chains(scopes)
-        self.kinds.add(kind)
         self.places.update((kind, scope) for scope in chains)
-        return self._context.index.rows(kind, {*chains, *self._context.index.domains()})
+        if _has_project(scopes):
+            self.kinds.add(kind)
+            chains.update(self._context.index.domains())
+        return self._context.index.rows(kind, chains)
 
     def projects(self, project_ids: Collection[str]) -> dict[str, Project]:
         known = {project_id: self._context.index.known_project(project_id) for project_id in project_ids}
@@ -149,9 +156,12 @@ class KnownSettings:
     def exactly(self, places: Sequence[Place]) -> dict[Place, Row]:
         return {(row.kind, row.scope): row for kind, scope in places for row in self._rows(kind, [scope])}
 
-    def touching(self, kind: str, scopes: Iterable[Scope]) -> Collection[Row]:
-        new = (place for name, place in self._new if name == kind and not place.project)
-        return self._rows(kind, {*_chains(scopes), *self._context.index.domains(), *new})
+    def touching(self, kind: str, scopes: Collection[Scope]) -> Collection[Row]:
+        chains = _chains(scopes)
+        if _has_project(scopes):
+            chains.update(self._context.index.domains())
+            chains.update(place for name, place in self._new if name == kind and not place.project)
+        return self._rows(kind, chains)
 
     def _rows(self, kind: str, scopes: Collection[Scope]) -> list[Row]:
         rows: dict[Scope, Row | None] = {row.scope: row for row in self._context.index.rows(kind, scopes)}
@@ -171,6 +181,11 @@ class KnownSettings:
             return names_known(self._context, self._connection, current_fleet(self._context, self._connection))
 
         return self._context.known_names.find(_NAMES, read, self._names_version)
+
+
+def _has_project(scopes: Iterable[Scope]) -> bool:
+    """Whether one of some scopes is a project as a whole."""
+    return any(scope.project and not scope.domain for scope in scopes)
 
 
 def _chains(scopes: Iterable[Scope]) -> set[Scope]:
