@@ -66,26 +66,13 @@ class SelectorFields(RequestSchema):
     )
 
 
-_PLAIN = (
-    "phase",
-    "reason",
-    "cluster",
-    "pool",
-    "label",
-    "workflow",
-    "launch_plan",
-    "version",
-    "mode",
-    "created_by",
-    "principal",
-)
+#: The fields that are conditions as they stand.
+_PLAIN = [name for name in SelectorFields().fields if name not in ("created_after", "created_before", "filters")]
 
 
 def conditions_of(selector: Fields, now: datetime) -> list[Condition]:
     """The conditions that a selector's fields make; the state counts where no filter names one."""
-    conditions = [
-        equals(name, *_values(name, selector[name])) for name in (*_PLAIN, "project", "domain") if name in selector
-    ]
+    conditions = [equals(name, *_values(name, selector[name])) for name in _PLAIN if name in selector]
     for name, function in (("created_after", "gte"), ("created_before", "lt")):
         if name in selector:
             time = time_of(selector[name], now, name)

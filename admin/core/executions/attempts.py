@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.queues import queue_deadline
 from admin.core.executions.retries import CLUSTER_LOST, Retries
-from admin.core.times import show_time
+from admin.core.executions.silences import describe_silence
 
 #: The reason of an execution that waits for the background loop to place it again.
 UNDECIDED = "UNDECIDED"
@@ -147,20 +147,19 @@ def requeue(execution: AttemptState, message: str, *, stays: bool, declined: boo
 def judge_silence(execution: AttemptState, silent_since: datetime, now: datetime, *, is_given_up: bool) -> Change:
     """What becomes of an execution whose lease is over at a silent cluster, lost unless the execution waits for it."""
     if _waits(execution) and not is_given_up and may_have_started(execution):
-        return _fall_silent(execution, silent_since, f"Cluster '{execution.cluster}' has been silent since")
+        return _fall_silent(execution, silent_since)
     return evict(execution, now)
 
 
 def wait_for_other(execution: AttemptState, since: datetime) -> Change:
     """Note that an execution waits for another agent than the one that serves its cluster now."""
-    start = f"Another agent serves cluster '{execution.cluster}'; the one that has it was last heard at"
-    return _fall_silent(execution, since, start)
+    return _fall_silent(execution, since, is_taken_over=True)
 
 
-def _fall_silent(execution: AttemptState, since: datetime, start: str) -> Change:
+def _fall_silent(execution: AttemptState, since: datetime, *, is_taken_over: bool = False) -> Change:
     message = (
-        f"{start} {show_time(since)}. Its job may still run, and its result counts when the agent returns. "
-        "`rainbowctl delete execution --giveUp` gives it up."
+        f"{describe_silence(execution.cluster, since, is_taken_over=is_taken_over)} Its job may still run, and its "
+        "result counts when the agent returns. `rainbowctl delete execution --giveUp` gives it up."
     )
     values: dict[str, Any] = {"silent_since": since}
     if execution.phase != Phase.ABORTING.value:

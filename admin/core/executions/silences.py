@@ -35,10 +35,7 @@ class Silence:
 
     def describe(self, now: datetime) -> str:
         """What is known, what happens next and when, and what an operator can do."""
-        start = f"Cluster '{self.cluster}' has been silent since {show_time(self.since)}."
-        if self.is_taken_over:
-            start = f"Another agent serves cluster '{self.cluster}'; the one that has it was last heard at "
-            start += f"{show_time(self.since)}."
+        start = describe_silence(self.cluster, self.since, is_taken_over=self.is_taken_over)
         if not self.has_started:
             return f"{start} It had not started there, and is decided again{_when(self.next_at, now)}."
         return f"{start} {self._prospect(now)} {self._remedy(now)}"
@@ -66,6 +63,13 @@ class Silence:
         lease = self.lease_expires_at
         start = f" from {show_time(lease)} on" if lease is not None and lease > now else ""
         return f"`{self.command}` ends it without the agent{start}."
+
+
+def describe_silence(cluster: str | None, since: datetime, *, is_taken_over: bool) -> str:
+    """Since when an agent is not heard, and whether another one serves its cluster now."""
+    if is_taken_over:
+        return f"Another agent serves cluster '{cluster}'; the one that has it was last heard at {show_time(since)}."
+    return f"Cluster '{cluster}' has been silent since {show_time(since)}."
 
 
 def _at(time: datetime | None) -> str:
