@@ -135,7 +135,7 @@ class CreationWriter:
         newest = max(creation.template.basis for creation in creations)
         # Of two with the same name the first one is stored, and the others find the name taken.
         first = {creation.key: creation for creation in reversed(creations) if creation.template.basis == newest}
-        chosen = [first[key] for key in sorted(first)]
+        chosen = [creation for creation in creations if first.get(creation.key) is creation]
         unknown = self._unknown_trails(newest, chosen)
         with self._transaction() as connection:
             current, stored = store(connection, chosen, newest, unknown)
@@ -189,7 +189,8 @@ def store(
 ) -> tuple[DecisionBasis, list[Creation]]:
     """Store executions if the basis is as expected; returns the current basis and the creations whose names were new.
 
-    The names must be distinct and sorted; `unknown` are the trails that may not be stored yet.
+    The names must be distinct; `unknown` are the trails that may not be stored yet. The ids, by which equal executions
+    queue, are in the order of the creations.
     """
     if is_postgresql(connection):
         return _store_in_postgresql(connection, creations, expected, unknown)
@@ -266,7 +267,7 @@ def _store_in_postgresql(
 _POSTGRESQL_STATEMENT = text(
     f"""
 WITH {POSTGRESQL_BASIS}, given AS MATERIALIZED (
-  SELECT own.*, own.created_at AS updated_at, shared.*
+  SELECT nextval(pg_get_serial_sequence('{executions.name}', 'id')) AS id, own.*, own.created_at AS updated_at, shared.*
   FROM basis
   CROSS JOIN ROWS FROM (json_to_recordset(CAST(:own AS json)) AS (template bigint, {typed_columns(_OWN)}))
     WITH ORDINALITY AS own(template, {_names(_OWN)}, position)
@@ -274,11 +275,12 @@ WITH {POSTGRESQL_BASIS}, given AS MATERIALIZED (
     WITH ORDINALITY AS shared({_names([*_SHARED, *_DECIDED])}, shared_position) ON shared_position = template
   WHERE {POSTGRESQL_IS_EXPECTED} ORDER BY position
 ), new AS (
-  INSERT INTO {executions.name} ({_names(_WRITTEN)}) SELECT {_names(_WRITTEN)} FROM given
+  INSERT INTO {executions.name} (id, {_names(_WRITTEN)}) SELECT id, {_names(_WRITTEN)} FROM given
+  ORDER BY project, domain, name -- so that transactions with the same names wait for each other in one order
   ON CONFLICT (project, domain, name) DO NOTHING
   RETURNING id, project, domain, name, phase, reason, reason_message, cluster, revision, created_at
 ), decided AS MATERIALIZED (
-  SELECT new.*, position, {_names(_DECIDED)} FROM new JOIN given USING (project, domain, name)
+  SELECT new.*, position, {_names(_DECIDED)} FROM new JOIN given USING (id)
 ), new_trails AS (
   INSERT INTO {trails.name} (digest, body)
   SELECT digest, body FROM json_to_recordset(CAST(:bodies AS json)) AS trail({typed_columns(trails.c)})

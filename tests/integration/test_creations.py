@@ -69,6 +69,18 @@ def test_many_are_created_at_once_and_are_like_any_other(api: FlaskClient) -> No
 
 
 @pytest.mark.parametrize("strategy", ["weighted", "spill"])  # from memory, and in a transaction
+def test_many_queue_in_the_order_in_which_they_were_given(api: FlaskClient, context: Context, strategy: str) -> None:
+    put_cluster(api, "a", capacity={"executions": 9})
+    put_pool(api, "gpu", ["a"], strategy=strategy)
+    created(api, "taken", **pool("gpu"))
+    names = ["z", "m", "taken", "a", "k", "b"]
+    create_many(api, *(asked(name, **pool("gpu")) for name in names))
+    with context.database.reading() as connection:
+        stored = list(connection.execute(select(executions.c.name).order_by(executions.c.id)).scalars())
+    assert stored == ["taken", "z", "m", "a", "k", "b"]
+
+
+@pytest.mark.parametrize("strategy", ["weighted", "spill"])  # from memory, and in a transaction
 def test_a_creation_returns_what_is_stored(api: FlaskClient, context: Context, strategy: str) -> None:
     put_cluster(api, "a", capacity={"executions": 9})
     put_pool(api, "gpu", ["a"], strategy=strategy)
