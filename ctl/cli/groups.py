@@ -98,7 +98,7 @@ def plain_flags(ctx: click.Context, args: Sequence[str]) -> list[str]:
         if option is None:
             plain.append(word)
         elif option.is_flag and value.lower() in {"true", "false"}:
-            plain += _switched(option, name, is_on=value.lower() == "true")
+            plain = _switched(plain, option, name, is_on=value.lower() == "true")
         elif equals and not option.is_flag and not name.startswith("--"):
             plain += [name, value]
         else:
@@ -107,11 +107,13 @@ def plain_flags(ctx: click.Context, args: Sequence[str]) -> list[str]:
     return plain
 
 
-def _switched(option: click.Option, name: str, *, is_on: bool) -> list[str]:
-    """The flag itself, or its opposite; nothing where it has none, for then it is off unless it is given."""
+def _switched(words: list[str], option: click.Option, name: str, *, is_on: bool) -> list[str]:
+    """Arguments with a flag, or with its opposite; one that has none is off unless it is given."""
     if is_on:
-        return [name]
-    return (option.opts if name in option.secondary_opts else option.secondary_opts)[:1]
+        return [*words, name]
+    if not option.secondary_opts:
+        return [word for word in words if word not in option.opts]
+    return [*words, (option.opts if name in option.secondary_opts else option.secondary_opts)[0]]
 
 
 def command(

@@ -129,6 +129,8 @@ def test_verbs_that_people_type(word: str, command: str, capsys: pytest.CaptureF
     [
         ("--dry-run=true --dryRun=True", "--dry-run --dryRun"),
         ("--force=false x", "x"),
+        ("--force x --force=false", "x"),
+        ("--force --force=false --force=true", "--force"),
         ("--projects=false --no-projects=false", "--no-projects --projects"),
         ("-o=json -p= -m=a=b", "-o json -p  -m a=b"),
         ("-m --force=true -m=x -- --force=true -o=json", "-m --force=true -m x -- --force=true -o=json"),
