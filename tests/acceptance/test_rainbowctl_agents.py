@@ -154,6 +154,9 @@ def test_the_lines_of_several_executions_begin_with_their_names(shell: Shell, ag
     assert (done.status, done.out) == (3, "[one] b\n[two] last\n")
     assert "1 of 3 executions could not be shown: " in done.err
     assert "called 'three'" in done.err
+    done = shell.run(f"rainbowctl logs one three two {HERE} --tail 1 --stream stdout --follow")
+    assert (done.status, sorted(done.out.splitlines())) == (3, ["[one] b", "[two] last"])
+    assert "1 of 3 executions could not be followed: " in done.err
     assert "called 'three'" in shell.refused(3, f"rainbowctl logs three {HERE}")
     many = " ".join(f"n{number}" for number in range(9))
     assert "follows at most 8 executions" in shell.refused(2, f"rainbowctl logs {many} {HERE} -f")

@@ -141,24 +141,29 @@ def _show(session: Session, execution: Execution, selection: _Selection) -> None
 
 
 def _follow_all(session: Session, chosen: dict[ExecutionId, _Selection]) -> None:
-    """Follow several executions at once, each in a thread of its own."""
+    """Follow several executions at once, each in a thread of its own; those that cannot be are named at the end."""
     if len(chosen) > _MOST_FOLLOWED:
         raise InvalidInput(f"-f follows at most {_MOST_FOLLOWED} executions at once: name fewer, or leave out -f.")
-    results: Queue[Exception | None] = Queue()
+    results: Queue[tuple[ExecutionId, Exception | None]] = Queue()
 
     def follow(id: ExecutionId, selection: _Selection) -> None:
         try:
             _follow(session, id, selection)
         except Exception as error:  # it is raised where it is read
-            results.put(error)
+            results.put((id, error))
         else:
-            results.put(None)
+            results.put((id, None))
 
     for id, selection in chosen.items():
         Thread(target=follow, args=(id, selection), daemon=True).start()
+    errors: list[tuple[ExecutionId, ClientError]] = []
     for _ in chosen:
-        if (error := results.get()) is not None:
+        id, error = results.get()
+        if isinstance(error, (NotFound, InvalidRequest)):
+            errors.append((id, error))
+        elif error is not None:
             raise error
+    raise_failures(errors, len(chosen), "followed")
 
 
 def follow_logs(session: Session, id: ExecutionId, *, start: int | None = None) -> Execution:
