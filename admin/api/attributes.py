@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from flask import Response
@@ -10,6 +9,7 @@ from flask import Response
 from admin.api.current import context
 from admin.api.operations import Operations, respond
 from admin.api.writes import WRITE_HEADERS, change_options, expectation
+from admin.core.changes import Expectation
 from admin.core.problems import invalid, shorten
 from admin.core.settings.kinds import Kind, Payload
 from admin.core.settings.patches import apply_patch
@@ -34,6 +34,8 @@ from admin.messages.reading import present_fields
 from admin.messages.requests import Fields, WriteQuery
 from admin.services import attributes
 from admin.services.changeable.base import ChangeOptions
+from admin.services.changes import Changed
+from admin.services.context import Context
 
 operations = Operations("attributes")
 
@@ -75,13 +77,8 @@ def _register(level: Level) -> None:
         answer=WriteAnswer,
     )
     def put(query: Fields, body: PutBody, **keys: str) -> Response:
-        scope, fields = check_scope(**keys), present_fields(body)
-        _check_same_scope(scope, present_fields(body.attributes), "attributes.")
-        _check_same_scope(scope, fields)
-        kind, payload = context().settings.kinds.of_payload(body.attributes.matching_attributes)
-        kind.check_level(scope.level)
-        normal = kind.read(payload)
-        return _write(kind, scope, lambda _before: normal, change_options(query, fields))
+        options = change_options(query, present_fields(body))
+        return _respond(*put_attribute(context(), check_scope(**keys), body, expectation(), options))
 
     @change(
         "PATCH",
@@ -98,7 +95,10 @@ def _register(level: Level) -> None:
             leaves = {"set_": body["set"], "unset": body["unset"], "inherit": body["inherit"]}
             return apply_patch(kind, before or {}, **leaves) or None
 
-        return _write(kind, check_scope(**keys), after, change_options(query, body))
+        options = change_options(query, body)
+        return _respond(
+            kind, attributes.write_attribute(context(), kind, check_scope(**keys), after, expectation(), options)
+        )
 
     @change(
         "DELETE",
@@ -152,6 +152,18 @@ def _agreed(query: Fields, body: Fields) -> Fields:
     return {**query, **body}
 
 
+def put_attribute(
+    context: Context, scope: Scope, body: PutBody, expectation: Expectation, options: ChangeOptions
+) -> tuple[Kind, Changed]:
+    """Replace the attribute at a scope by what a body says."""
+    _check_same_scope(scope, present_fields(body.attributes), "attributes.")
+    _check_same_scope(scope, present_fields(body))
+    kind, payload = context.settings.kinds.of_payload(body.attributes.matching_attributes)
+    kind.check_level(scope.level)
+    normal = kind.read(payload)
+    return kind, attributes.write_attribute(context, kind, scope, lambda _before: normal, expectation, options)
+
+
 def _check_same_scope(scope: Scope, keys: Fields, under: str = "") -> None:
     """A body may repeat the path's scope, as Flyte's do; it may not name another."""
     for key in Scope._fields:
@@ -165,8 +177,5 @@ def _check_same_scope(scope: Scope, keys: Fields, under: str = "") -> None:
             raise invalid(f"{under}{key}", reason)
 
 
-def _write(
-    kind: Kind, scope: Scope, change: Callable[[Payload | None], Payload | None], options: ChangeOptions
-) -> Response:
-    changed = attributes.write_attribute(context(), kind, scope, change, expectation(), options)
+def _respond(kind: Kind, changed: Changed) -> Response:
     return respond(WriteAnswer.from_changed(kind, changed), etag=None if changed.dry_run else changed.rows[0].version)

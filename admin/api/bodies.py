@@ -27,6 +27,11 @@ def read_body(*, optional: bool = False) -> dict[str, Any]:
         raise invalid("", "The request has no body; send a JSON object.")
     if not request.mimetype or not may_be_json(request.mimetype):
         raise UnsupportedMediaType()
+    return parse_body(raw)
+
+
+def parse_body(raw: bytes) -> dict[str, Any]:
+    """The mapping that the bytes of a body hold; Invalid where they are no JSON, or JSON with two meanings."""
     body = _parsed(raw)
     if not isinstance(body, dict):
         raise invalid("", "The body is not a JSON object.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from http import HTTPStatus
 
 from flask import Flask, Response, current_app, request
 from sqlalchemy.exc import SQLAlchemyError
@@ -42,6 +43,11 @@ def translate(failure: Exception, request_id: str) -> RainbowError:
 def error_body(error: RainbowError, request_id: str) -> bytes:
     """The JSON that answers an error."""
     return encode(ErrorAnswer.from_error(error, request_id))
+
+
+def status_line(error: RainbowError) -> str:
+    """The status that answers an error, with its phrase."""
+    return f"{error.status} {HTTPStatus(error.status).phrase.upper()}"
 
 
 def error_headers(error: RainbowError) -> list[tuple[str, str]]:

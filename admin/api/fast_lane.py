@@ -1,14 +1,19 @@
-"""Effective attributes and single attributes past Flask, where they are asked for plainly.
+"""Effective attributes, and reading and replacing single ones, past Flask where they are asked for plainly.
 
 Every execution that some other system starts asks what applies at its scope. Answering that from memory takes 86 µs
 here and 351 µs through Flask; `make bench` promises at least 0.6 of the rate of an empty route, which only this path
 keeps, and the same of reading one attribute. It takes a query whose values need no decoding, and leaves every other
-request, and every error, to Flask.
+read, and every error of one, to Flask.
 
-The answers come from memory (`services.effective.effective_text`, `services.attributes.known_attribute`); Flask's
+These answers come from memory (`services.effective.effective_text`, `services.attributes.known_attribute`); Flask's
 routes compute theirs from the database. While the database cannot be read, the last that is known of effective
-attributes is answered, with the header `Rainbow-Stale`. `tests/integration/test_fast_lane.py` fails where the two
-differ, and where a plain query is not answered here.
+attributes is answered, with the header `Rainbow-Stale`.
+
+Replacing an attribute is promised at 0.8 of the rate of a route that inserts a row. It is the same function here as in
+Flask's route; that its body is read and its answer written without Flask makes it 1.6 ms of processor time instead of
+2.3, with 16 clients on PostgreSQL. Errors are answered here too: what may have been written is not tried again.
+
+`tests/integration/test_fast_lane.py` fails where the two ways differ, and where a plain request is not answered here.
 """
 
 from __future__ import annotations
@@ -18,15 +23,22 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from admin.api.attributes import path_of
+from admin.api.attributes import path_of, put_attribute
+from admin.api.bodies import parse_body
+from admin.api.current import CALLER
 from admin.api.effective import STALE
+from admin.api.failures import error_body, error_headers, status_line, translate
 from admin.api.front import ROUTE
+from admin.core.changes import Authorship, Expectation
 from admin.core.problems import Invalid
 from admin.core.settings.scopes import STORED_LEVELS, check_scope
 from admin.errors import RainbowError
-from admin.messages.attributes import ReadAnswer
+from admin.gate import Caller
+from admin.messages.attributes import PutBody, ReadAnswer, WriteAnswer
+from admin.messages.reading import or_none, read
 from admin.messages.shared import encode
 from admin.services.attributes import known_attribute
+from admin.services.changeable.base import ChangeOptions
 from admin.services.context import Context
 from admin.services.effective import effective_text, stale_text
 
@@ -37,6 +49,10 @@ _PARAMETER = rf"(?:project|domain|workflow|launch_plan|resource_type)={_VALUE}"
 _PLAIN = re.compile(rf"{_PARAMETER}(?:&{_PARAMETER}){{0,4}}")
 _ATTRIBUTE = re.compile(rf"{_PREFIX}/([a-z_]+)((?:/{_VALUE}){{1,4}})")
 _KIND = re.compile(rf"resource_type=({_VALUE})")
+#: Headers of a PUT that Flask's route reads.
+_CONDITIONS = ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH")
+#: The length of a body that is small enough for every limit.
+_SMALL = re.compile("[1-9][0-9]{0,3}")
 #: The route and the scope's keys of each level, by the first part of its path.
 _LEVELS = {path_of(level).split("/")[1]: (_PREFIX + path_of(level), level.keys) for level in STORED_LEVELS}
 
@@ -48,10 +64,11 @@ class _Answer(NamedTuple):
     route: str
     text: bytes
     headers: tuple[tuple[str, str], ...] = ()
+    status: str = "200 OK"
 
 
 class FastLane:
-    """Answers plain queries for attributes, of callers whom the gate has admitted."""
+    """Answers plain requests for attributes, of callers whom the gate has admitted."""
 
     def __init__(self, context: Context, otherwise: WSGIApplication) -> None:
         self._context = context
@@ -62,20 +79,20 @@ class FastLane:
         if environ["REQUEST_METHOD"] == "GET":
             with suppress(Invalid, RainbowError):  # which Flask answers
                 answer = self._answer(environ["PATH_INFO"], environ["QUERY_STRING"])
+        elif environ["REQUEST_METHOD"] == "PUT":
+            answer = self._put(environ)
         if answer is None:
             return self._otherwise(environ, start_response)
         environ[ROUTE] = answer.route
         headers = [("Content-Type", "application/json"), ("Content-Length", str(len(answer.text))), *answer.headers]
-        start_response("200 OK", headers)
+        start_response(answer.status, headers)
         return [answer.text]
 
     def _answer(self, path: str, query: str) -> _Answer | None:
         if path == PATH:
             return self._effective(query)
-        attribute, kind = _ATTRIBUTE.fullmatch(path), _KIND.fullmatch(query)
-        if attribute is None or kind is None or attribute[1] not in _LEVELS:
-            return None
-        return self._attribute(attribute[1], attribute[2].split("/")[1:], kind[1])
+        place, kind = _place(path), _KIND.fullmatch(query)
+        return None if place is None or kind is None else self._attribute(place, kind[1])
 
     def _effective(self, query: str) -> _Answer | None:
         parameters = _parse(query)
@@ -90,16 +107,61 @@ class FastLane:
         stale = stale_text(self._context, scope, kind)
         return None if stale is None else _Answer(PATH, stale.text, ((STALE, str(stale.seconds)),))
 
-    def _attribute(self, noun: str, names: list[str], word: str) -> _Answer | None:
-        route, keys = _LEVELS[noun]
-        if len(names) != len(keys):
-            return None
+    def _attribute(self, place: _Place, word: str) -> _Answer | None:
         kind = self._context.settings.kinds.find(word)
-        reading = known_attribute(self._context, kind, check_scope(**dict(zip(keys, names, strict=True))))
+        reading = known_attribute(self._context, kind, check_scope(**place.keys))
         if reading is None:
             return None
-        tag = () if reading.row is None else (("ETag", f'"{reading.row.version}"'),)
-        return _Answer(route, encode(ReadAnswer.from_reading(reading)), tag)
+        tag = _tag(None if reading.row is None else reading.row.version)
+        return _Answer(place.route, encode(ReadAnswer.from_reading(reading)), tag)
+
+    def _put(self, environ: WSGIEnvironment) -> _Answer | None:
+        place = _place(environ["PATH_INFO"])
+        if place is None or not _is_plain_write(environ):
+            return None
+        caller: Caller = environ[CALLER]
+        try:
+            body = read(PutBody, parse_body(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))))
+            claimed_by, message = or_none(body.claimed_by), or_none(body.message)
+            authorship = Authorship(claimed_by=claimed_by, message=message, request_id=caller.request_id)
+            options = ChangeOptions(authorship=authorship)
+            kind, changed = put_attribute(self._context, check_scope(**place.keys), body, Expectation(), options)
+        except Exception as failure:
+            error = translate(failure, caller.request_id)
+            text, headers = error_body(error, caller.request_id), tuple(error_headers(error))
+            return _Answer(place.route, text, headers, status_line(error))
+        text = encode(WriteAnswer.from_changed(kind, changed))
+        return _Answer(place.route, text, _tag(changed.rows[0].version))
+
+
+class _Place(NamedTuple):
+    """The scope that a path names, unchecked, and the route of its level."""
+
+    route: str
+    keys: dict[str, str]
+
+
+def _place(path: str) -> _Place | None:
+    attribute = _ATTRIBUTE.fullmatch(path)
+    if attribute is None or attribute[1] not in _LEVELS:
+        return None
+    route, keys = _LEVELS[attribute[1]]
+    names = attribute[2].split("/")[1:]
+    return _Place(route, dict(zip(keys, names, strict=True))) if len(names) == len(keys) else None
+
+
+def _is_plain_write(environ: WSGIEnvironment) -> bool:
+    """Whether a request has a small body of JSON, no query and no conditions."""
+    return (
+        not environ["QUERY_STRING"]
+        and environ.get("CONTENT_TYPE") == "application/json"
+        and _SMALL.fullmatch(environ.get("CONTENT_LENGTH", "")) is not None
+        and not any(header in environ for header in _CONDITIONS)
+    )
+
+
+def _tag(version: int | None) -> tuple[tuple[str, str], ...]:
+    return () if version is None else (("ETag", f'"{version}"'),)
 
 
 def _parse(query: str) -> dict[str, str] | None:

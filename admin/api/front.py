@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flask import Flask, request
@@ -13,7 +12,7 @@ from flask import Flask, request
 from admin import metrics
 from admin.api.browsers import BrowserGuard
 from admin.api.current import CALLER
-from admin.api.failures import error_body, error_headers, translate
+from admin.api.failures import error_body, error_headers, status_line, translate
 from admin.errors import Busy, RainbowError
 from admin.gate import MOST_OPEN_BYTES, Gate, accept_request_id
 
@@ -97,7 +96,7 @@ class Front:
         environ[ROUTE] = self._gate.route(head.method, head.path)
         body = error_body(error, head.request_id)
         headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body))), *error_headers(error)]
-        _identifying(environ, start_response)(f"{error.status} {HTTPStatus(error.status).phrase.upper()}", headers)
+        _identifying(environ, start_response)(status_line(error), headers)
         _observe(environ)
         return [] if head.method == "HEAD" else [body]
 

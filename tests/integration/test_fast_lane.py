@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from flask import Flask, request_started
 from flask.testing import FlaskClient
+from sqlalchemy.exc import OperationalError
 from werkzeug.test import TestResponse
 
 from tests.conftest import MakeApp
+from tests.support.apps import context_of
 from tests.support.placing import API, DOMAIN, PROJECT, get, ok, put_attribute
 
 PATH = f"{API}/effective_attributes"
@@ -155,6 +157,102 @@ def test_an_attribute_is_read_with_who_changed_it_last(make_app: MakeApp) -> Non
         assert requests == []
         assert (answer["version"], answer["claimed_by"]) == (version, "jo")
         assert answer == ok(api.get(f"{path}?resource_type=0&"))
+
+
+WORKFLOW_PATH = f"workflow_attributes/{PROJECT}/{DOMAIN}/core.wf"
+LABEL = {"attributes": {"matching_attributes": {"execution_cluster_label": {"value": "other"}}}}
+WRITES: list[tuple[str, Any]] = [
+    (WORKFLOW_PATH, LABEL),
+    (WORKFLOW_PATH, {**LABEL, "message": "why", "claimed_by": "jo", "project": PROJECT}),
+    (f"launch_plan_attributes/{PROJECT}/{DOMAIN}/core.wf/lp", LABEL),
+    (f"project_domain_attributes/{PROJECT}/{DOMAIN}", LABEL),
+    (
+        f"project_attributes/{PROJECT}",
+        {"attributes": {"matchingAttributes": {"executionClusterLabel": {"value": "o"}}}},
+    ),
+    (f"domain_attributes/{DOMAIN}", LABEL),
+]
+REFUSED_WRITES: list[tuple[str, Any]] = [
+    (WORKFLOW_PATH, {}),
+    (WORKFLOW_PATH, []),
+    (WORKFLOW_PATH, {**LABEL, "project": "another"}),
+    (WORKFLOW_PATH, {**LABEL, "colour": "blue"}),
+    (WORKFLOW_PATH, {**LABEL, "message": 7}),
+    (WORKFLOW_PATH, {"attributes": {"matching_attributes": {"nothing": {}}}}),
+    (WORKFLOW_PATH, {"attributes": {"matching_attributes": {"execution_cluster_label": {"value": "Not a label!"}}}}),
+    (f"workflow_attributes/{PROJECT}/nowhere/core.wf", LABEL),
+    (f"workflow_attributes/nobody/{DOMAIN}/core.wf", LABEL),
+    (f"workflow_attributes/{PROJECT}/{DOMAIN}/..", LABEL),
+]
+UNUSUAL_WRITES: list[tuple[str, dict[str, Any]]] = [
+    (f"{WORKFLOW_PATH}?dry_run=true", {"json": LABEL}),
+    (f"workflow_attributes/{PROJECT}/{DOMAIN}/a%20b", {"json": LABEL}),
+    (f"workflow_attributes/{PROJECT}/{DOMAIN}", {"json": LABEL}),
+    (f"nothing_attributes/{PROJECT}", {"json": LABEL}),
+    (WORKFLOW_PATH, {"json": LABEL, "headers": {"If-Match": "1"}}),
+    (WORKFLOW_PATH, {"json": LABEL, "headers": {"If-None-Match": "*"}}),
+    (WORKFLOW_PATH, {"json": {**LABEL, "message": "m" * 10_000}}),
+    (WORKFLOW_PATH, {"data": b"{}", "content_type": "application/merge-patch+json"}),
+    (WORKFLOW_PATH, {"data": b""}),
+]
+
+
+@pytest.mark.parametrize(("path", "body"), WRITES)
+def test_a_plain_write_is_made_without_flask_in_the_same_way(api: FlaskClient, path: str, body: Any) -> None:
+    first, second = _put_both_ways(api, path, body, between=lambda: ok(api.delete(f"{API}/{path}?resource_type=3")))
+    for answer, number in ((first, 1), (second, 3)):
+        assert (answer.status, answer.headers["ETag"]) == ("200 OK", f'"{number}"')
+        assert (ok(answer)["version"], ok(answer)["revision"]) == (number, number)
+    numbers = {"version": 0, "revision": 0}
+    assert {**ok(first), **numbers} == {**ok(second), **numbers}
+    assert {**first.headers, "ETag": ""} == {**second.headers, "ETag": ""}
+    third, _, oldest = get(api, "revisions")["revisions"]
+    own = {"number": 0, "created_at": ""}
+    assert {**third, **own} == {**oldest, **own}
+
+
+@pytest.mark.parametrize(("path", "body"), REFUSED_WRITES)
+def test_a_plain_write_is_refused_without_flask_in_the_same_words(api: FlaskClient, path: str, body: Any) -> None:
+    first, second = _put_both_ways(api, path, body)
+    assert first.status_code in (400, 404)
+    assert (first.status, first.data, {**first.headers}) == (second.status, second.data, {**second.headers})
+    assert get(api, "revisions")["revisions"] == []
+
+
+def _put_both_ways(
+    api: FlaskClient, path: str, body: Any, between: Callable[[], object] = lambda: None
+) -> list[TestResponse]:
+    """The answers of the lane and of Flask to the same write."""
+    answers = []
+    for query in ("", "?dry_run=false"):
+        with requests_of_flask(api.application) as requests:
+            answers.append(api.put(f"{API}/{path}{query}", json=body, headers={"X-Request-Id": "same"}))
+        assert bool(requests) is bool(query)
+        if not query:
+            between()
+    return answers
+
+
+@pytest.mark.parametrize(("path", "request_"), UNUSUAL_WRITES)
+def test_any_other_write_reaches_flask(settled: FlaskClient, path: str, request_: dict[str, Any]) -> None:
+    with requests_of_flask(settled.application) as requests:
+        settled.put(f"{API}/{path}", **request_)
+    assert len(requests) == 1
+
+
+def test_a_write_that_fails_unexpectedly_is_answered_and_not_tried_again(
+    settled: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+
+    def fail(*_: Any) -> None:
+        calls.append(1)
+        raise OperationalError("INSERT", {}, Exception("server closed the connection"))
+
+    monkeypatch.setattr(context_of(settled.application).changes, "_write", fail)
+    answer = settled.put(f"{API}/{WORKFLOW_PATH}", json=LABEL)
+    assert answer.status_code == 503
+    assert len(calls) == 1
 
 
 def test_a_request_keeps_its_id(settled: FlaskClient) -> None:
