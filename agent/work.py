@@ -23,6 +23,7 @@ from agent.leases import Leases
 from agent.outbox import Outbox
 from agent.state_directory import StateDirectory
 from agent.tasks import build_task, key_of
+from agent.turns import Turns
 
 log = logging.getLogger("rainbow.agent")
 T = TypeVar("T")
@@ -67,8 +68,7 @@ class Work:
         self._poll_seconds = poll_seconds
         self._clock = clock
         self._next_poll_at = 0.0
-        #: When the turns of executions to be looked up, or to be submitted, end.
-        self._turns_end_at = 0.0
+        self._turns = Turns(self.intents, clock)
         self._boot = boot_id()
         self._cancellations = Cancellations(engine, state, clock)
 
@@ -110,22 +110,15 @@ class Work:
 
     def _try_in_turn(self, intents: Iterable[Intent], action: Callable[[Intent], None]) -> None:
         """Do something slow about each as long as leases can wait for it; the others come first in the next step."""
-        self._turns_end_at = self._clock.steady() + self.leases.guard.interval_seconds / 2
+        self._turns.begin(self.leases.guard.interval_seconds / 2)
         self._try_each(intents, action)
-
-    def _take_turn(self, intent: Intent) -> bool:
-        """Whether it is the turn of an execution, which then comes last in the next step."""
-        if self._clock.steady() > self._turns_end_at:
-            return False
-        self.intents[intent.key] = self.intents.pop(intent.key)
-        return True
 
     def _look_up(self) -> None:
         """Find out whether the engine has the jobs whose submission was interrupted."""
         self._try_in_turn(self.intents.in_stage(Stage.SUBMITTING), self._find)
 
     def _find(self, intent: Intent) -> None:
-        if not self._take_turn(intent):
+        if not self._turns.take(intent):
             return
         handle = self.engine.find(intent.key)
         intent.native_id = handle.native_id if handle else ""
@@ -210,7 +203,7 @@ class Work:
         if intent.stage is Stage.HELD:
             self.end(intent, Ending.WITHDRAW, _DRAINING)
         can_withdraw = self._is_queued(intent) and self.engine.can_withdraw and self._cancellations.is_due(intent)
-        if can_withdraw and self._take_turn(intent) and not self._cancellations.withdraw(intent, _DRAINING):
+        if can_withdraw and self._turns.take(intent) and not self._cancellations.withdraw(intent, _DRAINING):
             self.native.pop(intent.key, None)
 
     def _is_queued(self, intent: Intent) -> bool:
@@ -227,7 +220,7 @@ class Work:
             return
         has_slot = len(self.intents.in_stage(Stage.SUBMITTED)) < self._slots
         may_start = has_slot and not self.is_stopping and not self.is_draining
-        if (may_start or self._was_over(intent)) and self._take_turn(intent):
+        if (may_start or self._was_over(intent)) and self._turns.take(intent):
             self._start(intent)
             self._next_poll_at = 0.0
 

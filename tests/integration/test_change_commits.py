@@ -35,7 +35,8 @@ from admin.services.context import Context
 from admin.services.registrations import register_workflow
 from admin.store import attributes
 from admin.store import revisions as revisions_store
-from admin.store.cache.index import MOST_RECENT, AttributeRow, Index
+from admin.store.cache.index import AttributeRow, Index
+from admin.store.cache.recent_changes import MOST_RECENT
 from admin.store.cache.shared_counter import SharedCounter
 from admin.store.database import is_writing
 from admin.store.group_commit import GroupCommit

@@ -10,11 +10,9 @@ import gc
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from itertools import islice
 from typing import Any
 
 from sqlalchemy import Connection, Text, cast, func, select
@@ -28,6 +26,7 @@ from admin.core.settings.kinds import Kind, Kinds
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.store import decision_basis, projects, revisions
 from admin.store.attributes import StoredAttribute, attributes
+from admin.store.cache.recent_changes import RecentChanges
 from admin.store.cache.shared_counter import SharedCounter
 from admin.store.database import Database
 from admin.store.decision_basis import DecisionBasis
@@ -43,8 +42,6 @@ STALE_SECONDS = 0.1
 _FEW_ROWS = 20_000
 _RETRY_SECONDS = 1.0
 _CHUNK = 10_000
-#: Changes that are remembered for `changed_since`.
-MOST_RECENT = 1000
 
 #: An attribute as the index reads it: kind, project, domain, workflow, launch plan, its payload as text, its version,
 #: and its last change.
@@ -98,8 +95,7 @@ class Index:
         self._projects: dict[str, Project] = {}
         self._revision = -1
         self._made_at: datetime | None = None  #: when that revision was made
-        self._recent: deque[RowKey] = deque(maxlen=MOST_RECENT)  #: the rows of the last changes that were applied
-        self._mark = 0  #: how many changes were applied; to load or drop everything counts as one that nobody knows
+        self._recent = RecentChanges()  #: those that were applied
         self._checked_at = 0.0
         self._retry_at = 0.0
         self._current_at = 0.0  #: when the database was last seen to have nothing newer
@@ -215,16 +211,12 @@ class Index:
     def mark(self) -> int | None:
         """The mark to ask with what has changed since; None before the index is loaded."""
         with self._reading:
-            return None if self._scopes is None else self._mark
+            return None if self._scopes is None else self._recent.mark
 
     def changed_since(self, mark: int) -> list[RowKey] | None:
-        """The rows of any noun that changes since a mark were of, newest first; None where there are too many to know.
-
-        Marks count changes, not revisions: a database that has lost revisions gives others their numbers.
-        """
+        """The rows of the changes that were applied since a mark; None where there are too many to know."""
         with self._reading:
-            count = self._mark - mark
-            return None if count > len(self._recent) else list(islice(reversed(self._recent), count))
+            return self._recent.since(mark)
 
     def start(self) -> None:
         """Load in the background."""
@@ -302,8 +294,7 @@ class Index:
     def _apply(self, changes: Iterable[RowChange], made: Mapping[int, LastChange]) -> None:
         assert self._scopes is not None
         for change in changes:
-            self._recent.append(change.key)
-            self._mark += 1
+            self._recent.add(change.key)
             if not change.is_attribute:
                 continue
             key = change.scope.path
@@ -348,7 +339,7 @@ class Index:
             self._projects = {project.id: project for project in projects.every(connection)}
             self._scopes, self._revision, self._made_at = scopes, head, revisions.made_at(connection, head)
             self._domains = set(filter(_is_domain, scopes))
-            self._forget_recent()
+            self._recent.forget()
             self._checked_at = self._current_at = begun_at
         if len(scopes) > self._few_rows:
             gc.freeze()  # nothing of it is garbage, and scanning a million entries takes long
@@ -361,11 +352,7 @@ class Index:
         with self._reading:
             self._scopes, self._domains, self._projects = None, set(), {}
             self._revision, self._made_at = -1, None
-            self._forget_recent()
-
-    def _forget_recent(self) -> None:
-        self._recent.clear()
-        self._mark += 1
+            self._recent.forget()
 
 
 _ALL_ATTRIBUTES: AnySelect = select(

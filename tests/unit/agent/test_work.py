@@ -87,6 +87,14 @@ def started(work: Work, clock: FakeClock, **more: Any) -> None:
     work.step()
 
 
+def ended_before(work: Work, engine: FakeEngine, clock: FakeClock, native: NativeState, **more: Any) -> None:
+    """Start an attempt, lose its lease and end its job, so that the agent has nothing left of it but its past."""
+    started(work, clock, **more)
+    work.end_lost([{**REFERENCE, "reason": "LEASE_EXPIRED"}])
+    engine.jobs[KEY] = native
+    work.step()
+
+
 def running(work: Work, engine: FakeEngine, clock: FakeClock, **more: Any) -> None:
     """Bring an execution to the point where its job is about to be seen running."""
     started(work, clock, **more)
@@ -954,10 +962,7 @@ def test_an_adopted_execution_is_ended_by_whoever_knows_its_policy(
 def test_a_job_that_the_agent_ended_is_not_reported_as_aborted_when_a_restored_admin_asks_for_it_again(
     work: Work, engine: FakeEngine, clock: FakeClock, native: NativeState, expected: tuple[str, str | None]
 ) -> None:
-    started(work, clock, on_lost="fail")
-    work.end_lost([{**REFERENCE, "reason": "LEASE_EXPIRED"}])
-    engine.jobs[KEY] = native
-    work.step()
+    ended_before(work, engine, clock, native, on_lost="fail")
     assert work.intents == {}
     work.answer([REFERENCE])
     clock.advance(1)
@@ -999,10 +1004,7 @@ def test_a_job_that_was_seen_to_run_before_is_not_handed_back(
 def test_an_attempt_that_was_over_is_not_started_again_when_a_restored_admin_gives_it_away_again(
     work: Work, engine: FakeEngine, clock: FakeClock, native: NativeState | None, expected: list[str]
 ) -> None:
-    started(work, clock)
-    work.end_lost([{**REFERENCE, "reason": "LEASE_EXPIRED"}])
-    engine.jobs[KEY] = native or ABORTED_IN_QUEUE
-    work.step()
+    ended_before(work, engine, clock, native or ABORTED_IN_QUEUE)
     assert work.intents == {}
     if native is None:
         del engine.jobs[KEY]
@@ -1018,10 +1020,7 @@ def test_an_attempt_that_was_over_is_not_started_again_when_a_restored_admin_giv
 def test_an_attempt_that_was_over_is_reported_and_not_handed_back_while_its_cluster_drains(
     work: Work, engine: FakeEngine, clock: FakeClock, native: NativeState, expected: list[str]
 ) -> None:
-    started(work, clock)
-    work.end_lost([{**REFERENCE, "reason": "LEASE_EXPIRED"}])
-    engine.jobs[KEY] = native
-    work.step()
+    ended_before(work, engine, clock, native)
     assert work.intents == {}
     work.is_draining = True
     work.accept([LEASE])
@@ -1038,10 +1037,7 @@ def test_an_attempt_that_was_over_is_reported_and_not_handed_back_while_its_clus
 def test_an_attempt_that_was_over_is_reported_and_not_handed_back_when_the_agent_stops_or_its_cluster_has_drained(
     work: Work, engine: FakeEngine, clock: FakeClock, reason: str, confirmed_after: int
 ) -> None:
-    started(work, clock)
-    work.end_lost([{**REFERENCE, "reason": "LEASE_EXPIRED"}])
-    engine.jobs[KEY] = SUCCEEDED
-    work.step()
+    ended_before(work, engine, clock, SUCCEEDED)
     work.accept([LEASE])
     if not confirmed_after:
         work.leases.renew([REFERENCE], clock.steady(), confirms=True)
@@ -1063,10 +1059,7 @@ def test_an_attempt_that_was_over_is_reported_and_not_handed_back_when_the_agent
 def test_a_past_intent_that_a_job_overwrote_is_ignored(
     work: Work, engine: FakeEngine, clock: FakeClock, state: StateDirectory, text: str
 ) -> None:
-    started(work, clock)
-    work.end_lost([{**REFERENCE, "reason": "LEASE_EXPIRED"}])
-    engine.jobs[KEY] = ABORTED
-    work.step()
+    ended_before(work, engine, clock, ABORTED)
     path = state.jobs / KEY / "intent.json"
     document = json.loads(path.read_text())
     path.write_text(json.dumps({**document, **json.loads(text)}) if text.startswith('{"') else text)
