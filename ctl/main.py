@@ -51,6 +51,7 @@ def root() -> Group:
             "history": Entry(summary="Show who changed what, when and why", place="changes.history"),
             "rollback": Entry(summary="Undo a change, or go back to a revision", place="changes.rollback"),
             "explain": Entry(summary="Show what applies, and where it comes from", place="explain"),
+            "compare": Entry(summary="Show what differs between two scopes or revisions", place="compare"),
             "place": Entry(summary="Show where something would run, and why", place="placement.place"),
             "simulate": Entry(summary="Show which executions a change would move", place="placement.simulate"),
             "redecide": Entry(

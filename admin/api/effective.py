@@ -11,8 +11,10 @@ from admin.api.operations import Operations
 from admin.core.settings.kinds import Kind
 from admin.core.settings.scopes import Scope, check_scope
 from admin.messages.changes import read_changes
+from admin.messages.comparisons import ComparisonAnswer, ComparisonQuery
 from admin.messages.effective import EffectiveAnswer, EffectiveQuery, ProposalBody
 from admin.messages.requests import Fields
+from admin.services.comparisons import Place, compare_scopes
 from admin.services.effective import effective_attributes, stale_text
 
 #: The header of an answer from before the database went away: how many seconds ago it was true.
@@ -40,6 +42,15 @@ def propose_effective_attributes(body: Fields) -> EffectiveAnswer:
     proposed = read_changes(context(), body["changes"])
     effective = effective_attributes(context(), _scope(body), _kinds(body), proposed=proposed)
     return EffectiveAnswer.from_effective(effective)
+
+
+@operations.add("GET", "/effective_attributes/comparison", query=ComparisonQuery, errors=(404,))
+def compare_effective_attributes(query: Fields) -> ComparisonAnswer:
+    """What differs between two scopes, or at one between two revisions."""
+    other = {key: query[f"other_{key}"] for key in Scope._fields if f"other_{key}" in query}
+    first = Place(scope=_scope(query), at=query.get("at"))
+    second = Place(scope=_scope({**query, **other}), at=query.get("other_at"))
+    return ComparisonAnswer.from_comparison(compare_scopes(context(), first, second, _kinds(query)))
 
 
 def _scope(fields: Fields) -> Scope:

@@ -6,6 +6,7 @@ from admin.api import creations
 from admin.api.current import context
 from admin.core.executions.selectors import check_sort_field
 from admin.core.problems import invalid
+from admin.messages.comparisons import ComparisonAnswer
 from admin.messages.decisions import ExplanationAnswer, ExplanationQuery, ManyRedecidedAnswer
 from admin.messages.executions import (
     EndBody,
@@ -37,6 +38,7 @@ from admin.messages.pages import number_of, number_token
 from admin.messages.requests import Fields, PageQuery, WriteQuery
 from admin.messages.selectors import conditions_of, scope_of, time_of
 from admin.services import abandonments, executions, redecisions
+from admin.services.comparisons import compare_execution
 from admin.services.logs import read_log, read_output, read_outputs
 
 operations = creations.operations  # of the same noun
@@ -122,6 +124,12 @@ def explain_execution(query: Fields, **key: str) -> ExplanationAnswer:
     """Why an execution is where it is."""
     explanation = executions.explain(context(), execution_id(**key), query.get("decision"))
     return ExplanationAnswer.from_explanation(explanation)
+
+
+@operations.add("GET", f"{_PATH}/comparison", errors=(404,), for_agents=True)
+def compare_execution_settings(**key: str) -> ComparisonAnswer:
+    """What the settings of an execution would be now, where they differ."""
+    return ComparisonAnswer.from_comparison(compare_execution(context(), execution_id(**key)))
 
 
 @operations.add("PUT", _PATH, body=StateBody, errors=(404,))

@@ -45,8 +45,21 @@ class SilenceAnswer(Answer):
     message: str
 
 
+class StatusAnswer(Answer):
+    """Where an execution stands now."""
+
+    phase: str
+    since: Annotated[Time, Meta(description="When it came to this phase.")]
+    attempt: Annotated[int, Meta(description="Attempts that came to nothing before they began do not count.")]
+    attempts: Annotated[int, Meta(description="How many attempts there may be.")]
+    message: str
+    next: Annotated[str | None, Meta(description="What decides about it next.")] = None
+    next_at: Time | None = None
+
+
 class ExplanationAnswer(Answer):
     id: ExecutionIdAnswer
+    status: Annotated[StatusAnswer | None, Meta(description="Of the current decision of an execution.")] = None
     silence: Annotated[SilenceAnswer | None, Meta(description="While its cluster is silent.")] = None
     cluster: str | None = None
     reason: ReasonAnswer
@@ -71,6 +84,7 @@ class ExplanationAnswer(Answer):
         return cls.from_attributes(
             explanation,
             id=ExecutionIdAnswer.from_execution(explanation.id),
+            status=explanation.status and StatusAnswer.from_attributes(explanation.status),
             silence=silence and SilenceAnswer.from_attributes(silence),
             reason=ReasonAnswer(code=explanation.reason, message=explanation.reason_message),
             decided_at=decision and decision.decided_at,

@@ -16,6 +16,7 @@ from admin.core.executions.attempts import DRAINED
 from admin.core.executions.lifecycle import UNFINISHED, Phase
 from admin.core.executions.selectors import Condition, equals
 from admin.core.executions.spec import EXECUTION_NAME, request_warnings
+from admin.core.executions.statuses import Status
 from admin.core.json_text import JsonObject
 from admin.core.placement import decisions as placement_decisions
 from admin.core.problems import Invalid, Problem, closest, did_you_mean, shorten
@@ -26,6 +27,7 @@ from admin.services.context import Context
 from admin.services.run_requests import CreationRequest, run_request_of
 from admin.services.scopes import check_readable
 from admin.services.silences import SilenceView, view_silence
+from admin.services.statuses import view_status
 from admin.services.waiting import Wait
 from admin.store import decisions, execution_lists, executions
 from admin.store.decisions import StoredDecision
@@ -264,6 +266,7 @@ class Explanation:
     decision: StoredDecision | None = None  #: None where nothing was decided yet
     history: list[StoredDecision] | None = None
     silence: SilenceView | None = None  #: of its cluster, while it waits or runs there
+    status: Status | None = None  #: where it stands now; None for what was not created
 
 
 def explain(context: Context, key: ExecutionId, number: int | None = None) -> Explanation:
@@ -278,9 +281,12 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         trail = decisions.trail(connection, decision.placement_trail)
         is_current = decision is history[-1]
         silence = view_silence(context, connection, execution) if is_current else None
+        status = view_status(context, connection, execution, settings, silence) if is_current else None
     message = decision.reason_message
     is_chosen = decision.reason in placement_decisions.CHOSEN
-    if decision.cluster and is_chosen and Phase(execution.phase) is not Phase.QUEUED:
+    is_waiting_there = Phase(execution.phase) is Phase.QUEUED and execution.cluster == decision.cluster
+    has_left = not is_waiting_there or execution.not_before is not None
+    if decision.cluster and is_chosen and has_left:
         message = placement_decisions.describe_choice(decision.cluster, decision.reason, is_past=True)
     winner = next(rung for rung in settings["rungs"] if rung["state"] == "wins")
     return Explanation(
@@ -301,6 +307,7 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         decision=decision,
         history=history,
         silence=silence,
+        status=status,
     )
 
 

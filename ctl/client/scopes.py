@@ -121,12 +121,23 @@ def level_label(level: str) -> str:
 
 def describe_origin(origin: Mapping[str, Any], here: Scope) -> str:
     """Where a value comes from, as seen from one scope."""
+    if origin.get("level") == "platform" or origin.get("level") in BEYOND:
+        return describe_place(origin)
+    scope = Scope.from_document(origin)
+    if scope == here:
+        return f"here{_version(origin)}"
+    return f"inherited from {scope.describe()}"
+
+
+def describe_place(origin: Mapping[str, Any]) -> str:
+    """Where a value comes from, the same from wherever it is seen."""
     if origin.get("level") == "platform":
         key = origin.get("key")
         return f"platform ({key})" if key else "platform"
     if origin.get("level") in BEYOND:
         return BEYOND[origin["level"]]
-    scope = Scope.from_document(origin)
-    if scope == here:
-        return f"here (version {origin['version']})" if origin.get("version") else "here"
-    return f"inherited from {scope.describe()}"
+    return f"{Scope.from_document(origin).describe()}{_version(origin)}"
+
+
+def _version(origin: Mapping[str, Any]) -> str:
+    return f" (version {origin['version']})" if origin.get("version") else ""

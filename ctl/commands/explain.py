@@ -25,9 +25,9 @@ that set nothing are shown too. For each field the most specific level that sets
 --with FILE shows what would apply if the documents in it were applied; --at shows what applied at a revision, with the
 platform's current configuration.
 
-explain execution NAME shows why an execution is where it is: what each rung asks for, most specific first; every
-candidate with the result of each filter and its score; and the choice. -o wide adds each setting with its trail;
---decision shows an earlier decision.
+explain execution NAME says how it stands now, what happens next, and why it is where it is: what each rung asks for,
+most specific first; every candidate with the result of each filter, its score, and why it was not chosen. -o wide adds
+the rungs that say nothing and each setting with its trail; --decision shows an earlier decision.
 """
 
 

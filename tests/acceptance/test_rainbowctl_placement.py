@@ -33,9 +33,15 @@ def test_a_decision_is_explained_rung_by_rung_and_candidate_by_candidate(shell: 
     shell.ok(f"rainbowctl create execution why {here} --clusterPool first -q -- true")
     explain = f"rainbowctl explain execution why {here}"
     head, rungs, candidates = shell.ok(explain).split("\n\n")
-    assert head.startswith(
-        f"execution {project}/development/why\ndecision  cluster east (pool first, strategy spill)\n"
+    id, now, following, decision, *_ = head.splitlines()
+    assert id == f"execution {project}/development/why"
+    assert re.fullmatch(
+        r"now       QUEUED for \d+ s, .* at east: east is expected: .*; pool 'first' in the request "
+        rf"outranks label 'arctic' at project-domain {project}/development\.",
+        now,
     )
+    assert following == "next      It is decided again when the fleet changes."
+    assert decision == "decision  cluster east (pool first, strategy spill)"
     cells = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in rungs.splitlines()]
     assert cells[0] == ["RUNG", "ASKS FOR", "STATE", "SAID BY"]
     assert ["request", "pool first", "wins"] in [row[:3] for row in cells]
@@ -46,9 +52,16 @@ def test_a_decision_is_explained_rung_by_rung_and_candidate_by_candidate(shell: 
     assert [row.split()[0] for row in rows] == ["east", "west"]
     assert "yes" in rows[0].split()
     assert "yes" not in rows[1].split()
+    assert rows[1].split("  ")[-1].strip() == "able; scored 1 against 0, and the lowest is best"
     answer = shell.rest("GET", f"executions/{project}/development/why/explanation")
-    assert json.loads(shell.ok(f"{explain} -o json")) == answer
+    printed = json.loads(shell.ok(f"{explain} -o json"))
+    assert re.sub(r"\d+ s", "", printed["status"].pop("message")) == re.sub(
+        r"\d+ s", "", answer["status"].pop("message")
+    )
+    assert printed == answer
+    assert "silent" not in rungs
     wide = shell.ok(f"{explain} -o wide")
+    assert "silent" in wide
     assert "task-resource-attribute at " in wide
     assert "DRAW" in wide
 

@@ -231,3 +231,25 @@ def test_a_kind_may_be_typed_by_its_name_or_number_too(shell: Shell) -> None:
     by_noun = shell.ok("rainbowctl get workflow-priority -d production -o json")
     assert shell.ok("rainbowctl get WORKFLOW_PRIORITY -d production -o json") == by_noun
     assert shell.ok("rainbowctl get 10 -d production -o json") == by_noun
+
+
+def test_two_scopes_are_compared_in_text_json_and_over_http_with_the_same_facts(new_shell: Shell) -> None:
+    project = new_shell.project("compared")
+    new_shell.ok(f"rainbowctl update task-resource-attribute -p {project} -d staging --set limits.cpu=2 -q")
+    new_shell.ok(f"rainbowctl update task-resource-attribute -p {project} -d production --set limits.cpu=8 -q")
+    compare = f"rainbowctl compare task-resource-attribute -p {project} -d staging --otherDomain production"
+    done = new_shell.run(compare)
+    assert done.status == 0
+    assert f"first   project {project}, domain staging, as of revision " in done.out
+    row = next(line for line in done.out.splitlines() if "limits.cpu" in line)
+    *cells, second = [cell.strip() for cell in row.split("  ") if cell.strip()]
+    assert cells[:3] == ["TASK_RESOURCE", "limits.cpu", "2"]
+    assert cells[3].startswith(f"project {project}, domain staging (version ")
+    assert cells[4] == "8"
+    assert second.startswith(f"project {project}, domain production (version ")
+    assert done.err.startswith("1 field differs; ")
+    query = f"project={project}&domain=staging&other_domain=production&resource_type=TASK_RESOURCE"
+    answer = new_shell.rest("GET", f"effective_attributes/comparison?{query}")
+    assert json.loads(new_shell.ok(f"{compare} -o json")) == answer
+    assert "No fields differ; " in new_shell.run(f"{compare} --at 1 --otherAt 1").err
+    assert "stagin" in new_shell.refused(2, f"{compare.replace('production', 'stagin')}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from admin.core.fleet.clusters import Health
+from admin.core.fleet.clusters import Cluster, Health
 from admin.core.fleet.fleet import DEFAULT_STRATEGY, Fleet
 from admin.core.placement.candidates import Candidate, Workload, candidates_of, group_of
 from admin.core.placement.choice import WeightedChoice, draw
@@ -17,6 +17,7 @@ from admin.core.placement.filters import (
     EXPECTED,
     FILTERS,
     FILTERS_WITH_ROOM,
+    NEVER_SEEN,
     REACHABLE,
     ROOM,
     WEIGHT,
@@ -201,6 +202,15 @@ def may_stay(cluster: str, route: Route, fleet: Fleet, workload: Workload) -> bo
     return not failed
 
 
+def obstacle_at(cluster: Cluster, workload: Workload) -> Verdict | None:
+    """The first filter by which a cluster would not take what waits there now; None where it would."""
+    if cluster.is_expected:
+        return Verdict(EXPECTED.name, False, NEVER_SEEN)
+    candidate = Candidate(cluster, 1, 0, cluster.unused)
+    drops = ((filter_, filter_.drop((candidate,), workload).get(0)) for filter_ in FILTERS_WITH_ROOM)
+    return next((Verdict(filter_.name, False, reason) for filter_, reason in drops if reason is not None), None)
+
+
 def may_move(cluster: str, route: Route, fleet: Fleet) -> bool:
     """Whether an execution that waits at a cluster may leave it for another: an expected one for one that was seen."""
     present = fleet.clusters.get(cluster)
@@ -231,7 +241,27 @@ def render_candidates(
         candidate["rank"] = ranks.index(_order(candidate["score"])) + 1
         if candidate["rank"] == 1:
             candidate["draw"] = draw(key, candidate["cluster"], candidate["weight"])
+    winner = next((candidate for candidate in candidates if candidate["chosen"]), None)
+    for candidate in candidates:
+        if not candidate["chosen"]:
+            candidate["why_not"] = _why_not(candidate, winner)
     return candidates
+
+
+def _why_not(candidate: Mapping[str, Any], winner: Mapping[str, Any] | None) -> str:
+    """Why a candidate was not chosen: the filters that it fails, or how it compares with the one that was."""
+    failed = [verdict for verdict in candidate["verdicts"] if not verdict["passed"]]
+    if failed:
+        return "; ".join(verdict["reason"] for verdict in failed if "reason" in verdict)
+    if winner is None or "rank" not in winner:
+        return "able"
+    if candidate["rank"] > winner["rank"]:
+        return f"able; scored {_shown(candidate['score'])} against {_shown(winner['score'])}, and the lowest is best"
+    return f"able; drew {_shown(candidate['draw'])} against {_shown(winner['draw'])}"
+
+
+def _shown(number: float | None) -> str:
+    return "nothing" if number is None else f"{number:.3g}"
 
 
 def _order(score: float | None) -> float:

@@ -13,6 +13,8 @@ from admin.core.fleet.clusters import ClusterState, Health
 from admin.core.placement.candidates import Candidate, Workload
 from admin.core.resources import Amounts, format_amount, shortages
 
+NEVER_SEEN = "is expected: no agent of it has ever been seen"
+
 #: Why candidates are dropped, by their position; the others pass.
 Drops = Mapping[int, str]
 
@@ -73,7 +75,7 @@ def _expected(candidates: Sequence[Candidate], workload: Workload) -> Drops:
     expected = [candidate.position for candidate in candidates if candidate.cluster.is_expected]
     if not expected or not _could_run(candidates, workload):
         return {}
-    return dict.fromkeys(expected, "is expected: no agent of it has ever been seen")
+    return dict.fromkeys(expected, NEVER_SEEN)
 
 
 def _could_run(candidates: Sequence[Candidate], workload: Workload) -> bool:

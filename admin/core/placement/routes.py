@@ -11,7 +11,8 @@ cluster in the request > pool there > label there
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -165,6 +166,29 @@ def _with_states(rungs: list[Rung]) -> Iterator[Rung]:
 def as_json(route: Route) -> list[dict[str, Any]]:
     """The rungs of a route, as answers and trails show them."""
     return [_rung(rung) for rung in route.rungs]
+
+
+def describe_rungs(rungs: Sequence[Mapping[str, Any]]) -> str:
+    """Which rung decided, and which it outranks, of a route as trails have it."""
+    winner, *broader = itertools.dropwhile(lambda rung: rung["state"] != "wins", rungs)
+    if winner["kind"] == RouteKind.ANY.value:
+        return "nothing names a cluster, pool or label, so that any cluster may be chosen"
+    outranked = next((rung for rung in broader if rung["state"] == "overridden" and "name" in rung), None)
+    chosen = f"{winner['kind']} '{winner['name']}' {_said_by(winner)}"
+    if outranked is None:
+        return f"{chosen} decides"
+    return f"{chosen} outranks {outranked['kind']} '{outranked['name']}' {_said_by(outranked)}"
+
+
+def _said_by(rung: Mapping[str, Any]) -> str:
+    match rung["rung"]:
+        case word if word == REQUEST:
+            return "in the request"
+        case word if word == DEFINITION:
+            return "in the launch plan's definition"
+        case word if word == PLATFORM_RUNG:
+            return f"in configuration ({rung['key']})"
+    return f"at {Scope(**{key: rung[key] for key in Scope._fields if key in rung})}"
 
 
 def _rung(rung: Rung) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from admin.core.json_text import json_text
 from admin.core.problems import Path, dotted
 from admin.core.settings.resolution import Resolved, Step
-from admin.core.settings.scopes import Origin, Scope
+from admin.core.settings.scopes import PLATFORM, Origin, Scope
 
 
 def digest(body: Any) -> str:
@@ -39,6 +39,16 @@ def origin(source: Origin) -> dict[str, Any]:
     if source.layer:
         return {"level": source.layer}
     return scope_with(source.scope, level=source.level.value, version=source.version, key=source.key or None)
+
+
+def describe_origin(shown: Mapping[str, Any]) -> str:
+    """Where a value was set, of an origin as it is stored and shown."""
+    if "key" in shown:
+        return f"in configuration ({shown['key']})"
+    scope = Scope(**{key: shown[key] for key in Scope._fields if key in shown})
+    if scope == PLATFORM:
+        return f"by the {shown['level'].replace('-', ' ')}"
+    return f"at {scope}" + (f" (revision {shown['version']})" if "version" in shown else "")
 
 
 def resolved(effective: Resolved) -> dict[str, Any]:

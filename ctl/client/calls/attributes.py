@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
 from ctl.client.answers import Attribute, Change, Document, Effective
-from ctl.client.calls.base import PutOptions, VersionOptions
+from ctl.client.calls.base import PutOptions, VersionOptions, non_empty
 from ctl.client.calls.kinds import KindCalls, KindLike
 from ctl.client.errors import NotFound
 from ctl.client.kinds import Kind
@@ -116,6 +116,22 @@ class AttributeCalls(KindCalls):
         query: Document = {**scope.document(), **({"resource_type": self.kind(kind).name} if kind is not None else {})}
         query |= {"at": at} if at is not None else {}
         return self._read("effective_attributes", query, holding="values")
+
+    def compare(
+        self,
+        scope: Scope,
+        other: Scope,
+        kind: KindLike | None = None,
+        *,
+        at: int | None = None,
+        other_at: int | None = None,
+    ) -> Document:
+        """What differs between two scopes, each now or as of a revision; `differences` with the origins."""
+        others = {f"other_{key}": name for key, name in other.document().items()}
+        revisions = {"at": at, "other_at": other_at}
+        query: Document = {**scope.document(), **others, **non_empty(revisions)}
+        query |= {"resource_type": self.kind(kind).name} if kind is not None else {}
+        return self._read("effective_attributes/comparison", query, holding="differences")
 
     def warnings(self) -> list[Document]:
         """The warnings about stored rows that still apply."""

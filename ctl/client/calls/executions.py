@@ -162,6 +162,10 @@ class ExecutionCalls(Calls):
         """The decision in force with its whole trail, or an earlier one by its number."""
         return self._read(f"{id.path}/explanation", non_empty({"decision": decision}))
 
+    def compare_execution(self, id: ExecutionId) -> Document:
+        """Where the settings that an execution was decided by differ from those that its request would get now."""
+        return self._read(f"{id.path}/comparison", holding="differences")
+
     def set_execution_state(self, id: ExecutionId, state: str) -> Document:
         """Make an execution ACTIVE or ARCHIVED; `changed` tells whether it was not."""
         return self._write("PUT", id.path, {"state": state})

@@ -65,7 +65,7 @@ def show_explanation(session: Session, explanation: Document) -> None:
     for line in _heading(explanation):
         printer.line(line)
     printer.line()
-    printer.rows(explanation["rungs"], {"RUNG": "rung", "ASKS FOR": _target, "STATE": "state", "SAID BY": _rung_origin})
+    _show_rungs(session, explanation["rungs"])
     candidates = explanation.get("candidates") or []
     if candidates:
         printer.line()
@@ -78,6 +78,16 @@ def show_explanation(session: Session, explanation: Document) -> None:
         _show_settings(session, explanation)
 
 
+def _show_rungs(session: Session, rungs: Sequence[Document]) -> None:
+    """The rungs that say something; the others too in wide output."""
+    printer = session.printer
+    shown = [rung for rung in rungs if printer.is_wide or rung.get("state") != "silent"]
+    printer.rows(shown, {"RUNG": "rung", "ASKS FOR": _target, "STATE": "state", "SAID BY": _rung_origin})
+    silent = len(rungs) - len(shown)
+    if silent:
+        printer.line(f"{silent} more say nothing; `-o wide` shows them.")
+
+
 def _heading(explanation: Document) -> list[str]:
     id = explanation.get("id") or {}
     reason = explanation.get("reason") or {}
@@ -85,10 +95,14 @@ def _heading(explanation: Document) -> list[str]:
     by += [f"strategy {explanation['strategy']}"] if explanation.get("strategy") else []
     where = f"cluster {explanation['cluster']}" if explanation.get("cluster") else "no cluster"
     where += f" ({', '.join(by)})" if by else ""
-    silence = explanation.get("silence")
-    lines = [
-        f"execution {ExecutionId.from_document(id)}",
-        *([f"silence   {silence['message']}"] if silence else []),
+    status, silence = explanation.get("status"), explanation.get("silence")
+    lines = [f"execution {ExecutionId.from_document(id)}"]
+    if status:
+        lines += [f"now       {status['message']}"]
+        lines += [f"next      {status['next']}"] if status.get("next") else []
+    elif silence:
+        lines += [f"silence   {silence['message']}"]
+    lines += [
         f"decision  {where}",
         f"reason    {': '.join(str(reason[key]) for key in ('code', 'message') if reason.get(key))}",
     ]
@@ -129,9 +143,15 @@ def _candidate_cells(candidate: Document, filters: Sequence[str], is_wide: bool)
     cells = [name, _number(candidate.get("weight")) + (" (no)" if is_weightless else ""), _state(verdicts)]
     cells += [_verdict(verdicts.get(word)) for word in filters]
     cells += [_number(candidate.get(key)) for key in ("score", "rank", *(["draw"] if is_wide else []))]
+    return [*cells, "yes" if candidate.get("chosen") else "", _why_not(candidate, verdicts)]
+
+
+def _why_not(candidate: Document, verdicts: Mapping[str, Document]) -> str:
+    """Why a candidate was not chosen, also by an older admin, which says so of those alone that failed a filter."""
+    if "why_not" in candidate:
+        return str(candidate["why_not"])
     failed = [verdict for verdict in verdicts.values() if not verdict.get("passed")]
-    reasons = [str(verdict["reason"]) for verdict in failed if verdict.get("reason")]
-    return [*cells, "yes" if candidate.get("chosen") else "", "; ".join(reasons)]
+    return "; ".join(str(verdict["reason"]) for verdict in failed if verdict.get("reason"))
 
 
 def _state(verdicts: Mapping[str, Document]) -> str:

@@ -1,0 +1,52 @@
+"""Comparisons: where two effective values of a kind differ, leaf by leaf, with the origin on both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from admin.core.problems import dotted
+from admin.core.settings.kinds import Kind
+
+
+class Leaf(NamedTuple):
+    """A leaf on one side."""
+
+    state: str  #: set, unset, or absent where no level says anything
+    value: Any = None
+    origin: Mapping[str, Any] | None = None  #: as trails have it
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeafPair:
+    """A leaf on both sides."""
+
+    kind: str
+    path: str
+    first: Leaf
+    second: Leaf
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether both sides have the same value, wherever it is set; to unset a leaf is to have none."""
+        return _worth(self.first) == _worth(self.second)
+
+
+def pair_leaves(kind: Kind, first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[LeafPair]:
+    """Every leaf that one of two effective values has, as trails have these."""
+    sides = _leaves(kind, first), _leaves(kind, second)
+    for path in dict.fromkeys((*sides[0], *sides[1])):
+        pair = (side.get(path, Leaf("absent")) for side in sides)
+        yield LeafPair(kind=kind.name, path=path, first=next(pair), second=next(pair))
+
+
+def _leaves(kind: Kind, effective: Mapping[str, Any]) -> dict[str, Leaf]:
+    origins = effective["origins"]
+    values = {dotted(path): value for path, value in kind.leaves(effective["value"]).items()}
+    leaves = {path: Leaf("set", value, origins.get(path)) for path, value in values.items()}
+    return leaves | {path: Leaf("unset", None, origin) for path, origin in effective["unset"].items()}
+
+
+def _worth(leaf: Leaf) -> tuple[bool, Any]:
+    return leaf.state == "set", leaf.value

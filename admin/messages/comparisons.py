@@ -1,0 +1,76 @@
+"""Comparisons: what applies at two scopes or revisions, or at an execution and today, leaf by leaf."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from marshmallow import fields
+from msgspec import Meta
+
+from admin.core.settings.comparisons import Leaf, LeafPair
+from admin.messages.executions import ExecutionIdAnswer
+from admin.messages.requests import SCOPE_KEY, Number, ResourceType, ScopeQuery
+from admin.messages.shared import Answer, ScopeAnswer, described_as, one_of
+from admin.services.comparisons import Comparison, Side
+
+
+class ComparisonQuery(ScopeQuery):
+    """Two scopes; a key of the other one that is left out is that of the first."""
+
+    resource_type = ResourceType()
+    at = Number(metadata={"description": "The first as of this revision; today's configuration applies."})
+    other_domain = fields.String(validate=SCOPE_KEY)
+    other_project = fields.String(validate=SCOPE_KEY)
+    other_workflow = fields.String(validate=SCOPE_KEY)
+    other_launch_plan = fields.String(validate=SCOPE_KEY)
+    other_at = Number(metadata={"description": "The other as of this revision."})
+
+
+class ComparedAnswer(ScopeAnswer):
+    revision: int
+    execution: Annotated[ExecutionIdAnswer | None, Meta(description="As it was decided.")] = None
+
+    @classmethod
+    def from_side(cls, side: Side) -> ComparedAnswer:
+        execution = side.execution and ExecutionIdAnswer.from_execution(side.execution)
+        return cls(**side.scope.keys(), revision=side.revision, execution=execution)
+
+
+class LeafAnswer(Answer):
+    """A field on one side; absent where no level says anything, unset where one takes its value away."""
+
+    state: Annotated[str, one_of("set", "unset", "absent")]
+    value: Any = None
+    origin: Annotated[dict[str, Any] | None, described_as("OriginAnswer")] = None
+
+    @classmethod
+    def from_leaf(cls, leaf: Leaf) -> LeafAnswer:
+        return cls(state=leaf.state, value=leaf.value, origin=None if leaf.origin is None else dict(leaf.origin))
+
+
+class DifferenceAnswer(Answer):
+    resource_type: str
+    field: str
+    first: LeafAnswer
+    second: LeafAnswer
+
+    @classmethod
+    def from_pair(cls, pair: LeafPair) -> DifferenceAnswer:
+        first, second = LeafAnswer.from_leaf(pair.first), LeafAnswer.from_leaf(pair.second)
+        return cls(resource_type=pair.kind, field=pair.path, first=first, second=second)
+
+
+class ComparisonAnswer(Answer):
+    first: ComparedAnswer
+    second: ComparedAnswer
+    differences: list[DifferenceAnswer]
+    equal: Annotated[int, Meta(description="Fields with the same value on both sides.")]
+
+    @classmethod
+    def from_comparison(cls, comparison: Comparison) -> ComparisonAnswer:
+        return cls(
+            first=ComparedAnswer.from_side(comparison.first),
+            second=ComparedAnswer.from_side(comparison.second),
+            differences=[DifferenceAnswer.from_pair(pair) for pair in comparison.differences],
+            equal=comparison.equal,
+        )

@@ -1,0 +1,90 @@
+"""Comparisons: what applies at one scope or revision against another, and at an execution against today."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from admin.core.settings import trails
+from admin.core.settings.comparisons import LeafPair, pair_leaves
+from admin.core.settings.kinds import Kind
+from admin.core.settings.scopes import Scope
+from admin.services.context import Context
+from admin.services.decision_views import StoredView
+from admin.services.effective import effective_attributes
+from admin.services.executions import find_execution
+from admin.services.launches import find_launch
+from admin.services.run_requests import run_request_of
+from admin.store import decisions
+from admin.store.executions import ExecutionId
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """What is compared: a scope as of a revision, or as an execution at it was decided."""
+
+    scope: Scope
+    revision: int
+    execution: ExecutionId | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Two sides, and the leaves that differ between them."""
+
+    first: Side
+    second: Side
+    differences: Sequence[LeafPair]
+    equal: int  #: how many leaves have the same value on both sides
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A scope now, or as of a revision."""
+
+    scope: Scope
+    at: int | None = None
+
+
+def compare_scopes(context: Context, first: Place, second: Place, kinds: Iterable[Kind]) -> Comparison:
+    """Compare what applies at two scopes, or at one as of two revisions."""
+    chosen = list(kinds)
+    sides, values = [], []
+    for place in (first, second):
+        effective = effective_attributes(context, place.scope, chosen, at=place.at)
+        sides.append(Side(scope=place.scope, revision=effective.revision))
+        values.append([trails.resolved(value) for value in effective.values])
+    return _compare(sides, chosen, values)
+
+
+def compare_execution(context: Context, key: ExecutionId) -> Comparison:
+    """Compare the settings that an execution was decided by with those that the same request would get now."""
+    with context.database.reading() as connection:
+        execution = find_execution(context, connection, key)
+        decision = decisions.of(connection, execution.id)[-1]
+        stored = decisions.trail(connection, decision.settings_trail)["settings"]
+        view = StoredView(context, connection)
+        resolved = find_launch(view.catalog, run_request_of(execution))
+        now = view.effective_settings(resolved).trail.body["settings"]
+    scope = resolved.launch.scope
+    sides = [
+        Side(scope=scope, revision=decision.revision, execution=execution.key),
+        Side(scope=scope, revision=view.basis.revision),
+    ]
+    return _compare(sides, list(context.settings.kinds), [stored, now])
+
+
+def _compare(sides: Sequence[Side], kinds: Sequence[Kind], values: Sequence[Sequence[Mapping[str, Any]]]) -> Comparison:
+    first, second = ({value["resource_type"]: value for value in side} for side in values)
+    pairs = [
+        pair
+        for kind in kinds
+        for pair in pair_leaves(kind, first.get(kind.name, _NOTHING), second.get(kind.name, _NOTHING))
+    ]
+    differences = [pair for pair in pairs if not pair.is_equal]
+    return Comparison(first=sides[0], second=sides[1], differences=differences, equal=len(pairs) - len(differences))
+
+
+#: What a kind is worth that was declared later.
+_NOTHING: Mapping[str, Any] = {"value": {}, "origins": {}, "unset": {}}

@@ -1,0 +1,102 @@
+"""Statuses: where an execution stands now, from all that is known of it and of its cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection
+
+from admin.core.executions.lifecycle import Phase
+from admin.core.executions.retries import Retries
+from admin.core.executions.statuses import Circumstances, Status
+from admin.core.placement.candidates import Workload
+from admin.core.placement.decisions import obstacle_at
+from admin.core.placement.filters import Verdict
+from admin.core.placement.routes import describe_rungs
+from admin.core.quantities import parse_duration
+from admin.core.settings import trails
+from admin.core.settings.builtin_kinds import TASK_RESOURCE
+from admin.services.context import Context
+from admin.services.definitions import current_fleet
+from admin.services.silences import SilenceView
+from admin.store import statuses
+from admin.store.executions import Execution
+
+#: The resource whose limit ends an execution for a reason.
+_LIMITED = {"OUT_OF_MEMORY": "memory"}
+
+
+def view_status(
+    context: Context,
+    connection: Connection,
+    execution: Execution,
+    settings_trail: Mapping[str, Any],
+    silence: SilenceView | None,
+) -> Status:
+    """Where an execution stands, by the trail of the settings that it was decided by and its cluster's silence."""
+    now = context.clock()
+    phase = Phase(execution.phase)
+    is_in_line = phase is Phase.QUEUED and execution.cluster is not None and execution.lease_expires_at is None
+    circumstances = Circumstances(
+        phase=phase,
+        since=statuses.phase_began_at(connection, execution),
+        reason=execution.reason,
+        reason_message=execution.reason_message,
+        cluster=execution.cluster,
+        attempt=max(1, execution.attempt - execution.unstarted),
+        attempts=Retries.of(execution.content.get("retry")).attempts,
+        route=describe_rungs(settings_trail["rungs"]),
+        origin=_origin_of_limit(execution, settings_trail),
+        duration=execution.duration,
+        position=statuses.place_in_line(connection, execution, now) if is_in_line else None,
+        obstacle=_obstacle(context, connection, execution) if is_in_line else None,
+        not_before=execution.not_before,
+        queue_deadline=execution.queue_deadline,
+        ends_at=_time_limit(execution),
+        aborted_by=execution.abort_principal,
+        silence=None if silence is None else silence.message,
+        judged_at=None if silence is None else silence.next_at,
+    )
+    return circumstances.status(now)
+
+
+def _obstacle(context: Context, connection: Connection, execution: Execution) -> Verdict | None:
+    """Why the cluster at which an execution waits would not take it now."""
+    cluster = current_fleet(context, connection).clusters.get(execution.cluster or "")
+    if cluster is None:
+        return Verdict("", False, "is gone from the fleet")
+    workload = Workload(
+        key=str(execution.key),
+        demand=execution.demand,
+        exclusive=execution.exclusive,
+        plugins=tuple(execution.required_plugins),
+        declined=tuple(execution.avoid),
+    )
+    return obstacle_at(cluster, workload)
+
+
+def _time_limit(execution: Execution) -> datetime | None:
+    """When its time limit ends an execution that runs."""
+    limit = execution.content["job"].get("resources", {}).get("duration")
+    if execution.started_at is None or not limit:
+        return None
+    return execution.started_at + timedelta(seconds=float(parse_duration(limit)))
+
+
+def _origin_of_limit(execution: Execution, settings_trail: Mapping[str, Any]) -> str:
+    """Where the limit was set that ended an execution."""
+    resource = _LIMITED.get(execution.reason)
+    limit = execution.content["job"].get("resources", {}).get("limits", {}).get(resource)
+    if resource is None or limit is None:
+        return ""
+    requested = execution.request["spec"].get("job", {}).get("resources", {})
+    is_own = any(resource in requested.get(part, {}) for part in ("requests", "limits"))
+    settings = {setting["resource_type"]: setting for setting in settings_trail["settings"]}
+    effective = settings[TASK_RESOURCE.name]
+    for part, word in (("defaults", "default"), ("limits", "limit")):
+        if not is_own and effective["value"].get(part, {}).get(resource) == limit:
+            origin = trails.describe_origin(effective["origins"][f"{part}.{resource}"])
+            return f"Its limit {limit} is the {word} set {origin}."
+    return f"Its limit {limit} is set by the job itself."

@@ -1,0 +1,137 @@
+"""`compare`: what differs between two scopes or revisions, or between an execution's settings and today's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ctl.cli.groups import command
+from ctl.cli.options import SCOPE_PARAMETERS, at_option, kind_argument, option, revision_number
+from ctl.cli.scopes import resolve_scope
+from ctl.cli.session import Session
+from ctl.client.answers import Document
+from ctl.client.errors import InvalidInput
+from ctl.client.executions import ExecutionId
+from ctl.client.schemas import show
+from ctl.client.scopes import KEYS, Scope, describe_place
+
+_HELP = """Show what differs between two scopes, field by field, with the origin of each value. Nothing is written.
+
+The first scope is named as everywhere; what is not named of the other one is the same. --at and --otherAt compare as of
+revisions, also at one scope, with the platform's current configuration.
+
+compare execution NAME shows where the settings that an execution was decided by differ from those that the same request
+would get now.
+"""
+
+_OTHERS = {
+    "project": option("otherProject", parameter="other_project", metavar="PROJECT", help="Project of the other scope."),
+    "domain": option("otherDomain", parameter="other_domain", metavar="DOMAIN", help="Domain of the other scope."),
+    "workflow": option(
+        "otherWorkflow", parameter="other_workflow", metavar="WORKFLOW", help="Workflow of the other scope."
+    ),
+    "launch_plan": option(
+        "otherLaunchplan",
+        "otherLaunchPlan",
+        parameter="other_launch_plan",
+        metavar="NAME",
+        help="Launch plan of the other scope.",
+    ),
+}
+
+
+@command(
+    help=_HELP,
+    params=[
+        kind_argument("[KIND|all|execution]", "Noun, name or number, or execution; all without one."),
+        *SCOPE_PARAMETERS,
+        *_OTHERS.values(),
+        at_option("The first as of this revision."),
+        option(
+            "otherAt",
+            parameter="other_at",
+            metavar="REVISION",
+            callback=revision_number,
+            help="The other as of this revision.",
+        ),
+    ],
+    examples=[
+        "rainbowctl compare all -p flyteexamples -d staging --otherDomain production",
+        "rainbowctl compare task-resource-attribute -p flyteexamples -d development --otherProject flytesnacks",
+        "rainbowctl compare all -p flyteexamples -d development --at 12",
+        "rainbowctl compare execution nightly -p flyteexamples -d development",
+    ],
+)
+def compare(session: Session, kind: str | None, **flags: Any) -> None:
+    if kind in {"execution", "executions"}:
+        comparison, name = _of_execution(session, flags)
+    else:
+        comparison, name = _of_scopes(session, kind, flags)
+    printer = session.printer
+    if printer.machine_output([name], comparison):
+        return
+    first, second = comparison["first"], comparison["second"]
+    printer.line(f"first   {_side(first)}")
+    printer.line(f"second  {_side(second)}")
+    printer.line()
+    rows = [_cells(difference) for difference in comparison["differences"]]
+    if rows:
+        printer.table(["KIND", "FIELD", "FIRST", "SET BY", "SECOND", "SET BY"], rows)
+    counted = "1 field differs" if len(rows) == 1 else f"{len(rows) or 'No'} fields differ"
+    printer.note(f"{counted}; {comparison['equal']} equal.")
+
+
+def _of_scopes(session: Session, kind: str | None, flags: Mapping[str, Any]) -> tuple[Document, str]:
+    scope = resolve_scope(session, flags)
+    chosen = None if kind is None or kind == "all" else session.client.kind(kind)
+    named = {key: flags[f"other_{key}"] for key in KEYS if flags[f"other_{key}"] is not None}
+    other = Scope(**{**scope.document(), **named})
+    if other == scope and flags["at"] is None and flags["other_at"] is None:
+        raise InvalidInput("Compare with what? Name another scope, as with --otherDomain, or a revision with --at.")
+    comparison = session.client.compare(scope, other, chosen, at=flags["at"], other_at=flags["other_at"])
+    return comparison, scope.name("comparison")
+
+
+def _of_execution(session: Session, flags: Mapping[str, Any]) -> tuple[Document, str]:
+    from ctl.commands.executions.options import execution_id
+
+    wrong = [flag for key, flag in _SCOPE_FLAGS.items() if flags[key] is not None]
+    if wrong:
+        raise InvalidInput(f"{', '.join(wrong)}: an execution is compared with what applies to it now. Leave it out.")
+    if flags["workflow"] is None:
+        raise InvalidInput("Which execution? Write `rainbowctl compare execution NAME`.")
+    id = execution_id(session, flags["workflow"])
+    return session.client.compare_execution(id), id.resource
+
+
+#: Flags that are about scopes, by their parameters.
+_SCOPE_FLAGS = {
+    "workflow_flag": "--workflow",
+    "launch_plan": "--launchplan",
+    "at": "--at",
+    "other_at": "--otherAt",
+    **{str(other.name): other.opts[0] for other in _OTHERS.values()},
+}
+
+
+def _side(side: Document) -> str:
+    scope = f"{Scope.from_document(side).describe()}, as of revision {side['revision']}"
+    execution = side.get("execution")
+    return f"execution {ExecutionId.from_document(execution)} at {scope}" if execution else scope
+
+
+def _cells(difference: Document) -> list[str]:
+    leaves = difference["first"], difference["second"]
+    return [difference["resource_type"], difference["field"], *(cell(leaf) for leaf in leaves for cell in _LEAF_CELLS)]
+
+
+def _value(leaf: Document) -> str:
+    return show(leaf.get("value")) if leaf["state"] == "set" else f"({leaf['state']})"
+
+
+def _origin(leaf: Document) -> str:
+    origin = leaf.get("origin")
+    return describe_place(origin) if origin else ""
+
+
+_LEAF_CELLS = (_value, _origin)

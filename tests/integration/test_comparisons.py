@@ -1,0 +1,100 @@
+"""What differs between two scopes, two revisions, and an execution and today, on both databases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from tests.support.placing import API, DOMAIN, PROJECT, created, get, put_attribute, refused
+
+COMPARISON = "effective_attributes/comparison"
+
+
+@pytest.fixture
+def settled(api: FlaskClient) -> FlaskClient:
+    """Limits at a domain and at a workflow in it."""
+    put_attribute(api, "domain", "task_resource_attributes", {"limits": {"cpu": "2", "memory": "1Gi"}})
+    put_attribute(api, "workflow", "task_resource_attributes", {"limits": {"memory": "4Gi"}}, workflow="fit")
+    return api
+
+
+def differences(answer: Any) -> dict[str, tuple[Any, Any]]:
+    return {
+        entry["field"]: (entry["first"].get("value"), entry["second"].get("value")) for entry in answer["differences"]
+    }
+
+
+def test_two_scopes_differ_leaf_by_leaf_with_origins(settled: FlaskClient) -> None:
+    query = f"project={PROJECT}&domain={DOMAIN}&other_workflow=fit&resource_type=TASK_RESOURCE"
+    answer = get(settled, f"{COMPARISON}?{query}")
+    assert differences(answer) == {"limits.memory": ("1Gi", "4Gi")}
+    [memory] = answer["differences"]
+    assert memory["first"]["origin"] == {"level": "domain", "domain": DOMAIN, "version": 1}
+    workflow = {"project": PROJECT, "domain": DOMAIN, "workflow": "fit"}
+    assert memory["second"]["origin"] == {"level": "workflow", **workflow, "version": 2}
+    assert answer["first"] == {"project": PROJECT, "domain": DOMAIN, "revision": 2}
+    assert answer["second"] == {**workflow, "revision": 2}
+    assert answer["equal"] >= 1
+
+
+def test_another_domain_lacks_what_this_one_sets(settled: FlaskClient) -> None:
+    query = f"project={PROJECT}&domain={DOMAIN}&other_domain=production&resource_type=TASK_RESOURCE"
+    put_attribute(settled, "domain", "execution_cluster_label", {"value": "here"})
+    put_attribute(settled, "domain", "execution_cluster_label", {"value": None}, domain="staging")
+    query = query.replace("TASK_RESOURCE", "EXECUTION_CLUSTER_LABEL")
+    [label] = get(settled, f"{COMPARISON}?{query}")["differences"]
+    assert (label["first"]["value"], label["second"]) == ("here", {"state": "absent"})
+    [label] = get(settled, f"{COMPARISON}?{query.replace('production', 'staging')}")["differences"]
+    assert (label["second"]["state"], label["second"]["origin"]["domain"]) == ("unset", "staging")
+
+
+def test_one_scope_at_two_revisions(settled: FlaskClient) -> None:
+    put_attribute(settled, "domain", "task_resource_attributes", {"limits": {"cpu": "3", "memory": "1Gi"}})
+    answer = get(settled, f"{COMPARISON}?domain={DOMAIN}&at=1")
+    assert differences(answer) == {"limits.cpu": ("2", "3")}
+    assert (answer["first"]["revision"], answer["second"]["revision"]) == (1, 3)
+    assert differences(get(settled, f"{COMPARISON}?domain={DOMAIN}&at=1&other_at=2")) == {}
+
+
+def test_an_execution_is_compared_with_what_its_request_would_get_now(settled: FlaskClient) -> None:
+    created(settled, "early", overwrite_cache=True)
+    path = f"executions/{PROJECT}/{DOMAIN}/early/comparison"
+    assert differences(get(settled, path)) == {}
+    put_attribute(settled, "domain", "task_resource_attributes", {"limits": {"cpu": "5", "memory": "1Gi"}})
+    answer = get(settled, path)
+    assert differences(answer) == {"limits.cpu": ("2", "5")}
+    assert answer["first"]["execution"] == {"project": PROJECT, "domain": DOMAIN, "name": "early"}
+    assert (answer["first"]["revision"], answer["second"]["revision"]) == (2, 3)
+    assert "execution" not in answer["second"]
+
+
+def test_nothing_is_written(settled: FlaskClient) -> None:
+    before = get(settled, "revisions")
+    get(settled, f"{COMPARISON}?domain={DOMAIN}&other_domain=staging")
+    assert get(settled, "revisions") == before
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "error", "field"),
+    [
+        ("domain=nowhere&other_domain=staging", 400, "unknown_domain", None),
+        (f"domain={DOMAIN}&other_domain=stagin", 400, "unknown_domain", None),
+        (f"project=nobody&domain={DOMAIN}&other_domain=staging", 400, "unknown_project", None),
+        (f"domain={DOMAIN}&other_workflow=w", 400, "invalid_request", None),
+        (f"domain={DOMAIN}&other_at=99", 404, "revision_not_found", None),
+        (f"domain={DOMAIN}&other_domain=", 400, "invalid_request", "other_domain"),
+        (f"domain={DOMAIN}&other_at=-1", 400, "invalid_request", "other_at"),
+        (f"domain={DOMAIN}&resource_type=TASK_RESORCE", 400, "invalid_request", "resource_type"),
+        (f"domain={DOMAIN}&others=1", 400, "invalid_request", "others"),
+    ],
+)
+def test_bad_input_is_refused_by_name(
+    settled: FlaskClient, query: str, status: int, error: str, field: str | None
+) -> None:
+    refused(settled.get(f"{API}/{COMPARISON}?{query}"), status, error, field)
+
+
+def test_an_unknown_execution_is_refused(settled: FlaskClient) -> None:
+    refused(settled.get(f"{API}/executions/{PROJECT}/{DOMAIN}/none/comparison"), 404, "execution_not_found", "name")

@@ -1,0 +1,218 @@
+"""An explanation opens with where an execution stands now, on both databases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from admin.services.context import Context
+from admin.services.evictions import judge_health
+from admin.services.redecisions import decide_waiting
+from tests.support.agents import Clock, PlayedAgent, WatchedClock, add, played_agent, settled_context
+from tests.support.placing import (
+    API,
+    DOMAIN,
+    created,
+    execution,
+    explanation,
+    label,
+    ok,
+    pool,
+    put_attribute,
+    put_label,
+    put_pool,
+    report,
+    switch,
+)
+
+SECTIONS = {
+    "agents": {"unreachableSeconds": 9, "lostSeconds": 30, "leaseSeconds": 20, "waitSeconds": 1, "giveUpAfter": "200s"}
+}
+
+
+@pytest.fixture(scope="module")
+def clock(shared_app: Flask) -> Clock:
+    """One clock for all tests here: time never goes back."""
+    return WatchedClock(shared_app)
+
+
+@pytest.fixture
+def context(shared_app: Flask, clock: Clock) -> Context:
+    return settled_context(shared_app, clock, 300)
+
+
+@pytest.fixture
+def agent(shared: FlaskClient, context: Context, project: str) -> PlayedAgent:
+    return played_agent(shared, context, f"birch-{project}", project=project)
+
+
+def status(agent: PlayedAgent, name: str) -> Any:
+    return explanation(agent.client, name, project=agent.project)["status"]
+
+
+def message(agent: PlayedAgent, name: str) -> str:
+    text: str = status(agent, name)["message"]
+    return text.replace(agent.cluster, "birch").replace(agent.project, "p")
+
+
+def test_a_run_is_followed_from_the_queue_to_its_end(agent: PlayedAgent, clock: Clock) -> None:
+    add(agent, "first", "second", "third")
+    clock.advance(5)
+    assert message(agent, "first") == "QUEUED for 5 s, next at birch: cluster 'birch' in the request decides."
+    assert message(agent, "third").startswith("QUEUED for 5 s, third in line at birch: ")
+    agent.take()
+    assert message(agent, "first") == "QUEUED for 5 s: the agent of birch has it, and has not said that it runs."
+    assert message(agent, "third").startswith("QUEUED for 5 s, second in line at birch: ")
+    agent.report("first", "RUNNING")
+    clock.advance(4)
+    assert message(agent, "first") == "RUNNING on birch for 4 s: cluster 'birch' in the request decides."
+    assert status(agent, "first")["next"] == "It ends by itself; it has no time limit."
+    agent.finish(["first"])
+    clock.advance(3)
+    last = status(agent, "first")
+    assert message(agent, "first").startswith("SUCCEEDED on birch 3 s ago after 4 s: cluster 'birch' in the request")
+    assert last["since"] == execution(agent.client, "first", agent.project)["closure"]["finished_at"]
+    assert last.keys() == {"phase", "since", "attempt", "attempts", "message"}
+
+
+def test_a_run_with_a_higher_priority_is_before_others_in_line(agent: PlayedAgent) -> None:
+    add(agent, "low", quality_of_service={"tier": "LOW"})
+    add(agent, "high", quality_of_service={"tier": "HIGH"})
+    assert ", next at birch" in message(agent, "high")
+    assert ", second in line at birch" in message(agent, "low")
+
+
+def test_back_off_says_when_the_next_attempt_is_and_what_ended_the_last(agent: PlayedAgent, clock: Clock) -> None:
+    add(agent, "again", retry={"attempts": 3, "backoff": "250s"})
+    agent.start()
+    agent.finish(["again"], "FAILED", reason="EXIT_CODE", message="It exited with 1.")
+    text = message(agent, "again")
+    assert text.startswith("QUEUED: in back-off, attempt 2 of 3 in 4 min 10 s. Attempt 1 ended FAILED")
+    assert text.endswith("It exited with 1.")
+    current = status(agent, "again")
+    assert (current["attempt"], current["attempts"]) == (2, 3)
+    assert current["next"].startswith("Its next attempt may start at ")
+    assert "Waits for cluster" not in explanation(agent.client, "again", project=agent.project)["reason"]["message"]
+    clock.advance(251)
+    agent.sync()
+    assert message(agent, "again").startswith("QUEUED for 4 min 11 s, next at birch (attempt 2 of 3): ")
+    agent.start()
+    agent.finish(["again"], "FAILED")
+    clock.advance(501)
+    agent.sync()
+    agent.start()
+    agent.finish(["again"], "FAILED", reason="EXIT_CODE", message="It exited with 2.")
+    assert message(agent, "again") == "FAILED on birch 0 s ago (attempt 3 of 3): It exited with 2."
+
+
+def test_attempts_that_never_began_are_not_counted(agent: PlayedAgent) -> None:
+    add(agent, "returned", retry={"attempts": 2})
+    agent.take()
+    agent.report("returned", "RELEASED")
+    assert status(agent, "returned")["attempt"] == 1
+
+
+def test_the_rung_that_decided_is_named_with_the_one_that_it_outranks(agent: PlayedAgent) -> None:
+    put_label(agent.client, f"dusk-{agent.project}", [agent.cluster])
+    put_pool(agent.client, f"std-{agent.project}", [agent.cluster])
+    put_attribute(
+        agent.client,
+        "project",
+        "cluster_assignment",
+        {"cluster_pool_name": f"std-{agent.project}"},
+        project=agent.project,
+    )
+    created(agent.client, "by-pool", project=agent.project)
+    created(agent.client, "by-label", project=agent.project, **label(f"dusk-{agent.project}"))
+    assert message(agent, "by-pool").endswith(": pool 'std-p' at project p decides.")
+    assert message(agent, "by-label").endswith(": label 'dusk-p' in the request outranks pool 'std-p' at project p.")
+
+
+def test_what_keeps_it_from_being_taken_is_named(agent: PlayedAgent, context: Context) -> None:
+    add(agent, "waits")
+    report(agent.client, agent.cluster, capacity={"executions": 2}, free={"executions": 0})
+    assert ": birch is full: 1 executions wanted, free are 0; cluster" in message(agent, "waits")
+    switch(agent.client, agent.cluster, "cordon", reason="repair")
+    assert ": birch is cordoned (repair); cluster" in message(agent, "waits")
+    assert status(agent, "waits")["next"] == "It is decided again when the fleet changes."
+    decide_waiting(context)
+    assert message(agent, "waits").endswith("QUEUED for 0 s: Cluster 'birch' is cordoned (repair).")
+    assert status(agent, "waits")["next"] == "It is decided again when the fleet changes."
+
+
+def test_a_run_that_no_cluster_can_take_says_why(agent: PlayedAgent, clock: Clock) -> None:
+    put_pool(agent.client, f"full-{agent.project}", [agent.cluster], strategy="spill")
+    report(agent.client, agent.cluster, capacity={"executions": 1}, free={"executions": 0})
+    created(agent.client, "unplaced", project=agent.project, **pool(f"full-{agent.project}"))
+    clock.advance(61)
+    text = message(agent, "unplaced")
+    assert text.startswith("QUEUED for 1 min 1 s: No cluster of pool 'full-p' is able: 'birch' is full: ")
+    assert status(agent, "unplaced")["next"] == "It is decided again when something ends there, or the fleet changes."
+
+
+def test_the_limit_that_ended_it_is_named_with_who_set_it(agent: PlayedAgent) -> None:
+    def limit(name: str) -> str:
+        agent.start()
+        agent.finish([name], "FAILED", reason="OUT_OF_MEMORY", message="It was killed for memory.")
+        start, _, end = message(agent, name).partition("Its limit ")
+        assert start == "FAILED on birch 0 s ago: It was killed for memory. "
+        return end
+
+    def put(**parts: dict[str, str]) -> int:
+        answer = put_attribute(agent.client, "project", "task_resource_attributes", parts, project=agent.project)
+        return int(answer["revision"])
+
+    add(agent, "unset")
+    assert limit("unset") == "200Mi is the default set in configuration (task_resources.defaults.memory)."
+    revision = put(defaults={"memory": "300Mi"})
+    add(agent, "by-default")
+    assert limit("by-default") == f"300Mi is the default set at project p (revision {revision})."
+    revision = put(limits={"memory": "100Mi"})
+    add(agent, "capped")
+    assert limit("capped") == f"100Mi is the limit set at project p (revision {revision})."
+    add(agent, "own", job={"command": ["x"], "resources": {"limits": {"memory": "50Mi"}}})
+    assert limit("own") == "50Mi is set by the job itself."
+
+
+def test_an_abort_says_who_asked_for_it(agent: PlayedAgent, clock: Clock) -> None:
+    add(agent, "stopped")
+    agent.start()
+    clock.advance(7)
+    body = {"cause": "Wrong input.", "claimed_by": "ana"}
+    ok(agent.client.delete(f"{API}/executions/{agent.project}/{DOMAIN}/stopped", json=body))
+    assert message(agent, "stopped") == "ABORTING on birch for 0 s, by ana: Wrong input."
+    agent.finish(["stopped"], "ABORTED")
+    assert message(agent, "stopped") == "ABORTED on birch 0 s ago, by ana: Wrong input."
+
+
+def test_a_time_limit_says_when_it_ends(agent: PlayedAgent) -> None:
+    add(agent, "bounded", job={"command": ["x"], "resources": {"duration": "90s"}})
+    agent.start()
+    current = status(agent, "bounded")
+    assert current["next"].startswith("It ends by itself, or for its time limit at ")
+    assert current["next_at"] > current["since"]
+
+
+def test_an_earlier_decision_has_no_status(agent: PlayedAgent) -> None:
+    add(agent, "moved")
+    earlier = explanation(agent.client, "moved", "?decision=1", project=agent.project)
+    assert earlier["status"]["phase"] == "QUEUED"  # the first is also the current one
+    switch(agent.client, agent.cluster, "cordon")
+    switch(agent.client, agent.cluster, "uncordon")
+    answer = explanation(agent.client, "moved", "?decision=1", project=agent.project)
+    assert ("status" in answer) is (len(answer["history"]) == 1)
+
+
+def test_a_silent_cluster_is_what_the_sentence_is_about(agent: PlayedAgent, context: Context, clock: Clock) -> None:
+    add(agent, "alone")
+    agent.start()
+    clock.advance(20)
+    judge_health(context)
+    text = message(agent, "alone")
+    assert text.startswith("RUNNING on birch for 20 s: Cluster 'birch' has been silent since ")
+    current = status(agent, "alone")
+    assert current["next"] == "It is judged if its cluster stays silent."
+    assert current["next_at"] == explanation(agent.client, "alone", project=agent.project)["silence"]["next_at"]

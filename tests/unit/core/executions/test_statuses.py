@@ -1,0 +1,131 @@
+"""Statuses: one sentence about now, and what happens next."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from admin.core.executions.lifecycle import Phase
+from admin.core.executions.statuses import Circumstances
+from admin.core.placement.filters import Verdict
+from admin.core.times import show_duration
+
+NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+LATER = NOW + timedelta(minutes=4, seconds=10)
+WAITS = Circumstances(
+    phase=Phase.QUEUED,
+    since=NOW - timedelta(minutes=12),
+    reason="ASSIGNED",
+    reason_message="Waits for cluster 'birch' to take it.",
+    cluster="birch",
+    attempt=1,
+    attempts=1,
+    route="pool 'std' at domain d decides",
+    position=3,
+)
+FULL = Verdict("room", False, "is full: 1 cpu wanted, free are 0")
+NO_CLUSTER = replace(WAITS, cluster=None, position=None, reason="CLUSTERS_FULL", reason_message="None is able.")
+RUNS = replace(WAITS, phase=Phase.RUNNING, since=NOW - timedelta(minutes=4), position=None, attempt=2, attempts=3)
+FAILED = replace(RUNS, phase=Phase.FAILED, reason="EXIT_CODE", reason_message="It exited with 1.")
+
+
+@pytest.mark.parametrize(
+    ("circumstances", "message"),
+    [
+        (WAITS, "QUEUED for 12 min, third in line at birch: pool 'std' at domain d decides."),
+        (replace(WAITS, position=1), "QUEUED for 12 min, next at birch: pool 'std' at domain d decides."),
+        (
+            replace(WAITS, position=112, obstacle=FULL),
+            "QUEUED for 12 min, number 112 in line at birch: birch is full: 1 cpu wanted, free are 0; pool 'std' at "
+            "domain d decides.",
+        ),
+        (
+            replace(WAITS, position=None),
+            "QUEUED for 12 min: the agent of birch has it, and has not said that it runs.",
+        ),
+        (NO_CLUSTER, "QUEUED for 12 min: None is able."),
+        (
+            replace(WAITS, attempt=2, attempts=3, not_before=LATER, reason_message="Attempt 1 ended FAILED."),
+            "QUEUED: in back-off, attempt 2 of 3 in 4 min 10 s. Attempt 1 ended FAILED.",
+        ),
+        (RUNS, "RUNNING on birch for 4 min (attempt 2 of 3): pool 'std' at domain d decides."),
+        (replace(RUNS, silence="It is silent."), "RUNNING on birch for 4 min (attempt 2 of 3): It is silent."),
+        (
+            replace(RUNS, phase=Phase.ABORTING, reason_message="Too late.", aborted_by="ana"),
+            "ABORTING on birch for 4 min, by ana: Too late.",
+        ),
+        (replace(RUNS, phase=Phase.ABORTED, reason_message="Too late."), "ABORTED on birch 4 min ago: Too late."),
+        (
+            replace(RUNS, phase=Phase.SUCCEEDED, duration=3700.0),
+            "SUCCEEDED on birch 4 min ago after 1 h 1 min (attempt 2 of 3): pool 'std' at domain d decides.",
+        ),
+        (FAILED, "FAILED on birch 4 min ago (attempt 2 of 3): It exited with 1."),
+        (
+            replace(FAILED, attempts=1, attempt=1, origin="The limit 1Gi is set at domain d (revision 4)."),
+            "FAILED on birch 4 min ago: It exited with 1. The limit 1Gi is set at domain d (revision 4).",
+        ),
+    ],
+)
+def test_the_sentence_is_about_now(circumstances: Circumstances, message: str) -> None:
+    status = circumstances.status(NOW)
+    assert status.message == message
+    assert (status.phase, status.since) == (circumstances.phase.value, circumstances.since)
+
+
+@pytest.mark.parametrize(
+    ("circumstances", "step", "at"),
+    [
+        (WAITS, "The agent of birch takes it when it has room.", None),
+        (
+            replace(WAITS, queue_deadline=LATER),
+            "The agent of birch takes it when it has room. It is TIMED_OUT if it still waits at 2026-03-01T12:04:10Z.",
+            LATER,
+        ),
+        (replace(WAITS, position=None), "The agent of birch reports that it runs, or gives it back.", None),
+        (replace(WAITS, obstacle=FULL), "The agent of birch takes it when it has room.", None),
+        (
+            replace(WAITS, obstacle=Verdict("cordoned", False, "is cordoned")),
+            "It is decided again when the fleet changes.",
+            None,
+        ),
+        (NO_CLUSTER, "It is decided again when something ends there, or the fleet changes.", None),
+        (replace(NO_CLUSTER, reason="CLUSTERS_CORDONED"), "It is decided again when the fleet changes.", None),
+        (replace(NO_CLUSTER, reason="UNDECIDED"), "It is decided again any moment now.", None),
+        (replace(WAITS, not_before=LATER), "Its next attempt may start at 2026-03-01T12:04:10Z.", LATER),
+        (replace(WAITS, not_before=NOW), "The agent of birch takes it when it has room.", None),
+        (RUNS, "It ends by itself; it has no time limit.", None),
+        (replace(RUNS, ends_at=LATER), "It ends by itself, or for its time limit at 2026-03-01T12:04:10Z.", LATER),
+        (
+            replace(RUNS, silence="Silent.", judged_at=LATER),
+            "It is judged if its cluster stays silent.",
+            LATER,
+        ),
+        (replace(RUNS, phase=Phase.ABORTING), "Its agent ends it and says so.", None),
+        (FAILED, None, None),
+    ],
+)
+def test_what_happens_next(circumstances: Circumstances, step: str | None, at: datetime | None) -> None:
+    status = circumstances.status(NOW)
+    assert (status.next, status.next_at) == (step, at)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-1, "0 s"),
+        (0, "0 s"),
+        (59.9, "59 s"),
+        (60, "1 min"),
+        (61, "1 min 1 s"),
+        (3600, "1 h"),
+        (3659, "1 h"),
+        (7500, "2 h 5 min"),
+        (86400, "1 d"),
+        (90000, "1 d 1 h"),
+        (4000000, "46 d 7 h"),
+    ],
+)
+def test_a_duration_in_its_two_largest_units(seconds: float, text: str) -> None:
+    assert show_duration(seconds) == text
