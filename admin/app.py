@@ -128,7 +128,7 @@ def create_app(settings: Settings, counter_file: int | None = None) -> Flask:
     front = Front(
         gate,
         guard,
-        FastLane(context, app.wsgi_app),
+        FastLane(lambda: app.extensions["rainbow"], app.wsgi_app),
         most_at_once=settings.server.threads,
         max_body_bytes=settings.server.max_body_bytes,
     )

@@ -16,6 +16,7 @@ from flask.testing import FlaskClient
 
 from admin.services.context import Context
 from tests.support.admins import RunningAdmin, running_admin
+from tests.support.agent_processes import Site, engine_settings, running_site
 from tests.support.apps import context_of, opened_app
 from tests.support.databases import PostgresqlDatabases, SqliteDatabases
 from tests.support.disks import SmallDisk, mounted_disk
@@ -186,3 +187,10 @@ def admin(tmp_path: Path) -> Iterator[RunningAdmin]:
     """A real admin with the default configuration on a new SQLite database."""
     with running_admin(tmp_path) as running:
         yield running
+
+
+@pytest.fixture(params=["local", "slurm"])
+def site(request: pytest.FixtureRequest, admin: RunningAdmin, tmp_path: Path) -> Iterator[Site]:
+    """A cluster of each engine."""
+    with running_site(admin, tmp_path, **engine_settings(request.param, request)) as site:
+        yield site

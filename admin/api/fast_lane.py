@@ -19,7 +19,7 @@ Flask's route; that its body is read and its answer written without Flask makes 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -70,8 +70,8 @@ class _Answer(NamedTuple):
 class FastLane:
     """Answers plain requests for attributes, of callers whom the gate has admitted."""
 
-    def __init__(self, context: Context, otherwise: WSGIApplication) -> None:
-        self._context = context
+    def __init__(self, context_of_app: Callable[[], Context], otherwise: WSGIApplication) -> None:
+        self._context_of_app = context_of_app
         self._otherwise = otherwise
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -87,6 +87,10 @@ class FastLane:
         headers = [("Content-Type", "application/json"), ("Content-Length", str(len(answer.text))), *answer.headers]
         start_response(answer.status, headers)
         return [answer.text]
+
+    @property
+    def _context(self) -> Context:
+        return self._context_of_app()
 
     def _answer(self, path: str, query: str) -> _Answer | None:
         if path == PATH:
