@@ -49,10 +49,9 @@ _PARAMETER = rf"(?:project|domain|workflow|launch_plan|resource_type)={_VALUE}"
 _PLAIN = re.compile(rf"{_PARAMETER}(?:&{_PARAMETER}){{0,4}}")
 _ATTRIBUTE = re.compile(rf"{_PREFIX}/([a-z_]+)((?:/{_VALUE}){{1,4}})")
 _KIND = re.compile(rf"resource_type=({_VALUE})")
-#: Headers of a PUT that Flask's route reads.
-_CONDITIONS = ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH")
-#: The length of a body that is small enough for every limit.
-_SMALL = re.compile("[1-9][0-9]{0,3}")
+#: Headers with which a PUT is not plain.
+_LEFT_TO_FLASK = ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH", "HTTP_TRANSFER_ENCODING")
+_SMALL_LENGTH = re.compile("[1-9][0-9]{0,3}")
 #: The route and the scope's keys of each level, by the first part of its path.
 _LEVELS = {path_of(level).split("/")[1]: (_PREFIX + path_of(level), level.keys) for level in STORED_LEVELS}
 
@@ -121,7 +120,7 @@ class FastLane:
 
     def _put(self, environ: WSGIEnvironment) -> _Answer | None:
         place = _place(environ["PATH_INFO"])
-        if place is None or not _is_plain_write(environ):
+        if place is None or not _is_plain_write(environ, self._context.settings.server.max_body_bytes):
             return None
         caller: Caller = environ[CALLER]
         try:
@@ -154,13 +153,15 @@ def _place(path: str) -> _Place | None:
     return _Place(route, dict(zip(keys, names, strict=True))) if len(names) == len(keys) else None
 
 
-def _is_plain_write(environ: WSGIEnvironment) -> bool:
-    """Whether a request has a small body of JSON, no query and no conditions."""
+def _is_plain_write(environ: WSGIEnvironment, max_body_bytes: int) -> bool:
+    """Whether a request has a small body of JSON whose length it says, no query and no conditions."""
+    length = environ.get("CONTENT_LENGTH", "")
     return (
         not environ["QUERY_STRING"]
         and environ.get("CONTENT_TYPE") == "application/json"
-        and _SMALL.fullmatch(environ.get("CONTENT_LENGTH", "")) is not None
-        and not any(header in environ for header in _CONDITIONS)
+        and _SMALL_LENGTH.fullmatch(length) is not None
+        and int(length) <= max_body_bytes
+        and not any(header in environ for header in _LEFT_TO_FLASK)
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from admin.core.settings import trails
-from admin.core.settings.comparisons import LeafPair, pair_leaves
+from admin.core.settings.comparisons import Leaf, LeafPair, pair_leaves
 from admin.core.settings.kinds import Kind
 from admin.core.settings.scopes import Scope
 from admin.services.context import Context
@@ -65,7 +65,7 @@ def compare_execution(context: Context, key: ExecutionId) -> Comparison:
         decision = decisions.of(connection, execution.id)[-1]
         stored = decisions.trail(connection, decision.settings_trail)["settings"]
         view = StoredView(context, connection)
-        resolved = find_launch(view.catalog, run_request_of(execution))
+        resolved = find_launch(view.catalog, run_request_of(execution), may_be_archived=True)
         now = view.effective_settings(resolved).trail.body["settings"]
     scope = resolved.launch.scope
     sides = [
@@ -82,6 +82,10 @@ def _compare(sides: Sequence[Side], kinds: Sequence[Kind], values: Sequence[Sequ
         for kind in kinds
         for pair in pair_leaves(kind, first.get(kind.name, _NOTHING), second.get(kind.name, _NOTHING))
     ]
+    declared = {kind.name for kind in kinds}
+    for name, value in first.items():
+        if name not in declared and value["value"]:  # of an execution from when configuration declared it
+            pairs.append(LeafPair(kind=name, path="", first=Leaf("set", value["value"]), second=Leaf("absent")))
     differences = [pair for pair in pairs if not pair.is_equal]
     return Comparison(first=sides[0], second=sides[1], differences=differences, equal=len(pairs) - len(differences))
 

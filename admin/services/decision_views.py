@@ -13,7 +13,7 @@ from admin.core.executions.plans import RunPlan, build_run_plan
 from admin.core.fleet.clusters import Cluster
 from admin.core.fleet.fleet import Fleet
 from admin.core.json_text import json_text
-from admin.core.placement.candidates import group_of
+from admin.core.placement.candidates import Workload, group_of
 from admin.core.placement.decisions import Evaluation, evaluate
 from admin.core.placement.routes import Route
 from admin.core.placement.scores import strategy_of
@@ -30,7 +30,7 @@ from admin.services.preparations import Preparation
 from admin.services.run_requests import MAX_CACHED_BYTES, CreationRequest, ResolvedLaunch
 from admin.store import attributes, decision_basis, executions, fleet, registrations, revisions
 from admin.store.decision_basis import DecisionBasis
-from admin.store.executions import Execution
+from admin.store.executions import Execution, WaitingExecution
 
 
 class NeedsTransaction(Exception):
@@ -176,6 +176,17 @@ def _loaded_clusters(route: Route, fleet_now: Fleet) -> dict[str, Cluster]:
     if group is None or not strategy_of(group).looks_at_load:
         return {}
     return {member.cluster: fleet_now.clusters[member.cluster] for member in group.members}
+
+
+def workload_of(execution: Execution | WaitingExecution) -> Workload:
+    """What is to be placed of an execution."""
+    return Workload(
+        key=str(execution.key),
+        demand=execution.demand,
+        exclusive=execution.exclusive,
+        plugins=tuple(execution.required_plugins),
+        declined=tuple(execution.avoid),
+    )
 
 
 def reason_of(refusal: Invalid | RainbowError) -> tuple[str, str]:

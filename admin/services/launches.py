@@ -17,11 +17,12 @@ from admin.services.scopes import check_active
 from admin.store.registrations import Registered
 
 
-def find_launch(catalog: Catalog, request: RunRequest) -> ResolvedLaunch:
+def find_launch(catalog: Catalog, request: RunRequest, *, may_be_archived: bool = False) -> ResolvedLaunch:
     """What a request launches, with its inputs bound; an error where it names something unknown."""
     scope = request.scope
     project = catalog.project(scope)
-    check_active(project)
+    if not may_be_archived:
+        check_active(project)
     warnings = request_warnings(request.spec)
     request_settings = settings_of(request.spec)
     if "launch_plan" not in request.spec:

@@ -18,7 +18,7 @@ from admin.core.executions.lifecycle import Phase
 from admin.core.executions.queues import queue_deadline
 from admin.core.executions.selectors import Condition, equals
 from admin.core.fleet.fleet import Fleet
-from admin.core.placement.candidates import Workload, group_of
+from admin.core.placement.candidates import group_of
 from admin.core.placement.decisions import ASSIGNED, WAITS_FOR_ROOM, Decision, decide, may_move, may_stay
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.placement.scores import strategy_of
@@ -28,7 +28,7 @@ from admin.core.settings.scopes import Scope
 from admin.errors import RainbowError
 from admin.metrics import count_finished, count_redecided
 from admin.services.context import Context
-from admin.services.decision_views import StoredView, prepare, reason_of
+from admin.services.decision_views import StoredView, prepare, reason_of, workload_of
 from admin.services.definitions import current_fleet
 from admin.services.executions import end, matching
 from admin.services.run_requests import CreationRequest, run_request_of
@@ -141,7 +141,7 @@ def is_room_again(context: Context) -> bool:
             fleet_now = _with_load(connection, fleet_now)
         taken = _taken(connection, fleet_now.clusters, fleet_now)
         return any(
-            decide(_route(execution), fleet_now, _workload(execution), taken).cluster is not None
+            decide(_route(execution), fleet_now, workload_of(execution), taken).cluster is not None
             for execution in oldest
         ) or any(_decide(execution, fleet_now, taken) is not None for execution in movable)
 
@@ -168,16 +168,6 @@ def _route(execution: WaitingExecution) -> Route:
     return Route(kind=RouteKind(execution.route_kind), name=execution.route_name, rungs=())
 
 
-def _workload(execution: WaitingExecution) -> Workload:
-    return Workload(
-        key=str(execution.key),
-        demand=execution.demand,
-        exclusive=execution.exclusive,
-        plugins=tuple(execution.required_plugins),
-        declined=tuple(execution.avoid),
-    )
-
-
 def _is_settled(execution: WaitingExecution, fleet_now: Fleet) -> bool:
     return _may_stay(execution, fleet_now) and not _may_move(execution, fleet_now)
 
@@ -185,7 +175,7 @@ def _is_settled(execution: WaitingExecution, fleet_now: Fleet) -> bool:
 def _may_stay(execution: WaitingExecution, fleet_now: Fleet) -> bool:
     if execution.cluster is None:
         return False
-    return may_stay(execution.cluster, _route(execution), fleet_now, _workload(execution))
+    return may_stay(execution.cluster, _route(execution), fleet_now, workload_of(execution))
 
 
 def _may_move(execution: WaitingExecution, fleet_now: Fleet) -> bool:
@@ -216,7 +206,7 @@ def _decide(execution: WaitingExecution, fleet_now: Fleet, waiting: dict[str, di
 
     None for one that stays at an expected cluster, since none that has been seen has room for it.
     """
-    workload, before = _workload(execution), waiting.get(execution.cluster or "")
+    workload, before = workload_of(execution), waiting.get(execution.cluster or "")
     stays = _may_stay(execution, fleet_now)
     if execution.cluster is not None and before is not None:
         waiting[execution.cluster] = subtract(before, workload.takes_of(fleet_now.clusters[execution.cluster]))

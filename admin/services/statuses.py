@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import Retries
 from admin.core.executions.statuses import Circumstances, Status
-from admin.core.placement.candidates import Workload
+from admin.core.fleet.clusters import build_cluster
 from admin.core.placement.decisions import obstacle_at
 from admin.core.placement.filters import Verdict
 from admin.core.placement.routes import describe_rungs
@@ -19,9 +19,10 @@ from admin.core.quantities import parse_duration
 from admin.core.settings import trails
 from admin.core.settings.builtin_kinds import TASK_RESOURCE
 from admin.services.context import Context
+from admin.services.decision_views import workload_of
 from admin.services.definitions import current_fleet
 from admin.services.silences import SilenceView
-from admin.store import statuses
+from admin.store import fleet, statuses
 from admin.store.executions import Execution
 
 #: The resource whose limit ends an execution for a reason.
@@ -50,6 +51,7 @@ def view_status(
         route=describe_rungs(settings_trail["rungs"]),
         origin=_origin_of_limit(execution, settings_trail),
         duration=execution.duration,
+        has_started=execution.started_at is not None,
         position=statuses.place_in_line(connection, execution, now) if is_in_line else None,
         obstacle=_obstacle(context, connection, execution) if is_in_line else None,
         not_before=execution.not_before,
@@ -67,22 +69,20 @@ def _obstacle(context: Context, connection: Connection, execution: Execution) ->
     cluster = current_fleet(context, connection).clusters.get(execution.cluster or "")
     if cluster is None:
         return Verdict("", False, "is gone from the fleet")
-    workload = Workload(
-        key=str(execution.key),
-        demand=execution.demand,
-        exclusive=execution.exclusive,
-        plugins=tuple(execution.required_plugins),
-        declined=tuple(execution.avoid),
-    )
-    return obstacle_at(cluster, workload)
+    # Its last report may be newer than the fleet: one of load alone is no new generation.
+    state = fleet.states(connection).get(cluster.name, cluster.state)
+    return obstacle_at(build_cluster(cluster.definition, state), workload_of(execution))
 
 
 def _time_limit(execution: Execution) -> datetime | None:
-    """When its time limit ends an execution that runs."""
+    """When its time limit ends an execution that runs; None where that is beyond any date."""
     limit = execution.content["job"].get("resources", {}).get("duration")
     if execution.started_at is None or not limit:
         return None
-    return execution.started_at + timedelta(seconds=float(parse_duration(limit)))
+    try:
+        return execution.started_at + timedelta(seconds=float(parse_duration(limit)))
+    except OverflowError:
+        return None
 
 
 def _origin_of_limit(execution: Execution, settings_trail: Mapping[str, Any]) -> str:
@@ -91,7 +91,9 @@ def _origin_of_limit(execution: Execution, settings_trail: Mapping[str, Any]) ->
     limit = execution.content["job"].get("resources", {}).get("limits", {}).get(resource)
     if resource is None or limit is None:
         return ""
-    requested = execution.request["spec"].get("job", {}).get("resources", {})
+    if "job" not in execution.request["spec"]:
+        return f"Its limit is {limit}."  # its workflow or jobspec may have set it
+    requested = execution.request["spec"]["job"].get("resources", {})
     is_own = any(resource in requested.get(part, {}) for part in ("requests", "limits"))
     settings = {setting["resource_type"]: setting for setting in settings_trail["settings"]}
     effective = settings[TASK_RESOURCE.name]

@@ -23,7 +23,9 @@ def place_in_line(connection: Connection, execution: Execution, now: datetime) -
 
 
 def phase_began_at(connection: Connection, execution: Execution) -> datetime:
-    """When an execution came to its phase; its creation where events are no longer kept."""
+    """When an execution came to its phase."""
+    if execution.finished_at is not None:  # its events may not be kept, and it may have been archived since
+        return execution.finished_at
     is_own = _event_columns.execution_id == execution.id
     last_other = select(func.coalesce(func.max(_event_columns.number), 0)).where(
         is_own, _event_columns.phase != execution.phase

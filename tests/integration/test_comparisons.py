@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from tests.support.placing import API, DOMAIN, PROJECT, created, get, put_attribute, refused
+from tests.conftest import MakeApp
+from tests.support.placing import API, DOMAIN, PROJECT, created, get, ok, put_attribute, refused
 
 COMPARISON = "effective_attributes/comparison"
 
@@ -68,6 +69,22 @@ def test_an_execution_is_compared_with_what_its_request_would_get_now(settled: F
     assert answer["first"]["execution"] == {"project": PROJECT, "domain": DOMAIN, "name": "early"}
     assert (answer["first"]["revision"], answer["second"]["revision"]) == (2, 3)
     assert "execution" not in answer["second"]
+
+
+def test_an_execution_of_an_archived_project_is_compared_too(settled: FlaskClient) -> None:
+    created(settled, "early")
+    ok(settled.put(f"{API}/projects/{PROJECT}", json={"state": "ARCHIVED"}))
+    assert differences(get(settled, f"executions/{PROJECT}/{DOMAIN}/early/comparison")) == {}
+
+
+def test_a_kind_that_is_no_longer_declared_is_a_difference(make_app: MakeApp) -> None:
+    before = make_app().test_client()
+    put_attribute(before, "domain", "workflow_priority", {"priority": 80})
+    created(before, "early")
+    without = make_app(kinds={"OTHER": {"number": 10, "fields": {"a": "int"}}}).test_client()
+    [priority] = get(without, f"executions/{PROJECT}/{DOMAIN}/early/comparison")["differences"]
+    assert (priority["resource_type"], priority["first"]["value"]) == ("WORKFLOW_PRIORITY", {"priority": 80})
+    assert priority["second"] == {"state": "absent"}
 
 
 def test_nothing_is_written(settled: FlaskClient) -> None:

@@ -191,6 +191,7 @@ UNUSUAL_WRITES: list[tuple[str, dict[str, Any]]] = [
     (f"nothing_attributes/{PROJECT}", {"json": LABEL}),
     (WORKFLOW_PATH, {"json": LABEL, "headers": {"If-Match": "1"}}),
     (WORKFLOW_PATH, {"json": LABEL, "headers": {"If-None-Match": "*"}}),
+    (WORKFLOW_PATH, {"json": LABEL, "headers": {"Transfer-Encoding": "chunked"}}),
     (WORKFLOW_PATH, {"json": {**LABEL, "message": "m" * 10_000}}),
     (WORKFLOW_PATH, {"data": b"{}", "content_type": "application/merge-patch+json"}),
     (WORKFLOW_PATH, {"data": b""}),
@@ -238,6 +239,15 @@ def test_any_other_write_reaches_flask(settled: FlaskClient, path: str, request_
     with requests_of_flask(settled.application) as requests:
         settled.put(f"{API}/{path}", **request_)
     assert len(requests) == 1
+
+
+def test_a_body_above_a_small_limit_is_refused_as_flask_does(make_app: MakeApp) -> None:
+    api = make_app(server={"maxBodyBytes": 1024}).test_client()
+    body = {**LABEL, "message": "m" * 990}
+    with requests_of_flask(api.application) as requests:
+        answer = api.put(f"{API}/{WORKFLOW_PATH}", json=body)
+    assert len(requests) == 1
+    assert (answer.status_code, "server.maxBodyBytes" in answer.get_data(as_text=True)) == (413, True)
 
 
 def test_a_write_that_fails_unexpectedly_is_answered_and_not_tried_again(

@@ -150,7 +150,10 @@ def test_a_run_that_no_cluster_can_take_says_why(agent: PlayedAgent, clock: Cloc
     clock.advance(61)
     text = message(agent, "unplaced")
     assert text.startswith("QUEUED for 1 min 1 s: No cluster of pool 'full-p' is able: 'birch' is full: ")
-    assert status(agent, "unplaced")["next"] == "It is decided again when something ends there, or the fleet changes."
+    assert (
+        status(agent, "unplaced")["next"]
+        == "It is decided again when something ends at one of these clusters, or the fleet changes."
+    )
 
 
 def test_the_limit_that_ended_it_is_named_with_who_set_it(agent: PlayedAgent) -> None:
@@ -169,10 +172,10 @@ def test_the_limit_that_ended_it_is_named_with_who_set_it(agent: PlayedAgent) ->
     assert limit("unset") == "200Mi is the default set in configuration (task_resources.defaults.memory)."
     revision = put(defaults={"memory": "300Mi"})
     add(agent, "by-default")
-    assert limit("by-default") == f"300Mi is the default set at project p (revision {revision})."
+    assert limit("by-default") == f"300Mi is the default set at project p (version {revision})."
     revision = put(limits={"memory": "100Mi"})
     add(agent, "capped")
-    assert limit("capped") == f"100Mi is the limit set at project p (revision {revision})."
+    assert limit("capped") == f"100Mi is the limit set at project p (version {revision})."
     add(agent, "own", job={"command": ["x"], "resources": {"limits": {"memory": "50Mi"}}})
     assert limit("own") == "50Mi is set by the job itself."
 
@@ -196,6 +199,32 @@ def test_a_time_limit_says_when_it_ends(agent: PlayedAgent) -> None:
     assert current["next_at"] > current["since"]
 
 
+def test_a_time_limit_beyond_any_date_is_none(agent: PlayedAgent) -> None:
+    add(agent, "endless", job={"command": ["x"], "resources": {"duration": "999999999999h"}})
+    agent.start()
+    assert status(agent, "endless")["next"] == "It ends by itself; it has no time limit."
+
+
+def test_a_report_of_load_alone_counts(agent: PlayedAgent) -> None:
+    agent.sync(report={"capacity": {"executions": 2}, "free": {"executions": 2}})
+    add(agent, "waits")
+    assert "is full" not in message(agent, "waits")
+    agent.sync(report={"capacity": {"executions": 2}, "free": {"executions": 0}})
+    assert "birch is full: 1 executions wanted, free are 0" in message(agent, "waits")
+
+
+def test_an_end_in_the_queue_is_not_said_to_be_on_a_cluster(agent: PlayedAgent) -> None:
+    add(agent, "never")
+    ok(agent.client.delete(f"{API}/executions/{agent.project}/{DOMAIN}/never", json={"cause": "Not needed."}))
+    assert message(agent, "never") == "ABORTED 0 s ago, by anonymous: Not needed."
+
+
+def test_an_unset_label_is_why_any_cluster_may_be_chosen(agent: PlayedAgent) -> None:
+    put_attribute(agent.client, "project", "execution_cluster_label", {"value": None}, project=agent.project)
+    created(agent.client, "anywhere", project=agent.project)
+    assert "the label is unset at project p, so that any cluster may be chosen." in message(agent, "anywhere")
+
+
 def test_an_earlier_decision_has_no_status(agent: PlayedAgent) -> None:
     add(agent, "moved")
     earlier = explanation(agent.client, "moved", "?decision=1", project=agent.project)
@@ -214,5 +243,5 @@ def test_a_silent_cluster_is_what_the_sentence_is_about(agent: PlayedAgent, cont
     text = message(agent, "alone")
     assert text.startswith("RUNNING on birch for 20 s: Cluster 'birch' has been silent since ")
     current = status(agent, "alone")
-    assert current["next"] == "It is judged if its cluster stays silent."
+    assert current["next"] == "It is judged if the agent that has it stays away."
     assert current["next_at"] == explanation(agent.client, "alone", project=agent.project)["silence"]["next_at"]

@@ -40,6 +40,7 @@ class Circumstances:
     attempts: int
     route: str  #: which rung decided, and over which others
     origin: str = ""  #: where the limit was set that ended it
+    has_started: bool = False
     duration: float | None = None
     position: int | None = None  #: in the line at its cluster, from 1; None where an agent has it
     obstacle: Verdict | None = None  #: why its cluster would not take it now
@@ -69,7 +70,7 @@ class Circumstances:
 
     @property
     def _where(self) -> str:
-        return f" on {self.cluster}" if self.cluster else ""
+        return f" on {self.cluster}" if self.cluster and self.has_started else ""
 
     def _sentence(self, now: datetime) -> str:
         age = show_duration((now - self.since).total_seconds())
@@ -99,7 +100,7 @@ class Circumstances:
         return f" {self.origin}" if self.origin else ""
 
     def _queued(self, age: str, now: datetime) -> str:
-        if self.not_before is not None and self.not_before > now:
+        if self.silence is None and self.not_before is not None and self.not_before > now:
             wait = show_duration((self.not_before - now).total_seconds())
             return f"QUEUED: in back-off, attempt {self.attempt} of {self.attempts} in {wait}. {self.reason_message}"
         if self.cluster is None or self.silence is not None:
@@ -114,8 +115,10 @@ class Circumstances:
         """What decides about it next, and when."""
         if self.phase.is_finished:
             return None, None
+        if self.silence is not None and self.judged_at is None:
+            return "It is decided again any moment now.", None
         if self.silence is not None:
-            return "It is judged if its cluster stays silent.", self.judged_at
+            return "It is judged if the agent that has it stays away.", self.judged_at
         if self.phase is Phase.ABORTING:
             return "Its agent ends it and says so.", None
         if self.phase is Phase.RUNNING:
@@ -128,12 +131,12 @@ class Circumstances:
         if self.not_before is not None and self.not_before > now:
             return f"Its next attempt may start at {show_time(self.not_before)}.", self.not_before
         if self.cluster is None:
-            trigger = "when something ends there, or the fleet changes"
+            trigger = "when something ends at one of these clusters, or the fleet changes"
             if self.reason not in WAITS_FOR_ROOM:
                 trigger = "any moment now" if self.reason == UNDECIDED else "when the fleet changes"
             step = f"It is decided again {trigger}."
         elif self.position is None:
-            step = f"The agent of {self.cluster} reports that it runs, or gives it back."
+            return f"The agent of {self.cluster} reports that it runs, or gives it back.", None
         elif self.obstacle is None or self.obstacle.filter == ROOM.name:
             step = f"The agent of {self.cluster} takes it when it has room."
         else:

@@ -257,11 +257,11 @@ def _why_not(candidate: Mapping[str, Any], winner: Mapping[str, Any] | None) -> 
         return "able"
     if candidate["rank"] > winner["rank"]:
         return f"able; scored {_shown(candidate['score'])} against {_shown(winner['score'])}, and the lowest is best"
-    return f"able; drew {_shown(candidate['draw'])} against {_shown(winner['draw'])}"
+    return f"able; drew {_shown(candidate['draw'])} against {_shown(winner['draw'])}, and the largest wins"
 
 
 def _shown(number: float | None) -> str:
-    return "nothing" if number is None else f"{number:.3g}"
+    return "nothing" if number is None else f"{number:.6g}"
 
 
 def _order(score: float | None) -> float:

@@ -172,7 +172,11 @@ def describe_rungs(rungs: Sequence[Mapping[str, Any]]) -> str:
     """Which rung decided, and which it outranks, of a route as trails have it."""
     winner, *broader = itertools.dropwhile(lambda rung: rung["state"] != "wins", rungs)
     if winner["kind"] == RouteKind.ANY.value:
-        return "nothing names a cluster, pool or label, so that any cluster may be chosen"
+        unset = next((rung for rung in rungs if rung["state"] == "unset"), None)
+        missing = (
+            "nothing names a pool or label" if unset is None else f"the {unset['kind']} is unset {_said_by(unset)}"
+        )
+        return f"{missing}, so that any cluster may be chosen"
     outranked = next((rung for rung in broader if rung["state"] == "overridden" and "name" in rung), None)
     chosen = f"{winner['kind']} '{winner['name']}' {_said_by(winner)}"
     if outranked is None:

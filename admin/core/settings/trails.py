@@ -48,7 +48,7 @@ def describe_origin(shown: Mapping[str, Any]) -> str:
     scope = Scope(**{key: shown[key] for key in Scope._fields if key in shown})
     if scope == PLATFORM:
         return f"by the {shown['level'].replace('-', ' ')}"
-    return f"at {scope}" + (f" (revision {shown['version']})" if "version" in shown else "")
+    return f"at {scope}" + (f" (version {shown['version']})" if "version" in shown else "")
 
 
 def resolved(effective: Resolved) -> dict[str, Any]:

@@ -27,7 +27,15 @@ WAITS = Circumstances(
 )
 FULL = Verdict("room", False, "is full: 1 cpu wanted, free are 0")
 NO_CLUSTER = replace(WAITS, cluster=None, position=None, reason="CLUSTERS_FULL", reason_message="None is able.")
-RUNS = replace(WAITS, phase=Phase.RUNNING, since=NOW - timedelta(minutes=4), position=None, attempt=2, attempts=3)
+RUNS = replace(
+    WAITS,
+    phase=Phase.RUNNING,
+    since=NOW - timedelta(minutes=4),
+    position=None,
+    attempt=2,
+    attempts=3,
+    has_started=True,
+)
 FAILED = replace(RUNS, phase=Phase.FAILED, reason="EXIT_CODE", reason_message="It exited with 1.")
 
 
@@ -46,6 +54,7 @@ FAILED = replace(RUNS, phase=Phase.FAILED, reason="EXIT_CODE", reason_message="I
             "QUEUED for 12 min: the agent of birch has it, and has not said that it runs.",
         ),
         (NO_CLUSTER, "QUEUED for 12 min: None is able."),
+        (replace(WAITS, silence="It is silent.", not_before=LATER), "QUEUED for 12 min: It is silent."),
         (
             replace(WAITS, attempt=2, attempts=3, not_before=LATER, reason_message="Attempt 1 ended FAILED."),
             "QUEUED: in back-off, attempt 2 of 3 in 4 min 10 s. Attempt 1 ended FAILED.",
@@ -62,6 +71,10 @@ FAILED = replace(RUNS, phase=Phase.FAILED, reason="EXIT_CODE", reason_message="I
             "SUCCEEDED on birch 4 min ago after 1 h 1 min (attempt 2 of 3): pool 'std' at domain d decides.",
         ),
         (FAILED, "FAILED on birch 4 min ago (attempt 2 of 3): It exited with 1."),
+        (
+            replace(WAITS, phase=Phase.TIMED_OUT, reason_message="It waited too long."),
+            "TIMED_OUT 12 min ago: It waited too long.",
+        ),
         (
             replace(FAILED, attempts=1, attempt=1, origin="The limit 1Gi is set at domain d (revision 4)."),
             "FAILED on birch 4 min ago: It exited with 1. The limit 1Gi is set at domain d (revision 4).",
@@ -83,14 +96,18 @@ def test_the_sentence_is_about_now(circumstances: Circumstances, message: str) -
             "The agent of birch takes it when it has room. It is TIMED_OUT if it still waits at 2026-03-01T12:04:10Z.",
             LATER,
         ),
-        (replace(WAITS, position=None), "The agent of birch reports that it runs, or gives it back.", None),
+        (
+            replace(WAITS, position=None, queue_deadline=LATER),
+            "The agent of birch reports that it runs, or gives it back.",
+            None,
+        ),
         (replace(WAITS, obstacle=FULL), "The agent of birch takes it when it has room.", None),
         (
             replace(WAITS, obstacle=Verdict("cordoned", False, "is cordoned")),
             "It is decided again when the fleet changes.",
             None,
         ),
-        (NO_CLUSTER, "It is decided again when something ends there, or the fleet changes.", None),
+        (NO_CLUSTER, "It is decided again when something ends at one of these clusters, or the fleet changes.", None),
         (replace(NO_CLUSTER, reason="CLUSTERS_CORDONED"), "It is decided again when the fleet changes.", None),
         (replace(NO_CLUSTER, reason="UNDECIDED"), "It is decided again any moment now.", None),
         (replace(WAITS, not_before=LATER), "Its next attempt may start at 2026-03-01T12:04:10Z.", LATER),
@@ -99,9 +116,10 @@ def test_the_sentence_is_about_now(circumstances: Circumstances, message: str) -
         (replace(RUNS, ends_at=LATER), "It ends by itself, or for its time limit at 2026-03-01T12:04:10Z.", LATER),
         (
             replace(RUNS, silence="Silent.", judged_at=LATER),
-            "It is judged if its cluster stays silent.",
+            "It is judged if the agent that has it stays away.",
             LATER,
         ),
+        (replace(WAITS, silence="Silent.", not_before=LATER), "It is decided again any moment now.", None),
         (replace(RUNS, phase=Phase.ABORTING), "Its agent ends it and says so.", None),
         (FAILED, None, None),
     ],
