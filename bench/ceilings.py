@@ -20,7 +20,7 @@ from bench import stock
 from bench.ceilings_app import inserter, items, metadata, row_of
 from bench.databases import plain_engine
 from bench.load import CONNECTIONS, Call, Measure, Rate, rate_of
-from tests.support.postgresql import free_port
+from tests.support.ports import free_port
 
 EMPTY = "empty route"
 INSERT = "route: validate, insert a row, commit"

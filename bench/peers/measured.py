@@ -19,7 +19,7 @@ from bench.databases import Backend
 from bench.figures import Figure, rate_figure
 from bench.load import Call, Pace, measure_in_turns
 from bench.peers.environments import Unavailable, environment
-from tests.support.postgresql import free_port
+from tests.support.ports import free_port
 
 NAME = "peers"
 DEQUEUE = "pgqueuer: dequeue and finish, in batches of 50"

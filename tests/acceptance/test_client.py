@@ -29,7 +29,7 @@ from ctl.client.errors import (
 )
 from ctl.client.scopes import Scope
 from tests.support.admins import RunningAdmin, running_admin
-from tests.support.postgresql import free_port
+from tests.support.ports import free_port
 from tests.support.programs import clean_environment
 
 PAGE = Path(__file__).parents[2] / "docs/client.md"

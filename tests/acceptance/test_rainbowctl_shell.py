@@ -12,7 +12,7 @@ import pytest
 
 from ctl.client.errors import EXIT_CODES
 from tests.support.admins import running_admin
-from tests.support.postgresql import free_port
+from tests.support.ports import free_port
 from tests.support.shells import Shell
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import requests
 import yaml
 
-from tests.support.postgresql import free_port
+from tests.support.ports import free_port
 from tests.support.programs import clean_environment
 from tests.support.waiting import wait_until
 

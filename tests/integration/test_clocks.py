@@ -41,7 +41,7 @@ from tests.support.placing import (
     refused,
     row_counts,
 )
-from tests.support.postgresql import free_port
+from tests.support.ports import free_port
 
 LEASE, UNREACHABLE, LOST = 60, 90, 300
 HOUR, DAY = 3600, 86400

@@ -12,7 +12,7 @@ from pathlib import Path
 import requests
 
 from tests.support.databases import SqliteDatabases
-from tests.support.postgresql import free_port
+from tests.support.ports import free_port
 from tests.support.programs import Process, clean_environment, start
 from tests.support.waiting import wait_until
 

@@ -6,13 +6,13 @@ import os
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.support.ports import free_port
 from tests.support.servers import ended_with_us, owned_directory
 from tests.support.waiting import wait_until
 
@@ -59,11 +59,3 @@ def _wait_until_ready(server: subprocess.Popen[bytes], directory: Path) -> None:
         return state.exists() and "ready" in state.read_text().split()
 
     wait_until(is_ready, interval=0.05, explain=lambda: f"PostgreSQL is not ready:\n{log.read_text()}")
-
-
-def free_port() -> int:
-    """A port on loopback that nobody has."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import getpass
 import os
-import random
 import shutil
 import signal
 import socket
@@ -17,13 +16,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.support.ports import free_port
 from tests.support.servers import ended_with_us, owned_directory
 from tests.support.waiting import wait_until
 
 #: The daemons live in directories that are not on every PATH.
 _PLACES = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
-#: Below the ports that the kernel assigns, which might take one of Slurm's between two uses.
-_PORTS = range(20000, 32000)
 
 CPUS = 4
 MEMORY_MB = 2048
@@ -198,25 +196,10 @@ class SlurmCluster:
 @contextmanager
 def running_slurm(name: str, remembered: int = 300) -> Iterator[SlurmCluster]:
     """A cluster that takes jobs."""
-    controller_port, node_port = _free_ports(2)
+    controller_port, node_port = free_port(), free_port()
     with owned_directory("rainbow-slurm") as directory:
         cluster = SlurmCluster(name, directory, controller_port, node_port, remembered)
         with ExitStack() as stack:
             stack.callback(cluster.stop)
             cluster.start()
             yield cluster
-
-
-def _free_ports(count: int) -> list[int]:
-    """Free ports on loopback, below the range from which the kernel assigns ports."""
-    ports: list[int] = []
-    for port in random.sample(_PORTS, len(_PORTS)):
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        ports.append(port)
-        if len(ports) == count:
-            return ports
-    raise RuntimeError("no free ports for Slurm")
