@@ -14,7 +14,7 @@ from admin.messages.changes import read_changes
 from admin.messages.comparisons import ComparisonAnswer, ComparisonQuery
 from admin.messages.effective import EffectiveAnswer, EffectiveQuery, ProposalBody
 from admin.messages.requests import Fields
-from admin.services.comparisons import Place, compare_scopes
+from admin.services.comparisons import ScopeAt, compare_scopes
 from admin.services.effective import effective_attributes, stale_text
 
 #: The header of an answer from before the database went away: how many seconds ago it was true.
@@ -48,8 +48,8 @@ def propose_effective_attributes(body: Fields) -> EffectiveAnswer:
 def compare_effective_attributes(query: Fields) -> ComparisonAnswer:
     """What differs between two scopes, or at one between two revisions."""
     other = {key: query[f"other_{key}"] for key in Scope._fields if f"other_{key}" in query}
-    first = Place(scope=_scope(query), at=query.get("at"))
-    second = Place(scope=_scope({**query, **other}), at=query.get("other_at"))
+    first = ScopeAt(scope=_scope(query), at=query.get("at"))
+    second = ScopeAt(scope=_scope({**query, **other}), at=query.get("other_at"))
     return ComparisonAnswer.from_comparison(compare_scopes(context(), first, second, _kinds(query)))
 
 

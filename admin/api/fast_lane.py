@@ -94,8 +94,8 @@ class FastLane:
     def _answer(self, path: str, query: str) -> _Answer | None:
         if path == PATH:
             return self._effective(query)
-        place, kind = _place(path), _KIND.fullmatch(query)
-        return None if place is None or kind is None else self._attribute(place, kind[1])
+        attribute, kind = _attribute_path(path), _KIND.fullmatch(query)
+        return None if attribute is None or kind is None else self._attribute(attribute, kind[1])
 
     def _effective(self, query: str) -> _Answer | None:
         parameters = _parse(query)
@@ -110,17 +110,17 @@ class FastLane:
         stale = stale_text(self._context, scope, kind)
         return None if stale is None else _Answer(PATH, stale.text, ((STALE, str(stale.seconds)),))
 
-    def _attribute(self, place: _Place, word: str) -> _Answer | None:
+    def _attribute(self, attribute: _AttributePath, word: str) -> _Answer | None:
         kind = self._context.settings.kinds.find(word)
-        reading = known_attribute(self._context, kind, check_scope(**place.keys))
+        reading = known_attribute(self._context, kind, check_scope(**attribute.keys))
         if reading is None:
             return None
         tag = _tag(None if reading.row is None else reading.row.version)
-        return _Answer(place.route, encode(ReadAnswer.from_reading(reading)), tag)
+        return _Answer(attribute.route, encode(ReadAnswer.from_reading(reading)), tag)
 
     def _put(self, environ: WSGIEnvironment) -> _Answer | None:
-        place = _place(environ["PATH_INFO"])
-        if place is None or not _is_plain_write(environ, self._context.settings.server.max_body_bytes):
+        attribute = _attribute_path(environ["PATH_INFO"])
+        if attribute is None or not _is_plain_write(environ, self._context.settings.server.max_body_bytes):
             return None
         caller: Caller = environ[CALLER]
         try:
@@ -128,29 +128,29 @@ class FastLane:
             claimed_by, message = or_none(body.claimed_by), or_none(body.message)
             authorship = Authorship(claimed_by=claimed_by, message=message, request_id=caller.request_id)
             options = ChangeOptions(authorship=authorship)
-            kind, changed = put_attribute(self._context, check_scope(**place.keys), body, Expectation(), options)
+            kind, changed = put_attribute(self._context, check_scope(**attribute.keys), body, Expectation(), options)
         except Exception as failure:
             error = translate(failure, caller.request_id)
             text, headers = error_body(error, caller.request_id), tuple(error_headers(error))
-            return _Answer(place.route, text, headers, status_line(error))
+            return _Answer(attribute.route, text, headers, status_line(error))
         text = encode(WriteAnswer.from_changed(kind, changed))
-        return _Answer(place.route, text, _tag(changed.rows[0].version))
+        return _Answer(attribute.route, text, _tag(changed.rows[0].version))
 
 
-class _Place(NamedTuple):
+class _AttributePath(NamedTuple):
     """The scope that a path names, unchecked, and the route of its level."""
 
     route: str
     keys: dict[str, str]
 
 
-def _place(path: str) -> _Place | None:
+def _attribute_path(path: str) -> _AttributePath | None:
     attribute = _ATTRIBUTE.fullmatch(path)
     if attribute is None or attribute[1] not in _LEVELS:
         return None
     route, keys = _LEVELS[attribute[1]]
     names = attribute[2].split("/")[1:]
-    return _Place(route, dict(zip(keys, names, strict=True))) if len(names) == len(keys) else None
+    return _AttributePath(route, dict(zip(keys, names, strict=True))) if len(names) == len(keys) else None
 
 
 def _is_plain_write(environ: WSGIEnvironment, max_body_bytes: int) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from admin.core.settings import trails
-from admin.core.settings.comparisons import Leaf, LeafPair, pair_leaves
+from admin.core.settings.comparisons import LeafPair, pair_values
 from admin.core.settings.kinds import Kind
 from admin.core.settings.scopes import Scope
 from admin.services.context import Context
@@ -40,20 +40,20 @@ class Comparison:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class ScopeAt:
     """A scope now, or as of a revision."""
 
     scope: Scope
     at: int | None = None
 
 
-def compare_scopes(context: Context, first: Place, second: Place, kinds: Iterable[Kind]) -> Comparison:
+def compare_scopes(context: Context, first: ScopeAt, second: ScopeAt, kinds: Iterable[Kind]) -> Comparison:
     """Compare what applies at two scopes, or at one as of two revisions."""
     chosen = list(kinds)
     sides, values = [], []
-    for place in (first, second):
-        effective = effective_attributes(context, place.scope, chosen, at=place.at)
-        sides.append(Side(scope=place.scope, revision=effective.revision))
+    for side in (first, second):
+        effective = effective_attributes(context, side.scope, chosen, at=side.at)
+        sides.append(Side(scope=side.scope, revision=effective.revision))
         values.append([trails.resolved(value) for value in effective.values])
     return _compare(sides, chosen, values)
 
@@ -76,19 +76,6 @@ def compare_execution(context: Context, key: ExecutionId) -> Comparison:
 
 
 def _compare(sides: Sequence[Side], kinds: Sequence[Kind], values: Sequence[Sequence[Mapping[str, Any]]]) -> Comparison:
-    first, second = ({value["resource_type"]: value for value in side} for side in values)
-    pairs = [
-        pair
-        for kind in kinds
-        for pair in pair_leaves(kind, first.get(kind.name, _NOTHING), second.get(kind.name, _NOTHING))
-    ]
-    declared = {kind.name for kind in kinds}
-    for name, value in first.items():
-        if name not in declared and value["value"]:  # of an execution from when configuration declared it
-            pairs.append(LeafPair(kind=name, path="", first=Leaf("set", value["value"]), second=Leaf("absent")))
+    pairs = list(pair_values(kinds, *values))
     differences = [pair for pair in pairs if not pair.is_equal]
     return Comparison(first=sides[0], second=sides[1], differences=differences, equal=len(pairs) - len(differences))
-
-
-#: What a kind is worth that was declared later.
-_NOTHING: Mapping[str, Any] = {"value": {}, "origins": {}, "unset": {}}

@@ -8,25 +8,20 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from admin.core.executions.attempts import time_limit_seconds
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import Retries
-from admin.core.executions.statuses import Circumstances, Status
+from admin.core.executions.statuses import Circumstances, Status, describe_limit
 from admin.core.fleet.clusters import build_cluster
 from admin.core.placement.decisions import obstacle_at
 from admin.core.placement.filters import Verdict
 from admin.core.placement.routes import describe_rungs
-from admin.core.quantities import parse_duration
-from admin.core.settings import trails
-from admin.core.settings.builtin_kinds import TASK_RESOURCE
 from admin.services.context import Context
 from admin.services.decision_views import workload_of
 from admin.services.definitions import current_fleet
 from admin.services.silences import SilenceView
 from admin.store import fleet, statuses
 from admin.store.executions import Execution
-
-#: The resource whose limit ends an execution for a reason.
-_LIMITED = {"OUT_OF_MEMORY": "memory"}
 
 
 def view_status(
@@ -49,7 +44,9 @@ def view_status(
         attempt=max(1, execution.attempt - execution.unstarted),
         attempts=Retries.of(execution.content.get("retry")).attempts,
         route=describe_rungs(settings_trail["rungs"]),
-        origin=_origin_of_limit(execution, settings_trail),
+        limit=describe_limit(
+            execution.reason, execution.content["job"], execution.request["spec"].get("job"), settings_trail["settings"]
+        ),
         duration=execution.duration,
         has_started=execution.started_at is not None,
         position=statuses.place_in_line(connection, execution, now) if is_in_line else None,
@@ -76,29 +73,10 @@ def _obstacle(context: Context, connection: Connection, execution: Execution) ->
 
 def _time_limit(execution: Execution) -> datetime | None:
     """When its time limit ends an execution that runs; None where that is beyond any date."""
-    limit = execution.content["job"].get("resources", {}).get("duration")
-    if execution.started_at is None or not limit:
+    seconds = time_limit_seconds(execution.content)
+    if execution.started_at is None or seconds is None:
         return None
     try:
-        return execution.started_at + timedelta(seconds=float(parse_duration(limit)))
+        return execution.started_at + timedelta(seconds=seconds)
     except OverflowError:
         return None
-
-
-def _origin_of_limit(execution: Execution, settings_trail: Mapping[str, Any]) -> str:
-    """Where the limit was set that ended an execution."""
-    resource = _LIMITED.get(execution.reason)
-    limit = execution.content["job"].get("resources", {}).get("limits", {}).get(resource)
-    if resource is None or limit is None:
-        return ""
-    if "job" not in execution.request["spec"]:
-        return f"Its limit is {limit}."  # its workflow or jobspec may have set it
-    requested = execution.request["spec"]["job"].get("resources", {})
-    is_own = any(resource in requested.get(part, {}) for part in ("requests", "limits"))
-    settings = {setting["resource_type"]: setting for setting in settings_trail["settings"]}
-    effective = settings[TASK_RESOURCE.name]
-    for part, word in (("defaults", "default"), ("limits", "limit")):
-        if not is_own and effective["value"].get(part, {}).get(resource) == limit:
-            origin = trails.describe_origin(effective["origins"][f"{part}.{resource}"])
-            return f"Its limit {limit} is the {word} set {origin}."
-    return f"Its limit {limit} is set by the job itself."

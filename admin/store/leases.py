@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, and_, bindparam, func, or_, select
 
 from admin.core.clock_checks import JUMP
-from admin.core.executions.attempts import Change
+from admin.core.executions.attempts import Change, time_limit_seconds
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import LONGEST_BACKOFF_SECONDS, Retries
-from admin.core.quantities import parse_duration
 from admin.store.batches import update_all
 from admin.store.execution_tables import executions
 from admin.store.executions import LEASED, UNLEASED, Event, ExecutionId, add_events
@@ -63,8 +62,7 @@ class LeasedExecution:
     @property
     def time_limit_seconds(self) -> float | None:
         """The longest that it may run."""
-        duration = self.content["job"].get("resources", {}).get("duration")
-        return float(parse_duration(duration)) if duration else None
+        return time_limit_seconds(self.content)
 
     def set(self, **values: object) -> None:
         """Change columns without an event."""
@@ -104,7 +102,7 @@ _of_cluster = _columns.cluster == bindparam("cluster")
 _of_clusters = _columns.cluster.in_(bindparam("clusters", expanding=True))
 _has_id = _columns.id.in_(bindparam("ids", expanding=True))
 _has_expired = _columns.lease_expires_at <= bindparam("now")
-_may_start = or_(_columns.not_before.is_(None), _columns.not_before <= bindparam("now"))
+MAY_START = or_(_columns.not_before.is_(None), _columns.not_before <= bindparam("now"))
 
 _SELECT_LEASED_IDS = select(_columns.id).where(_of_clusters, LEASED)
 _SELECT_LEASED = select(*_LEASE_COLUMNS).where(_of_clusters, LEASED).order_by(_columns.id).with_for_update()
@@ -134,7 +132,7 @@ _SELECT_CLUSTERS_WITH_EXPIRED = (
 _SELECT_CLUSTERS_OF_GIVEN_UP = select(_columns.cluster).where(_is_given_up).limit(1000)  # the others come later
 _SELECT_OFFERED = (
     select(*_LEASE_COLUMNS, _columns.content)
-    .where(*UNLEASED, _of_cluster, _may_start)
+    .where(*UNLEASED, _of_cluster, MAY_START)
     .order_by(_columns.tier, _columns.priority.desc(), _columns.id)
     .limit(bindparam("most"))
     .with_for_update(skip_locked=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import Connection, func, or_, select, tuple_
+from sqlalchemy import Connection, func, select, tuple_
 
 from admin.store.execution_tables import execution_events, executions
 from admin.store.executions import UNLEASED, Execution
+from admin.store.leases import MAY_START
 
 _columns = executions.c
 _event_columns = execution_events.c
@@ -15,11 +16,10 @@ _event_columns = execution_events.c
 
 def place_in_line(connection: Connection, execution: Execution, now: datetime) -> int:
     """Which one an execution is of those that may start at its cluster, from 1."""
-    may_start = or_(_columns.not_before.is_(None), _columns.not_before <= now)
     order = (_columns.tier, -_columns.priority, _columns.id)
     is_before = tuple_(*order) < tuple_(execution.tier, -execution.priority, execution.id)
-    query = select(func.count()).where(*UNLEASED, _columns.cluster == execution.cluster, may_start, is_before)
-    return int(connection.execute(query).scalar_one()) + 1
+    query = select(func.count()).where(*UNLEASED, _columns.cluster == execution.cluster, MAY_START, is_before)
+    return int(connection.execute(query, {"now": now}).scalar_one()) + 1
 
 
 def phase_began_at(connection: Connection, execution: Execution) -> datetime:

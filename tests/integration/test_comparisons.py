@@ -60,7 +60,7 @@ def test_one_scope_at_two_revisions(settled: FlaskClient) -> None:
 
 
 def test_an_execution_is_compared_with_what_its_request_would_get_now(settled: FlaskClient) -> None:
-    created(settled, "early", overwrite_cache=True)
+    created(settled, "early")
     path = f"executions/{PROJECT}/{DOMAIN}/early/comparison"
     assert differences(get(settled, path)) == {}
     put_attribute(settled, "domain", "task_resource_attributes", {"limits": {"cpu": "5", "memory": "1Gi"}})

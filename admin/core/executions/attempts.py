@@ -11,6 +11,7 @@ from admin.core.executions.lifecycle import Phase
 from admin.core.executions.queues import queue_deadline
 from admin.core.executions.retries import CLUSTER_LOST, Retries
 from admin.core.executions.silences import describe_silence
+from admin.core.quantities import parse_duration
 
 #: The reason of an execution that waits for the background loop to place it again.
 UNDECIDED = "UNDECIDED"
@@ -37,6 +38,12 @@ class AttemptState(Protocol):
     unstarted: int
     content: Mapping[str, Any]
     avoid: list[str]
+
+
+def time_limit_seconds(content: Mapping[str, Any]) -> float | None:
+    """The longest that an attempt may run; None for as long as it takes."""
+    duration = content["job"].get("resources", {}).get("duration")
+    return float(parse_duration(duration)) if duration else None
 
 
 class Startable(Protocol):

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from admin.core.executions.attempts import UNDECIDED
 from admin.core.executions.lifecycle import Phase
 from admin.core.placement.decisions import WAITS_FOR_ROOM
 from admin.core.placement.filters import ROOM, Verdict
+from admin.core.settings import trails
+from admin.core.settings.builtin_kinds import TASK_RESOURCE
 from admin.core.times import show_duration, show_time
 
+#: The resource whose limit ends an execution for a reason.
+_LIMITED = {"OUT_OF_MEMORY": "memory"}
 _PLACES = ("next", "second in line", "third in line", "fourth in line", "fifth in line")
 
 
@@ -39,7 +45,7 @@ class Circumstances:
     attempt: int
     attempts: int
     route: str  #: which rung decided, and over which others
-    origin: str = ""  #: where the limit was set that ended it
+    limit: str = ""  #: where the limit was set that ended it
     has_started: bool = False
     duration: float | None = None
     position: int | None = None  #: in the line at its cluster, from 1; None where an agent has it
@@ -85,7 +91,8 @@ class Circumstances:
             return f"SUCCEEDED{self._where} {age} ago{took}{self._of}: {self.route}."
         if self.phase is Phase.ABORTED:
             return f"ABORTED{self._where} {age} ago{self._by}: {self.reason_message}"
-        return f"{self.phase.value}{self._where} {age} ago{self._of}: {self._reason}{self._origin}"
+        ended = f"{self.phase.value}{self._where} {age} ago{self._of}: {self._reason}"
+        return f"{ended} {self.limit}" if self.limit else ended
 
     @property
     def _reason(self) -> str:
@@ -94,10 +101,6 @@ class Circumstances:
     @property
     def _by(self) -> str:
         return f", by {self.aborted_by}" if self.aborted_by else ""
-
-    @property
-    def _origin(self) -> str:
-        return f" {self.origin}" if self.origin else ""
 
     def _queued(self, age: str, now: datetime) -> str:
         if self.silence is None and self.not_before is not None and self.not_before > now:
@@ -144,3 +147,26 @@ class Circumstances:
         if self.queue_deadline is not None:
             step += f" It is TIMED_OUT if it still waits at {show_time(self.queue_deadline)}."
         return step, self.queue_deadline
+
+
+def describe_limit(
+    reason: str, job: Mapping[str, Any], requested: Mapping[str, Any] | None, settings: Sequence[Mapping[str, Any]]
+) -> str:
+    """Where the limit was set that ended an execution for a reason; "" where none did.
+
+    `requested` is the job as an ad hoc request gave it; without it a workflow or jobspec may have set the limit.
+    """
+    resource = _LIMITED.get(reason)
+    limit = job.get("resources", {}).get("limits", {}).get(resource)
+    if resource is None or limit is None:
+        return ""
+    if requested is None:
+        return f"Its limit is {limit}."
+    given = requested.get("resources", {})
+    if not any(resource in given.get(part, {}) for part in ("requests", "limits")):
+        effective = next(value for value in settings if value["resource_type"] == TASK_RESOURCE.name)
+        for part, word in (("defaults", "default"), ("limits", "limit")):
+            if effective["value"].get(part, {}).get(resource) == limit:
+                origin = trails.describe_origin(effective["origins"][f"{part}.{resource}"])
+                return f"Its limit {limit} is the {word} set {origin}."
+    return f"Its limit {limit} is set by the job itself."

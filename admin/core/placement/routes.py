@@ -173,26 +173,20 @@ def describe_rungs(rungs: Sequence[Mapping[str, Any]]) -> str:
     winner, *broader = itertools.dropwhile(lambda rung: rung["state"] != "wins", rungs)
     if winner["kind"] == RouteKind.ANY.value:
         unset = next((rung for rung in rungs if rung["state"] == "unset"), None)
-        missing = (
-            "nothing names a pool or label" if unset is None else f"the {unset['kind']} is unset {_said_by(unset)}"
-        )
+        missing = "nothing names a pool or label" if unset is None else f"the {unset['kind']} is unset {_origin(unset)}"
         return f"{missing}, so that any cluster may be chosen"
     outranked = next((rung for rung in broader if rung["state"] == "overridden" and "name" in rung), None)
-    chosen = f"{winner['kind']} '{winner['name']}' {_said_by(winner)}"
+    chosen = f"{winner['kind']} '{winner['name']}' {_origin(winner)}"
     if outranked is None:
         return f"{chosen} decides"
-    return f"{chosen} outranks {outranked['kind']} '{outranked['name']}' {_said_by(outranked)}"
+    return f"{chosen} outranks {outranked['kind']} '{outranked['name']}' {_origin(outranked)}"
 
 
-def _said_by(rung: Mapping[str, Any]) -> str:
-    match rung["rung"]:
-        case word if word == REQUEST:
-            return "in the request"
-        case word if word == DEFINITION:
-            return "in the launch plan's definition"
-        case word if word == PLATFORM_RUNG:
-            return f"in configuration ({rung['key']})"
-    return f"at {Scope(**{key: rung[key] for key in Scope._fields if key in rung})}"
+def _origin(rung: Mapping[str, Any]) -> str:
+    if rung["rung"] == PLATFORM_RUNG:
+        return f"in configuration ({rung['key']})"
+    words = {REQUEST: "in the request", DEFINITION: "in the launch plan's definition"}
+    return words.get(rung["rung"]) or f"at {Scope(**{key: rung[key] for key in Scope._fields if key in rung})}"
 
 
 def _rung(rung: Rung) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -31,6 +31,22 @@ class LeafPair:
     def is_equal(self) -> bool:
         """Whether both sides have the same value, wherever it is set; to unset a leaf is to have none."""
         return _worth(self.first) == _worth(self.second)
+
+
+#: What a kind is worth that was declared later.
+_NOTHING: Mapping[str, Any] = {"value": {}, "origins": {}, "unset": {}}
+
+
+def pair_values(
+    kinds: Sequence[Kind], first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str, Any]]
+) -> Iterator[LeafPair]:
+    """Every leaf of two lists of effective values; a kind of the first that is no longer declared is one leaf."""
+    before, after = ({value["resource_type"]: value for value in values} for values in (first, second))
+    for kind in kinds:
+        yield from pair_leaves(kind, before.pop(kind.name, _NOTHING), after.get(kind.name, _NOTHING))
+    for name, effective in before.items():
+        if effective["value"]:
+            yield LeafPair(kind=name, path="", first=Leaf("set", effective["value"]), second=Leaf("absent"))
 
 
 def pair_leaves(kind: Kind, first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[LeafPair]:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from admin.core.executions.lifecycle import Phase
-from admin.core.executions.statuses import Circumstances
+from admin.core.executions.statuses import Circumstances, describe_limit
 from admin.core.placement.filters import Verdict
 from admin.core.times import show_duration
 
@@ -76,7 +76,7 @@ FAILED = replace(RUNS, phase=Phase.FAILED, reason="EXIT_CODE", reason_message="I
             "TIMED_OUT 12 min ago: It waited too long.",
         ),
         (
-            replace(FAILED, attempts=1, attempt=1, origin="The limit 1Gi is set at domain d (revision 4)."),
+            replace(FAILED, attempts=1, attempt=1, limit="The limit 1Gi is set at domain d (revision 4)."),
             "FAILED on birch 4 min ago: It exited with 1. The limit 1Gi is set at domain d (revision 4).",
         ),
     ],
@@ -147,3 +147,9 @@ def test_what_happens_next(circumstances: Circumstances, step: str | None, at: d
 )
 def test_a_duration_in_its_two_largest_units(seconds: float, text: str) -> None:
     assert show_duration(seconds) == text
+
+
+def test_the_limit_of_a_workflow_is_named_without_who_set_it() -> None:
+    job = {"resources": {"limits": {"memory": "1Gi"}}}
+    assert describe_limit("OUT_OF_MEMORY", job, None, []) == "Its limit is 1Gi."
+    assert describe_limit("EXIT_CODE", job, None, []) == ""
