@@ -159,10 +159,11 @@ class ReadAnswer(Answer):
                 claimed_by=row.claimed_by or None,
             )
         assert inherited is not None
-        assert inherited.most_specific is not None, "a value has an origin"
+        most_specific = inherited.most_specific
+        assert most_specific is not None, "a value has an origin"
         return cls(
             attributes=attributes(inherited.value),
-            inherited_from=trails.origin(inherited.most_specific),
+            inherited_from=trails.origin(most_specific),
             origins=trails.origins(inherited.origins),
         )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from admin.core.changes import Expectation
 from admin.core.settings.kinds import Kind, Payload
-from admin.core.settings.resolution import Resolved, Row, resolve
+from admin.core.settings.resolution import EffectiveValue, Row, effective_value
 from admin.core.settings.scopes import Scope
 from admin.errors import AttributeNotFound
 from admin.services.changeable.attributes import attribute_write
@@ -27,7 +27,7 @@ class Reading:
     kind: Kind
     scope: Scope
     row: StoredAttribute | None
-    inherited: Resolved | None  #: where it has no row
+    inherited: EffectiveValue | None  #: where it has no row
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ def _reading(
     row = rows.get(scope)
     if row is not None:
         return Reading(kind=kind, scope=scope, row=row, inherited=None)
-    inherited = resolve(kind, scope, rows, context.settings.platform.at(kind, scope.domain))
+    inherited = effective_value(kind, scope, rows, context.settings.platform.at(kind, scope.domain))
     if exact or not inherited.value:
         where = f"at {scope}" + ("" if exact else " or above")
         raise AttributeNotFound(f"No {kind.noun} is set {where}. Set one with `rainbowctl update {kind.noun}`.")

@@ -46,21 +46,29 @@ class Layer:
     payload: Payload
 
 
-class Resolved(NamedTuple):
-    """One kind's effective value and every step that led to it."""
+class EffectiveValue(NamedTuple):
+    """What one kind comes to at a scope, and where each leaf of it was set."""
 
-    kind: Kind
-    scope: Scope
     value: Payload  #: without nulls; empty where nothing is set
     origins: dict[Path, Origin]  #: of every leaf in the value
     unset: dict[Path, Origin]  #: leaves that a level cancelled, and which one
-    trail: tuple[Step, ...]  #: broadest first, including the levels that were silent
 
     @property
     def most_specific(self) -> Origin | None:
         """The most specific origin of any leaf, None where nothing is set or unset."""
         origins = [*self.origins.values(), *self.unset.values()]
         return max(origins, key=lambda origin: origin.level.specificity, default=None)
+
+
+class Resolved(NamedTuple):
+    """One kind's effective value and every step that led to it."""
+
+    kind: Kind
+    scope: Scope
+    value: Payload  #: this and the next two as in `EffectiveValue`
+    origins: dict[Path, Origin]
+    unset: dict[Path, Origin]
+    trail: tuple[Step, ...]  #: broadest first, including the levels that were silent
 
 
 def resolve(kind: Kind, scope: Scope, rows: Mapping[Scope, Row], platform: PlatformDefaults) -> Resolved:
@@ -72,16 +80,22 @@ def resolve(kind: Kind, scope: Scope, rows: Mapping[Scope, Row], platform: Platf
     chain_rows = [rows.get(place) for place in chain]
     if not any(chain_rows):
         return _resolve_platform(kind, scope, chain, platform)
+    effective = _effective_value(kind, chain_rows, platform)
+    final = effective.origins | effective.unset
+    return Resolved(kind, scope, *effective, trail=_trail(kind, chain, chain_rows, platform, final))
+
+
+def effective_value(
+    kind: Kind, scope: Scope, rows: Mapping[Scope, Row], platform: PlatformDefaults
+) -> EffectiveValue:
+    """The same without the steps, which cost as much again."""
+    return _effective_value(kind, [rows.get(place) for place in _chain(kind, scope)], platform)
+
+
+def _effective_value(kind: Kind, chain_rows: Sequence[Row | None], platform: PlatformDefaults) -> EffectiveValue:
     winning = _winning(kind, chain_rows, platform)
     origins, unset = _split_by_value(winning)
-    return Resolved(
-        kind=kind,
-        scope=scope,
-        value=kind.nest({path: winning[path][0] for path in origins}),
-        origins=origins,
-        unset=unset,
-        trail=_trail(kind, chain, chain_rows, platform, origins | unset),
-    )
+    return EffectiveValue(kind.nest({path: winning[path][0] for path in origins}), origins, unset)
 
 
 def _chain(kind: Kind, scope: Scope) -> tuple[Scope, ...]:

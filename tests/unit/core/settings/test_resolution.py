@@ -12,7 +12,7 @@ from admin.core.settings.builtin_kinds import EXECUTION_CLUSTER_LABEL, TASK_RESO
 from admin.core.settings.declared_kinds import registry
 from admin.core.settings.kinds import Kind, Merge
 from admin.core.settings.platform import PlatformDefaults, PlatformLeaf, PlatformLeaves, PlatformValues
-from admin.core.settings.resolution import Resolved, Row
+from admin.core.settings.resolution import Resolved, Row, effective_value
 from admin.core.settings.resolution import resolve as resolve_on
 from admin.core.settings.scopes import PLATFORM, Level, Scope
 
@@ -21,7 +21,10 @@ CHAIN = list(SCOPE.chain())
 
 
 def resolve(kind: Kind, scope: Scope, stored: dict[Scope, Row], platform: PlatformLeaves) -> Resolved:
-    return resolve_on(kind, scope, stored, PlatformDefaults(kind, platform))
+    resolved = resolve_on(kind, scope, stored, PlatformDefaults(kind, platform))
+    effective = effective_value(kind, scope, stored, PlatformDefaults(kind, platform))
+    assert effective == (resolved.value, resolved.origins, resolved.unset)
+    return resolved
 
 
 def rows(kind: Kind, payloads: dict[Scope, Any]) -> dict[Scope, Row]:
@@ -59,7 +62,7 @@ def test_the_most_specific_label_wins_and_removing_it_gives_the_next() -> None:
         assert [step.scope.level for step in resolved.trail] == list(Level)
         del stored[scope]
     silent = resolve(EXECUTION_CLUSTER_LABEL, SCOPE, stored, {})
-    assert (silent.value, silent.origins, silent.most_specific) == ({}, {}, None)
+    assert (silent.value, silent.origins) == ({}, {})
     assert all(step.payload is None for step in silent.trail)
 
 
