@@ -85,9 +85,7 @@ def resolve(kind: Kind, scope: Scope, rows: Mapping[Scope, Row], platform: Platf
     return Resolved(kind, scope, *effective, trail=_trail(kind, chain, chain_rows, platform, final))
 
 
-def effective_value(
-    kind: Kind, scope: Scope, rows: Mapping[Scope, Row], platform: PlatformDefaults
-) -> EffectiveValue:
+def effective_value(kind: Kind, scope: Scope, rows: Mapping[Scope, Row], platform: PlatformDefaults) -> EffectiveValue:
     """The same without the steps, which cost as much again."""
     return _effective_value(kind, [rows.get(place) for place in _chain(kind, scope)], platform)
 
