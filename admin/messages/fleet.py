@@ -113,7 +113,7 @@ class GroupAnswer(Answer):
                 MemberAnswer(
                     id=member.cluster,
                     weight=member.weight,
-                    expected=fleet.clusters[member.cluster].definition.source is Source.EXPECTED,
+                    expected=fleet.clusters[member.cluster].definition.source is Source.NAMED,
                 )
                 for member in group.members
             ],

@@ -111,7 +111,7 @@ def register(
     if is_held_back:
         with context.database.writing() as connection:
             fleet.hold_back(connection, name)  # before it is defined, so that no decision finds it admitted
-    if name not in known or known[name].definition.source is Source.EXPECTED:
+    if name not in known or known[name].definition.source is Source.NAMED:
         _define(context, name)
     with context.database.writing() as connection:
         fleet.lock(connection)

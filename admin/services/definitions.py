@@ -138,7 +138,7 @@ def _is_replaced(definition: Definition, after: Fleet) -> bool:
     name = definition.name
     if definition.kind is FleetKind.CLUSTER:
         cluster = after.clusters.get(name)
-        return cluster is not None and cluster.definition.source is not Source.EXPECTED
+        return cluster is not None and cluster.definition.source is not Source.NAMED
     return name in after.pools if definition.kind is FleetKind.POOL else after.label(name) is not None
 
 

@@ -95,7 +95,7 @@ def build_fleet(generation: int, definitions: list[Definition], states: Mapping[
     members = {member.cluster for group in [*pools.values(), *labels.values()] for member in group.members}
     clusters = {
         name: build_cluster(
-            declared.get(name) or Definition(kind=FleetKind.CLUSTER, name=name, payload={}, source=Source.EXPECTED),
+            declared.get(name) or Definition(kind=FleetKind.CLUSTER, name=name, payload={}, source=Source.NAMED),
             states.get(name) or ClusterState(name=name),
         )
         for name in sorted({*declared, *members})
@@ -113,7 +113,7 @@ def fleet_warnings(fleet: Fleet) -> list[Warning]:
         )
         for group in [*fleet.pools.values(), *fleet.labels.values()]
         for member in group.members
-        if fleet.clusters[member.cluster].definition.source is Source.EXPECTED
+        if fleet.clusters[member.cluster].definition.source is Source.NAMED
     ]
     return undeclared + [
         _warn(

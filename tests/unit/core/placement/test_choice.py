@@ -47,8 +47,8 @@ def test_the_sample_of_the_pools_proposal_makes_a_fleet_with_two_expected_cluste
     assert sources == {
         "flyte-1-k8s": Source.CONFIGURATION,
         "flyte-2-k8s": Source.CONFIGURATION,
-        "flyte-3-k8s": Source.EXPECTED,
-        "flyte-4-k8s": Source.EXPECTED,
+        "flyte-3-k8s": Source.NAMED,
+        "flyte-4-k8s": Source.NAMED,
     }
     assert sample.clusters["flyte-1-k8s"].definition.payload["auth"] == {
         "type": "file_path",
