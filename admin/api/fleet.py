@@ -37,7 +37,7 @@ from admin.messages.requests import AuthorshipFields, Fields, PageQuery, Request
 from admin.messages.shared import Answer, Json, to_json
 from admin.services import fleet
 from admin.services.changes import Changed
-from admin.services.fleet import ClusterView
+from admin.services.fleet import Switched
 
 operations = Operations("fleet")
 
@@ -140,25 +140,25 @@ _operations_of(FleetKind.LABEL, GroupAnswer, LabelListAnswer, LabelWritten)
 
 
 def _switch(
-    word: str, summary: str, act: Callable[..., tuple[ClusterView, bool]], body_schema: type[RequestSchema] = SwitchBody
+    word: str, summary: str, act: Callable[..., Switched], body_schema: type[RequestSchema] = SwitchBody
 ) -> None:
-    """An operation that switches a cluster, by a service that says whether that changed anything."""
+    """An operation that switches a cluster, or tells what that would do."""
 
     @operations.add(
         "POST",
         f"/clusters/<name>/{word}",
         id=f"{word}_cluster",
         summary=summary,
+        query=WriteQuery,
         body=body_schema,
         body_optional=True,
         errors=(404,),
     )
-    def switch(name: str, body: Fields) -> SwitchedAnswer:
+    def switch(name: str, query: Fields, body: Fields) -> SwitchedAnswer:
         arguments = {"reason": body.get("reason"), "claimed_by": body.get("claimed_by")}
         if "deadline" in body:
             arguments["deadline"] = context().clock() + body["deadline"]
-        view, is_change = act(context(), name, **arguments)
-        return SwitchedAnswer(cluster=ClusterAnswer.from_view(view), changed=is_change)
+        return SwitchedAnswer.from_switched(act(context(), name, **arguments, dry_run=query["dry_run"]))
 
 
 _drain = partial(fleet.set_draining, deadline=None)

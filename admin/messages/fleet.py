@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Self, cast
 
@@ -13,6 +14,7 @@ from admin.core.fleet.definitions import FleetKind, Source
 from admin.core.fleet.fleet import Fleet, Group
 from admin.core.resources import format_amounts
 from admin.messages.components import definition_name
+from admin.messages.executions import ExecutionIdAnswer
 from admin.messages.requests import (
     NAME,
     PRINTABLE_LINES,
@@ -27,7 +29,11 @@ from admin.messages.requests import (
 )
 from admin.messages.shared import Answer, Json, Time, WarningAnswer, described_as, one_of
 from admin.services.changes import Changed
-from admin.services.fleet import ClusterView
+from admin.services.fleet import ClusterView, Switched
+from admin.services.switch_previews import Fate
+
+#: Executions that the answer to a dry run names; the counts are of all.
+_MOST_EFFECTS = 1000
 
 
 class DeleteQuery(WriteQuery):
@@ -252,9 +258,47 @@ class LabelWritten(WrittenAnswer):
     label: Annotated[Json | None, described_as("GroupAnswer", "LabelDefinition")] = None
 
 
+class SwitchEffectAnswer(Answer):
+    """What a switch would do to one execution."""
+
+    id: ExecutionIdAnswer
+    phase: str
+    fate: Annotated[str, one_of(*(fate.value for fate in Fate))]
+    cluster: Annotated[str | None, Meta(description="Where it would be; absent where none would take it.")] = None
+    at: Annotated[Time | None, Meta(description="When it ends, where that is known.")] = None
+    message: str
+
+
 class SwitchedAnswer(Answer):
     cluster: ClusterAnswer
     changed: bool
+    dry_run: bool
+    effects: Annotated[
+        list[SwitchEffectAnswer] | None,
+        Meta(description="Of a dry run: the executions that would move, wait, or be ended, and those that would run on."),
+    ] = None
+    counts: Annotated[dict[str, int] | None, Meta(description="How many executions each fate has.")] = None
+    complete: Annotated[bool | None, Meta(description="Whether every execution was looked at.")] = None
+
+    @classmethod
+    def from_switched(cls, switched: Switched) -> SwitchedAnswer:
+        cluster, preview = ClusterAnswer.from_view(switched.cluster), switched.preview
+        if preview is None:
+            return cls(cluster=cluster, changed=switched.is_change, dry_run=False)
+        counts = Counter(effect.fate.value for effect in preview.effects)
+        return cls(
+            cluster=cluster,
+            changed=switched.is_change,
+            dry_run=True,
+            effects=[
+                SwitchEffectAnswer.from_attributes(
+                    effect, id=ExecutionIdAnswer.from_execution(effect.id), fate=effect.fate.value
+                )
+                for effect in preview.effects[:_MOST_EFFECTS]
+            ],
+            counts=dict(counts),
+            complete=preview.is_complete,
+        )
 
 
 class ReportedAnswer(Answer):

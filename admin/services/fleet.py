@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
@@ -22,6 +23,7 @@ from admin.services.changeable.fleet import definition_write
 from admin.services.changes import Changed, make_change
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, fleet_of
+from admin.services.switch_previews import SwitchPreview, preview_switch
 from admin.store import executions, fleet
 from admin.store.fleet import ClusterEvent
 
@@ -30,6 +32,14 @@ _NOT_FOUND: Mapping[FleetKind, type[NotFound]] = {
     FleetKind.POOL: PoolNotFound,
     FleetKind.LABEL: LabelNotFound,
 }
+
+
+class Switched(NamedTuple):
+    """A cluster that was switched, or would be."""
+
+    cluster: ClusterView
+    is_change: bool
+    preview: SwitchPreview | None = None  #: of a dry run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,20 +166,20 @@ def put_definition(
 
 
 def set_enabled(
-    context: Context, name: str, enabled: bool, reason: str | None, claimed_by: str | None
-) -> tuple[ClusterView, bool]:
-    """Enable or disable a cluster; the second value says whether that changed anything."""
+    context: Context, name: str, enabled: bool, reason: str | None, claimed_by: str | None, *, dry_run: bool = False
+) -> Switched:
+    """Enable or disable a cluster."""
 
     def new_state(cluster: Cluster) -> ClusterState | None:
         return None if cluster.enabled is enabled else replace(cluster.state, enabled=enabled)
 
-    return _switch(context, name, "ENABLED" if enabled else "DISABLED", new_state, reason, claimed_by)
+    return _switch(context, name, "ENABLED" if enabled else "DISABLED", new_state, reason, claimed_by, dry_run=dry_run)
 
 
 def set_cordoned(
-    context: Context, name: str, cordoned: bool, reason: str | None, claimed_by: str | None
-) -> tuple[ClusterView, bool]:
-    """Cordon or uncordon a cluster; the second value says whether that changed anything."""
+    context: Context, name: str, cordoned: bool, reason: str | None, claimed_by: str | None, *, dry_run: bool = False
+) -> Switched:
+    """Cordon or uncordon a cluster."""
 
     def new_state(cluster: Cluster) -> ClusterState | None:
         cordon_reason = reason if cordoned else None
@@ -178,7 +188,7 @@ def set_cordoned(
         state = replace(cluster.state, cordoned=cordoned, cordon_reason=cordon_reason)
         return state if cordoned else replace(state, draining=False, drain_deadline=None)
 
-    return _switch(context, name, "CORDONED" if cordoned else "UNCORDONED", new_state, reason, claimed_by)
+    return _switch(context, name, "CORDONED" if cordoned else "UNCORDONED", new_state, reason, claimed_by, dry_run=dry_run)
 
 
 def set_draining(
@@ -188,8 +198,10 @@ def set_draining(
     deadline: datetime | None,
     reason: str | None,
     claimed_by: str | None,
-) -> tuple[ClusterView, bool]:
-    """Drain a cluster, by a deadline if there is one, or end the drain; the second value says whether it changed."""
+    *,
+    dry_run: bool = False,
+) -> Switched:
+    """Drain a cluster, by a deadline if there is one, or end the drain."""
 
     def new_state(cluster: Cluster) -> ClusterState | None:
         if cluster.state.draining is draining and deadline in (None, cluster.state.drain_deadline):
@@ -202,22 +214,24 @@ def set_draining(
             cordon_reason=reason if draining else None,
         )
 
-    return _switch(context, name, "DRAINING" if draining else "UNDRAINED", new_state, reason, claimed_by)
+    return _switch(context, name, "DRAINING" if draining else "UNDRAINED", new_state, reason, claimed_by, dry_run=dry_run)
 
 
-def admit(context: Context, name: str, reason: str | None, claimed_by: str | None) -> tuple[ClusterView, bool]:
+def admit(
+    context: Context, name: str, reason: str | None, claimed_by: str | None, *, dry_run: bool = False
+) -> Switched:
     """Admit a cluster that registered under a new name and waits for approval."""
 
     def new_state(cluster: Cluster) -> ClusterState | None:
         return None if cluster.state.admitted else replace(cluster.state, admitted=True)
 
-    return _switch(context, name, "ADMITTED", new_state, reason, claimed_by)
+    return _switch(context, name, "ADMITTED", new_state, reason, claimed_by, dry_run=dry_run)
 
 
 def report_state(context: Context, name: str, report: object) -> ClusterView:
     """Store a cluster's report of itself, which is in force until the next one."""
     fields, now = read_report(report), context.clock()
-    return _switch(context, name, "REPORTED", lambda cluster: replace(cluster.state, report=fields, reported_at=now))[0]
+    return _switch(context, name, "REPORTED", lambda cluster: replace(cluster.state, report=fields, reported_at=now)).cluster
 
 
 def _switch(
@@ -227,8 +241,12 @@ def _switch(
     new_state: Callable[[Cluster], ClusterState | None],
     reason: str | None = None,
     claimed_by: str | None = None,
-) -> tuple[ClusterView, bool]:
+    *,
+    dry_run: bool = False,
+) -> Switched:
     """Change a cluster's state, computed under a lock from the stored one; None leaves it as it is."""
+    if dry_run:
+        return _preview(context, name, new_state)
     event = ClusterEvent(cluster=name, at=context.clock(), type=event_type, reason=reason, claimed_by=claimed_by)
     with context.database.writing() as connection:
         fleet.lock(connection)
@@ -236,7 +254,16 @@ def _switch(
         state = new_state(replace(cluster, state=fleet.hold_state(connection, name)))
         if state is not None:
             fleet.save(connection, state, event)
-    return get_cluster(context, name), state is not None
+    return Switched(get_cluster(context, name), state is not None)
+
+
+def _preview(context: Context, name: str, new_state: Callable[[Cluster], ClusterState | None]) -> Switched:
+    """What a change of a cluster's state would do."""
+    with context.database.reading() as connection:
+        cluster = _find_cluster(current_fleet(context, connection), name)
+        state = new_state(replace(cluster, state=fleet.states(connection).get(name, cluster.state)))
+        preview = SwitchPreview() if state is None else preview_switch(context, connection, state)
+    return Switched(get_cluster(context, name), state is not None, preview)
 
 
 def list_events(context: Context, name: str, below: int | None, limit: int) -> tuple[list[ClusterEvent], int | None]:

@@ -6,7 +6,7 @@ moves to one that has been seen, as soon as that has room.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -18,7 +18,7 @@ from admin.core.executions.lifecycle import Phase
 from admin.core.executions.queues import queue_deadline
 from admin.core.executions.selectors import Condition, equals
 from admin.core.fleet.fleet import Fleet
-from admin.core.placement.candidates import group_of
+from admin.core.placement.candidates import Workload, group_of
 from admin.core.placement.decisions import ASSIGNED, WAITS_FOR_ROOM, Decision, decide, may_move, may_stay
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.placement.scores import strategy_of
@@ -95,18 +95,49 @@ def _decide_batch(
             loaded |= _clusters_of(movable, fleet_now)
             fleet_now = _with_load(connection, fleet_now)
         taken = _taken(connection, loaded, fleet_now) if loaded else {}
-        changes = [
-            (execution, decision)
-            for execution in unsettled
-            if (decision := _decide(execution, fleet_now, taken)) is not None and _differs(execution, decision)
-        ]
+        changes = _changes(unsettled, fleet_now, taken)
         _store(connection, changes, context.clock())
-    changed = [
-        _outcome(execution, decision.code, decision.message, is_change=True, cluster=decision.cluster)
-        for execution, decision in changes
-    ]
+    changed = [_changed(execution, decision) for execution, decision in changes]
     count_redecided(changed)
     return waiting, changed
+
+
+class Preview(NamedTuple):
+    """What a fleet would change."""
+
+    changed: list[Redecided]  #: what waits
+    returned: list[Decision]  #: of what returns to the queue
+    is_complete: bool  #: False where more executions wait than were decided
+
+
+def preview(connection: Connection, fleet_then: Fleet, returning: Sequence[Execution], limit: int) -> Preview:
+    """What `decide_waiting` would change with a fleet, and where executions would go that return to the queue.
+
+    Nothing is locked or stored. The first `limit` waiting executions are decided.
+    """
+    waiting = executions.waiting(connection, 0, limit + 1, lock=False)
+    unsettled = [execution for execution in waiting[:limit] if not _is_settled(execution, fleet_then)]
+    loaded = _clusters_with_load(fleet_then) | _clusters_of([*unsettled, *returning], fleet_then)
+    taken = _taken(connection, loaded, fleet_then) if loaded else {}
+    changes = _changes(unsettled, fleet_then, taken)
+    returned = [_place(execution, fleet_then, taken) for execution in returning]
+    changed = [_changed(execution, decision) for execution, decision in changes]
+    return Preview(changed, returned, len(waiting) <= limit)
+
+
+def _changes(
+    unsettled: Iterable[WaitingExecution], fleet_now: Fleet, taken: dict[str, dict[str, int]]
+) -> list[tuple[WaitingExecution, Decision]]:
+    """The executions whose decision is another one by now, each with it."""
+    return [
+        (execution, decision)
+        for execution in unsettled
+        if (decision := _decide(execution, fleet_now, taken)) is not None and _differs(execution, decision)
+    ]
+
+
+def _changed(execution: WaitingExecution, decision: Decision) -> Redecided:
+    return _outcome(execution, decision.code, decision.message, is_change=True, cluster=decision.cluster)
 
 
 def _outcome(
@@ -164,7 +195,7 @@ def _with_load(connection: Connection, fleet_now: Fleet) -> Fleet:
     return fleet_now.with_states(fleet.states(connection))
 
 
-def _route(execution: WaitingExecution) -> Route:
+def _route(execution: Execution | WaitingExecution) -> Route:
     return Route(kind=RouteKind(execution.route_kind), name=execution.route_name, rungs=())
 
 
@@ -182,9 +213,9 @@ def _may_move(execution: WaitingExecution, fleet_now: Fleet) -> bool:
     return execution.cluster is not None and may_move(execution.cluster, _route(execution), fleet_now)
 
 
-def _clusters_of(waiting: Iterable[WaitingExecution], fleet_now: Fleet) -> set[str]:
+def _clusters_of(placed: Iterable[Execution | WaitingExecution], fleet_now: Fleet) -> set[str]:
     """The clusters that the routes of some executions lead to."""
-    routes = {(execution.route_kind, execution.route_name): _route(execution) for execution in waiting}
+    routes = {(execution.route_kind, execution.route_name): _route(execution) for execution in placed}
     groups = (group_of(route, fleet_now) for route in routes.values())
     return {member.cluster for group in groups if group for member in group.members}
 
@@ -194,11 +225,16 @@ def _hold_loaded(connection: Connection, fleet_now: Fleet) -> set[str]:
 
     They are locked before any execution: every transaction that locks both does so in this order.
     """
-    pools = [pool for pool in fleet_now.pools.values() if strategy_of(pool).looks_at_load]
-    clusters = {member.cluster for pool in pools for member in pool.members}
+    clusters = _clusters_with_load(fleet_now)
     if clusters:
         fleet.hold(connection, clusters)
     return clusters
+
+
+def _clusters_with_load(fleet_now: Fleet) -> set[str]:
+    """The clusters whose load counts for some pool."""
+    pools = [pool for pool in fleet_now.pools.values() if strategy_of(pool).looks_at_load]
+    return {member.cluster for pool in pools for member in pool.members}
 
 
 def _decide(execution: WaitingExecution, fleet_now: Fleet, waiting: dict[str, dict[str, int]]) -> Decision | None:
@@ -215,10 +251,22 @@ def _decide(execution: WaitingExecution, fleet_now: Fleet, waiting: dict[str, di
         if execution.cluster is not None and before is not None:
             waiting[execution.cluster] = before
         return None
+    _take(decision, workload, fleet_now, waiting)
+    return decision
+
+
+def _place(execution: Execution, fleet_now: Fleet, waiting: dict[str, dict[str, int]]) -> Decision:
+    """Decide where an execution goes that no longer belongs to a cluster, and add what it takes to `waiting`."""
+    workload = workload_of(execution)
+    decision = decide(_route(execution), fleet_now, workload, waiting)
+    _take(decision, workload, fleet_now, waiting)
+    return decision
+
+
+def _take(decision: Decision, workload: Workload, fleet_now: Fleet, waiting: dict[str, dict[str, int]]) -> None:
     if decision.cluster is not None:
         taken = workload.takes_of(fleet_now.clusters[decision.cluster])
         waiting[decision.cluster] = add(waiting.get(decision.cluster, {}), taken)
-    return decision
 
 
 def _differs(execution: Execution | WaitingExecution, decision: Decision) -> bool:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection
 
-from admin.core.executions.attempts import time_limit_seconds
+from admin.core.executions.attempts import time_limit_ends_at
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import Retries
 from admin.core.executions.statuses import Circumstances, Status, describe_limit
@@ -53,7 +52,7 @@ def view_status(
         obstacle=_obstacle(context, connection, execution) if is_in_line else None,
         not_before=execution.not_before,
         queue_deadline=execution.queue_deadline,
-        ends_at=_time_limit(execution),
+        ends_at=time_limit_ends_at(execution.started_at, execution.content),
         aborted_by=execution.abort_principal,
         silence=None if silence is None else silence.message,
         judged_at=None if silence is None else silence.next_at,
@@ -69,14 +68,3 @@ def _obstacle(context: Context, connection: Connection, execution: Execution) ->
     # Its last report may be newer than the fleet: one of load alone is no new generation.
     state = fleet.states(connection).get(cluster.name, cluster.state)
     return obstacle_at(build_cluster(cluster.definition, state), workload_of(execution))
-
-
-def _time_limit(execution: Execution) -> datetime | None:
-    """When its time limit ends an execution that runs; None where that is beyond any date."""
-    seconds = time_limit_seconds(execution.content)
-    if execution.started_at is None or seconds is None:
-        return None
-    try:
-        return execution.started_at + timedelta(seconds=seconds)
-    except OverflowError:
-        return None

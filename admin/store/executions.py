@@ -286,11 +286,16 @@ def change_many(connection: Connection, rows: Sequence[Mapping[str, object]]) ->
     update_all(connection, executions, rows)
 
 
-def waiting(connection: Connection, after_id: int, limit: int) -> list[WaitingExecution]:
-    """Executions that wait and that no agent has, by id, locked until the transaction ends."""
-    query = _SELECT_WAITING.where(*_WAITS, _OPEN, _columns.id > after_id)
-    rows = connection.execute(query.order_by(_columns.id).limit(limit).with_for_update())
-    return list(map(WaitingExecution._make, rows))
+def waiting(connection: Connection, after_id: int, limit: int, *, lock: bool = True) -> list[WaitingExecution]:
+    """Executions that wait and that no agent has, by id; with `lock` until the transaction ends."""
+    query = _SELECT_WAITING.where(*_WAITS, _OPEN, _columns.id > after_id).order_by(_columns.id).limit(limit)
+    return list(map(WaitingExecution._make, connection.execute(query.with_for_update() if lock else query)))
+
+
+def leased_at(connection: Connection, cluster: str, limit: int) -> list[Execution]:
+    """Executions that the agent of a cluster has, by id."""
+    query = _SELECT_EXECUTION.where(_columns.cluster == cluster, LEASED).order_by(_columns.id).limit(limit)
+    return list(map(Execution._make, connection.execute(query)))
 
 
 def taken_by_waiting(connection: Connection, clusters: Mapping[str, Cluster]) -> dict[str, dict[str, int]]:

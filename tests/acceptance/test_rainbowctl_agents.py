@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import select
 import stat
 import subprocess
@@ -436,6 +437,24 @@ def test_a_cluster_is_drained_with_a_deadline_and_undrained(shell: Shell) -> Non
     agent.register()
     agent.sync()
     lease = started(shell, agent, "last", "--cluster quiet")
+    planned = shell.run("rainbowctl drain quiet --deadline 1h --dryRun --noHeaders")
+    assert planned.err == (
+        "Would drain cluster quiet: 1 would be ended. Dry run: nothing was changed.\n"
+    )
+    answer = json.loads(shell.ok("rainbowctl drain quiet --deadline 1h --dryRun -o json"))
+    posted = shell.rest("POST", "clusters/quiet/drain?dry_run=true", {"deadline": "1h"})
+    assert answer.keys() == posted.keys()
+    [effect] = answer["effects"]
+    assert (effect["id"]["name"], effect["phase"], effect["fate"]) == ("last", "RUNNING", "ENDS")
+    row = re.split(" {2,}", planned.out.strip())
+    assert row[2:4] == ["last", "RUNNING"]
+    ended = re.compile("Is ended at [^ ]*Z, unless it has ended by then; its retry allows no further attempt.")
+    assert ended.fullmatch(row[4])
+    assert ended.fullmatch(effect["message"])
+    assert state(shell, "quiet")[1] == "ready"
+    assert shell.run("rainbowctl uncordon quiet --dryRun").err == (
+        "Would not uncordon cluster quiet: it is not cordoned already.\n"
+    )
     done = shell.run("rainbowctl drain cluster quiet --deadline 1h --reason 'new disks'")
     assert (done.status, done.out) == (0, "")
     assert done.err.startswith("Draining cluster quiet: 1 execution may finish there until 20")

@@ -46,6 +46,17 @@ def time_limit_seconds(content: Mapping[str, Any]) -> float | None:
     return float(parse_duration(duration)) if duration else None
 
 
+def time_limit_ends_at(started_at: datetime | None, content: Mapping[str, Any]) -> datetime | None:
+    """When its time limit ends an attempt that has started; None where it has none, or that is beyond any date."""
+    seconds = time_limit_seconds(content)
+    if started_at is None or seconds is None:
+        return None
+    try:
+        return started_at + timedelta(seconds=seconds)
+    except OverflowError:
+        return None
+
+
 class Startable(Protocol):
     """The fields of an execution by which it may have started."""
 
@@ -54,6 +65,25 @@ class Startable(Protocol):
 
     @property
     def confirmed(self) -> bool: ...
+
+
+class Repeatable(Protocol):
+    """The fields of an execution by which another attempt may follow."""
+
+    @property
+    def attempt(self) -> int: ...
+
+    @property
+    def unstarted(self) -> int: ...
+
+    @property
+    def content(self) -> Mapping[str, Any]: ...
+
+
+def seconds_until_retry(execution: Repeatable, kind: str) -> float | None:
+    """The wait before the attempt that follows one which ended so; None where none follows."""
+    attempt = execution.attempt - execution.unstarted
+    return Retries.of(execution.content.get("retry")).seconds_until_next(attempt, kind)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -98,8 +128,7 @@ def finish(execution: AttemptState, outcome: Outcome, now: datetime, *, stays: b
     is_drained = is_aborting and execution.reason == DRAINED
     if outcome.phase is not Phase.SUCCEEDED and (is_drained or not is_aborting):
         kind = CLUSTER_LOST if outcome.reason == CLUSTER_LOST or is_drained else outcome.phase.value
-        attempt = execution.attempt - execution.unstarted
-        wait = Retries.of(execution.content.get("retry")).seconds_until_next(attempt, kind)
+        wait = seconds_until_retry(execution, kind)
         if wait is not None:
             return _retry(execution, outcome, now, wait, stays=stays)
     phase = Phase.ABORTED if is_aborting else outcome.phase

@@ -71,14 +71,16 @@ class FleetCalls(ChangeCalls):
         reason: str | None = None,
         claimed_by: str | None = None,
         deadline: str | None = None,
+        dry_run: bool = False,
     ) -> Document:
         """
         Do one of `SWITCHES` to a cluster; `changed` tells whether it was otherwise before.
 
-        `deadline` is how long running work may take to finish on a cluster that is drained, such as `10m`.
+        `deadline` is how long running work may take to finish on a cluster that is drained, such as `10m`. With
+        `dry_run` nothing is changed, and `effects` tell what would become of executions.
         """
         body = non_empty({"reason": reason, "claimed_by": claimed_by, "deadline": deadline})
-        return self._write("POST", f"{_path('cluster', name)}/{switch}", body)
+        return self._write("POST", f"{_path('cluster', name)}/{switch}", body, dry_run=dry_run)
 
     def cluster_tokens(self, name: str) -> list[Document]:
         """The tokens of a cluster's agent, newest first, without their secrets."""

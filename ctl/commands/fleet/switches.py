@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import click
 
 from ctl.cli.groups import Command
-from ctl.cli.options import Argument, Option, definition_completer, text_option
+from ctl.cli.options import Argument, Option, definition_completer, dry_run_option, text_option
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
 from ctl.client.times import to_second
 from ctl.client.words import count
+from ctl.commands.executions.tables import ID_COLUMNS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +23,15 @@ class _Switch:
     done: str  #: of a cluster that was changed
     state: str  #: of a cluster that was so already
 
+
+#: What each fate means for so many executions.
+_FATES = {
+    "MOVES": "would move",
+    "WAITS": "would wait",
+    "RUNS_ON": "would run on",
+    "RUNS_AGAIN": "would be ended and run again",
+    "ENDS": "would be ended",
+}
 
 _SWITCHES = {
     "enable": _Switch(about="Enable clusters: they become candidates for work again.", done="Enabled", state="enabled"),
@@ -58,7 +68,9 @@ _SWITCHES = {
 def _command(verb: str, *more: click.Parameter, example: str = "") -> Command:
     switch = _SWITCHES[verb]
 
-    def run(session: Session, words: tuple[str, ...], reason: str | None, deadline: str | None = None) -> None:
+    def run(
+        session: Session, words: tuple[str, ...], reason: str | None, dry_run: bool, deadline: str | None = None
+    ) -> None:
         names = _names(verb, words)
         client = session.client
         for name in names:
@@ -66,14 +78,20 @@ def _command(verb: str, *more: click.Parameter, example: str = "") -> Command:
             client.definition("cluster", name)
         answers = []
         for name in names:
-            answer = client.switch_cluster(name, verb, reason=reason, claimed_by=local_user(), deadline=deadline)
+            answer = client.switch_cluster(
+                name, verb, reason=reason, claimed_by=local_user(), deadline=deadline, dry_run=dry_run
+            )
             answers.append(answer)
+            if dry_run:
+                continue
             if answer.get("changed"):
                 session.printer.note(f"{switch.done} cluster {name}{_remaining_work(verb, answer)}.")
             else:
                 session.printer.note(f"No changes: cluster {name} is {switch.state} already.")
         document = answers[0] if len(answers) == 1 else answers
-        session.printer.machine_output((f"cluster/{name}" for name in names), document)
+        if not session.printer.machine_output((f"cluster/{name}" for name in names), document) and dry_run:
+            for name, answer in zip(names, answers, strict=True):
+                _show_preview(session, f"{verb} cluster {name}", switch.state, answer)
 
     return Command(
         run,
@@ -89,9 +107,29 @@ def _command(verb: str, *more: click.Parameter, example: str = "") -> Command:
             ),
             *more,
             Option(["--reason"], metavar="WHY", help="Why; kept with the event."),
+            dry_run_option("Show what would become of executions, and change nothing."),
         ],
-        examples=[f"rainbowctl {verb} cluster a{example} --reason 'new disks'", f"rainbowctl {verb} a b"],
+        examples=[
+            f"rainbowctl {verb} cluster a{example} --reason 'new disks'",
+            f"rainbowctl {verb} a b",
+            f"rainbowctl {verb} a{example} --dryRun",
+        ],
     )
+
+
+def _show_preview(session: Session, action: str, state: str, answer: Document) -> None:
+    """Each execution that would be affected, with what would become of it, and how many there are of each."""
+    if not answer["changed"]:
+        session.printer.note(f"Would not {action}: it is {state} already.")
+        return
+    effects, counts = answer["effects"], answer["counts"]
+    if effects:
+        session.printer.rows(effects, {**ID_COLUMNS, "PHASE": "phase", "WHAT WOULD HAPPEN": "message"})
+    parts = [f"{number} {_FATES.get(fate, fate)}" for fate, number in counts.items()]
+    summary = ", ".join(parts) if parts else "no execution would move or be ended"
+    more = "" if answer["complete"] else " There are more executions than were looked at."
+    shown = f" The first {len(effects)} are shown." if len(effects) < sum(counts.values()) else ""
+    session.printer.note(f"Would {action}: {summary}.{shown}{more} Dry run: nothing was changed.")
 
 
 def _remaining_work(verb: str, answer: Document) -> str:
