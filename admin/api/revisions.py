@@ -21,7 +21,8 @@ from admin.messages.revisions import (
     RowDifference,
     revision_filter,
 )
-from admin.services import revisions
+from admin.messages.timeline import TimelineAnswer, TimelineQuery, position_of, timeline_filter
+from admin.services import revisions, timeline
 from admin.services.changeable.base import Mode
 from admin.services.changeable.registry import KINDS
 
@@ -39,6 +40,14 @@ def list_revisions(query: Fields) -> RevisionsAnswer:
         oldest=page.oldest if page.oldest > 1 else None,
         token=number_token(page.next_number),
     )
+
+
+@operations.add("GET", "/timeline", query=TimelineQuery)
+def list_timeline(query: Fields) -> TimelineAnswer:
+    """List revisions and what happened to clusters, newest first."""
+    conditions = timeline_filter(query, _kind_name(query.get("resource_type")))
+    page = timeline.list_entries(context(), conditions, position_of(query.get("token")), query["limit"])
+    return TimelineAnswer.from_page(page)
 
 
 @operations.add("GET", "/revisions/<number>", errors=(404,))

@@ -25,7 +25,7 @@ from admin.services.context import Context
 from admin.services.definitions import current_fleet, fleet_of
 from admin.services.switch_previews import SwitchPreview, preview_switch
 from admin.store import executions, fleet
-from admin.store.fleet import ClusterEvent
+from admin.store.fleet import ClusterEvent, ClusterEventFilter
 
 _NOT_FOUND: Mapping[FleetKind, type[NotFound]] = {
     FleetKind.CLUSTER: ClusterNotFound,
@@ -270,5 +270,5 @@ def list_events(context: Context, name: str, below: int | None, limit: int) -> t
     """A page of a cluster's events, newest first, and the number below which the next page starts, if there is one."""
     with context.database.reading() as connection:
         _find_cluster(current_fleet(context, connection), name)
-        events = fleet.events(connection, name, below, limit + 1)
+        events = fleet.events(connection, ClusterEventFilter(cluster=name), below, limit + 1)
     return events[:limit], events[limit - 1].number if len(events) > limit else None

@@ -276,9 +276,28 @@ def _reset(connection: Connection, names: Iterable[str], *kept: str, **more: obj
     connection.execute(update(cluster_states).where(cluster_states.c.name.in_(list(names))).values(**values))
 
 
-def events(connection: Connection, cluster: str, below: int | None, limit: int) -> list[ClusterEvent]:
-    """The events of a cluster, newest first, below a number if one is given."""
-    query = select(cluster_events).where(cluster_events.c.cluster == cluster)
+@dataclass(frozen=True, kw_only=True)
+class ClusterEventFilter:
+    """Which events of clusters a list contains; None for any."""
+
+    cluster: str | None = None
+    claimed_by: str | None = None
+    after: datetime | None = None
+    before: datetime | None = None
+
+
+def events(
+    connection: Connection, filters: ClusterEventFilter, below: int | None, limit: int
+) -> list[ClusterEvent]:
+    """Events of clusters, newest first, below a number if one is given."""
+    query = select(cluster_events)
+    for column in (cluster_events.c.cluster, cluster_events.c.claimed_by):
+        value = getattr(filters, column.name)
+        query = query if value is None else query.where(column == value)
+    if filters.after is not None:
+        query = query.where(cluster_events.c.at >= filters.after)
+    if filters.before is not None:
+        query = query.where(cluster_events.c.at < filters.before)
     if below is not None:
         query = query.where(cluster_events.c.number < below)
     rows = connection.execute(query.order_by(cluster_events.c.number.desc()).limit(limit))

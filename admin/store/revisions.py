@@ -21,6 +21,7 @@ from sqlalchemy import (
     bindparam,
     exists,
     func,
+    or_,
     select,
     tuple_,
 )
@@ -102,6 +103,7 @@ class RevisionFilter:
     launch_plan: str | None = None
     author: str | None = None
     claimed_by: str | None = None
+    actor: str | None = None  #: the author, verified or claimed
     after: datetime | None = None
     before: datetime | None = None
     above: int | None = None  #: only numbers above this one, oldest first
@@ -197,6 +199,8 @@ def _conditions(filters: RevisionFilter) -> Iterator[ColumnElement[bool]]:
     for column in (revisions.c.author, revisions.c.claimed_by):
         if getattr(filters, column.name) is not None:
             yield column == getattr(filters, column.name)
+    if filters.actor is not None:
+        yield or_(revisions.c.author == filters.actor, revisions.c.claimed_by == filters.actor)
     if filters.after is not None:
         yield revisions.c.created_at >= filters.after
     if filters.before is not None:
@@ -216,6 +220,16 @@ def changes_of(connection: Connection, number: int) -> list[RowChange]:
     """The changes of a revision, in their order."""
     query = select(revision_changes).where(_changes.revision == number).order_by(_changes.ordinal)
     return [_change(row) for row in connection.execute(query)]
+
+
+def changes_of_many(connection: Connection, numbers: Sequence[int]) -> dict[int, list[RowChange]]:
+    """The changes of several revisions, in their order, by number."""
+    changes: dict[int, list[RowChange]] = {number: [] for number in numbers}
+    if changes:
+        query = select(revision_changes).where(_changes.revision.in_(numbers))
+        for row in connection.execute(query.order_by(_changes.revision, _changes.ordinal)):
+            changes[row.revision].append(_change(row))
+    return changes
 
 
 def changes_above(

@@ -59,6 +59,24 @@ def test_history_says_who_changed_what_when_and_why(shell: Shell) -> None:
     assert shell.ok("rainbowctl history -o name").split() == ["revision/3", "revision/2", "revision/1"]
 
 
+def test_history_of_everything_shows_clusters_too_and_values_before_and_after(shell: Shell) -> None:
+    shell.ok("rainbowctl create cluster eager --capacity cpu=8")
+    shell.ok("rainbowctl cordon eager --reason 'new disks'")
+    shell.ok("rainbowctl update cluster eager --capacity cpu=16")
+    text = shell.ok("rainbowctl history --cluster eager --no-headers").splitlines()
+    listed = json.loads(shell.ok("rainbowctl history --cluster eager -o json"))
+    assert listed == shell.rest("GET", "timeline?cluster=eager")["entries"]
+    assert "update cluster eager: capacity.cpu: 8 → 16" in text[0]
+    assert "cluster eager: cordoned" in text[1]
+    assert "new disks" in text[1]
+    assert "create cluster eager: " in text[2]
+    assert len(text) == len(listed) == 3
+    everything = shell.ok("rainbowctl history --all")
+    assert all(line.split("  ")[0] in everything for line in text)
+    assert "eager" in shell.refused(3, "rainbowctl history --cluster eagre")
+    assert "leave out the filters" in shell.refused(2, "rainbowctl history 1 --all")
+
+
 def test_any_two_revisions_are_compared_in_either_order(shell: Shell) -> None:
     for priority in (1, 2, 3):
         shell.ok(f"{PRIORITY} -d staging --priority {priority}")

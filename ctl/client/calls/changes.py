@@ -96,6 +96,15 @@ class ChangeCalls(KindCalls):
         """
         yield from self._pages("revisions", "revisions", filters)
 
+    def timeline(self, **filters: Any) -> Iterator[Document]:
+        """
+        Revisions and what happened to clusters, newest first, page by page.
+
+        Filters are `project`, `domain`, `workflow`, `launch_plan`, `resource_type`, `cluster`, `actor` (an author,
+        verified or claimed), `after` and `before` (RFC 3339), and `limit`, the size of a page.
+        """
+        yield from self._pages("timeline", "entries", filters)
+
     def head(self) -> int:
         """The number of the latest revision, 0 before the first."""
         return int(self._read("revisions", {"limit": 1}, holding="revisions").get("head") or 0)

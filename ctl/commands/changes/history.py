@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from heapq import merge
 from typing import Any
 
+from ctl.cli.diffs import one_line
 from ctl.cli.groups import command
 from ctl.cli.lists import Listing, choose, request_size, typed_choice
 from ctl.cli.options import SCOPE_PARAMETERS, Option, kind_argument
@@ -25,6 +26,8 @@ _MOST_LOOKUPS = 50
 _LARGEST_PAGE = 1000
 _FIELDS = ("number", "created_at", "author", "claimed_by", "message", "request_id", "change_count")
 _LISTING = Listing(fields={name: name for name in _FIELDS}, order="number", limit=20)
+_ENTRY_FIELDS = ("at", "source", "revision", "cluster", "type", "author", "claimed_by", "message", "change_count")
+_TIMELINE = Listing(fields={name: name for name in _ENTRY_FIELDS}, order="at", limit=20)
 
 _HELP = """Show revisions, newest first: who changed what, when and why. With REVISION, show the differences of one;
 with FROM..TO, the net difference between two, in either order. Revision 0 is before the first.
@@ -34,6 +37,9 @@ revisions that changed a row with that key: -p X selects everything at and below
 `project`, `cluster`, `pool` or `label`. Times are UTC.
 
 The author is anonymous while the admin does not know its users; the name that the caller gave is shown beside it.
+
+--all shows what happened to clusters between the revisions: who cordoned or drained one, when an agent joined, fell silent
+or came back; --cluster shows one cluster's part of that. A revision of a few rows shows each value before and after.
 """
 
 
@@ -45,6 +51,8 @@ The author is anonymous while the admin does not know its users; the name that t
         Option(["--author"], metavar="WHO", help="By this author, verified or claimed."),
         Option(["--since"], metavar="TIME", help="Made since then: 24h, 7d, 2026-03-01, 2026-03-01T12:00."),
         Option(["--until"], metavar="TIME", help="Made until then; a day is included."),
+        Option(["--all", "is_all"], is_flag=True, help="Also what happened to clusters."),
+        Option(["--cluster"], metavar="NAME", help="What was changed of this cluster, and what happened to it."),
         *_LISTING.options(),
     ],
     examples=[
@@ -53,6 +61,8 @@ The author is anonymous while the admin does not know its users; the name that t
         "rainbowctl history 9..12",
         "rainbowctl history task-resource-attribute -p flyteexamples --since 24h",
         "rainbowctl history --author ann --filter.limit 100 -o json",
+        "rainbowctl history --all --since 2h",
+        "rainbowctl history --cluster east",
     ],
 )
 def history(session: Session, word: str | None, **flags: Any) -> None:
@@ -62,20 +72,33 @@ def history(session: Session, word: str | None, **flags: Any) -> None:
     elif word is not None and (between := re.fullmatch(r"([0-9]{1,18})\.\.([0-9]{1,18})", word)):
         _refuse_filters(session, word, flags)
         _show_difference(session, int(between[1]), int(between[2]))
+    elif flags["is_all"] or flags["cluster"]:
+        _show_timeline(session, list(choose(session, _find_entries(session, word, flags), flags, _TIMELINE)))
     else:
         _show_list(session, list(choose(session, _find_revisions(session, word, flags), flags, _LISTING)))
 
 
 def _refuse_filters(session: Session, number: str, flags: Mapping[str, Any]) -> None:
-    is_filtered = any(flags[key] for key in ("author", "since", "until"))
+    is_filtered = any(flags[key] for key in ("author", "since", "until", "is_all", "cluster"))
     if is_filtered or typed_choice(flags) or scope_filters(session, flags):
         meaning = "the difference of two revisions" if ".." in number else "one revision"
         raise InvalidInput(f"{number} is {meaning}: leave out the filters.")
 
 
 def _find_revisions(session: Session, noun: str | None, flags: Mapping[str, Any]) -> Iterator[Document]:
+    filters, author = _filters(session, noun, flags, _LISTING), flags["author"]
+    if not author:
+        return session.client.revisions(**filters)
+    # The author and the claimed author are two filters of the API.
+    known = session.client.revisions(**filters, author=author)
+    claimed = session.client.revisions(**filters, claimed_by=author)
+    return _unique(merge(known, claimed, key=lambda revision: -int(revision["number"])))
+
+
+def _filters(session: Session, noun: str | None, flags: Mapping[str, Any], listing: Listing) -> Document:
+    """What the flags select, but for the author."""
     now = datetime.now(UTC)
-    filters: Document = {**scope_filters(session, flags), "limit": request_size(flags, _LISTING, _LARGEST_PAGE)}
+    filters: Document = {**scope_filters(session, flags), "limit": request_size(flags, listing, _LARGEST_PAGE)}
     if noun is not None and noun != "all":
         defined = find_noun(noun, DEFINED)
         filters["resource_type"] = row_kind(defined) if defined else session.client.kind(noun).name
@@ -83,13 +106,16 @@ def _find_revisions(session: Session, noun: str | None, flags: Mapping[str, Any]
         filters["after"] = parse_time(flags["since"], "--since", now=now)
     if flags["until"]:
         filters["before"] = parse_time(flags["until"], "--until", now=now, is_end=True)
-    author = flags["author"]
-    if not author:
-        return session.client.revisions(**filters)
-    # The author and the claimed author are two filters of the API.
-    known = session.client.revisions(**filters, author=author)
-    claimed = session.client.revisions(**filters, claimed_by=author)
-    return _unique(merge(known, claimed, key=lambda revision: -int(revision["number"])))
+    return filters
+
+
+def _find_entries(session: Session, noun: str | None, flags: Mapping[str, Any]) -> Iterator[Document]:
+    """Revisions and events of clusters."""
+    filters = _filters(session, noun, flags, _TIMELINE)
+    if flags["cluster"]:
+        session.client.definition("cluster", flags["cluster"])  # so that a misspelt name is not taken for a quiet one
+    selected = {"actor": flags["author"], "cluster": flags["cluster"]}
+    return session.client.timeline(**filters, **{name: value for name, value in selected.items() if value})
 
 
 def _unique(revisions: Iterator[Document]) -> Iterator[Document]:
@@ -118,13 +144,48 @@ def _show_list(session: Session, revisions: list[Document]) -> None:
     )
 
 
-def _when(revision: Document) -> str:
-    return to_second(str(revision.get("created_at", "")))
+def _show_timeline(session: Session, entries: list[Document]) -> None:
+    session.printer.show(
+        (_name(entry) for entry in entries),
+        entries,
+        entries,
+        {
+            "WHEN": _when,
+            "REVISION": "revision",
+            "WHO": _who,
+            "WHAT": lambda entry: _what_happened(session, entry),
+            "WHY": "message",
+        },
+        empty="Nothing matches.",
+    )
 
 
-def _who(revision: Document) -> str:
-    claim = f" (says {revision['claimed_by']})" if revision.get("claimed_by") else ""
-    return f"{revision.get('author', '')}{claim}"
+def _name(entry: Document) -> str:
+    """An entry as `-o name` prints it."""
+    if entry["source"] == "revision":
+        return f"revision/{entry['revision']}"
+    return f"cluster-event/{entry['number']}"
+
+
+def _what_happened(session: Session, entry: Document) -> str:
+    if entry["source"] != "revision":
+        return f"cluster {entry['cluster']}: {str(entry['type']).lower().replace('_', ' ')}"
+    changes = [RowChange.from_document(change) for change in entry.get("changes") or []]
+    if len(changes) != 1:
+        return count(int(entry.get("change_count") or 0), "row")
+    [row] = changes
+    return f"{row.action} {row.title(session.client.noun(row.kind))}: {one_line(row.before, row.after)}"
+
+
+def _when(entry: Document) -> str:
+    return to_second(str(entry.get("created_at") or entry.get("at") or ""))
+
+
+def _who(entry: Document) -> str:
+    """The author, or of what happened by itself nobody; a name that was only claimed says so."""
+    if not entry.get("claimed_by"):
+        return str(entry.get("author", ""))
+    return f"{entry.get('author', 'anonymous')} (says {entry['claimed_by']})"
 
 
 def _what(session: Session, revision: Document, looks_up: bool) -> str:

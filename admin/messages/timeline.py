@@ -1,0 +1,92 @@
+"""The timeline: revisions and events of clusters in one list."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from marshmallow import fields
+from msgspec import Meta
+
+from admin.messages.pages import key_of, parse_number, token_of, wrong_token
+from admin.messages.requests import NAME, Fields, PageQuery, ResourceType, ScopeQuery
+from admin.messages.revisions import RowDifference
+from admin.messages.shared import Answer, Time, one_of
+from admin.services.timeline import Entry, Position, TimelineFilter, TimelinePage
+
+_FILTERS = ("domain", "project", "workflow", "launch_plan", "cluster", "actor", "after", "before")
+
+
+class TimelineQuery(ScopeQuery, PageQuery):
+    resource_type = ResourceType()
+    cluster = fields.String(validate=NAME, metadata={"description": "The definition and the events of this one."})
+    actor = fields.String(validate=NAME, metadata={"description": "The author, verified or claimed."})
+    after = fields.AwareDateTime(metadata={"description": "At this time or later (RFC 3339)."})
+    before = fields.AwareDateTime(metadata={"description": "Before this time (RFC 3339)."})
+
+
+def timeline_filter(query: Fields, kind: str | None) -> TimelineFilter:
+    """The entries that a `TimelineQuery` asks for."""
+    return TimelineFilter(kind=kind, **{name: query[name] for name in _FILTERS if name in query})
+
+
+def position_of(token: str | None) -> Position:
+    """Where the page of a token starts."""
+    key = key_of(token, 2)
+    if key is None:
+        return Position()
+    revision, event = (parse_number(part, wrong_token()) if part else None for part in key)
+    return Position(revision, event)
+
+
+class EntryAnswer(Answer):
+    """A revision, or something that happened to a cluster."""
+
+    at: Time
+    source: Annotated[str, one_of("revision", "cluster-event")]
+    revision: int | None = None
+    cluster: str | None = None
+    type: Annotated[str | None, Meta(description="Of an event.")] = None
+    number: Annotated[int | None, Meta(description="Of an event.")] = None
+    author: str | None = None
+    claimed_by: str | None = None
+    message: Annotated[str | None, Meta(description="Why, as who did it says.")] = None
+    change_count: int | None = None
+    changes: Annotated[
+        list[RowDifference] | None, Meta(description="Of a revision of a few rows; others have only their number.")
+    ] = None
+
+    @classmethod
+    def from_entry(cls, entry: Entry) -> EntryAnswer:
+        revision, event = entry.revision, entry.event
+        if revision is not None:
+            return cls(
+                at=revision.created_at,
+                source="revision",
+                revision=revision.number,
+                author=revision.authorship.author,
+                claimed_by=revision.authorship.claimed_by,
+                message=revision.authorship.message,
+                change_count=revision.change_count,
+                changes=[RowDifference.from_change(change) for change in entry.changes] or None,
+            )
+        assert event is not None, "an entry is one of the two"
+        return cls(
+            at=event.at,
+            source="cluster-event",
+            cluster=event.cluster,
+            type=event.type,
+            number=event.number,
+            claimed_by=event.claimed_by,
+            message=event.reason,
+        )
+
+
+class TimelineAnswer(Answer):
+    entries: list[EntryAnswer]
+    token: Annotated[str | None, Meta(description="For the next page; absent on the last.")] = None
+
+    @classmethod
+    def from_page(cls, page: TimelinePage) -> TimelineAnswer:
+        position = page.next_position
+        key = None if position is None else ["" if number is None else str(number) for number in position]
+        return cls(entries=[EntryAnswer.from_entry(entry) for entry in page.entries], token=token_of(key))

@@ -1,0 +1,119 @@
+"""The timeline: what was changed and what happened to clusters, in one list, newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from admin.core.changes import RowChange
+from admin.core.fleet.definitions import FleetKind
+from admin.core.settings.scopes import Scope
+from admin.services.context import Context
+from admin.services.scopes import check_existed
+from admin.store import fleet, revisions
+from admin.store.fleet import ClusterEvent, ClusterEventFilter
+from admin.store.revisions import Revision, RevisionFilter
+
+#: Up to so many changes of a revision are shown; the revision itself has all.
+MOST_CHANGES = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimelineFilter:
+    """Which entries the timeline contains; None for any."""
+
+    kind: str | None = None
+    domain: str | None = None
+    project: str | None = None
+    workflow: str | None = None
+    launch_plan: str | None = None
+    cluster: str | None = None  #: its definition and its events
+    actor: str | None = None  #: the author, verified or claimed
+    after: datetime | None = None
+    before: datetime | None = None
+
+    @property
+    def has_events(self) -> bool:
+        """Whether events of clusters may be among them: they belong to no scope and are of no other kind."""
+        is_scoped = any((self.domain, self.project, self.workflow, self.launch_plan))
+        return not is_scoped and self.kind in (None, FleetKind.CLUSTER.value)
+
+    def revisions(self) -> RevisionFilter:
+        return RevisionFilter(
+            kind=self.kind if self.cluster is None else FleetKind.CLUSTER.value,
+            name=self.cluster,
+            domain=self.domain,
+            project=self.project,
+            workflow=self.workflow,
+            launch_plan=self.launch_plan,
+            actor=self.actor,
+            after=self.after,
+            before=self.before,
+        )
+
+    def events(self) -> ClusterEventFilter:
+        return ClusterEventFilter(
+            cluster=self.cluster, claimed_by=self.actor, after=self.after, before=self.before
+        )
+
+
+class Position(NamedTuple):
+    """Where a page starts: below a revision and below an event; None for the newest of each."""
+
+    revision: int | None = None
+    event: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A revision with the first of its changes, or an event of a cluster."""
+
+    revision: Revision | None = None
+    changes: Sequence[RowChange] = ()
+    event: ClusterEvent | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimelinePage:
+    """A page of the timeline, and where the next one starts, if there is one."""
+
+    entries: Sequence[Entry]
+    next_position: Position | None
+
+
+def list_entries(context: Context, conditions: TimelineFilter, position: Position, limit: int) -> TimelinePage:
+    """What was changed and what happened, newest first; of each source in the order in which it was stored."""
+    with context.database.reading() as connection:
+        check_existed(context, connection, Scope(domain=conditions.domain or "", project=conditions.project or ""))
+        made = revisions.page(connection, conditions.revisions(), position.revision, limit + 1)
+        happened = (
+            fleet.events(connection, conditions.events(), position.event, limit + 1) if conditions.has_events else []
+        )
+        merged = _merge(made, happened)
+        page = merged[:limit]
+        few = [item.number for item in page if isinstance(item, Revision) and item.change_count <= MOST_CHANGES]
+        changes = revisions.changes_of_many(connection, few)
+    entries = [
+        Entry(revision=item, changes=changes.get(item.number, ())) if isinstance(item, Revision) else Entry(event=item)
+        for item in page
+    ]
+    return TimelinePage(
+        entries=entries, next_position=_position_after(page, position) if len(merged) > limit else None
+    )
+
+
+def _merge(made: Sequence[Revision], happened: Sequence[ClusterEvent]) -> list[Revision | ClusterEvent]:
+    """Both in their own order, the later one first; a clock that was set back reorders neither."""
+    merged: list[Revision | ClusterEvent] = []
+    first, second = list(reversed(made)), list(reversed(happened))
+    while first and second:
+        merged.append(first.pop() if first[-1].created_at >= second[-1].at else second.pop())
+    return [*merged, *reversed(first), *reversed(second)]
+
+
+def _position_after(page: Sequence[Revision | ClusterEvent], before: Position) -> Position:
+    made = [item.number for item in page if isinstance(item, Revision)]
+    happened = [item.number for item in page if isinstance(item, ClusterEvent)]
+    return Position(made[-1] if made else before.revision, happened[-1] if happened else before.event)

@@ -1,0 +1,118 @@
+"""The timeline: revisions and events of clusters in one list; on both databases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from tests.support.agents import Clock, set_clock
+from tests.support.placing import API, get, ok, put_attribute, put_cluster, put_pool, refused, switch
+
+
+@pytest.fixture
+def clock(app: Flask) -> Clock:
+    clock = Clock()
+    set_clock(app, clock)
+    return clock
+
+
+@pytest.fixture
+def told(api: FlaskClient, clock: Clock) -> FlaskClient:
+    """An admin to which five things happened, a minute apart."""
+    put_cluster(api, "east")
+    clock.advance(60)
+    switch(api, "east", "cordon", reason="new disks", claimed_by="otto")
+    clock.advance(60)
+    put_pool(api, "gpu", ["east"])
+    clock.advance(60)
+    switch(api, "east", "uncordon", claimed_by="otto")
+    clock.advance(60)
+    body = {"attributes": {"matching_attributes": {"workflow_priority": {"priority": 7}}}, "claimed_by": "ana"}
+    ok(api.put(f"{API}/domain_attributes/staging", json={**body, "message": "urgent"}))
+    return api
+
+
+def entries(api: FlaskClient, query: str = "") -> list[Any]:
+    listed: list[Any] = get(api, f"timeline?limit=100{query}")["entries"]
+    return listed
+
+
+def described(listed: list[Any]) -> list[str]:
+    """Each entry by its cluster and type, or by the noun of its only change."""
+    return [entry.get("type") or entry["changes"][0]["resource_type"] for entry in listed]
+
+
+def test_revisions_and_events_come_in_one_list_newest_first(told: FlaskClient) -> None:
+    listed = entries(told)
+    assert described(listed) == ["WORKFLOW_PRIORITY", "UNCORDONED", "POOL", "CORDONED", "CLUSTER"]
+    assert [entry["at"] for entry in listed] == sorted((entry["at"] for entry in listed), reverse=True)
+    newest, _, _, cordoned, _ = listed
+    assert (newest["source"], newest["claimed_by"], newest["message"]) == ("revision", "ana", "urgent")
+    assert newest["changes"][0]["after"] == {"priority": 7}
+    assert (cordoned["source"], cordoned["cluster"], cordoned["claimed_by"], cordoned["message"]) == (
+        "cluster-event",
+        "east",
+        "otto",
+        "new disks",
+    )
+
+
+def test_pages_join_without_gaps_whatever_their_size(told: FlaskClient) -> None:
+    whole = entries(told)
+    for size in (1, 2, 3, 4):
+        paged, token = [], ""
+        while True:
+            answer = get(told, f"timeline?limit={size}{token}")
+            paged += answer["entries"]
+            if "token" not in answer:
+                break
+            token = f"&token={answer['token']}"
+        assert paged == whole
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("&cluster=east", ["UNCORDONED", "CORDONED", "CLUSTER"]),
+        ("&actor=otto", ["UNCORDONED", "CORDONED"]),
+        ("&actor=ana", ["WORKFLOW_PRIORITY"]),
+        ("&domain=staging", ["WORKFLOW_PRIORITY"]),
+        ("&resource_type=pool", ["POOL"]),
+        ("&resource_type=cluster", ["UNCORDONED", "CORDONED", "CLUSTER"]),
+        ("&cluster=nobody", []),
+    ],
+)
+def test_entries_are_selected(told: FlaskClient, query: str, expected: list[str]) -> None:
+    assert described(entries(told, query)) == expected
+
+
+def test_entries_are_selected_by_time(told: FlaskClient) -> None:
+    listed = entries(told)
+    after, before = listed[3]["at"].replace("+", "%2B"), listed[1]["at"].replace("+", "%2B")
+    assert described(entries(told, f"&after={after}&before={before}")) == ["POOL", "CORDONED"]
+
+
+def test_a_revision_of_many_rows_has_only_their_number(api: FlaskClient) -> None:
+    changes = [
+        {"resource_type": "WORKFLOW_PRIORITY", "domain": domain, "project": project, "payload": {"priority": 3}}
+        for domain in ("development", "staging", "production")
+        for project in ("flytesnacks", "flyteexamples")
+    ]
+    ok(api.post(f"{API}/attribute_changes", json={"changes": changes}))
+    entry = entries(api)[0]
+    assert (entry["change_count"], "changes" in entry) == (6, False)
+
+
+def test_an_attribute_shows_its_value_before_and_after(api: FlaskClient) -> None:
+    for priority in (3, 5):
+        put_attribute(api, "domain", "workflow_priority", {"priority": priority}, domain="staging")
+    [change] = entries(api)[0]["changes"]
+    assert (change["before"], change["after"]) == ({"priority": 3}, {"priority": 5})
+
+
+@pytest.mark.parametrize(("query", "field"), [("token=x", "token"), ("after=soon", "after"), ("who=me", "who")])
+def test_what_cannot_be_read_is_refused(api: FlaskClient, query: str, field: str) -> None:
+    refused(api.get(f"{API}/timeline?{query}"), 400, "invalid_request", field)
