@@ -188,7 +188,9 @@ def set_cordoned(
         state = replace(cluster.state, cordoned=cordoned, cordon_reason=cordon_reason)
         return state if cordoned else replace(state, draining=False, drain_deadline=None)
 
-    return _switch(context, name, "CORDONED" if cordoned else "UNCORDONED", new_state, reason, claimed_by, dry_run=dry_run)
+    return _switch(
+        context, name, "CORDONED" if cordoned else "UNCORDONED", new_state, reason, claimed_by, dry_run=dry_run
+    )
 
 
 def set_draining(
@@ -214,7 +216,9 @@ def set_draining(
             cordon_reason=reason if draining else None,
         )
 
-    return _switch(context, name, "DRAINING" if draining else "UNDRAINED", new_state, reason, claimed_by, dry_run=dry_run)
+    return _switch(
+        context, name, "DRAINING" if draining else "UNDRAINED", new_state, reason, claimed_by, dry_run=dry_run
+    )
 
 
 def admit(
@@ -231,7 +235,9 @@ def admit(
 def report_state(context: Context, name: str, report: object) -> ClusterView:
     """Store a cluster's report of itself, which is in force until the next one."""
     fields, now = read_report(report), context.clock()
-    return _switch(context, name, "REPORTED", lambda cluster: replace(cluster.state, report=fields, reported_at=now)).cluster
+    return _switch(
+        context, name, "REPORTED", lambda cluster: replace(cluster.state, report=fields, reported_at=now)
+    ).cluster
 
 
 def _switch(

@@ -54,9 +54,7 @@ class TimelineFilter:
         )
 
     def events(self) -> ClusterEventFilter:
-        return ClusterEventFilter(
-            cluster=self.cluster, claimed_by=self.actor, after=self.after, before=self.before
-        )
+        return ClusterEventFilter(cluster=self.cluster, claimed_by=self.actor, after=self.after, before=self.before)
 
 
 class Position(NamedTuple):
@@ -99,9 +97,7 @@ def list_entries(context: Context, conditions: TimelineFilter, position: Positio
         Entry(revision=item, changes=changes.get(item.number, ())) if isinstance(item, Revision) else Entry(event=item)
         for item in page
     ]
-    return TimelinePage(
-        entries=entries, next_position=_position_after(page, position) if len(merged) > limit else None
-    )
+    return TimelinePage(entries=entries, next_position=_position_after(page, position) if len(merged) > limit else None)
 
 
 def _merge(made: Sequence[Revision], happened: Sequence[ClusterEvent]) -> list[Revision | ClusterEvent]:

@@ -286,9 +286,7 @@ class ClusterEventFilter:
     before: datetime | None = None
 
 
-def events(
-    connection: Connection, filters: ClusterEventFilter, below: int | None, limit: int
-) -> list[ClusterEvent]:
+def events(connection: Connection, filters: ClusterEventFilter, below: int | None, limit: int) -> list[ClusterEvent]:
     """Events of clusters, newest first, below a number if one is given."""
     query = select(cluster_events)
     for column in (cluster_events.c.cluster, cluster_events.c.claimed_by):

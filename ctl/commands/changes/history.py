@@ -38,8 +38,8 @@ revisions that changed a row with that key: -p X selects everything at and below
 
 The author is anonymous while the admin does not know its users; the name that the caller gave is shown beside it.
 
---all shows what happened to clusters between the revisions: who cordoned or drained one, when an agent joined, fell silent
-or came back; --cluster shows one cluster's part of that. A revision of a few rows shows each value before and after.
+--all shows what happened to clusters between the revisions: who cordoned or drained one, when an agent joined, fell
+silent or came back; --cluster shows one cluster's part of that. A revision of one row shows its values, old and new.
 """
 
 
