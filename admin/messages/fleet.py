@@ -275,9 +275,7 @@ class SwitchedAnswer(Answer):
     dry_run: bool
     effects: Annotated[
         list[SwitchEffectAnswer] | None,
-        Meta(
-            description="Of a dry run: what would become of each execution that is affected."
-        ),
+        Meta(description="Of a dry run: what would become of each execution that is affected."),
     ] = None
     counts: Annotated[dict[str, int] | None, Meta(description="How many executions each fate has.")] = None
     complete: Annotated[bool | None, Meta(description="Whether every execution was looked at.")] = None
