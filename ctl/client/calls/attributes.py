@@ -8,7 +8,7 @@ from typing import Any, Unpack
 from ctl.client.answers import Attribute, Change, Document, Effective
 from ctl.client.calls.base import PutOptions, VersionOptions, non_empty
 from ctl.client.calls.kinds import KindCalls, KindLike
-from ctl.client.errors import NotFound
+from ctl.client.errors import InvalidRequest, NotFound
 from ctl.client.kinds import Kind
 from ctl.client.scopes import Scope
 
@@ -111,10 +111,24 @@ class AttributeCalls(KindCalls):
         """What one kind, or every kind, resolves to at a scope; with `at`, what it resolved to at that revision."""
         return [Effective.from_document(value) for value in self.effective_document(scope, kind, at=at)["values"]]
 
-    def effective_document(self, scope: Scope, kind: KindLike | None = None, *, at: int | None = None) -> Document:
-        """The JSON answer behind `effective`, with the revision it was resolved at."""
+    def effective_document(
+        self, scope: Scope, kind: KindLike | None = None, *, at: int | None = None, provenance: bool = False
+    ) -> Document:
+        """
+        The JSON answer behind `effective`, with the revision it was resolved at.
+
+        With `provenance` it has `revisions` too, unless the admin is older: who made each revision that a version in
+        the answer names, when and why, by its number.
+        """
         query: Document = {**scope.document(), **({"resource_type": self.kind(kind).name} if kind is not None else {})}
         query |= {"at": at} if at is not None else {}
+        if provenance:
+            try:
+                return self._read("effective_attributes", {**query, "provenance": "true"}, holding="values")
+            except InvalidRequest as error:
+                # An older admin refuses the parameter by its name.
+                if all(detail.get("field") != "provenance" for detail in error.details):
+                    raise
         return self._read("effective_attributes", query, holding="values")
 
     def compare(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from ctl.cli.groups import command
@@ -14,7 +13,7 @@ from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, InvalidRequest
 from ctl.client.facts import SCHEMAS
-from ctl.client.times import format_duration, parse_timestamp
+from ctl.client.times import age
 from ctl.commands.fleet.definitions import FleetNoun, locate_error, show
 from ctl.commands.fleet.members import commands, with_text
 
@@ -77,12 +76,6 @@ def state_words(cluster: Document) -> str:
     elif cluster.get("cordoned"):
         words.append("cordoned")
     return ",".join([*text_cells(cluster, "state"), *words])
-
-
-def age(moment: Any) -> str:
-    """How long ago something was: `3m5s ago`."""
-    time = parse_timestamp(moment)
-    return f"{format_duration((datetime.now(UTC) - time).total_seconds())} ago" if time else ""
 
 
 def _amounts(amounts: Document | None) -> str:

@@ -1,0 +1,37 @@
+"""Provenance: by which revision or event something came to be, by whom, when and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from admin.core.problems import shorten
+from admin.core.times import show_age
+
+#: Characters of a message that a sentence repeats.
+_MOST_SHOWN = 200
+
+
+def show_name(author: str, claimed_by: str | None) -> str:
+    """Who somebody is: the author, and beside it the name that is only claimed."""
+    return f"{author} (says {claimed_by})" if claimed_by else author
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """By which revision or event something came to be; it has the number of one of the two."""
+
+    author: str
+    claimed_by: str | None  #: unverified
+    at: datetime
+    message: str | None
+    revision: int | None = None
+    event: int | None = None
+
+    def describe(self, now: datetime) -> str:
+        """All of it as a part of a sentence: `revision 41, ana, 3 days ago, 'cap memory'`."""
+        number = f"event {self.event}" if self.revision is None else f"revision {self.revision}"
+        parts = [number, show_name(self.author, self.claimed_by), show_age((now - self.at).total_seconds())]
+        if self.message:
+            parts.append(f"'{shorten(' '.join(self.message.split()), _MOST_SHOWN)}'")
+        return ", ".join(parts)

@@ -1,0 +1,74 @@
+"""Who set something, when and why stands beside it, wherever it is shown; on both databases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask.testing import FlaskClient
+from sqlalchemy import delete
+
+from admin.store.revisions import revision_changes, revisions
+from tests.support.apps import context_of
+from tests.support.placing import API, DOMAIN, PROJECT, get, ok
+
+EFFECTIVE = f"effective_attributes?project={PROJECT}&domain={DOMAIN}"
+
+
+def put(api: FlaskClient, path: str, payload_key: str, payload: Any, **authorship: str) -> int:
+    """Store a payload, and answer the revision."""
+    body = {"attributes": {"matching_attributes": {payload_key: payload}}, **authorship}
+    return int(ok(api.put(f"{API}/{path}", json=body))["revision"])
+
+
+def forget_revision(api: FlaskClient, number: int) -> None:
+    """Take a revision away, as retention does."""
+    with context_of(api.application).database.writing() as connection:
+        connection.execute(delete(revision_changes).where(revision_changes.c.revision == number))
+        connection.execute(delete(revisions).where(revisions.c.number == number))
+
+
+def test_effective_values_come_with_the_revisions_that_set_them_where_asked(api: FlaskClient) -> None:
+    first = put(
+        api,
+        f"domain_attributes/{DOMAIN}",
+        "task_resource_attributes",
+        {"limits": {"memory": "1Gi"}},
+        claimed_by="ana",
+        message="cap memory",
+    )
+    second = put(api, f"project_attributes/{PROJECT}", "execution_cluster_label", {"value": "gpu"})
+    put(api, "project_attributes/flyteexamples", "execution_cluster_label", {"value": "elsewhere"})
+    answer = get(api, f"{EFFECTIVE}&provenance=true")
+    assert list(answer["revisions"]) == [str(first), str(second)]
+    at = answer["revisions"][str(first)].pop("at")
+    assert at == get(api, f"revisions/{first}")["created_at"]
+    assert answer["revisions"][str(first)] == {
+        "revision": first,
+        "author": "anonymous",
+        "claimed_by": "ana",
+        "message": "cap memory",
+    }
+    limits = next(value for value in answer["values"] if value["resource_type"] == "TASK_RESOURCE")
+    assert limits["origins"]["limits.memory"]["version"] == first
+    assert "revisions" not in get(api, EFFECTIVE)
+    assert get(api, EFFECTIVE) == {key: value for key, value in answer.items() if key != "revisions"}
+
+
+def test_one_kind_and_an_older_revision_come_with_their_own(api: FlaskClient) -> None:
+    path = f"domain_attributes/{DOMAIN}"
+    first = put(api, path, "execution_cluster_label", {"value": "gpu"}, claimed_by="ana")
+    second = put(api, path, "execution_cluster_label", {"value": "cpu"}, claimed_by="bob")
+    put(api, path, "task_resource_attributes", {"limits": {"memory": "1Gi"}})
+    now = get(api, f"{EFFECTIVE}&provenance=true&resource_type=3")["revisions"]
+    assert [(number, entry["claimed_by"]) for number, entry in now.items()] == [(str(second), "bob")]
+    then = get(api, f"{EFFECTIVE}&provenance=true&resource_type=3&at={first}")["revisions"]
+    assert [(number, entry["claimed_by"]) for number, entry in then.items()] == [(str(first), "ana")]
+
+
+def test_a_revision_that_was_pruned_is_left_out(api: FlaskClient) -> None:
+    number = put(api, f"domain_attributes/{DOMAIN}", "execution_cluster_label", {"value": "gpu"})
+    put(api, f"project_attributes/{PROJECT}", "task_resource_attributes", {"limits": {"memory": "1Gi"}})
+    forget_revision(api, number)
+    answer = get(api, f"{EFFECTIVE}&provenance=true&resource_type=3")
+    assert answer["revisions"] == {}
+    assert answer["values"][0]["origins"]["value"]["version"] == number
