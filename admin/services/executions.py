@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 
 from admin.core import names
 from admin.core.executions.attempts import DRAINED
+from admin.core.executions.effective_settings import versions_in
 from admin.core.executions.lifecycle import UNFINISHED, Phase
 from admin.core.executions.selectors import Condition, equals
 from admin.core.executions.spec import EXECUTION_NAME, request_warnings
@@ -20,6 +21,7 @@ from admin.core.executions.statuses import Status
 from admin.core.json_text import JsonObject
 from admin.core.placement import decisions as placement_decisions
 from admin.core.problems import Invalid, Problem, closest, did_you_mean, shorten
+from admin.core.provenance import Provenance
 from admin.core.settings.scopes import Scope
 from admin.errors import ExecutionNotFound, NotRecoverable
 from admin.metrics import count_finished
@@ -29,7 +31,7 @@ from admin.services.scopes import check_readable
 from admin.services.silences import SilenceView, view_silence
 from admin.services.statuses import view_status
 from admin.services.waiting import Wait
-from admin.store import decisions, execution_lists, executions
+from admin.store import decisions, execution_lists, executions, revisions
 from admin.store.decisions import StoredDecision
 from admin.store.execution_lists import Item, Page, Place, TooManyToSort
 from admin.store.executions import Event, Execution, ExecutionId, ListedExecution
@@ -263,6 +265,7 @@ class Explanation:
     job: JsonObject
     queue: str | None
     warnings: list[dict[str, str]]
+    provenance: Mapping[int, Provenance] | None = None  #: of the settings, by their versions; None where some are assumed
     decision: StoredDecision | None = None  #: None where nothing was decided yet
     history: list[StoredDecision] | None = None
     silence: SilenceView | None = None  #: of its cluster, while it waits or runs there
@@ -279,9 +282,10 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         decision = history[(number or len(history)) - 1]
         settings = decisions.trail(connection, decision.settings_trail)
         trail = decisions.trail(connection, decision.placement_trail)
+        provenance = revisions.provenance_of(connection, versions_in(settings))
         is_current = decision is history[-1]
         silence = view_silence(context, connection, execution) if is_current else None
-        status = view_status(context, connection, execution, settings, silence) if is_current else None
+        status = view_status(context, connection, execution, settings, provenance, silence) if is_current else None
     message = decision.reason_message
     is_chosen = decision.reason in placement_decisions.CHOSEN
     is_waiting_there = Phase(execution.phase) is Phase.QUEUED and execution.cluster == decision.cluster
@@ -304,6 +308,7 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         job=execution.content["job"],
         queue=execution.content["queue"],
         warnings=request_warnings(execution.request["spec"]),
+        provenance=provenance,
         decision=decision,
         history=history,
         silence=silence,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection
 
 from admin.core.changes import RowChange, RowWrite
+from admin.core.executions.effective_settings import versions_in
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.placements import place
 from admin.core.executions.plans import RunPlan, build_run_plan
@@ -27,7 +28,7 @@ from admin.services.executions import Explanation, matching_in
 from admin.services.launches import find_launch
 from admin.services.run_requests import CreationRequest, RunRequest, run_request_of
 from admin.services.scopes import check_readable
-from admin.store import execution_lists, executions
+from admin.store import execution_lists, executions, revisions
 from admin.store.executions import Execution
 
 
@@ -37,9 +38,12 @@ def where_would(context: Context, request: CreationRequest, proposed: Sequence[R
     named = request if request.name else request._replace(name=generated_name(request.run))
     with context.database.reading() as connection:
         preparation = prepare(context, StoredView(context, connection, proposed=changes), named)
+        steps = preparation.run_plan.effective.trail.body
+        # A row that would be changed still has the version of before, which is not the one that would set it.
+        provenance = None if changes else revisions.provenance_of(connection, versions_in(steps))
     placement = preparation.place(named.key)
     run_plan, decision = placement.run_plan, placement.decision
-    steps, evaluation = run_plan.effective.trail.body, decision.evaluation
+    evaluation = decision.evaluation
     return Explanation(
         id=named.id,
         cluster=decision.cluster,
@@ -55,6 +59,7 @@ def where_would(context: Context, request: CreationRequest, proposed: Sequence[R
         job=run_plan.job,
         queue=run_plan.queue,
         warnings=preparation.warnings(decision.cluster),
+        provenance=provenance,
     )
 
 

@@ -16,6 +16,7 @@ from admin.core.fleet.clusters import build_cluster
 from admin.core.placement.decisions import obstacle_at
 from admin.core.placement.filters import Verdict
 from admin.core.placement.routes import describe_rungs
+from admin.core.provenance import Provenance
 from admin.services.context import Context
 from admin.services.decision_views import workload_of
 from admin.services.definitions import current_fleet
@@ -29,9 +30,13 @@ def view_status(
     connection: Connection,
     execution: Execution,
     settings_trail: Mapping[str, Any],
+    provenance: Mapping[int, Provenance],
     silence: SilenceView | None,
 ) -> Status:
-    """Where an execution stands, by the trail of the settings that it was decided by and its cluster's silence."""
+    """Where an execution stands, by the trail of the settings that it was decided by and its cluster's silence.
+
+    `provenance` has the revisions of those settings.
+    """
     now = context.clock()
     phase = Phase(execution.phase)
     is_in_line = phase is Phase.QUEUED and execution.cluster is not None and execution.lease_expires_at is None
@@ -45,7 +50,12 @@ def view_status(
         attempts=Retries.of(execution.content.get("retry")).attempts,
         route=describe_rungs(settings_trail["rungs"]),
         limit=describe_limit(
-            execution.reason, execution.content["job"], execution.request["spec"].get("job"), settings_trail["settings"]
+            execution.reason,
+            execution.content["job"],
+            execution.request["spec"].get("job"),
+            settings_trail["settings"],
+            provenance,
+            now,
         ),
         duration=execution.duration,
         has_started=execution.started_at is not None,

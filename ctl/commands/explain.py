@@ -27,8 +27,9 @@ stand the revision that set it, who made that, when and why; -o wide shows the t
 platform's current configuration.
 
 explain execution NAME says how it stands now, what happens next, and why it is where it is: what each rung asks for,
-most specific first; every candidate with the result of each filter, its score, and why it was not chosen. -o wide adds
-the rungs that say nothing and each setting with its trail; --decision shows an earlier decision.
+most specific first, and the revision that set it; every candidate with the result of each filter, its score, and why it
+was not chosen. -o wide adds the rungs that say nothing and each setting with its trail; --decision shows an earlier
+decision.
 """
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import delete
 
 from admin.store.revisions import revision_changes, revisions
 from tests.support.apps import context_of
-from tests.support.placing import API, DOMAIN, PROJECT, get, ok
+from tests.support.placing import API, DOMAIN, PROJECT, asked, created, explanation, get, ok, put_pool
 
 EFFECTIVE = f"effective_attributes?project={PROJECT}&domain={DOMAIN}"
 
@@ -72,3 +72,36 @@ def test_a_revision_that_was_pruned_is_left_out(api: FlaskClient) -> None:
     answer = get(api, f"{EFFECTIVE}&provenance=true&resource_type=3")
     assert answer["revisions"] == {}
     assert answer["values"][0]["origins"]["value"]["version"] == number
+
+
+def test_an_explanation_comes_with_the_revisions_that_decided(api: FlaskClient) -> None:
+    put_pool(api, "gpu", ["local"])
+    pool = put(
+        api,
+        f"domain_attributes/{DOMAIN}",
+        "cluster_assignment",
+        {"cluster_pool_name": "gpu"},
+        claimed_by="ana",
+        message="we bought some",
+    )
+    limits = put(api, f"project_attributes/{PROJECT}", "task_resource_attributes", {"limits": {"memory": "1Gi"}})
+    created(api, "first")
+    put(api, f"domain_attributes/{DOMAIN}", "cluster_assignment", {"cluster_pool_name": None}, claimed_by="bob")
+    answer = explanation(api, "first")
+    [winner] = [rung for rung in answer["rungs"] if rung["state"] == "wins"]
+    assert winner["version"] == pool
+    assert list(answer["revisions"]) == [str(pool), str(limits)]
+    assert (answer["revisions"][str(pool)]["claimed_by"], answer["revisions"][str(pool)]["message"]) == (
+        "ana",
+        "we bought some",
+    )
+    forget_revision(api, pool)
+    assert list(explanation(api, "first")["revisions"]) == [str(limits)]
+
+
+def test_a_preview_comes_with_them_unless_changes_are_assumed(api: FlaskClient) -> None:
+    number = put(api, f"project_attributes/{PROJECT}", "task_resource_attributes", {"limits": {"memory": "1Gi"}})
+    body = asked("first")
+    assert list(ok(api.post(f"{API}/placements", json=body))["revisions"]) == [str(number)]
+    change = {"resource_type": "TASK_RESOURCE", "project": PROJECT, "payload": {"limits": {"memory": "2Gi"}}}
+    assert "revisions" not in ok(api.post(f"{API}/placements", json={**body, "changes": [change]}))

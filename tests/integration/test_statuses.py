@@ -156,7 +156,7 @@ def test_a_run_that_no_cluster_can_take_says_why(agent: PlayedAgent, clock: Cloc
     )
 
 
-def test_the_limit_that_ended_it_is_named_with_who_set_it(agent: PlayedAgent) -> None:
+def test_the_limit_that_ended_it_is_named_with_who_set_it(agent: PlayedAgent, clock: Clock) -> None:
     def limit(name: str) -> str:
         agent.start()
         agent.finish([name], "FAILED", reason="OUT_OF_MEMORY", message="It was killed for memory.")
@@ -165,17 +165,21 @@ def test_the_limit_that_ended_it_is_named_with_who_set_it(agent: PlayedAgent) ->
         return end
 
     def put(**parts: dict[str, str]) -> int:
-        answer = put_attribute(agent.client, "project", "task_resource_attributes", parts, project=agent.project)
-        return int(answer["revision"])
+        attributes = {"matching_attributes": {"task_resource_attributes": parts}}
+        body = {"attributes": attributes, "claimed_by": "ana", "message": "cap memory"}
+        return int(ok(agent.client.put(f"{API}/project_attributes/{agent.project}", json=body))["revision"])
 
     add(agent, "unset")
     assert limit("unset") == "200Mi is the default set in configuration (task_resources.defaults.memory)."
     revision = put(defaults={"memory": "300Mi"})
     add(agent, "by-default")
-    assert limit("by-default") == f"300Mi is the default set at project p (version {revision})."
+    clock.advance(3)
+    set_by = f"revision {revision}, anonymous (says ana), 3 seconds ago, 'cap memory'"
+    assert limit("by-default") == f"300Mi is the default set at project p ({set_by})."
     revision = put(limits={"memory": "100Mi"})
     add(agent, "capped")
-    assert limit("capped") == f"100Mi is the limit set at project p (version {revision})."
+    set_by = f"revision {revision}, anonymous (says ana), 0 seconds ago, 'cap memory'"
+    assert limit("capped") == f"100Mi is the limit set at project p ({set_by})."
     add(agent, "own", job={"command": ["x"], "resources": {"limits": {"memory": "50Mi"}}})
     assert limit("own") == "50Mi is set by the job itself."
 

@@ -151,5 +151,5 @@ def test_a_duration_in_its_two_largest_units(seconds: float, text: str) -> None:
 
 def test_the_limit_of_a_workflow_is_named_without_who_set_it() -> None:
     job = {"resources": {"limits": {"memory": "1Gi"}}}
-    assert describe_limit("OUT_OF_MEMORY", job, None, []) == "Its limit is 1Gi."
-    assert describe_limit("EXIT_CODE", job, None, []) == ""
+    assert describe_limit("OUT_OF_MEMORY", job, None, [], {}, NOW) == "Its limit is 1Gi."
+    assert describe_limit("EXIT_CODE", job, None, [], {}, NOW) == ""
