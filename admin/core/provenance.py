@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from admin.core.changes import ANONYMOUS
 from admin.core.problems import shorten
 from admin.core.times import show_age
 
@@ -15,6 +16,11 @@ _MOST_SHOWN = 200
 def show_name(author: str, claimed_by: str | None) -> str:
     """Who somebody is: the author, and beside it the name that is only claimed."""
     return f"{author} (says {claimed_by})" if claimed_by else author
+
+
+def split_name(stored: str) -> tuple[str, str | None]:
+    """The author and the claimed name, where one column has the claimed name, or the author if none was claimed."""
+    return (stored, None) if stored == ANONYMOUS else (ANONYMOUS, stored)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -265,7 +265,8 @@ class ClusterEventAnswer(Answer):
     at: Time
     type: str
     reason: str | None = None
-    claimed_by: str | None = None
+    author: Annotated[str | None, Meta(description="Absent for what the admin and agents do.")] = None
+    claimed_by: Annotated[str | None, Meta(description="Who, by their own word.")] = None
     number: int
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from admin.core import names
+from admin.core.changes import ANONYMOUS
 from admin.core.executions.attempts import DRAINED
 from admin.core.executions.effective_settings import versions_in
 from admin.core.executions.lifecycle import UNFINISHED, Phase
@@ -141,7 +142,7 @@ def set_state(context: Context, key: ExecutionId, state: str) -> tuple[Execution
 
 def terminate(context: Context, key: ExecutionId, cause: str | None, by: str | None) -> tuple[Execution, bool]:
     """End an execution; returns whether that changed anything: one that has ended stays as it is."""
-    cause, by = cause or "Terminated without a cause.", by or "anonymous"
+    cause, by = cause or "Terminated without a cause.", by or ANONYMOUS
     with context.database.writing() as connection:
         before = find_execution(context, connection, key, lock=True)
         is_changed = end(connection, before, Phase.ABORTED, "TERMINATED", cause, by, context.clock())

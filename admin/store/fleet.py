@@ -26,8 +26,8 @@ from sqlalchemy import (
     update,
 )
 
-from admin.core.changes import RowChange
-from admin.core.fleet.clusters import ClusterState, Health
+from admin.core.changes import ANONYMOUS, RowChange
+from admin.core.fleet.clusters import SWITCHES, ClusterState, Health
 from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.fleet.fleet import Fleet
 from admin.store.batches import update_all
@@ -92,6 +92,11 @@ class ClusterEvent:
     reason: str | None = None
     claimed_by: str | None = None
     number: int = 0
+
+    @property
+    def author(self) -> str | None:
+        """Who did it, as far as that is known; None for what the admin and agents do by themselves."""
+        return ANONYMOUS if self.claimed_by or self.type in SWITCHES else None
 
 
 class HeardCluster(NamedTuple):

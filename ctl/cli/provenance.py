@@ -8,11 +8,26 @@ from ctl.cli.output import Printer
 from ctl.client.answers import Document
 from ctl.client.times import age, to_second
 
+#: The author of what somebody does whom nothing identifies.
+ANONYMOUS = "anonymous"
+
 
 def show_name(author: str | None, claimed_by: str | None) -> str:
     """Who somebody is: the author, and beside it the name that is only claimed."""
     claim = f"(says {claimed_by})" if claimed_by else ""
     return " ".join(part for part in (author, claim) if part)
+
+
+def show_author(document: Document, claimed: str = "claimed_by") -> str:
+    """
+    Who did something: its author and the claimed name, which stands under the key `claimed`.
+
+    Where an answer has no author, everybody is anonymous, and the name that it has is only claimed.
+    """
+    name = document.get(claimed)
+    if document.get("author"):
+        return show_name(document["author"], document.get("claimed_by"))
+    return show_name(ANONYMOUS, None if name == ANONYMOUS else name) if name else ""
 
 
 def describe_provenance(printer: Printer, provenance: Document) -> str:

@@ -352,7 +352,7 @@ def test_an_execution_is_terminated_once_and_archived_and_brought_back(shared: F
     assert ok(shared.delete(path, json={"cause": "again"})) == {**ended, "changed": False}
     stored = execution(shared, "e", project)
     assert (stored["closure"]["abort_metadata"], stored["closure"]["reason"]) == (
-        {"cause": "no longer needed", "principal": "ann"},
+        {"cause": "no longer needed", "principal": "ann", "author": "anonymous", "claimed_by": "ann"},
         {"code": "TERMINATED", "message": "no longer needed"},
     )
     assert stored["closure"]["finished_at"] >= stored["closure"]["created_at"]
@@ -373,6 +373,7 @@ def test_an_execution_is_terminated_once_and_archived_and_brought_back(shared: F
         (5, "ARCHIVED", "ABORTED"),
     ]
     assert (events[0]["cluster"], events[0]["reason"]["code"], events[1]["by"]) == ("gpu-1", "CLUSTER_EXPECTED", "ann")
+    assert (events[1]["author"], events[1]["claimed_by"], "author" in events[0]) == ("anonymous", "ann", False)
     page = get(shared, f"{listing}/e/events?limit=2")
     assert page["events"] + get(shared, f"{listing}/e/events?token={page['token']}")["events"] == events
     refused(shared.delete(f"{API}/executions/{project}/development/f", json={}), 404, "execution_not_found", "name")

@@ -9,7 +9,19 @@ from sqlalchemy import delete
 
 from admin.store.revisions import revision_changes, revisions
 from tests.support.apps import context_of
-from tests.support.placing import API, DOMAIN, PROJECT, asked, created, explanation, get, ok, put_pool
+from tests.support.placing import (
+    API,
+    DOMAIN,
+    PROJECT,
+    asked,
+    created,
+    explanation,
+    get,
+    ok,
+    put_pool,
+    report,
+    switch,
+)
 
 EFFECTIVE = f"effective_attributes?project={PROJECT}&domain={DOMAIN}"
 
@@ -105,3 +117,15 @@ def test_a_preview_comes_with_them_unless_changes_are_assumed(api: FlaskClient) 
     assert list(ok(api.post(f"{API}/placements", json=body))["revisions"]) == [str(number)]
     change = {"resource_type": "TASK_RESOURCE", "project": PROJECT, "payload": {"limits": {"memory": "2Gi"}}}
     assert "revisions" not in ok(api.post(f"{API}/placements", json={**body, "changes": [change]}))
+
+
+def test_events_of_a_cluster_say_who_is_only_claimed(api: FlaskClient) -> None:
+    switch(api, "local", "cordon", reason="new disks", claimed_by="otto")
+    switch(api, "local", "uncordon")
+    report(api, "local", capacity={"cpu": "4"})
+    events = get(api, "clusters/local/events")["events"]
+    assert [(event["type"], event.get("author"), event.get("claimed_by")) for event in events] == [
+        ("REPORTED", None, None),
+        ("UNCORDONED", "anonymous", None),
+        ("CORDONED", "anonymous", "otto"),
+    ]

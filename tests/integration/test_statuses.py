@@ -190,9 +190,9 @@ def test_an_abort_says_who_asked_for_it(agent: PlayedAgent, clock: Clock) -> Non
     clock.advance(7)
     body = {"cause": "Wrong input.", "claimed_by": "ana"}
     ok(agent.client.delete(f"{API}/executions/{agent.project}/{DOMAIN}/stopped", json=body))
-    assert message(agent, "stopped") == "ABORTING on birch for 0 s, by ana: Wrong input."
+    assert message(agent, "stopped") == "ABORTING on birch for 0 s, by anonymous (says ana): Wrong input."
     agent.finish(["stopped"], "ABORTED")
-    assert message(agent, "stopped") == "ABORTED on birch 0 s ago, by ana: Wrong input."
+    assert message(agent, "stopped") == "ABORTED on birch 0 s ago, by anonymous (says ana): Wrong input."
 
 
 def test_a_time_limit_says_when_it_ends(agent: PlayedAgent) -> None:

@@ -11,7 +11,7 @@ from admin.core.executions.attempts import UNDECIDED
 from admin.core.executions.lifecycle import Phase
 from admin.core.placement.decisions import WAITS_FOR_ROOM
 from admin.core.placement.filters import ROOM, Verdict
-from admin.core.provenance import Provenance
+from admin.core.provenance import Provenance, show_name, split_name
 from admin.core.settings import trails
 from admin.core.settings.builtin_kinds import TASK_RESOURCE
 from admin.core.times import show_duration, show_time
@@ -101,7 +101,7 @@ class Circumstances:
 
     @property
     def _by(self) -> str:
-        return f", by {self.aborted_by}" if self.aborted_by else ""
+        return f", by {show_name(*split_name(self.aborted_by))}" if self.aborted_by else ""
 
     def _queued(self, age: str, now: datetime) -> str:
         if self.silence is None and self.not_before is not None and self.not_before > now:

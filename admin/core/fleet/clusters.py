@@ -42,6 +42,10 @@ def differs_only_in_load(before: Mapping[str, Any], after: Mapping[str, Any]) ->
     return all(before.get(name) == after.get(name) for name in {*before, *after} - _LOAD_FIELDS)
 
 
+#: The types of events by which operators switch a cluster.
+SWITCHES = frozenset({"ENABLED", "DISABLED", "CORDONED", "UNCORDONED", "DRAINING", "UNDRAINED", "ADMITTED"})
+
+
 class Health(Enum):
     """Whether a cluster's agent syncs."""
 

@@ -11,6 +11,7 @@ from typing import Any
 from ctl.cli.groups import command
 from ctl.cli.lists import Listing, choose, request_size, typed_choice
 from ctl.cli.options import SCOPE_PARAMETERS, Option, kind_argument
+from ctl.cli.provenance import show_author
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session
 from ctl.client.answers import Document, RowChange
@@ -109,7 +110,7 @@ def _show_list(session: Session, revisions: list[Document]) -> None:
         {
             "REVISION": "number",
             "WHEN": _when,
-            "WHO": _who,
+            "WHO": show_author,
             "WHAT": lambda revision: _what(session, revision, looks_up),
             "WHY": "message",
         },
@@ -120,11 +121,6 @@ def _show_list(session: Session, revisions: list[Document]) -> None:
 
 def _when(revision: Document) -> str:
     return to_second(str(revision.get("created_at", "")))
-
-
-def _who(revision: Document) -> str:
-    claim = f" (says {revision['claimed_by']})" if revision.get("claimed_by") else ""
-    return f"{revision.get('author', '')}{claim}"
 
 
 def _what(session: Session, revision: Document, looks_up: bool) -> str:
@@ -153,7 +149,7 @@ def _show_one(session: Session, revision: Document) -> None:
     changes = [RowChange.from_document(change) for change in revision["changes"]]
     printer.line(f"revision {revision['number']}")
     printer.line(f"when  {_when(revision)}")
-    printer.line(f"who   {_who(revision)}")
+    printer.line(f"who   {show_author(revision)}")
     if revision.get("message"):
         printer.line(f"why   {revision['message']}")
     printer.line(f"what  {count(len(changes), 'row')}")

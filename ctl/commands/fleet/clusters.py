@@ -9,6 +9,7 @@ from ctl.cli.groups import command
 from ctl.cli.lists import Listing, choose, request_size, typed_choice
 from ctl.cli.options import Argument, Option, definition_completer, option
 from ctl.cli.output import Columns, text_cells
+from ctl.cli.provenance import show_author
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, InvalidRequest
@@ -178,7 +179,7 @@ def get_cluster_event(session: Session, name: str, **flags: Any) -> None:
         (f"cluster-event/{name}/{event.get('number')}" for event in events),
         events,
         events,
-        {"AT": "at", "EVENT": "type", "REASON": "reason", "BY": "claimed_by"},
+        {"AT": "at", "EVENT": "type", "REASON": "reason", "BY": show_author},
         empty="No events match." if typed_choice(flags) else f"Cluster {name} has no events yet.",
     )
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from admin.core.provenance import Provenance, show_name
+from admin.core.provenance import Provenance, show_name, split_name
 from admin.core.times import show_age
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -28,6 +28,8 @@ def test_an_age_is_shown_in_its_largest_unit(seconds: float, expected: str) -> N
 def test_a_name_that_is_only_claimed_stands_beside_the_author() -> None:
     assert show_name("anonymous", "otto") == "anonymous (says otto)"
     assert show_name("ana", None) == "ana"
+    assert show_name(*split_name("otto")) == "anonymous (says otto)"
+    assert show_name(*split_name("anonymous")) == "anonymous"
 
 
 def test_a_revision_and_an_event_are_described_with_author_time_and_message() -> None:

@@ -63,7 +63,7 @@ FAILED = replace(RUNS, phase=Phase.FAILED, reason="EXIT_CODE", reason_message="I
         (replace(RUNS, silence="It is silent."), "RUNNING on birch for 4 min (attempt 2 of 3): It is silent."),
         (
             replace(RUNS, phase=Phase.ABORTING, reason_message="Too late.", aborted_by="ana"),
-            "ABORTING on birch for 4 min, by ana: Too late.",
+            "ABORTING on birch for 4 min, by anonymous (says ana): Too late.",
         ),
         (replace(RUNS, phase=Phase.ABORTED, reason_message="Too late."), "ABORTED on birch 4 min ago: Too late."),
         (

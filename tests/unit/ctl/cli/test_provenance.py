@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ctl.cli.output import Printer
-from ctl.cli.provenance import describe_revision, show_name
+from ctl.cli.provenance import describe_revision, show_author, show_name
 
 REVISION = {"revision": 41, "author": "anonymous", "claimed_by": "ana", "at": "2026-03-04T12:00:00.5Z"}
 
@@ -22,6 +22,20 @@ def test_a_name_that_is_only_claimed_stands_beside_the_author(
     author: str | None, claimed_by: str | None, expected: str
 ) -> None:
     assert show_name(author, claimed_by) == expected
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        ({"by": "otto", "author": "anonymous", "claimed_by": "otto"}, "anonymous (says otto)"),
+        ({"by": "otto"}, "anonymous (says otto)"),
+        ({"by": "anonymous"}, "anonymous"),
+        ({"by": "ana", "author": "ana"}, "ana"),
+        ({}, ""),
+    ],
+)
+def test_an_author_is_shown_the_same_way_of_an_older_admin(document: dict[str, str], expected: str) -> None:
+    assert show_author(document, "by") == expected
 
 
 def test_a_revision_is_shown_with_its_age_and_in_wide_output_with_its_time() -> None:
