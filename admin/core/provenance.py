@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from admin.core.changes import ANONYMOUS
+from admin.core.json_text import JsonObject
 from admin.core.problems import shorten
 from admin.core.times import show_age
 
@@ -33,6 +34,10 @@ class Provenance:
     message: str | None
     revision: int | None = None
     event: int | None = None
+
+    def as_json(self) -> JsonObject:
+        """All of it as answers show it within a trail; what is unknown is left out."""
+        return {key: value for key, value in vars(self).items() if value is not None}
 
     def describe(self, now: datetime) -> str:
         """All of it as a part of a sentence: `revision 41, ana, 3 days ago, 'cap memory'`."""

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from admin.core.fleet.clusters import Health
 from admin.core.fleet.definitions import FleetKind, Source
-from admin.core.fleet.fleet import Fleet, Group
+from admin.core.provenance import Provenance
 from admin.core.resources import format_amounts
 from admin.messages.components import definition_name
 from admin.messages.requests import (
@@ -25,9 +25,9 @@ from admin.messages.requests import (
     RequestSchema,
     WriteQuery,
 )
-from admin.messages.shared import Answer, Json, Time, WarningAnswer, described_as, one_of
+from admin.messages.shared import Answer, Json, ProvenanceAnswer, Time, WarningAnswer, described_as, one_of
 from admin.services.changes import Changed
-from admin.services.fleet import ClusterView
+from admin.services.fleet import ClusterView, GroupView
 
 
 class DeleteQuery(WriteQuery):
@@ -88,6 +88,17 @@ class ReportBody(RequestSchema):
     properties = PayloadField("ClusterReport/properties/properties")
 
 
+#: By which revision or event something of the fleet came to be as it is.
+StatesProvenance = Annotated[
+    dict[str, ProvenanceAnswer] | None,
+    Meta(description="Of its `definition`; of a cluster also of `disabled`, `cordoned` and `draining` while it is so."),
+]
+
+
+def _states_provenance(provenance: Mapping[str, Provenance]) -> dict[str, ProvenanceAnswer] | None:
+    return {state: ProvenanceAnswer.from_attributes(entry) for state, entry in provenance.items()} or None
+
+
 class MemberAnswer(Answer):
     id: str
     weight: float
@@ -103,9 +114,11 @@ class GroupAnswer(Answer):
     description: str | None = None
     source: str
     version: int | None = None
+    provenance: StatesProvenance = None
 
     @classmethod
-    def from_group(cls, group: Group, fleet: Fleet) -> GroupAnswer:
+    def from_view(cls, view: GroupView) -> GroupAnswer:
+        group, fleet = view.group, view.fleet
         definition = group.definition
         return cls(
             name=group.name,
@@ -121,6 +134,7 @@ class GroupAnswer(Answer):
             description=definition.payload.get("description"),
             source=definition.source.value,
             version=definition.version,
+            provenance=_states_provenance({"definition": view.provenance} if view.provenance else {}),
         )
 
 
@@ -163,6 +177,7 @@ class ClusterAnswer(Answer):
     description: str | None = None
     source: str
     version: int | None = None
+    provenance: StatesProvenance = None
 
     @classmethod
     def from_view(cls, view: ClusterView) -> ClusterAnswer:
@@ -202,6 +217,7 @@ class ClusterAnswer(Answer):
             description=payload.get("description"),
             source=definition.source.value,
             version=definition.version,
+            provenance=_states_provenance(view.provenance),
         )
 
 

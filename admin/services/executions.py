@@ -32,7 +32,7 @@ from admin.services.scopes import check_readable
 from admin.services.silences import SilenceView, view_silence
 from admin.services.statuses import view_status
 from admin.services.waiting import Wait
-from admin.store import decisions, execution_lists, executions, revisions
+from admin.store import decisions, execution_lists, executions, fleet, revisions
 from admin.store.decisions import StoredDecision
 from admin.store.execution_lists import Item, Page, Place, TooManyToSort
 from admin.store.executions import Event, Execution, ExecutionId, ListedExecution
@@ -284,6 +284,8 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         settings = decisions.trail(connection, decision.settings_trail)
         trail = decisions.trail(connection, decision.placement_trail)
         provenance = revisions.provenance_of(connection, versions_in(settings))
+        switched = placement_decisions.switched_candidates(trail)
+        switched_by = fleet.switched_by(connection, switched, decision.decided_at)
         is_current = decision is history[-1]
         silence = view_silence(context, connection, execution) if is_current else None
         status = view_status(context, connection, execution, settings, provenance, silence) if is_current else None
@@ -304,7 +306,9 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         strategy=trail["strategy"],
         revision=decision.revision,
         rungs=settings["rungs"],
-        candidates=placement_decisions.render_candidates(trail, decision.scores, str(key), decision.cluster),
+        candidates=placement_decisions.render_candidates(
+            trail, decision.scores, str(key), decision.cluster, switched_by, context.clock()
+        ),
         settings=settings["settings"],
         job=execution.content["job"],
         queue=execution.content["queue"],

@@ -14,7 +14,7 @@ from admin.core.executions.lifecycle import Phase
 from admin.core.executions.placements import place
 from admin.core.executions.plans import RunPlan, build_run_plan
 from admin.core.executions.selectors import Condition
-from admin.core.placement.decisions import render_candidates
+from admin.core.placement.decisions import render_candidates, switched_candidates
 from admin.core.problems import Invalid
 from admin.core.resources import Amounts, subtract
 from admin.core.settings import trails
@@ -28,7 +28,7 @@ from admin.services.executions import Explanation, matching_in
 from admin.services.launches import find_launch
 from admin.services.run_requests import CreationRequest, RunRequest, run_request_of
 from admin.services.scopes import check_readable
-from admin.store import execution_lists, executions, revisions
+from admin.store import execution_lists, executions, fleet, revisions
 from admin.store.executions import Execution
 
 
@@ -41,9 +41,11 @@ def where_would(context: Context, request: CreationRequest, proposed: Sequence[R
         steps = preparation.run_plan.effective.trail.body
         # A row that would be changed still has the version of before, which is not the one that would set it.
         provenance = None if changes else revisions.provenance_of(connection, versions_in(steps))
-    placement = preparation.place(named.key)
-    run_plan, decision = placement.run_plan, placement.decision
-    evaluation = decision.evaluation
+        placement, now = preparation.place(named.key), context.clock()
+        run_plan, decision = placement.run_plan, placement.decision
+        evaluation = decision.evaluation
+        candidates = evaluation.trail.body
+        switched_by = fleet.switched_by(connection, switched_candidates(candidates), now)
     return Explanation(
         id=named.id,
         cluster=decision.cluster,
@@ -54,7 +56,9 @@ def where_would(context: Context, request: CreationRequest, proposed: Sequence[R
         strategy=evaluation.strategy,
         revision=preparation.basis.revision,
         rungs=steps["rungs"],
-        candidates=render_candidates(evaluation.trail.body, evaluation.scores, str(named.id), decision.cluster),
+        candidates=render_candidates(
+            candidates, evaluation.scores, str(named.id), decision.cluster, switched_by, now
+        ),
         settings=steps["settings"],
         job=run_plan.job,
         queue=run_plan.queue,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,7 +14,7 @@ from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import Retries
 from admin.core.executions.statuses import Circumstances, Status, describe_limit
 from admin.core.fleet.clusters import build_cluster
-from admin.core.placement.decisions import obstacle_at
+from admin.core.placement.decisions import describe_drop, obstacle_at, switched_state
 from admin.core.placement.filters import Verdict
 from admin.core.placement.routes import describe_rungs
 from admin.core.provenance import Provenance
@@ -78,7 +79,13 @@ def _obstacle(context: Context, connection: Connection, execution: Execution) ->
         return Verdict("", False, "is gone from the fleet")
     # Its last report may be newer than the fleet: one of load alone is no new generation.
     state = fleet.states(connection).get(cluster.name, cluster.state)
-    return obstacle_at(build_cluster(cluster.definition, state), workload_of(execution))
+    obstacle = obstacle_at(build_cluster(cluster.definition, state), workload_of(execution))
+    switched = None if obstacle is None else switched_state(obstacle)
+    if obstacle is None or switched is None:
+        return obstacle
+    now = context.clock()
+    event = fleet.switched_by(connection, {switched: [cluster.name]}, now).get((cluster.name, switched))
+    return replace(obstacle, reason=describe_drop(obstacle.reason, event, now))
 
 
 def _time_limit(execution: Execution) -> datetime | None:

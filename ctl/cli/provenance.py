@@ -31,9 +31,10 @@ def show_author(document: Document, claimed: str = "claimed_by") -> str:
 
 
 def describe_provenance(printer: Printer, provenance: Document) -> str:
-    """`anonymous (says ana), 3d4h ago, 'cap memory'`; wide output has the time itself."""
+    """`revision 41, anonymous (says ana), 3d4h ago, 'cap memory'`; wide output has the time itself."""
     at = str(provenance.get("at") or "")
     parts = [
+        *(f"{noun} {provenance[noun]}" for noun in ("revision", "event") if provenance.get(noun)),
         show_name(provenance.get("author"), provenance.get("claimed_by")),
         to_second(at) if printer.is_wide else age(at),
         f"'{' '.join(str(provenance['message']).split())}'" if provenance.get("message") else "",
@@ -45,5 +46,4 @@ def describe_revision(printer: Printer, version: int | None, revisions: Mapping[
     """The revision that a row's version names; its number alone where the answer does not have the rest of it."""
     if not version:
         return ""
-    provenance = (revisions or {}).get(str(version))
-    return f"revision {version}" + (f", {describe_provenance(printer, provenance)}" if provenance else "")
+    return describe_provenance(printer, (revisions or {}).get(str(version)) or {"revision": version})

@@ -129,3 +129,67 @@ def test_events_of_a_cluster_say_who_is_only_claimed(api: FlaskClient) -> None:
         ("UNCORDONED", "anonymous", None),
         ("CORDONED", "anonymous", "otto"),
     ]
+
+
+def test_a_cluster_says_by_which_events_it_came_to_its_states(api: FlaskClient) -> None:
+    def shown() -> dict[str, tuple[str, str | None, str | None]]:
+        events = {event["number"]: event["type"] for event in get(api, "clusters/local/events")["events"]}
+        provenance = get(api, "clusters/local").get("provenance", {})
+        assert [cluster.get("provenance", {}) for cluster in get(api, "clusters")["clusters"]] == [provenance]
+        return {
+            state: (events[entry["event"]], entry.get("claimed_by"), entry.get("message"))
+            for state, entry in provenance.items()
+        }
+
+    assert shown() == {}
+    switch(api, "local", "cordon", reason="new disks", claimed_by="otto")
+    report(api, "local", capacity={"cpu": "4"})
+    cordoned = ("CORDONED", "otto", "new disks")
+    assert shown() == {"cordoned": cordoned}
+    switch(api, "local", "drain", claimed_by="ana")
+    drained = ("DRAINING", "ana", None)
+    assert shown() == {"cordoned": drained, "draining": drained}
+    switch(api, "local", "disable", reason="broken")
+    assert shown() == {"cordoned": drained, "draining": drained, "disabled": ("DISABLED", None, "broken")}
+    switch(api, "local", "undrain")
+    switch(api, "local", "enable")
+    assert shown() == {}
+    switch(api, "local", "cordon", claimed_by="otto")
+    assert shown() == {"cordoned": ("CORDONED", "otto", None)}
+    switched = get(api, "clusters/local")["provenance"]["cordoned"]
+    assert (switched["author"], switched["at"]) == ("anonymous", get(api, "clusters/local/events")["events"][0]["at"])
+
+
+def test_definitions_say_by_which_revision_they_were_made(api: FlaskClient) -> None:
+    body = {"cluster": {"enabled": False}, "claimed_by": "ana", "message": "not yet"}
+    revision = ok(api.put(f"{API}/clusters/east", json=body))["revision"]
+    provenance = get(api, "clusters/east")["provenance"]
+    assert provenance["definition"] == provenance["disabled"]
+    assert (provenance["definition"]["revision"], provenance["definition"]["message"]) == (revision, "not yet")
+    number = put_pool(api, "gpu", ["east"])["revision"]
+    [pool] = get(api, "pools")["pools"]
+    assert pool == get(api, "pools/gpu")
+    assert pool["provenance"]["definition"]["revision"] == number
+    forget_revision(api, revision)
+    assert "provenance" not in get(api, "clusters/east")
+
+
+def test_a_candidate_says_by_which_event_it_was_switched_off_when_it_was_decided(api: FlaskClient) -> None:
+    put_pool(api, "gpu", ["local"])
+    switch(api, "local", "cordon", reason="new disks", claimed_by="otto")
+    created(api, "waits", cluster_assignment={"cluster_pool_name": "gpu"})
+    switch(api, "local", "uncordon")
+    switch(api, "local", "cordon", reason="old disks", claimed_by="ana")
+    cordons = [event for event in get(api, "clusters/local/events")["events"] if event["type"] == "CORDONED"]
+
+    def verdict(answer: Any) -> Any:
+        [candidate] = answer["candidates"]
+        [failed] = [verdict for verdict in candidate["verdicts"] if not verdict["passed"]]
+        assert candidate["why_not"].startswith(f"{failed['reason']}, event {failed['provenance']['event']}, anonymous (")
+        return failed["provenance"]["event"], failed["provenance"]["claimed_by"], failed["reason"]
+
+    first = (cordons[1]["number"], "otto", "is cordoned (new disks)")
+    assert verdict(explanation(api, "waits", "?decision=1")) == first
+    body = asked("next", cluster_assignment={"cluster_pool_name": "gpu"})
+    placed = ok(api.post(f"{API}/placements", json=body))
+    assert verdict(placed) == (cordons[0]["number"], "ana", "is cordoned (old disks)")

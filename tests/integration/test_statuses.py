@@ -18,6 +18,7 @@ from tests.support.placing import (
     created,
     execution,
     explanation,
+    get,
     label,
     ok,
     pool,
@@ -135,8 +136,10 @@ def test_what_keeps_it_from_being_taken_is_named(agent: PlayedAgent, context: Co
     add(agent, "waits")
     report(agent.client, agent.cluster, capacity={"executions": 2}, free={"executions": 0})
     assert ": birch is full: 1 executions wanted, free are 0; cluster" in message(agent, "waits")
-    switch(agent.client, agent.cluster, "cordon", reason="repair")
-    assert ": birch is cordoned (repair); cluster" in message(agent, "waits")
+    switch(agent.client, agent.cluster, "cordon", reason="repair", claimed_by="otto")
+    event = get(agent.client, f"clusters/{agent.cluster}/events")["events"][0]["number"]
+    cordoned = f"birch is cordoned (repair), event {event}, anonymous (says otto), 0 seconds ago"
+    assert f": {cordoned}; cluster" in message(agent, "waits")
     assert status(agent, "waits")["next"] == "It is decided again when the fleet changes."
     decide_waiting(context)
     assert message(agent, "waits").endswith("QUEUED for 0 s: Cluster 'birch' is cordoned (repair).")

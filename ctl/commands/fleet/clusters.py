@@ -124,6 +124,7 @@ _CLUSTER = FleetNoun(
     ),
     columns=_COLUMNS,
     wide_columns=_WIDE_COLUMNS,
+    states=("disabled", "draining", "cordoned"),
     fields=(
         *("name", "state", "enabled", "cordoned", "draining", "source", "engine", "engine_version", "agent_host"),
         *("leases", "waiting", "running", "cost", "last_sync_at", "version", "description"),
