@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from admin.core.changes import ANONYMOUS
 from admin.core.json_text import JsonObject
-from admin.core.problems import shorten
+from admin.core.problems import Invalid, Problem, Refused, shorten
 from admin.core.times import show_age
 
 #: Characters of a message that a sentence repeats.
@@ -46,3 +47,22 @@ class Provenance:
         if self.message:
             parts.append(f"'{shorten(' '.join(self.message.split()), _MOST_SHOWN)}'")
         return ", ".join(parts)
+
+
+def versions_of(refusals: Iterable[Exception]) -> set[int]:
+    """The versions of the rows that set the rules which inputs were refused for."""
+    problems = (problem for refusal in refusals if isinstance(refusal, Invalid) for problem in refusal.problems)
+    return {problem.version for problem in problems if problem.version}
+
+
+def explain_refusal(refusal: Invalid, provenance: Mapping[int, Provenance], now: datetime) -> Invalid:
+    """A refusal whose problems say by which revision the rule was set that each breaks, as far as that is known."""
+    problems = [_explain(problem, provenance.get(problem.version or 0), now) for problem in refusal.problems]
+    return Refused(refusal.error, *problems) if isinstance(refusal, Refused) else Invalid(*problems)
+
+
+def _explain(problem: Problem, provenance: Provenance | None, now: datetime) -> Problem:
+    if provenance is None:
+        return problem
+    reason = f"{problem.reason} That was set by {provenance.describe(now)}."
+    return replace(problem, reason=reason, provenance=provenance.as_json())

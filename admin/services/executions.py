@@ -266,7 +266,7 @@ class Explanation:
     job: JsonObject
     queue: str | None
     warnings: list[dict[str, str]]
-    provenance: Mapping[int, Provenance] | None = None  #: of the settings, by their versions; None where some are assumed
+    provenance: Mapping[int, Provenance] | None = None  #: of settings, by their versions; None where some are assumed
     decision: StoredDecision | None = None  #: None where nothing was decided yet
     history: list[StoredDecision] | None = None
     silence: SilenceView | None = None  #: of its cluster, while it waits or runs there

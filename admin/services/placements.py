@@ -16,6 +16,7 @@ from admin.core.executions.plans import RunPlan, build_run_plan
 from admin.core.executions.selectors import Condition
 from admin.core.placement.decisions import render_candidates, switched_candidates
 from admin.core.problems import Invalid
+from admin.core.provenance import Provenance, explain_refusal, versions_of
 from admin.core.resources import Amounts, subtract
 from admin.core.settings import trails
 from admin.core.settings.scopes import Scope
@@ -37,10 +38,13 @@ def where_would(context: Context, request: CreationRequest, proposed: Sequence[R
     changes = [] if proposed is None else planned_changes(context, proposed, force=True)
     named = request if request.name else request._replace(name=generated_name(request.run))
     with context.database.reading() as connection:
-        preparation = prepare(context, StoredView(context, connection, proposed=changes), named)
+        try:
+            preparation = prepare(context, StoredView(context, connection, proposed=changes), named)
+        except Invalid as refusal:
+            set_by = _set_by(connection, versions_of([refusal]), changes)
+            raise explain_refusal(refusal, set_by or {}, context.clock()) from refusal
         steps = preparation.run_plan.effective.trail.body
-        # A row that would be changed still has the version of before, which is not the one that would set it.
-        provenance = None if changes else revisions.provenance_of(connection, versions_in(steps))
+        provenance = _set_by(connection, versions_in(steps), changes)
         placement, now = preparation.place(named.key), context.clock()
         run_plan, decision = placement.run_plan, placement.decision
         evaluation = decision.evaluation
@@ -56,15 +60,23 @@ def where_would(context: Context, request: CreationRequest, proposed: Sequence[R
         strategy=evaluation.strategy,
         revision=preparation.basis.revision,
         rungs=steps["rungs"],
-        candidates=render_candidates(
-            candidates, evaluation.scores, str(named.id), decision.cluster, switched_by, now
-        ),
+        candidates=render_candidates(candidates, evaluation.scores, str(named.id), decision.cluster, switched_by, now),
         settings=steps["settings"],
         job=run_plan.job,
         queue=run_plan.queue,
         warnings=preparation.warnings(decision.cluster),
         provenance=provenance,
     )
+
+
+def _set_by(
+    connection: Connection, versions: Iterable[int], changes: Sequence[RowChange]
+) -> Mapping[int, Provenance] | None:
+    """The revisions of rows by their versions; None where changes are assumed.
+
+    A row that they change has the version of before, which is not the revision that would set it.
+    """
+    return None if changes else revisions.provenance_of(connection, versions)
 
 
 @dataclass(frozen=True, kw_only=True)

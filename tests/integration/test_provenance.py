@@ -19,6 +19,7 @@ from tests.support.placing import (
     get,
     ok,
     put_pool,
+    refused,
     report,
     switch,
 )
@@ -185,11 +186,40 @@ def test_a_candidate_says_by_which_event_it_was_switched_off_when_it_was_decided
     def verdict(answer: Any) -> Any:
         [candidate] = answer["candidates"]
         [failed] = [verdict for verdict in candidate["verdicts"] if not verdict["passed"]]
-        assert candidate["why_not"].startswith(f"{failed['reason']}, event {failed['provenance']['event']}, anonymous (")
-        return failed["provenance"]["event"], failed["provenance"]["claimed_by"], failed["reason"]
+        event = failed["provenance"]
+        assert candidate["why_not"].startswith(f"{failed['reason']}, event {event['event']}, anonymous (says ")
+        return event["event"], event["claimed_by"], failed["reason"]
 
     first = (cordons[1]["number"], "otto", "is cordoned (new disks)")
     assert verdict(explanation(api, "waits", "?decision=1")) == first
     body = asked("next", cluster_assignment={"cluster_pool_name": "gpu"})
     placed = ok(api.post(f"{API}/placements", json=body))
     assert verdict(placed) == (cordons[0]["number"], "ana", "is cordoned (old disks)")
+
+
+def test_a_refusal_names_the_revision_of_the_setting_that_refuses(api: FlaskClient) -> None:
+    number = put(
+        api,
+        f"domain_attributes/{DOMAIN}",
+        "cluster_assignment",
+        {"cluster_pool_name": "gpus"},
+        claimed_by="ana",
+        message="we bought some",
+    )
+    body = asked("first")
+    for path in ("executions", "executions?dry_run=true", "placements"):
+        answer = refused(api.post(f"{API}/{path}", json=body), 400, "unknown_pool")
+        assert f"That was set by revision {number}, anonymous (says ana), " in answer["message"]
+        assert answer["message"].endswith(" ago, 'we bought some'.")
+        assert answer["details"][0]["provenance"]["revision"] == number
+    forget_revision(api, number)
+    answer = refused(api.post(f"{API}/placements", json=body), 400, "unknown_pool")
+    assert "That was set by" not in answer["message"]
+    change = {"resource_type": "CLUSTER_ASSIGNMENT", "domain": DOMAIN, "payload": {"cluster_pool_name": "other"}}
+    answer = refused(api.post(f"{API}/placements", json={**body, "changes": [change]}), 400, "unknown_pool")
+    assert "That was set by" not in answer["message"]
+
+
+def test_a_refusal_by_the_request_itself_names_no_revision(api: FlaskClient) -> None:
+    answer = refused(api.post(f"{API}/executions", json=asked("first", cluster="nowhere")), 400, "unknown_cluster")
+    assert "provenance" not in answer["details"][0]

@@ -51,9 +51,7 @@ def show_values(
             printer.line("No value: no level sets one.")
 
 
-def _step_cells(
-    printer: Printer, kind: Kind, step: Document, revisions: Mapping[str, Document] | None
-) -> list[str]:
+def _step_cells(printer: Printer, kind: Kind, step: Document, revisions: Mapping[str, Document] | None) -> list[str]:
     key = f" ({step['key']})" if step.get("key") else ""
     where = Scope.from_document(step)
     place = f"configuration{key}" if step["level"] == "platform" else BEYOND.get(step["level"], where.describe())

@@ -170,8 +170,8 @@ def show(session: Session, noun: FleetNoun, definitions: list[Document], documen
     columns: Columns = {**noun.columns}
     if noun.states:
         columns = {**columns, "SWITCHED BY": lambda definition: _switched_by(printer, noun, definition)}
-    wide: Columns = {**noun.wide_columns, "DEFINED BY": lambda definition: _provenance(printer, definition, "definition")}
-    printer.show(names, definitions, document, columns, wide, empty=empty)
+    defined_by: Columns = {"DEFINED BY": lambda definition: _provenance(printer, definition, "definition")}
+    printer.show(names, definitions, document, columns, {**noun.wide_columns, **defined_by}, empty=empty)
 
 
 def _provenance(printer: Printer, definition: Document, state: str) -> str:

@@ -62,7 +62,8 @@ def test_candidates_are_shown_from_the_trail_as_they_were_decided(strategy: str)
 
 
 def test_who_switched_a_candidate_off_stands_beside_the_verdict() -> None:
-    fleet = pool_fleet("weighted", {"a": {}, "b": {}, "c": {}}, a=OFF, b=CORDONED, c=reports())
+    states = {"a": {**reports(), **OFF}, "b": {**reports(), **CORDONED}, "c": reports()}
+    fleet = pool_fleet("weighted", {"a": {}, "b": {}, "c": {}}, **states)
     body = decided(fleet, pool("p")).evaluation.trail.body
     assert switched_candidates(body) == {"disabled": ["a"], "cordoned": ["b"]}
 
