@@ -132,10 +132,10 @@ def test_a_cluster_is_defined_by_flags_and_changed_field_by_field(shell: Shell) 
 
     rows = cells(shell.ok("rainbowctl get clusters"))
     header = ["NAME", "STATE", "LAST SYNC", "POOLS", "CAPACITY", "FREE", "LEASES", "WAITING", "ENGINE", "SOURCE"]
-    assert rows[0] == header
+    assert rows[0] == [*header, "SWITCHED BY"]
     [east] = [row for row in rows if row[0] == "east"]
     amounts = "cpu=64,memory=256Gi,gpu=8"
-    assert east == ["east", "expected", "-", "-", amounts, amounts, "0", "0", "-", "managed"]
+    assert east == ["east", "expected", "-", "-", amounts, amounts, "0", "0", "-", "managed", "-"]
     assert "the east" in shell.ok("rainbowctl get cluster east -o wide")
 
 

@@ -220,6 +220,13 @@ def test_an_explanation_shows_all_six_levels_broadest_first_and_the_silent_ones(
     assert json.loads(new_shell.ok(f"{explain} -o json")) == answer
     assert yaml.safe_load(new_shell.ok(f"{explain} -o yaml")) == answer
     first = answer["revisions"]["1"]
+    header, *rows = new_shell.ok(
+        "rainbowctl get task-resource-attribute -p flyteexamples -d staging -o wide"
+    ).splitlines()
+    assert re.split(" {2,}", header)[-4:] == ["VERSION", "UPDATED", "BY", "WHY"]
+    [memory] = [re.split(" {2,}", row) for row in rows if row.startswith("limits.memory")]
+    origin = ["inherited from domain staging", "1", first["at"], "anonymous (says ana)", "cap memory"]
+    assert memory == ["limits.memory", "4Gi", *origin]
     assert f"revision 1, anonymous (says ana), {first['at'][:19]}Z, 'cap memory'" in new_shell.ok(f"{explain} -o wide")
 
 

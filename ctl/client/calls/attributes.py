@@ -107,9 +107,16 @@ class AttributeCalls(KindCalls):
         for entry in self._pages("matchable_attributes", "configurations", query):
             yield Attribute.from_entry(entry)
 
-    def effective(self, scope: Scope, kind: KindLike | None = None, *, at: int | None = None) -> list[Effective]:
-        """What one kind, or every kind, resolves to at a scope; with `at`, what it resolved to at that revision."""
-        return [Effective.from_document(value) for value in self.effective_document(scope, kind, at=at)["values"]]
+    def effective(
+        self, scope: Scope, kind: KindLike | None = None, *, at: int | None = None, provenance: bool = False
+    ) -> list[Effective]:
+        """
+        What one kind, or every kind, resolves to at a scope; with `at`, what it resolved to at that revision.
+
+        With `provenance`, each has the revisions that set its levels.
+        """
+        document = self.effective_document(scope, kind, at=at, provenance=provenance)
+        return [Effective.from_document(value, document.get("revisions")) for value in document["values"]]
 
     def effective_document(
         self, scope: Scope, kind: KindLike | None = None, *, at: int | None = None, provenance: bool = False

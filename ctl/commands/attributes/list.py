@@ -58,14 +58,7 @@ def _columns(kind: Kind) -> Columns:
     }
 
 
-def updated(row: Attribute | None) -> list[str]:
-    """When a row was written, and by whom."""
-    if row is None:
-        return ["", ""]
-    return [row.updated_at or "", show_name(row.updated_by, row.claimed_by)]
-
-
-_WIDE: Columns = {"UPDATED": lambda row: updated(row)[0], "BY": lambda row: updated(row)[1]}
+_WIDE: Columns = {"UPDATED": attrgetter("updated_at"), "BY": lambda row: show_name(row.updated_by, row.claimed_by)}
 
 
 def _watch(session: Session, kind: Kind, filters: Mapping[str, Any]) -> None:
